@@ -1,0 +1,131 @@
+# What people and CI call. Each target works from a clean clone, installs what it needs, and says
+# what it is doing. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# A fresh HOME (a container's, a test's) does not hide a toolchain that lies beside cargo.
+ifeq ($(wildcard $(or $(RUSTUP_HOME),$(HOME)/.rustup)),)
+  CARGO_ROOT := $(abspath $(dir $(realpath $(shell command -v cargo)))/../..)
+  ifneq ($(wildcard $(CARGO_ROOT)/.rustup),)
+    export RUSTUP_HOME := $(CARGO_ROOT)/.rustup
+  endif
+endif
+
+# What is built lies where the targets below say.
+unexport CARGO_TARGET_DIR
+ARCH := $(shell uname -m)
+TRIPLE := $(ARCH)-unknown-linux-musl
+# The one release binary; target/hob is a link to it.
+HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
+# Tests run optimised, so that a million simulated calls take seconds, and with every check on.
+PROFILE := --profile quick
+BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
+BENCHES := hello throughput commands pandas ahead soak receipts why stale chaos
+RUFF := $(CURDIR)/target/tools/bin/ruff
+FUZZ_SECONDS ?= 600
+# Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
+PREFIX ?= /usr/local
+DESTDIR ?=
+INSTALLED = $(DESTDIR)$(PREFIX)
+GENERATED = target/generated
+
+.PHONY: help
+help: ## Lists the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@echo "bench-NAME    Measures one figure: $(BENCHES)."
+
+.PHONY: deps
+deps: ## Installs what builds and tests need (apt, rustup), where it is missing.
+	@bash .ci/deps $(TRIPLE)
+
+.PHONY: build
+build: binary generated ## Builds the release binary, target/hob, with man pages and completions.
+	@ls -lL target/hob
+
+# The binary alone: what measures and shows it needs no man pages.
+.PHONY: binary
+binary: deps
+	cargo build --locked --release --target $(TRIPLE) --package hob
+	@ln -sfn $(TRIPLE)/release/hob target/hob
+
+# It builds nothing, so that it can be run by root.
+.PHONY: install
+install: ## Installs what `make build` made (PREFIX=/usr/local, DESTDIR=).
+	@test -x $(HOB) || { echo "nothing to install yet: run make build first" >&2; exit 1; }
+	install -D -m 755 $(HOB) $(INSTALLED)/bin/hob
+	install -d $(INSTALLED)/share/man/man1
+	install -m 644 $(GENERATED)/man/*.1 $(INSTALLED)/share/man/man1
+	install -D -m 644 $(GENERATED)/completions/hob.bash $(INSTALLED)/share/bash-completion/completions/hob
+	install -D -m 644 $(GENERATED)/completions/_hob $(INSTALLED)/share/zsh/site-functions/_hob
+	install -D -m 644 $(GENERATED)/completions/hob.fish $(INSTALLED)/share/fish/vendor_completions.d/hob.fish
+
+.PHONY: uninstall
+uninstall: ## Removes what `make install` installed.
+	rm -f $(INSTALLED)/bin/hob $(INSTALLED)/share/man/man1/hob.1 $(INSTALLED)/share/man/man1/hob-*.1
+	rm -f $(INSTALLED)/share/bash-completion/completions/hob $(INSTALLED)/share/zsh/site-functions/_hob
+	rm -f $(INSTALLED)/share/fish/vendor_completions.d/hob.fish
+
+.PHONY: demo
+demo: binary ## Shows three real commands, cold and warm, and a receipt.
+	@echo "building what measures ..." >&2
+	$(BENCH) demo
+
+.PHONY: check
+check: deps $(RUFF) ## Format, lints, tidy, licences and advisories, docs.
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets $(PROFILE) -- -D warnings
+	$(RUFF) check
+	cargo run --locked --quiet $(PROFILE) --package xtask -- tidy
+	bash .ci/deny
+	@$(MAKE) generated
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --workspace --no-deps --document-private-items $(PROFILE)
+
+# The lints' own tool, in an environment of its own: nothing is installed outside target/.
+$(RUFF):
+	python3 -m venv target/tools
+	target/tools/bin/pip install --quiet ruff==0.17.6
+
+.PHONY: test
+test: build ## Unit, property, simulation, fuzz replay, runtime and whole-system tests.
+	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE)
+	bash .ci/runtimes
+	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE)
+
+.PHONY: bench
+bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).
+	$(BENCH) all
+
+.PHONY: $(addprefix bench-,$(BENCHES))
+$(addprefix bench-,$(BENCHES)): bench-%: binary
+	$(BENCH) $*
+
+.PHONY: readme
+readme: ## Renders the README's table from bench/results.json.
+	$(BENCH) readme
+
+.PHONY: results
+results: bench ## Measures everything and makes it what the README shows.
+	cp target/bench/all.json bench/results.json
+	$(BENCH) readme
+
+.PHONY: fuzz
+fuzz: ## Fuzzes the frames' decoders with libFuzzer (nightly Rust; FUZZ_SECONDS=600).
+	cargo +nightly fuzz run frames fuzz/corpus/frames runtimes/golden -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+.PHONY: mutants
+mutants: ## Finds policy that no test would miss (cargo-mutants on hob-core and hob-wire).
+	command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	cargo mutants --package hob-core --package hob-wire --output target/mutants
+
+.PHONY: generated
+generated: ## Writes man pages and shell completions to target/generated.
+	cargo run --locked --quiet $(PROFILE) --package xtask --features cli -- man $(GENERATED)/man
+	cargo run --locked --quiet $(PROFILE) --package xtask --features cli -- completions $(GENERATED)/completions
+
+.PHONY: clean
+clean: ## Removes everything that was built or measured.
+	cargo clean

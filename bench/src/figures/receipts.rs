@@ -1,0 +1,81 @@
+//! What receipts cost a warm call: two daemons, one of which keeps none (`HOB_RECEIPTS=0`).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::{GAP, private, reference, script};
+use crate::Setting;
+use crate::hob::Hob;
+use crate::measure::{Order, Output, Rounds, Side, Slot, rounds, same};
+use crate::progress::Progress;
+use crate::report::{Figure, Want};
+
+const ROUNDS: usize = 1000;
+/// Says `hello`; with an argument it says whether its caller started it, which is how a call
+/// without a receipt is known to be warm.
+const SCRIPT: &str = "\
+import os
+import sys
+
+if len(sys.argv) > 1:
+    print(os.getpid(), os.getppid())
+else:
+    print(\"hello\")
+";
+const WARMING_MAX: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(40);
+const WARM_RUNS: usize = 10;
+
+pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
+    let with = private(setting, &[])?;
+    let without = private(setting, &[("HOB_RECEIPTS", "0")])?;
+    let mut sides = Vec::new();
+    for (hob, name) in [(&with, "hob"), (&without, "hob without receipts")] {
+        let mut program = script(setting, hob, "hello.py", SCRIPT)?;
+        let want = reference(&hob.cold(&program, 0))?;
+        let mut side = hob.warm(&program, &[], 0);
+        program.warm.push("tell".into());
+        warm_up(hob, &hob.warm(&program, &[], 0), &side, &want)?;
+        name.clone_into(&mut side.name);
+        sides.push(side);
+    }
+    let how = Rounds { count: setting.rounds(ROUNDS), gap: GAP, order: Order::Turned };
+    let series = rounds(&sides, how, &mut Progress::new("receipts"))?;
+    ensure!(without.receipts(1)?.is_empty(), "the daemon with HOB_RECEIPTS=0 kept a receipt");
+
+    let mut figure = Figure::new("receipts", "a warm call with receipts, against one without");
+    figure.series(&series[0]);
+    figure.series(&series[1]);
+    let ratio = figure.ratio("with receipts over without", &series[0], &series[1]);
+    figure.target("with receipts over without", Want::AtMost(1.02), ratio.of_medians);
+    with.stop()?;
+    without.stop()?;
+    Ok(figure)
+}
+
+/// Until the program is performed by a process that its caller did not start.
+fn warm_up(hob: &Hob, tells: &Side, side: &Side, want: &Output) -> Result<()> {
+    let mut slot = Slot::new()?;
+    let start = Instant::now();
+    loop {
+        let run = tells.run(&mut slot)?;
+        let said = String::from_utf8_lossy(&run.output.stdout).into_owned();
+        let caller = run.pid.to_string();
+        if !said.is_empty() && said.split_whitespace().all(|pid| pid != caller) {
+            break;
+        }
+        ensure!(
+            start.elapsed() < WARMING_MAX,
+            "{} is still cold (daemon {:?})",
+            side.name,
+            hob.pid()
+        );
+        std::thread::sleep(PAUSE);
+    }
+    for _ in 0..WARM_RUNS {
+        std::thread::sleep(PAUSE);
+        same("cold", want, &side.name, &side.run(&mut slot)?.output)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Measures what the README says: `hob-bench NAME`. Every figure is one command; what is compared
+//! is measured in the same run, in interleaved rounds, and must give the same results.
+//!
+//! Owns: the command line, and where results go. The figures are in `figures/`.
+
+mod descriptors;
+mod figures;
+mod hob;
+mod measure;
+mod progress;
+mod readme;
+mod report;
+mod stats;
+mod venv;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use report::{Figure, Results};
+
+const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--strict] COMMAND
+  hello throughput commands pandas ahead soak receipts why stale
+            measures one figure
+  chaos     a thousand faults of chance, and what a fault before the call costs
+  all       measures every figure, one after the other
+  demo      three real commands, cold and warm, and one receipt
+  readme    renders the README's table from bench/results.json
+
+  --hob FILE   the binary to measure (default: target/hob)
+  --rounds N   how many rounds, instead of the figure's own number
+  --quick      a tenth of the rounds, to see that everything works
+  --strict     fail when a target is missed, not only when a result is wrong";
+
+/// What stays the same for all figures of a run.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The repository.
+    pub(crate) root: PathBuf,
+    /// The binary to measure.
+    pub(crate) hob: PathBuf,
+    /// The real Python interpreter.
+    pub(crate) python: PathBuf,
+    rounds: Option<usize>,
+    pace: Pace,
+    verdict: Verdict,
+}
+
+/// How thorough a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    Full,
+    Quick,
+}
+
+/// What a missed target does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Told,
+    Fails,
+}
+
+impl Setting {
+    /// How many rounds, where a full run has `full`.
+    pub(crate) fn rounds(&self, full: usize) -> usize {
+        match (self.rounds, self.pace) {
+            (Some(rounds), _) => rounds.max(1),
+            (None, Pace::Full) => full,
+            (None, Pace::Quick) => full.div_ceil(10).max(3),
+        }
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    descriptors::leave_inherited()?;
+    let (setting, command) = parse(std::env::args().skip(1))?;
+    match command.as_str() {
+        "demo" => {
+            say(&figures::demo::run(&setting)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        "readme" => {
+            readme::render(&setting.root)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        "all" => measure(&setting, "all", &figures::ALL),
+        // No figures of the README: they take long, and what they find is a fault or nothing.
+        "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
+        "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
+        name => match figures::ALL.iter().find(|(known, _)| *known == name) {
+            Some(one) => measure(&setting, name, std::slice::from_ref(one)),
+            None => bail!("{USAGE}"),
+        },
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("bench/ has a parent")?;
+    let mut setting = Setting {
+        root: root.to_path_buf(),
+        hob: root.join("target/hob"),
+        python: PathBuf::new(),
+        rounds: None,
+        pace: Pace::Full,
+        verdict: Verdict::Told,
+    };
+    let mut command = None;
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--hob" => setting.hob = arguments.next().context(USAGE)?.into(),
+            "--rounds" => setting.rounds = Some(arguments.next().context(USAGE)?.parse()?),
+            "--quick" => setting.pace = Pace::Quick,
+            "--strict" => setting.verdict = Verdict::Fails,
+            _ if command.is_none() && !argument.starts_with('-') => command = Some(argument),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    let command = command.context(USAGE)?;
+    if command != "readme" {
+        setting.python = venv::interpreter()?;
+    }
+    Ok((setting, command))
+}
+
+/// Measures figures, prints their tables, and writes `target/bench/NAME.json`.
+fn measure(
+    setting: &Setting,
+    name: &str,
+    figures: &[(&str, figures::Measure)],
+) -> Result<ExitCode> {
+    let mut results = Results {
+        schema: report::SCHEMA.to_owned(),
+        machine: report::machine(venv::version(&setting.python)?),
+        figures: Vec::new(),
+    };
+    let path = setting.root.join("target/bench").join(format!("{name}.json"));
+    for (figure, measure) in figures {
+        let figure: Figure = measure(setting).with_context(|| format!("measuring {figure}"))?;
+        say(&figure.table());
+        results.figures.push(figure);
+        // Written after each figure: a long run that is stopped keeps what it has.
+        results.write(&path)?;
+    }
+    let missed: usize =
+        results.figures.iter().map(|one| one.targets.iter().filter(|t| !t.met).count()).sum();
+    say(&format!("\n{missed} targets missed; results: {}", path.display()));
+    Ok(match setting.verdict {
+        Verdict::Fails if missed > 0 => ExitCode::FAILURE,
+        Verdict::Fails | Verdict::Told => ExitCode::SUCCESS,
+    })
+}
+
+/// The one place where results are written for people.
+#[expect(clippy::print_stdout, reason = "the tables are what a measurement is for")]
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_in_any_order_and_unknown_ones_are_refused() {
+        let parse = |line: &str| parse(line.split(' ').map(str::to_owned));
+        let (setting, command) = parse("readme --quick").unwrap();
+        assert_eq!((setting.rounds(100), command.as_str()), (10, "readme"));
+        assert_eq!(parse("--rounds 7 readme").unwrap().0.rounds(100), 7);
+        assert!(parse("--fast readme").is_err() && parse("--quick").is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! What the daemon tells the core, and what the core asks of the daemon.
+//!
+//! ```text
+//!   a caller         Arrived ─────────────▶ ┌────────────┐ ──▶ RunCold | Refuse | Queue
+//!                    CallerGone, ColdEnded ▶│            │ ──▶ Give ──▶ (worker performs)
+//!   a learning run   Learned ──────────────▶│ Supervisor │ ──▶ StartZygote, StartStandby, Fork
+//!   a zygote         ZygoteReady, ...Gone ─▶│            │ ──▶ Retire, Signal
+//!   a worker         Ready, Finished, Gone ▶│            │ ──▶ Settle
+//!   the clock        Tick ─────────────────▶└────────────┘ next_deadline()
+//! ```
+//!
+//! Both enums are closed. An effect is performed in the order in which it was returned; what
+//! comes of it returns as an event, never as a return value.
+//!
+//! The daemon keeps this order among events about the same process: a `GiveFailed` or `ForkFailed`
+//! comes before anything else that happened to it after the effect; `Finished` before `Gone`; a
+//! zygote's `Gone` before those of the copies that ended with it. Of a worker, `Gone` or
+//! `ForkFailed` is the last event.
+
+use crate::ids::{CallId, PoolId, ProgramId, WorkerId};
+use crate::isolation::Recipe;
+use crate::key::Key;
+use crate::outcome::{ColdReason, Outcome, RefuseReason};
+use crate::plan::Facts;
+use hob_wire::exit::Exit;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A call was received, resolved, and its warm state checked for freshness.
+    Arrived(Arrival),
+    /// A learning run ended; what it left.
+    Learned {
+        /// The program that was learned.
+        program: ProgramId,
+        /// What the run left.
+        lesson: Lesson,
+        /// The key of the learning call's own environment: its pool is warmed at once, so that the
+        /// second call can be warm. The same event may come again with another key, after a
+        /// lesson was amended.
+        key: Option<Key>,
+    },
+    /// A program's warm state no longer equals what a cold start would load (or its resolution
+    /// changed). All its pools retire, and it is unlearned. The daemon tells this *before* the
+    /// `Arrived` of the call that found it.
+    Stale {
+        /// The program.
+        program: ProgramId,
+    },
+    /// A zygote has preloaded and can be forked.
+    ZygoteReady {
+        /// The zygote.
+        zygote: WorkerId,
+        /// Its tasks in `/proc`; more than one and it is never forked.
+        threads: u32,
+        /// Whether its preload matched the lesson it was made from.
+        preload: Preload,
+    },
+    /// A zygote cannot fork: `threads` appeared, or the system refused.
+    ForkFailed {
+        /// The worker that was to be forked.
+        worker: WorkerId,
+        /// Why.
+        why: ForkFailure,
+    },
+    /// A copy or standby says that it can perform a call. Started is not ready.
+    Ready {
+        /// The worker.
+        worker: WorkerId,
+        /// Its tasks in `/proc` (informative for a standby).
+        threads: u32,
+    },
+    /// The worker reported the call's exit; it is now tearing down.
+    Finished {
+        /// The worker.
+        worker: WorkerId,
+        /// What the program did.
+        exit: Exit,
+    },
+    /// A zygote's, copy's or standby's process has ended. The last event about it.
+    Gone {
+        /// The process.
+        worker: WorkerId,
+        /// What it did.
+        exit: Exit,
+    },
+    /// A give did not reach the worker.
+    GiveFailed {
+        /// The call.
+        call: CallId,
+        /// The worker that it was meant for.
+        worker: WorkerId,
+        /// Why.
+        why: GiveFailure,
+    },
+    /// The caller's connection ended. After settling: the caller has its answer. Before: it left.
+    CallerGone {
+        /// The call.
+        call: CallId,
+    },
+    /// A cold run that the client supervises has ended.
+    ColdEnded {
+        /// The call.
+        call: CallId,
+        /// What the process did.
+        exit: Exit,
+        /// Whether `--timeout` ended it.
+        timing: ColdTiming,
+    },
+    /// A call ended by itself, and took so long from its first mark to its last. Calls that were
+    /// watched to be learned are not told: watching takes time.
+    Measured {
+        /// The program.
+        program: ProgramId,
+        /// How long, and how.
+        took: Took,
+    },
+    /// Memory readings: PSS in KiB per process.
+    Memory {
+        /// One reading per living process of ours.
+        readings: Vec<(WorkerId, u64)>,
+    },
+    /// The time that [`crate::supervisor::Supervisor::next_deadline`] named has come.
+    Tick,
+    /// Stop: take no new call warm, let running calls end, retire everything.
+    Drain,
+}
+
+/// A call that has arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number.
+    pub call: CallId,
+    /// Its program.
+    pub program: ProgramId,
+    /// The key of its warm state: `None` while the program is not learned (the daemon knows no
+    /// environment names to select by).
+    pub key: Option<Key>,
+    /// What the plan decides by.
+    pub facts: Facts,
+    /// `--ahead`, if given: how many copies are to wait.
+    pub ahead: Option<u32>,
+    /// `--timeout`, if given, in microseconds from the arrival.
+    pub timeout_us: Option<u64>,
+}
+
+/// What a learning run left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lesson {
+    /// Notes that a zygote can be made from.
+    Notes,
+    /// Nothing (the program left without its exit hooks, or was killed).
+    Nothing,
+}
+
+/// How long a call took, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Took {
+    /// It was warm.
+    Warm {
+        /// The call.
+        us: u64,
+        /// The newest cold run of the program.
+        cold_us: u64,
+    },
+    /// The client ran it.
+    Cold {
+        /// The call.
+        us: u64,
+    },
+}
+
+/// How a zygote's preload compares with the lesson.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preload {
+    /// As learned: the zygote is good for its key.
+    AsLearned,
+    /// It read variables, or met hazards, that the lesson did not have, or files changed
+    /// meanwhile. The daemon has amended the lesson; this zygote is to be replaced. A bounded
+    /// number of times, then the program goes cold for a while.
+    Amended,
+}
+
+/// Why a zygote did not fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkFailure {
+    /// It has more than one thread. The pool becomes `standby`.
+    Threads,
+    /// The system refused (memory, processes).
+    System,
+}
+
+/// Why a give did not reach the worker. Either way nothing was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GiveFailure {
+    /// The claim was gone: the caller runs the program itself.
+    CallerLeft,
+    /// The worker's channel was closed; the claim was put back.
+    WorkerClosed,
+    /// The worker ended with the call unread in its channel, some time after it was sent. The
+    /// claim stays taken: the caller waits, and is told to run the program itself.
+    Unread,
+}
+
+/// Whether a cold run's own deadline ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColdTiming {
+    /// It ended by itself.
+    InTime,
+    /// The client ended it at `--timeout`.
+    TimedOut,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Tell the client to run the program in its own place. The call stays open until
+    /// `ColdEnded` or `CallerGone`.
+    RunCold {
+        /// The call.
+        call: CallId,
+        /// Why not warm.
+        reason: ColdReason,
+        /// Whether to record what it loads.
+        learning: Learning,
+    },
+    /// Tell the client that the program cannot be run. Settles the call.
+    Refuse {
+        /// The call.
+        call: CallId,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// Tell the client that the call waits.
+    Queue {
+        /// The call.
+        call: CallId,
+    },
+    /// Start a zygote for this key from the program's lesson.
+    StartZygote {
+        /// The pool.
+        pool: PoolId,
+        /// The zygote's number.
+        zygote: WorkerId,
+        /// Its key.
+        key: Key,
+    },
+    /// Start a preloaded process that will perform one call.
+    StartStandby {
+        /// The pool.
+        pool: PoolId,
+        /// The worker's number.
+        worker: WorkerId,
+        /// Its key.
+        key: Key,
+    },
+    /// Fork a copy off the zygote.
+    Fork {
+        /// The zygote.
+        zygote: WorkerId,
+        /// The copy's number.
+        worker: WorkerId,
+        /// Whether it pays for its pages first.
+        pages: Pages,
+    },
+    /// Give the call to the worker: claim, send. To an unpaid copy this follows its `Fork` at
+    /// once; the call waits in the copy's channel.
+    Give {
+        /// The call.
+        call: CallId,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// Send a signal to the worker's process.
+    Signal {
+        /// The worker.
+        worker: WorkerId,
+        /// The signal's number.
+        signal: u8,
+    },
+    /// Close the process's channel: an idle copy, standby or zygote ends by that. A zygote ends
+    /// when its last copy has.
+    Retire {
+        /// The process.
+        worker: WorkerId,
+    },
+    /// The call has its one outcome. The daemon answers the client (unless the worker has) and
+    /// completes the receipt.
+    Settle {
+        /// The call.
+        call: CallId,
+        /// What became of it.
+        outcome: Outcome,
+        /// How it was performed.
+        how: Performed,
+    },
+    /// All is retired after [`Event::Drain`], or the daemon has been idle for long enough: exit.
+    Exit,
+}
+
+/// Whether a cold run is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learning {
+    /// Run under the recorder.
+    Yes,
+    /// Run as it is.
+    No,
+}
+
+/// Whether a copy pays for its pages before it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// A dummy call and populated pages, then ready (latency mode).
+    Paid,
+    /// As the fork left them (throughput mode, or on demand).
+    Unpaid,
+}
+
+/// How a call was performed, for its receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Performed {
+    /// By a worker of this recipe.
+    Warm {
+        /// The recipe.
+        recipe: Recipe,
+        /// The worker.
+        worker: WorkerId,
+        /// What the call found waiting.
+        found: Found,
+    },
+    /// By the client, for this reason.
+    Cold(ColdReason),
+    /// Not at all.
+    Not,
+}
+
+/// What a warm call found when it arrived: the reason code of a warm receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A paid copy waited (`copy-ready`).
+    CopyReady,
+    /// A standby waited (`standby-ready`).
+    StandbyReady,
+    /// A copy was forked for it (`forked-on-demand`).
+    ForkedOnDemand,
+    /// It waited for a worker of others, or for one that was being started (`queued`).
+    Queued,
+}

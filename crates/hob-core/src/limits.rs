@@ -1,0 +1,186 @@
+//! Every bound of the core, by name. Whatever waits, is retried or is kept has its bound here.
+//!
+//! Memory, time, processes: never called isolation. Times are microseconds unless the name says
+//! otherwise.
+
+/// The bounds that a supervisor works within.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls that workers perform at one time.
+    pub calls_max: u32,
+    /// Calls that wait for a worker at one time.
+    pub queue_max: u32,
+    /// How long a call waits for a worker before it runs cold.
+    pub queue_wait_us: u64,
+    /// Workers of one pool, waiting ones included.
+    pub workers_max: u32,
+    /// Pools at one time.
+    pub pools_max: u32,
+    /// Programs that are remembered as learned.
+    pub programs_max: u32,
+
+    /// Copies that wait while a pool is in use and nothing is known of its calls.
+    pub ahead_min: u32,
+    /// Copies that wait at most, unless `--ahead` says otherwise.
+    pub ahead_max: u32,
+    /// What `--ahead` may ask for.
+    pub ahead_asked_max: u32,
+    /// Copies that pay for their pages at one time: each keeps one processor busy.
+    pub refills_at_once: u32,
+    /// Zygotes and standbys that start at one time.
+    pub starts_at_once: u32,
+    /// How long nothing was given or settled before a copy is made ahead.
+    pub quiet_us: u64,
+    /// A call that runs for longer than this is no reason to wait with a refill.
+    pub in_flight_us: u64,
+    /// How long a pool that has run out of copies waits for quiet, if its calls come slower than
+    /// copies can be made.
+    pub refill_patience_us: u64,
+    /// Calls that are further apart than this are never a load.
+    pub load_gap_us: u64,
+
+    /// How long a zygote or standby may take to preload.
+    pub start_us: u64,
+    /// How long a copy may take to pay for its pages.
+    pub pay_us: u64,
+    /// How long a worker that was told to end may take before it is killed.
+    pub retire_us: u64,
+    /// How long a program may take after SIGTERM before SIGKILL.
+    pub kill_grace_us: u64,
+    /// How long a settled learning run's notes are waited for.
+    pub learn_wait_us: u64,
+    /// After this, another call may learn a program whose learning run still runs.
+    pub learn_patience_us: u64,
+    /// Learning runs without notes before a program counts as learned with nothing to preload.
+    pub lessons_max: u32,
+
+    /// Workers of a pool that die in a row, with no call performed, before it counts as failed.
+    pub deaths_max: u32,
+    /// How often a call is given anew because its worker was closed.
+    pub gives_max: u32,
+    /// How often a program's lesson may be amended before it goes cold for a while.
+    pub amend_tries: u32,
+    /// The first back-off of what could not be warmed; each further one doubles.
+    pub backoff_min_us: u64,
+    /// The longest back-off.
+    pub backoff_max_us: u64,
+
+    /// A program that was slower warm than cold over so many calls is tried.
+    pub pace_calls: u32,
+    /// So many calls of each kind decide.
+    pub pace_trial_calls: u32,
+    /// They must come within this time; otherwise nothing is decided.
+    pub pace_trial_us: u64,
+    /// How long a program that is slower warm runs cold before it is tried warm again; each
+    /// further time doubles.
+    pub pace_wait_min_us: u64,
+    /// The longest such time.
+    pub pace_wait_max_us: u64,
+
+    /// Memory of all that waits (zygotes, copies, standbys), PSS in KiB.
+    pub budget_kib: u64,
+    /// How long a program that alone is over the budget runs cold.
+    pub memory_wait_us: u64,
+    /// Memory of a worker that performs several calls, after which it is replaced.
+    pub worker_kib: u64,
+
+    /// After this without a call, a pool keeps [`Limits::ahead_min`] copies.
+    pub rate_us: u64,
+    /// After this without a call, a pool keeps one copy.
+    pub copies_idle_us: u64,
+    /// After this without a call, a pool is retired.
+    pub pool_idle_us: u64,
+    /// After this without a call, the daemon exits.
+    pub idle_exit_us: u64,
+    /// How long running calls may take to end after a stop.
+    pub drain_grace_us: u64,
+    /// When the core itself is asked this much too late (the daemon was stopped), no worker is
+    /// judged by the clock until as much has passed again.
+    pub late_us: u64,
+}
+
+const MS: u64 = 1000;
+const SECOND: u64 = 1000 * MS;
+const MINUTE: u64 = 60 * SECOND;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            calls_max: 256,
+            queue_max: 1024,
+            queue_wait_us: 2 * SECOND,
+            workers_max: 128,
+            pools_max: 64,
+            programs_max: 1024,
+            ahead_min: 2,
+            ahead_max: 4,
+            ahead_asked_max: 64,
+            refills_at_once: 1,
+            starts_at_once: 2,
+            quiet_us: 1500,
+            in_flight_us: 50 * MS,
+            refill_patience_us: 20 * MS,
+            load_gap_us: 10 * MS,
+            start_us: 60 * SECOND,
+            pay_us: 5 * SECOND,
+            retire_us: 5 * SECOND,
+            kill_grace_us: 2 * SECOND,
+            learn_wait_us: SECOND,
+            learn_patience_us: 30 * SECOND,
+            lessons_max: 2,
+            deaths_max: 3,
+            gives_max: 3,
+            amend_tries: 4,
+            backoff_min_us: SECOND,
+            backoff_max_us: 5 * MINUTE,
+            pace_calls: 20,
+            pace_trial_calls: 5,
+            pace_trial_us: 2 * MINUTE,
+            pace_wait_min_us: MINUTE,
+            pace_wait_max_us: 64 * MINUTE,
+            budget_kib: 1024 * 1024,
+            memory_wait_us: MINUTE,
+            worker_kib: 512 * 1024,
+            rate_us: 5 * SECOND,
+            copies_idle_us: MINUTE,
+            pool_idle_us: 10 * MINUTE,
+            idle_exit_us: 30 * MINUTE,
+            drain_grace_us: 5 * SECOND,
+            late_us: SECOND,
+        }
+    }
+}
+
+impl Limits {
+    /// How long to wait after the `tries`th failure in a row (from 1): doubled each time, bounded.
+    #[must_use]
+    pub fn backoff_us(&self, tries: u32) -> u64 {
+        doubled(self.backoff_min_us, tries).min(self.backoff_max_us)
+    }
+
+    /// How long a program that was found slower warm `times` times in a row runs cold.
+    #[must_use]
+    pub fn pace_wait_us(&self, times: u32) -> u64 {
+        doubled(self.pace_wait_min_us, times).min(self.pace_wait_max_us)
+    }
+}
+
+/// `first` for the first time, twice as much for each further one.
+fn doubled(first: u64, times: u32) -> u64 {
+    first.saturating_mul(1 << times.saturating_sub(1).min(63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_back_off_doubles_up_to_its_bound() {
+        let limits = Limits::default();
+        let waits: Vec<_> = [0, 1, 2, 3, 9, 10, u32::MAX].map(|n| limits.backoff_us(n)).into();
+        assert_eq!(
+            waits,
+            [SECOND, SECOND, 2 * SECOND, 4 * SECOND, 256 * SECOND, 5 * MINUTE, 5 * MINUTE]
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! When a worker has performed its last call.
+//!
+//! The recipe decides, then memory. A `prefork` worker's number of uses is lowered by some jitter,
+//! so that workers that were made together are not replaced together. The jitter follows from the
+//! worker's number: a run can be repeated exactly.
+
+use crate::ids::WorkerId;
+use crate::isolation::{Recipe, Uses};
+
+/// The jitter is less than one part in so many of the uses.
+const JITTER: u32 = 8;
+
+/// What becomes of a worker that has performed a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// It performs another one.
+    Again,
+    /// It ends.
+    Retire,
+}
+
+/// Decides after the `used`th call of a worker that occupies `kib` of memory.
+#[must_use]
+pub fn after(recipe: Recipe, worker: WorkerId, used: u32, memory: Memory) -> After {
+    let spent = match recipe.uses {
+        Uses::Once => true,
+        Uses::Times(times) => used >= uses_of(worker, times),
+        Uses::Unlimited => false,
+    };
+    if spent || memory == Memory::Over { After::Retire } else { After::Again }
+}
+
+/// How a worker's memory compares with its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// It may go on.
+    Within,
+    /// It has grown too large.
+    Over,
+}
+
+/// How many calls this worker performs, of at most `times`; at least one.
+fn uses_of(worker: WorkerId, times: u32) -> u32 {
+    let spread = u64::from(times / JITTER);
+    if spread == 0 {
+        return times.max(1);
+    }
+    // Fibonacci hashing: neighbouring numbers land far apart.
+    let mixed = worker.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let jitter = u32::try_from(mixed % spread).expect("the spread is a part of a u32");
+    times - jitter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::Name;
+
+    fn uses(name: Name, worker: u64, memory: Memory) -> Option<u32> {
+        let recipe = name.lower(1);
+        (1..1000).find(|used| after(recipe, WorkerId(worker), *used, memory) == After::Retire)
+    }
+
+    #[test]
+    fn a_copy_and_a_standby_are_used_once() {
+        for name in [Name::Spawn, Name::Standby, Name::Fork] {
+            assert_eq!(uses(name, 3, Memory::Within), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_session_ends_only_by_its_memory() {
+        assert_eq!(uses(Name::Session, 3, Memory::Within), None);
+        assert_eq!(uses(Name::Session, 3, Memory::Over), Some(1));
+    }
+
+    #[test]
+    fn preforked_workers_end_one_after_another() {
+        let ends: Vec<u32> =
+            (0..100).filter_map(|worker| uses(Name::Prefork, worker, Memory::Within)).collect();
+        assert_eq!(ends.len(), 100);
+        assert!(ends.iter().all(|used| (225..=256).contains(used)), "{ends:?}");
+        let mut different = ends.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert!(different.len() > 20, "{different:?}");
+        assert_eq!(uses(Name::Prefork, 3, Memory::Over), Some(1));
+    }
+
+    #[test]
+    fn few_uses_have_no_jitter_and_none_means_one() {
+        for (times, expected) in [(0, 1), (1, 1), (7, 7)] {
+            assert!((0..50).all(|worker| uses_of(WorkerId(worker), times) == expected));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The record of a call, as data. How it is stored is the recorder's business; `docs/receipts.md`
+//! is the same in words. Environment values are never part of it.
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the format. A change that an old reader cannot ignore raises the number.
+pub const SCHEMA: &str = "hob.receipt/1";
+
+/// The record of one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The call's number, unique in this recorder.
+    pub call: u64,
+    /// When the call was received: RFC 3339 with microseconds, UTC.
+    pub at: String,
+    /// What was called.
+    pub program: ProgramPart,
+    /// The caller's process id.
+    pub caller_pid: u32,
+    /// Whether a warm worker performed it.
+    pub warm: bool,
+    /// The reason code: why cold, or what a warm call found.
+    pub reason: String,
+    /// `spawn`, `standby` or `fork`.
+    pub isolation: String,
+    /// What became of it.
+    pub outcome: OutcomePart,
+    /// Where the time went, in order.
+    pub phases: Vec<PhasePart>,
+    /// From the first mark to the last, in microseconds.
+    pub total_us: u64,
+    /// What the worker (or the cold process) used; absent when nobody could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsagePart>,
+    /// The worker that performed it; absent for a cold run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerPart>,
+    /// The newest cold run of the same program, in microseconds, if there was one: what the
+    /// time saved is measured against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_us: Option<u64>,
+    /// Why the program is kept ready as fresh processes although a fork would be faster; absent
+    /// where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demoted: Option<String>,
+}
+
+/// What was called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramPart {
+    /// What tells programs apart: the same for calls of the same file or module by the same
+    /// interpreter and options; absent for what did not resolve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The name as the caller typed it.
+    pub name: String,
+    /// The file or module that it resolved to.
+    pub target: String,
+    /// `python` or `exec`.
+    pub runtime: String,
+    /// The interpreter's path; absent for `exec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// How many arguments it was called with. Their text may hold secrets and is not stored.
+    pub arguments: usize,
+}
+
+/// What became of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutcomePart {
+    /// `exited`, `timed-out`, `cancelled`, `refused`, `lost` or `unknown`.
+    pub kind: String,
+    /// The exit code, if it exited by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<u8>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u8>,
+    /// The phase in which it was timed out or lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+}
+
+/// One phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhasePart {
+    /// Its name, see [`crate::phase::Phase`].
+    pub name: String,
+    /// When it began, in microseconds after the first mark.
+    pub start_us: u64,
+    /// How long it took, in microseconds.
+    pub us: u64,
+}
+
+/// What a process used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsagePart {
+    /// User CPU time in microseconds.
+    pub user_us: u64,
+    /// System CPU time in microseconds.
+    pub system_us: u64,
+    /// Peak resident memory in KiB.
+    pub peak_kib: u64,
+}
+
+/// The worker that performed the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerPart {
+    /// Its process id.
+    pub pid: u32,
+    /// The number of its zygote or standby: a new warm state has a higher one.
+    pub generation: u64,
+}

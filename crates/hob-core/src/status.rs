@@ -1,0 +1,113 @@
+//! What `hob status` tells, as data. The daemon fills it, the client prints it; neither decides
+//! anything by it. `docs/receipts.md` is the same in words.
+//!
+//! The version rule is that of receipts: a field is added with `#[serde(default)]`, and an older
+//! reader ignores it; whatever an older reader cannot ignore raises the number in [`SCHEMA`].
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the format.
+pub const SCHEMA: &str = "hob.status/1";
+
+/// One daemon, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The daemon's process id.
+    pub pid: u32,
+    /// The hash of its build: a client of another build is not served warm.
+    pub build: String,
+    /// Its version.
+    pub version: String,
+    /// Seconds since it started.
+    pub uptime_s: u64,
+    /// The path of its socket.
+    pub socket: String,
+    /// The calls it has seen.
+    pub calls: CallsPart,
+    /// Why calls were sent cold, since the daemon's start: the most frequent reason first.
+    #[serde(default)]
+    pub cold: Vec<ColdPart>,
+    /// What all zygotes and workers use now (PSS), in KiB.
+    pub memory_kib: u64,
+    /// What they may use at most, in KiB.
+    pub budget_kib: u64,
+    /// One entry per pool, the most recently used first.
+    pub pools: Vec<PoolPart>,
+    /// What becomes of receipts.
+    pub recorder: RecorderPart,
+}
+
+/// The calls that a daemon has seen. Totals count since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallsPart {
+    /// Performed at this moment, warm or cold.
+    pub running: u64,
+    /// Waiting for a worker.
+    pub queued: u64,
+    /// Settled by a warm worker.
+    pub warm_total: u64,
+    /// Sent cold.
+    pub cold_total: u64,
+    /// Refused.
+    #[serde(default)]
+    pub refused_total: u64,
+    /// Lost: given, and nothing is known of their end.
+    #[serde(default)]
+    pub lost_total: u64,
+}
+
+/// One reason of cold calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColdPart {
+    /// The stable code.
+    pub reason: String,
+    /// Calls that it sent cold.
+    pub total: u64,
+}
+
+/// The workers of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolPart {
+    /// The program's name, as it was last called.
+    pub program: String,
+    /// `python` or `exec`.
+    pub runtime: String,
+    /// `spawn`, `standby` or `fork`.
+    pub isolation: String,
+    /// In one word what the pool is doing: `learning`, `warming`, `warm`, `cold`, `retiring`.
+    pub state: String,
+    /// Workers that wait for a call.
+    pub ready: u32,
+    /// Workers that perform one.
+    pub busy: u32,
+    /// Calls that wait for one.
+    pub queued: u32,
+    /// How many workers are to wait.
+    pub ahead: u32,
+    /// Calls since the pool was made.
+    pub calls: u64,
+    /// What its processes use (PSS), in KiB.
+    pub memory_kib: u64,
+    /// Seconds since its last call.
+    pub idle_s: u64,
+    /// Why it is not what was asked for: demoted, failed, out of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What becomes of receipts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecorderPart {
+    /// The state directory; absent when there is none to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    /// Receipts that reached the disk since the daemon's start.
+    pub written: u64,
+    /// Receipts that did not.
+    pub dropped: u64,
+    /// Why receipts are dropped now; absent while they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_reason: Option<String>,
+}

@@ -1,0 +1,378 @@
+//! The daemon's hands: effects change the world. Whatever must not be asked for is a violation.
+
+use hob_core::event::{
+    Effect, Event, ForkFailure, Found, GiveFailure, Learning, Pages, Performed, Took,
+};
+use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::isolation::Uses;
+use hob_core::key::Key;
+use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
+use hob_wire::exit::Exit;
+
+use crate::world::{Happening, Kind, Process, World};
+
+/// Says what was violated.
+macro_rules! hold {
+    ($holds:expr, $($text:tt)*) => {
+        if !$holds {
+            return Err(format!($($text)*));
+        }
+    };
+}
+pub(crate) use hold;
+
+impl World {
+    pub(crate) fn perform(&mut self, effect: Effect) -> Result<(), String> {
+        hold!(!self.exited, "{effect:?} after Exit");
+        match effect {
+            Effect::RunCold { call, reason, learning } => {
+                *self.totals.cold.entry(reason.code()).or_default() += 1;
+                self.run_cold(call, learning)?;
+                self.check_slower(call, reason)?;
+                self.callers.get_mut(&call).expect("it was just run").cold = Some(reason);
+                Ok(())
+            }
+            Effect::Refuse { call, .. } => {
+                *self.totals.outcomes.entry("refused").or_default() += 1;
+                self.end_call(call)
+            }
+            Effect::Queue { call } => {
+                let caller = self.caller(call)?;
+                hold!(!caller.queued && caller.cold.is_none(), "{call:?} is queued twice");
+                caller.queued = true;
+                Ok(())
+            }
+            Effect::StartZygote { zygote, key, .. } => self.start(zygote, Kind::Zygote, key),
+            Effect::StartStandby { worker, key, .. } => self.start(worker, Kind::Standby, key),
+            Effect::Fork { zygote, worker, pages } => self.fork(zygote, worker, pages),
+            Effect::Give { call, worker } => self.give(call, worker),
+            Effect::Signal { worker, signal } => self.signal(worker, signal),
+            Effect::Retire { worker } => self.retire(worker),
+            Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
+            Effect::Exit => {
+                self.exited = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// A call that is known and not settled.
+    fn caller(&mut self, call: CallId) -> Result<&mut crate::world::Caller, String> {
+        match self.callers.get_mut(&call) {
+            Some(caller) if !caller.settled => Ok(caller),
+            Some(_) => Err(format!("{call:?} was settled before")),
+            None => Err(format!("{call:?} never arrived")),
+        }
+    }
+
+    /// A process whose end was not told.
+    fn process(&mut self, worker: WorkerId) -> Result<&mut Process, String> {
+        self.processes.get_mut(&worker).ok_or(format!("{worker:?} does not live"))
+    }
+
+    fn run_cold(&mut self, call: CallId, learning: Learning) -> Result<(), String> {
+        let run = self.rng.magnitude(self.scenario.run_max_us);
+        let now = self.now;
+        let caller = self.caller(call)?;
+        hold!(caller.cold.is_none(), "{call:?} is sent cold twice");
+        hold!(caller.given.is_none(), "{call:?} is given and sent cold");
+        hold!(caller.claim || caller.left, "{call:?} is sent cold although it was taken");
+        if caller.left {
+            return Ok(());
+        }
+        // From here on the caller is a process of its own.
+        caller.claim = false;
+        let run = match caller.deadline {
+            Some(deadline) => run.min(deadline.us_since(now)),
+            None => run,
+        };
+        let (program, generation) = (caller.program, caller.generation);
+        self.later(run, Happening::ColdRunEnds(call));
+        if learning == Learning::Yes && !self.rng.chance(50) {
+            let wait = self.rng.magnitude(2_000_000);
+            self.later(run + wait, Happening::NotesArrive(program, generation));
+        }
+        Ok(())
+    }
+
+    /// No program runs cold for the sake of speed before enough of its warm calls were measured.
+    fn check_slower(&mut self, call: CallId, reason: ColdReason) -> Result<(), String> {
+        let least = self.limits.pace_calls;
+        let program = self.caller(call)?.program;
+        let measured = self.programs.get(&program).map_or(0, |program| program.warm_measured);
+        hold!(
+            reason != ColdReason::SlowerWarm || measured >= least,
+            "{program:?} is slower warm after {measured} calls"
+        );
+        Ok(())
+    }
+
+    /// The daemon measures what has ended by itself.
+    fn measure(&mut self, program: ProgramId, outcome: Outcome, how: Performed) {
+        let slower = (program.0 + 1) * 389 % 1000 < self.scenario.slower;
+        let (low, high) = if slower { (900, 2_000) } else { (100, 1_100) };
+        let us = self.rng.between(low, high);
+        let took = match (outcome, how) {
+            (Outcome::Exited(Exit::Code(_)), Performed::Warm { .. }) => {
+                Took::Warm { us, cold_us: 1_000 }
+            }
+            (
+                Outcome::Exited(Exit::Code(_)),
+                Performed::Cold(ColdReason::Asked | ColdReason::SlowerWarm),
+            ) => Took::Cold { us: self.rng.between(950, 1_050) },
+            (_, Performed::Warm { .. } | Performed::Cold(_) | Performed::Not) => return,
+        };
+        self.at_once.push_back(Event::Measured { program, took });
+    }
+
+    fn new_process(&mut self, worker: WorkerId, process: Process) -> Result<(), String> {
+        hold!(worker > self.last_worker, "{worker:?} is not a new number");
+        self.last_worker = worker;
+        self.processes.insert(worker, process);
+        Ok(())
+    }
+
+    /// A zygote or standby starts: it becomes ready, dies on the way, or hangs.
+    fn start(&mut self, worker: WorkerId, kind: Kind, key: Key) -> Result<(), String> {
+        let Some(program) = self.keys.get(&key).copied() else {
+            return Err(format!("{worker:?} is started for a key that nobody has"));
+        };
+        let threads = if self.rng.chance(self.scenario.threads) { 2 } else { 1 };
+        let hangs = self.rng.chance(self.scenario.hangs);
+        let process = Process {
+            threads,
+            hangs,
+            ..Process::new(kind, key, (program, self.programs[&program].told_generation))
+        };
+        self.new_process(worker, process)?;
+        let wait = self.rng.between(5_000, 200_000);
+        if self.rng.chance(self.scenario.process_dies) {
+            self.later(wait, Happening::ProcessDies(worker, Exit::Code(1)));
+        } else if !hangs {
+            self.later(wait, Happening::ProcessReady(worker));
+        }
+        if self.rng.chance(self.scenario.process_dies / 3) {
+            let wait = wait + self.rng.magnitude(60_000_000);
+            self.later(wait, Happening::ProcessDies(worker, Exit::Signal(9)));
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self, zygote: WorkerId, worker: WorkerId, pages: Pages) -> Result<(), String> {
+        let parent = self.process(zygote)?;
+        hold!(parent.kind == Kind::Zygote, "{zygote:?} is forked and is no zygote");
+        hold!(parent.said_ready, "{zygote:?} is forked and did not say that it is ready");
+        hold!(parent.threads == 1, "{zygote:?} is forked with {} threads", parent.threads);
+        hold!(!parent.told_to_end && !parent.killed, "{zygote:?} is forked after its end");
+        let (key, program, generation, alive) =
+            (parent.key, parent.program, parent.generation, parent.alive);
+        let zygote_died = !alive;
+        let phantom = zygote_died || self.rng.chance(self.scenario.fork_fails / 4);
+        let hangs = self.rng.chance(self.scenario.hangs / 2);
+        let copy = Process {
+            phantom,
+            hangs,
+            pages,
+            zygote_died,
+            ..Process::new(Kind::Copy(zygote), key, (program, generation))
+        };
+        self.new_process(worker, copy)?;
+        let wait = self.rng.between(500, 12_000);
+        if zygote_died {
+            // The zygote's end is on its way; its copies' ends follow.
+            self.processes.get_mut(&worker).expect("it was just made").alive = false;
+            self.later(250_000, Happening::ProcessReported(worker));
+        } else if phantom {
+            let whys = [ForkFailure::System, ForkFailure::System, ForkFailure::Threads];
+            let why = self.rng.pick(&whys);
+            self.later(wait / 4, Happening::ForkFails(worker, why));
+        } else if pages == Pages::Paid && self.rng.chance(self.scenario.process_dies) {
+            self.later(wait, Happening::ProcessDies(worker, Exit::Signal(11)));
+        } else if pages == Pages::Paid && !hangs {
+            self.later(wait, Happening::ProcessReady(worker));
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, call: CallId, worker: WorkerId) -> Result<(), String> {
+        let generation = {
+            let caller = self.caller(call)?;
+            hold!(caller.cold.is_none(), "{call:?} is given after it was sent cold");
+            hold!(caller.given.is_none(), "{call:?} is given twice");
+            let (key, program) = (caller.key, caller.program);
+            let process = self.process(worker)?;
+            hold!(Some(process.key) == key, "{call:?} is given to a worker of another key");
+            hold!(process.program == program, "{call:?} is given to another program's worker");
+            hold!(process.kind != Kind::Zygote, "{call:?} is given to a zygote");
+            let unpaid = process.pages == Pages::Unpaid && process.kind != Kind::Standby;
+            hold!(
+                process.said_ready || unpaid && process.performed == 0,
+                "{call:?} is given to {worker:?}, which is not ready"
+            );
+            hold!(process.call.is_none(), "{worker:?} is given a second call");
+            hold!(!process.told_to_end && !process.killed, "{worker:?} is given a call at its end");
+            process.generation
+        };
+        hold!(
+            generation >= self.callers[&call].generation,
+            "{call:?} is given to a worker of an older content"
+        );
+        if self.callers[&call].left {
+            self.at_once.push_back(Event::GiveFailed {
+                call,
+                worker,
+                why: GiveFailure::CallerLeft,
+            });
+            return Ok(());
+        }
+        let process = self.processes.get_mut(&worker).expect("it was just seen");
+        if !process.alive && !process.phantom {
+            self.at_once.push_back(Event::GiveFailed {
+                call,
+                worker,
+                why: GiveFailure::WorkerClosed,
+            });
+            return Ok(());
+        }
+        process.call = Some(call);
+        process.performed += 1;
+        process.said_ready = false;
+        process.used_once = !(self.callers[&call].prefork && process.kind != Kind::Standby);
+        let caller = self.callers.get_mut(&call).expect("it was just seen");
+        hold!(caller.claim, "{call:?} was taken before");
+        caller.claim = false;
+        caller.given = Some(worker);
+        self.run_call(call, worker);
+        Ok(())
+    }
+
+    /// What a given call will do: finish, die by itself, or run until it is killed.
+    fn run_call(&mut self, call: CallId, worker: WorkerId) {
+        let run = self.rng.magnitude(self.scenario.run_max_us);
+        if self.rng.chance(self.scenario.process_dies / 4) {
+            self.processes.get_mut(&worker).expect("it has the call").reads_nothing = true;
+            self.later(run, Happening::ProcessDies(worker, Exit::Signal(9)));
+        } else if self.rng.chance(self.scenario.process_dies / 2) {
+            let exit = self.rng.pick(&[Exit::Signal(11), Exit::Code(7), Exit::Signal(15)]);
+            self.later(run, Happening::ProcessDies(worker, exit));
+        } else {
+            self.later(run, Happening::CallFinishes(worker, call));
+        }
+    }
+
+    fn signal(&mut self, worker: WorkerId, signal: u8) -> Result<(), String> {
+        let ignores = self.rng.chance(300);
+        let wait = self.rng.between(0, 5_000);
+        let process = self.process(worker)?;
+        // Who was sent a signal may have died by it: the daemon does not say that it read nothing.
+        process.reads_nothing = false;
+        match signal {
+            9 => {
+                process.killed = true;
+                process.hangs = false;
+                if process.phantom {
+                    return Ok(());
+                }
+                self.later(wait, Happening::ProcessDies(worker, Exit::Signal(9)));
+            }
+            15 => {
+                hold!(process.call.is_some() || !process.alive, "{worker:?} has no call to end");
+                if !ignores {
+                    self.later(wait, Happening::ProcessDies(worker, Exit::Signal(15)));
+                }
+            }
+            other => return Err(format!("{worker:?} gets the signal {other}")),
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, worker: WorkerId) -> Result<(), String> {
+        let wait = self.rng.between(0, 5_000);
+        let copies =
+            self.processes.values().filter(|process| process.kind == Kind::Copy(worker)).count();
+        let draining = self.draining || self.core.is_stopping();
+        let process = self.process(worker)?;
+        hold!(!process.told_to_end, "{worker:?} is told to end twice");
+        hold!(
+            process.kind != Kind::Zygote || copies == 0,
+            "{worker:?} is told to end while {copies} copies live"
+        );
+        hold!(
+            process.call.is_none() || process.zygote_died || !process.alive || draining,
+            "{worker:?} is told to end while it has a call"
+        );
+        process.told_to_end = true;
+        if !process.hangs {
+            self.later(wait, Happening::ProcessDies(worker, Exit::Code(0)));
+        }
+        Ok(())
+    }
+
+    fn end_call(&mut self, call: CallId) -> Result<(), String> {
+        let caller = self.caller(call)?;
+        caller.settled = true;
+        self.open.remove(&call);
+        Ok(())
+    }
+
+    fn settle(&mut self, call: CallId, outcome: Outcome, how: Performed) -> Result<(), String> {
+        self.totals.note_outcome(outcome);
+        let (now, draining) = (self.now, self.draining || self.core.is_stopping());
+        let program = self.caller(call)?.program;
+        self.measure(program, outcome, how);
+        let caller = self.caller(call)?;
+        match how {
+            Performed::Cold(reason) => {
+                hold!(caller.cold == Some(reason), "{call:?} did not run cold for {reason:?}");
+            }
+            Performed::Not => {
+                hold!(caller.cold.is_none(), "{call:?} was sent cold");
+                hold!(caller.given.is_none(), "{call:?} was given");
+            }
+            Performed::Warm { worker, .. } => {
+                hold!(caller.given == Some(worker), "{call:?} was not performed by {worker:?}");
+            }
+        }
+        match outcome {
+            Outcome::Exited(exit) => {
+                hold!(caller.exit == Some(exit), "{call:?} exited otherwise: {:?}", caller.exit);
+            }
+            Outcome::TimedOut(_) => {
+                let passed = caller.deadline.is_some_and(|deadline| deadline <= now);
+                hold!(passed, "{call:?} timed out before its time");
+            }
+            Outcome::Cancelled(CancelledBy::Caller) => {
+                hold!(caller.left, "{call:?}'s caller has not left");
+            }
+            Outcome::Cancelled(CancelledBy::Stop) => {
+                hold!(draining, "{call:?} was stopped, and nobody stops");
+            }
+            Outcome::Lost(_) => {
+                let worker = caller.given;
+                let cold = caller.cold.is_some();
+                let orphan = worker.and_then(|worker| self.processes.get(&worker));
+                let orphan = orphan.is_some_and(|process| process.zygote_died);
+                hold!(orphan || cold && draining, "{call:?} is lost for no reason");
+            }
+            Outcome::Refused(reason) => return Err(format!("{call:?} is settled by {reason:?}")),
+        }
+        if let Performed::Warm { recipe, found, worker } = how {
+            self.totals.warm += 1;
+            let name = match found {
+                Found::CopyReady => "CopyReady",
+                Found::StandbyReady => "StandbyReady",
+                Found::ForkedOnDemand => "ForkedOnDemand",
+                Found::Queued => "Queued",
+            };
+            *self.totals.found.entry(name).or_default() += 1;
+            let performed = self.processes.get(&worker).map_or(0, |process| process.performed);
+            hold!(recipe.uses != Uses::Once || performed <= 1, "{worker:?} was used twice");
+        }
+        let left = self.callers[&call].left;
+        if !left {
+            let wait = self.rng.magnitude(2_000);
+            self.later(wait, Happening::ConnectionEnds(call));
+        }
+        self.end_call(call)
+    }
+}

@@ -1,0 +1,165 @@
+//! One connection, to a caller or a worker: frames in, frames out, descriptors beside them.
+//!
+//! Reading is a task's business; writing is done at once by whoever has something to say. What
+//! the kernel's buffer does not take at once is finished by a task of its own, in order, and
+//! bounded by the size of one frame.
+
+use std::sync::Arc;
+
+use hob_os::uds;
+use hob_wire::cursor::DecodeError;
+use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+/// A frame with its descriptors.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) fds: Vec<OwnedFd>,
+}
+
+/// Why a connection cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// Bytes that are not hob's.
+    #[error("cannot read the frame: {0}")]
+    Frame(#[from] DecodeError),
+    /// Fewer descriptors came than the frame names.
+    #[error("the frame's descriptors did not come with it")]
+    Descriptors,
+    /// The system refused.
+    #[error("cannot read: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// The reading half of a connection.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    stream: Arc<UnixStream>,
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+    reset: bool,
+}
+
+/// How much is read at once; a call with an ordinary environment fits.
+const CHUNK: usize = 16 * 1024;
+/// Descriptors that may wait for their frame: those of a frame and its successor.
+const FDS_WAITING_MAX: usize = 2 * uds::FDS_MAX;
+
+impl Reader {
+    pub(crate) fn new(stream: Arc<UnixStream>) -> Self {
+        Reader { stream, bytes: Vec::with_capacity(CHUNK), fds: Vec::new(), reset: false }
+    }
+
+    /// The next frame; `None` is the end of the connection, at a frame's edge or inside one.
+    pub(crate) async fn next(&mut self) -> Result<Option<Frame>, ReadError> {
+        loop {
+            if let Some(frame) = self.take()? {
+                return Ok(Some(frame));
+            }
+            if self.fill().await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether the connection ended with bytes that the other side had not read.
+    pub(crate) fn was_reset(&self) -> bool {
+        self.reset
+    }
+
+    fn take(&mut self) -> Result<Option<Frame>, ReadError> {
+        let Some((header, payload, end)) = frame::split(&self.bytes)? else {
+            return Ok(None);
+        };
+        let Header { kind, fds, .. } = header;
+        if self.fds.len() < usize::from(fds) {
+            return Err(ReadError::Descriptors);
+        }
+        let payload = payload.to_vec();
+        let fds = self.fds.drain(..usize::from(fds)).collect();
+        self.bytes.drain(..end);
+        Ok(Some(Frame { kind, payload, fds }))
+    }
+
+    async fn fill(&mut self) -> Result<usize, ReadError> {
+        loop {
+            self.stream.readable().await?;
+            let have = self.bytes.len();
+            // A frame that is larger than the chunk is read in one go once its length is known.
+            let want = self
+                .bytes
+                .first_chunk::<HEADER_LEN>()
+                .map_or(Ok(0), |head| Header::decode(head).map(|header| HEADER_LEN + header.len))?;
+            self.bytes.resize((have + CHUNK).max(want), 0);
+            let (stream, space, fds) = (&self.stream, &mut self.bytes[have..], &mut self.fds);
+            let got = stream.try_io(Interest::READABLE, || {
+                uds::receive(stream, space, fds).map_err(std::io::Error::from)
+            });
+            self.bytes.truncate(have + *got.as_ref().unwrap_or(&0));
+            if self.fds.len() > FDS_WAITING_MAX {
+                return Err(ReadError::Descriptors);
+            }
+            match got {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    self.reset = true;
+                    return Ok(0);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Encodes one frame. `None` if it would be too large.
+pub(crate) fn encode(kind: Kind, fds: u8, body: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    frame::append(&mut bytes, kind, fds, body).ok()?;
+    Some(bytes)
+}
+
+/// Sends a whole frame, its descriptors with the first byte. An error means that nothing of it
+/// was sent.
+pub(crate) fn send(
+    stream: &Arc<UnixStream>,
+    bytes: Vec<u8>,
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let sent = rustix::io::retry_on_intr(|| uds::send(stream, &bytes, fds))?;
+    if sent < bytes.len() {
+        tokio::spawn(finish(Arc::clone(stream), bytes, sent));
+    }
+    Ok(())
+}
+
+/// Sends the rest of a frame as the other side makes room. If it ends meanwhile, its end is
+/// noticed by the reader.
+async fn finish(stream: Arc<UnixStream>, bytes: Vec<u8>, mut sent: usize) {
+    while sent < bytes.len() && stream.writable().await.is_ok() {
+        let rest = &bytes[sent..];
+        match stream.try_io(Interest::WRITABLE, || {
+            uds::send(&*stream, rest, &[]).map_err(std::io::Error::from)
+        }) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Makes a connection of a socket that the loop will read.
+pub(crate) fn adopt(socket: OwnedFd) -> std::io::Result<Arc<UnixStream>> {
+    UnixStream::from_std(socket.into()).map(Arc::new)
+}
+
+/// Ends a connection for both sides; whoever reads it sees its end.
+pub(crate) fn close(stream: &UnixStream) {
+    let _ = rustix::net::shutdown(stream.as_fd(), rustix::net::Shutdown::Both);
+}

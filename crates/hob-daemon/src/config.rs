@@ -1,0 +1,57 @@
+//! What a daemon is started with. All of it comes from its command line and environment: there
+//! is no configuration file yet.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use hob_core::limits::Limits;
+
+/// What a daemon is started with.
+#[derive(Debug)]
+pub struct Config {
+    /// The socket's directory.
+    pub directory: PathBuf,
+    /// Whether another build's daemon is asked to leave first.
+    pub start: StartAs,
+    /// Where receipts go; `None` when there is no place or they are turned off.
+    pub state_dir: Option<PathBuf>,
+    /// The bounds of the core.
+    pub limits: Limits,
+}
+
+/// How a daemon meets one that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartAs {
+    /// It leaves at once: the other one serves.
+    Only,
+    /// The other one is asked to stop listening and to finish its calls.
+    Replacement,
+}
+
+impl Config {
+    /// Reads the settings from variables: `HOB_RECEIPTS=0`, `HOB_MEMORY_MB`, `HOB_IDLE_EXIT_S`,
+    /// `HOB_SLOWER_RETRY_S`.
+    /// What is not a number keeps its default: a typo must not keep a daemon from starting.
+    #[must_use]
+    pub fn from_variables(
+        directory: PathBuf,
+        start: StartAs,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Config {
+        let number = |name| variable(name)?.to_str()?.parse::<u64>().ok();
+        let mut limits = Limits::default();
+        if let Some(megabytes) = number("HOB_MEMORY_MB") {
+            limits.budget_kib = megabytes.saturating_mul(1024);
+        }
+        if let Some(seconds) = number("HOB_IDLE_EXIT_S") {
+            limits.idle_exit_us = seconds.saturating_mul(1_000_000);
+        }
+        if let Some(seconds) = number("HOB_SLOWER_RETRY_S") {
+            limits.pace_wait_min_us = seconds.saturating_mul(1_000_000);
+        }
+        let off = variable("HOB_RECEIPTS").is_some_and(|value| value == "0");
+        let home = (variable("XDG_STATE_HOME"), variable("HOME"));
+        let state_dir = crate::recorder::place::state_dir_for(home.0.as_deref(), home.1.as_deref());
+        Config { directory, start, state_dir: state_dir.filter(|_| !off), limits }
+    }
+}

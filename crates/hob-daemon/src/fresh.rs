@@ -1,0 +1,97 @@
+//! Freshness as the owner asks for it: per key, whether what a pool's zygote loaded is still what
+//! a cold start would load. `freshness` knows how; this knows whose.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use hob_core::ids::ProgramId;
+use hob_core::key::Key;
+
+use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::programs::{Lesson, Seed};
+
+/// The fingerprints of all warm states.
+#[derive(Debug)]
+pub(crate) struct Fingerprints {
+    freshness: Freshness,
+    by_key: HashMap<Key, (ProgramId, FingerprintId)>,
+}
+
+/// Whether a warm state can be used from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It can, until its fingerprint says otherwise.
+    Admitted,
+    /// What it loaded may have changed meanwhile; it has to be made again.
+    Again,
+    /// What others of the same key loaded has changed since: they must not be used any more.
+    OthersStale,
+}
+
+impl Fingerprints {
+    pub(crate) fn new() -> Fingerprints {
+        Fingerprints { freshness: Freshness::new(), by_key: HashMap::new() }
+    }
+
+    /// The fingerprints as such, and the watch that all of them share.
+    pub(crate) fn files(&mut self) -> &mut Freshness {
+        &mut self.freshness
+    }
+
+    /// Takes the fingerprint of what a process that began to load at `since` has loaded. Where
+    /// the key has one already, its other processes are judged by it before it is replaced: an
+    /// edit that fell between two standbys must not hide behind the second one's fingerprint.
+    pub(crate) fn admit(
+        &mut self,
+        (key, seed): (Key, &Seed),
+        lesson: &Lesson,
+        since: SystemTime,
+    ) -> Admission {
+        if !self.holds(key) {
+            return Admission::OthersStale;
+        }
+        let script = &seed.python.target;
+        // The script's own code is compared with its file by the worker, on every call.
+        let candidates = seed.python.watch.iter().chain(&lesson.opened);
+        let candidates: Vec<_> = candidates.filter(|path| *path != script).cloned().collect();
+        let sources = Sources {
+            files: &lesson.files,
+            candidates: &candidates,
+            directories: &lesson.directories,
+            names: &lesson.names(),
+            whole: &lesson.listed,
+            asked: &lesson.asked,
+        };
+        match Fingerprint::build(sources, since) {
+            Ok(fingerprint) => {
+                let id = self.freshness.keep(fingerprint);
+                if let Some((_, old)) = self.by_key.insert(key, (seed.program, id)) {
+                    self.freshness.forget(old);
+                }
+                Admission::Admitted
+            }
+            Err(_) => Admission::Again,
+        }
+    }
+
+    /// Whether the key's warm state is as a cold start would be. A key without any has nothing
+    /// to be stale.
+    pub(crate) fn holds(&mut self, key: Key) -> bool {
+        match self.by_key.get(&key) {
+            Some((_, id)) => self.freshness.verdict(*id) == Verdict::Fresh,
+            None => true,
+        }
+    }
+
+    /// Gives up all fingerprints of a program.
+    pub(crate) fn forget(&mut self, program: ProgramId) {
+        let freshness = &mut self.freshness;
+        self.by_key.retain(|_, (owner, id)| {
+            let keep = *owner != program;
+            if !keep {
+                freshness.forget(*id);
+            }
+            keep
+        });
+    }
+}

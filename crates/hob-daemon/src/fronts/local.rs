@@ -1,0 +1,214 @@
+//! The local front: clients on the Unix socket, and control requests.
+//!
+//! A connection is: `hello`, then one `call` (and then signals, or the report of a cold run, until
+//! the client leaves), or any number of `control` requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::ids::{CallId, WorkerId};
+use hob_os::{clock, process, uds};
+use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
+use hob_wire::frame::Kind;
+use hob_wire::launch::Launcher;
+use rustix::fd::OwnedFd;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::around::Seen;
+use crate::channel::{self, Frame, Reader};
+use crate::owner::{CallerEvent, Input, WorkerEvent};
+use crate::recorder::Recorder;
+
+/// Connections at one time. A caller beyond them waits in the listener's queue, and goes cold
+/// when its budget has passed.
+const CONNECTIONS_MAX: usize = 4096;
+/// How long a connection may take to say what it wants. A client sends at once.
+const FIRST_FRAME: Duration = Duration::from_secs(5);
+
+/// What the front needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Front {
+    pub(crate) build: [u8; 16],
+    pub(crate) owner: mpsc::Sender<Input>,
+    pub(crate) recorder: Arc<Recorder>,
+}
+
+/// A call that has come in whole.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) id: CallId,
+    pub(crate) call: Call,
+    pub(crate) caller: Arc<UnixStream>,
+    pub(crate) seen: Seen,
+    pub(crate) fds: CallFds,
+    pub(crate) received_ns: u64,
+}
+
+/// The descriptors of a call.
+#[derive(Debug)]
+pub(crate) struct CallFds {
+    pub(crate) stdio: [OwnedFd; 3],
+    pub(crate) directory: OwnedFd,
+    pub(crate) claim: OwnedFd,
+}
+
+/// Accepts connections until the task is dropped.
+pub(crate) async fn accept(listener: UnixListener, front: Front) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let front = front.clone();
+                tokio::spawn(async move {
+                    serve(Arc::new(stream), &front).await;
+                    drop(place);
+                });
+            }
+            // Out of descriptors: those in use are given back soon; clients go cold meanwhile.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Serves one connection to its end. Whatever is wrong with it ends this connection and nothing
+/// else.
+async fn serve(stream: Arc<UnixStream>, front: &Front) {
+    let seen = match uds::peer(&*stream) {
+        Ok(peer) if peer.uid == rustix::process::getuid().as_raw() => {
+            Seen::look(&*stream, peer.pid)
+        }
+        Ok(_) | Err(_) => return,
+    };
+    let mut reader = Reader::new(Arc::clone(&stream));
+    let Some(hello) = first(&mut reader, Kind::Hello).await else { return };
+    let Ok(hello) = Hello::decode(&hello.payload) else { return };
+    let Ok(Some(frame)) =
+        tokio::time::timeout(FIRST_FRAME, reader.next()).await.unwrap_or(Ok(None))
+    else {
+        return;
+    };
+    if frame.kind == Kind::Control {
+        control(frame, reader, stream, front).await;
+    } else if frame.kind == Kind::Call && hello.build == front.build {
+        call(frame, reader, (stream, seen), front).await;
+    } else if frame.kind == Kind::Launcher && hello.build == front.build {
+        launcher(frame, reader, stream, front).await;
+    } else if frame.kind == Kind::Call {
+        say_hello(&stream, front);
+    }
+}
+
+async fn first(reader: &mut Reader, kind: Kind) -> Option<Frame> {
+    let frame = tokio::time::timeout(FIRST_FRAME, reader.next()).await.ok()?.ok()??;
+    (frame.kind == kind).then_some(frame)
+}
+
+/// Tells a client of another build who is here; it then runs its program itself.
+fn say_hello(stream: &Arc<UnixStream>, front: &Front) {
+    let hello = Hello { build: front.build, pid: std::process::id() };
+    if let Some(bytes) = channel::encode(Kind::Hello, 0, |out| hello.encode(out)) {
+        let _ = channel::send(stream, bytes, &[]);
+    }
+}
+
+async fn call(
+    frame: Frame,
+    mut reader: Reader,
+    (caller, seen): (Arc<UnixStream>, Seen),
+    front: &Front,
+) {
+    let received_ns = clock::now_ns();
+    let Ok(call) = Call::decode(&frame.payload) else { return };
+    let Ok([stdin, stdout, stderr, directory, claim]) = <[OwnedFd; 5]>::try_from(frame.fds) else {
+        return;
+    };
+    let fds = CallFds { stdio: [stdin, stdout, stderr], directory, claim };
+    let id = CallId(front.recorder.next_call());
+    let incoming = Incoming { id, call, caller, seen, fds, received_ns };
+    if front.owner.send(Input::Call(Box::new(incoming))).await.is_err() {
+        return;
+    }
+    while let Ok(Some(frame)) = reader.next().await {
+        let event = if frame.kind == Kind::Signal {
+            Signal::decode(&frame.payload).map(CallerEvent::Signal).ok()
+        } else if frame.kind == Kind::ColdEnded {
+            ColdEnded::decode(&frame.payload).map(CallerEvent::ColdEnded).ok()
+        } else if frame.kind == Kind::Received {
+            let received = Received::decode(&frame.payload);
+            received.map(|received| CallerEvent::Received(received.exit)).ok()
+        } else {
+            None
+        };
+        // What a caller does not say ends the connection, as its leaving would.
+        let Some(event) = event else { break };
+        if front.owner.send(Input::Caller { call: id, event }).await.is_err() {
+            return;
+        }
+    }
+    let gone = CallerEvent::Gone { at_ns: clock::now_ns() };
+    let _ = front.owner.send(Input::Caller { call: id, event: gone }).await;
+}
+
+/// Hears a launcher to its end. It has to be in the session that it speaks for.
+async fn launcher(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, front: &Front) {
+    let Ok(Launcher { session }) = Launcher::decode(&first.payload) else { return };
+    if uds::peer_pid(&*stream).map(process::session_of) != Ok(session) || session == 0 {
+        return;
+    }
+    let owner = &front.owner;
+    if owner.send(Input::Launcher { session, stream: Arc::clone(&stream) }).await.is_err() {
+        return;
+    }
+    while let Ok(Some(frame)) = reader.next().await {
+        if frame.kind == Kind::Launcher {
+            if owner.send(Input::LauncherLeaves { session }).await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let Some(event) = WorkerEvent::decode(frame) else { break };
+        let worker = match &event {
+            WorkerEvent::Launched(launched, _) => launched.worker,
+            WorkerEvent::Gone(gone) => gone.worker,
+            WorkerEvent::Ready(_)
+            | WorkerEvent::Forked(..)
+            | WorkerEvent::Finished(_)
+            | WorkerEvent::Notes(_)
+            | WorkerEvent::Failed(_)
+            | WorkerEvent::Joined(_)
+            | WorkerEvent::Closed => break,
+        };
+        if owner.send(Input::Worker { worker: WorkerId(worker), event }).await.is_err() {
+            return;
+        }
+    }
+    let _ = owner.send(Input::LauncherGone { session, stream }).await;
+}
+
+/// Answers control requests, one after the other.
+async fn control(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, front: &Front) {
+    let mut frame = first;
+    loop {
+        let (reply, answer) = oneshot::channel();
+        let request = serde_json::from_slice(&frame.payload).unwrap_or_default();
+        if front.owner.send(Input::Control { request, reply }).await.is_err() {
+            return;
+        }
+        let Ok(answer) = answer.await else { return };
+        let body = answer.to_string();
+        let Some(bytes) =
+            channel::encode(Kind::ControlReply, 0, |out| out.extend_from_slice(body.as_bytes()))
+        else {
+            return;
+        };
+        if channel::send(&stream, bytes, &[]).is_err() {
+            return;
+        }
+        match reader.next().await {
+            Ok(Some(next)) if next.kind == Kind::Control => frame = next,
+            Ok(_) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The hands of hob: everything that the core decides is done here.
+//!
+//! ```text
+//!   callers ─▶ fronts/local ─┐                       ┌─▶ hands ─▶ zygotes, workers
+//!   workers ─▶ channel ──────┼─▶ owner ─▶ hob-core ──┤
+//!   the kernel (SIGCHLD) ────┤   (one loop)          ├─▶ callers (queued, run cold, ended)
+//!   control ─────────────────┘                       └─▶ ledger ─▶ recorder
+//! ```
+//! Invariants: one thread runs the loop and owns all state, and never waits; the daemon never
+//! forks without exec; no `waitpid(-1)`; only the recorder writes receipts; no front knows what
+//! isolation is.
+#![forbid(unsafe_code)]
+
+mod around;
+mod channel;
+pub mod config;
+mod fresh;
+mod freshness;
+mod fronts;
+#[cfg(any(test, feature = "measure"))]
+pub mod measure;
+mod owner;
+mod programs;
+pub mod recorder;
+mod resolutions;
+mod serve;
+mod socket;
+pub mod trust;
+mod workers;
+
+pub use config::Config;
+pub use programs::program_id;
+pub use serve::{DaemonError, run};
+pub use workers::runtimes::PYTHON_MINORS;

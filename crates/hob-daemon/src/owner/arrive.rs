@@ -1,0 +1,251 @@
+//! The arrival of a call: resolved, compared with what a worker could take on, looked up, checked
+//! for freshness; then the core decides. Facts are gathered here, nothing is decided.
+
+use std::sync::Arc;
+
+use hob_core::event::{Arrival, Event, Lesson as Told};
+use hob_core::ids::{CallId, ProgramId};
+use hob_core::isolation::Name;
+use hob_core::key::Key;
+use hob_core::phase::{Mark, Marks};
+use hob_core::plan::{ColdAsked, Facts, HardLimits, Hosted, Terminal};
+use hob_resolve::{Program, PythonProgram, ResolveError, WorkingDirectory};
+use hob_wire::call::{AHEAD_AUTO, Call, Isolation};
+use hob_wire::exit::ExitCode;
+use hob_wire::strings::Strings;
+use rustix::fd::AsFd;
+
+use crate::around::Seen;
+use crate::fronts::local::Incoming;
+use crate::owner::Owner;
+use crate::owner::ledger::Entry;
+use crate::programs::{Place, Seed};
+
+impl Owner {
+    /// Takes a call in, and puts its arrival before the core.
+    pub(crate) fn arrive(&mut self, incoming: Incoming) {
+        let Incoming { id, mut call, caller, seen, fds, received_ns } = incoming;
+        call.world.priority.oom = seen.oom;
+        let argv: Vec<&[u8]> = call.argv.iter().collect();
+        let crate::resolutions::Resolved { program: resolved, directory } =
+            self.resolutions.resolve(self.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
+        let name = String::from_utf8_lossy(argv[0]).into_owned();
+        let arguments = argv.len() - 1;
+        let facts = self.facts(&call, &seen, &resolved);
+        let mut marks = Marks::default();
+        for (mark, ns) in [
+            (Mark::Start, call.start_ns),
+            (Mark::Connected, call.connected_ns),
+            (Mark::Received, received_ns),
+        ] {
+            marks.stamp(mark, hob_core::ids::Time(ns));
+        }
+        let (resolved, refusal) = match resolved {
+            Ok(resolved) => (Some(resolved), None),
+            Err(error) => (None, Some((error.exit_code(), error.to_string()))),
+        };
+        let program = resolved
+            .as_ref()
+            .map_or(ProgramId(0), |resolved| self.programs.id(resolved, &directory));
+        self.programs.entry(program).name.clone_from(&name);
+        let Call { asked, pid, terminal, world, env, .. } = call;
+        let env = Arc::new(effective(env, resolved.as_ref()));
+        let entry = Entry {
+            caller,
+            fds: Some(fds),
+            program,
+            resolved,
+            refusal,
+            directory,
+            key: None,
+            name,
+            arguments,
+            caller_pid: pid,
+            terminal,
+            joined_ns: None,
+            world,
+            env,
+            marks,
+            at: jiff::Timestamp::now(),
+            notes: None,
+            signals: Vec::new(),
+            worker: None,
+            worker_part: None,
+            usage: None,
+            demoted: None,
+            settled: None,
+            answered: false,
+            caller_gone: false,
+            worker_gone: true,
+            worker_silent: true,
+        };
+        self.ledger.open(id, entry);
+        let key = if facts.hosted == Hosted::Python { self.fresh_key(id, program) } else { None };
+        self.events.push_back(Event::Arrived(Arrival {
+            call: id,
+            program,
+            key,
+            facts,
+            ahead: (asked.ahead != AHEAD_AUTO).then_some(asked.ahead),
+            timeout_us: (asked.timeout_ms > 0).then(|| asked.timeout_ms.saturating_mul(1000)),
+        }));
+    }
+
+    /// The key of the call if its program is learned and what was learned still holds. If it
+    /// does not, the core is told first.
+    fn fresh_key(&mut self, call: CallId, program: ProgramId) -> Option<Key> {
+        let key = self.plant(call)?;
+        if self.fresh.holds(key) {
+            return Some(key);
+        }
+        self.stale(program);
+        None
+    }
+
+    /// What is warm of a program is not what a cold start would load: all of it goes.
+    pub(crate) fn stale(&mut self, program: ProgramId) {
+        self.programs.unlearn(program);
+        self.fresh.forget(program);
+        self.events.push_back(Event::Stale { program });
+    }
+
+    /// The key of an open call, with the seed that a zygote of it would be started from.
+    pub(crate) fn plant(&mut self, call: CallId) -> Option<Key> {
+        let entry = self.ledger.get(call)?;
+        let Some(Program::Python(python)) = &entry.resolved else { return None };
+        let place = Place { directory: &entry.directory, session: entry.terminal.session };
+        let key = self.programs.key(entry.program, python, &entry.env, place)?;
+        entry.key = Some(key);
+        let lesson = self.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
+        let keyed =
+            lesson.is_some_and(|lesson| lesson.directory(python) == WorkingDirectory::Keyed);
+        let seed = || Seed {
+            program: entry.program,
+            python: python.clone(),
+            env: Arc::clone(&entry.env),
+            directory_path: entry.directory.clone(),
+            session: entry.terminal.session,
+            directory: match &entry.fds {
+                Some(fds) if keyed => fds.directory.try_clone().ok(),
+                Some(_) | None if keyed => open_directory(&entry.directory),
+                Some(_) | None => None,
+            },
+        };
+        self.programs.plant(key, seed);
+        Some(key)
+    }
+
+    /// After a preload told something new of its program: the key that its seed has now, with a
+    /// new seed, so that the pool is made anew at once.
+    pub(crate) fn teach_again(&mut self, program: ProgramId, old: Key) {
+        let Some(seed) = self.programs.seed(old) else { return };
+        let (python, env) = (seed.python.clone(), Arc::clone(&seed.env));
+        let directory_path = seed.directory_path.clone();
+        let lesson = self.programs.get(program).and_then(|known| known.lesson.as_ref());
+        let keyed =
+            lesson.is_some_and(|lesson| lesson.directory(&python) == WorkingDirectory::Keyed);
+        let directory = match &seed.directory {
+            Some(directory) => directory.try_clone().ok(),
+            None if keyed => open_directory(&directory_path),
+            None => None,
+        };
+        let session = seed.session;
+        let place = Place { directory: &directory_path, session };
+        let Some(key) = self.programs.key(program, &python, &env, place) else { return };
+        let seed = || Seed { program, python, env, directory_path, directory, session };
+        self.programs.plant(key, seed);
+        self.events.push_back(Event::Learned { program, lesson: Told::Notes, key: Some(key) });
+    }
+
+    /// What the plan decides by.
+    fn facts(
+        &mut self,
+        call: &Call,
+        seen: &Seen,
+        resolved: &Result<Program, ResolveError>,
+    ) -> Facts {
+        let above = |((_, hard), (_, own)): (&(u64, u64), &(u64, u64))| hard > own;
+        Facts {
+            hosted: match resolved {
+                Ok(program) => self.programs.hosted(program),
+                Err(error) if error.exit_code() == ExitCode::NotFound as u8 => Hosted::NotFound,
+                Err(_) => Hosted::NotExecutable,
+            },
+            cold: if call.asked.cold { ColdAsked::Yes } else { ColdAsked::No },
+            isolation: match call.asked.isolation {
+                Isolation::Auto => None,
+                Isolation::Spawn => Some(Name::Spawn),
+                Isolation::Standby => Some(Name::Standby),
+                Isolation::Fork => Some(Name::Fork),
+            },
+            context: self.around.context(&call.context, seen),
+            cgroup: self.around.cgroup(seen),
+            priority: self.around.priority(&call.world.priority),
+            limits: if call.world.limits.iter().zip(&self.limits).any(above) {
+                HardLimits::Above
+            } else {
+                HardLimits::Within
+            },
+            terminal: match call.terminal.session {
+                0 => Terminal::Reached,
+                session if self.hands.reaches(session) => Terminal::Reached,
+                _ => Terminal::Unreached,
+            },
+            ..Facts::default()
+        }
+    }
+}
+
+fn open_directory(path: &[u8]) -> Option<rustix::fd::OwnedFd> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()
+}
+
+/// The environment with what a skipped shim would have changed.
+fn effective(env: Strings, resolved: Option<&Program>) -> Strings {
+    let Some(Program::Python(PythonProgram { set, unset, .. })) = resolved else { return env };
+    if set.is_empty() && unset.is_empty() {
+        return env;
+    }
+    let name_of =
+        |entry: &[u8]| entry.iter().position(|byte| *byte == b'=').map_or(entry.len(), |at| at);
+    let mut out = Strings::new();
+    let mut replaced = vec![false; set.len()];
+    for entry in env.iter() {
+        let name = &entry[..name_of(entry)];
+        if let Some(at) = set.iter().position(|(changed, _)| changed == name) {
+            replaced[at] = true;
+            out.push(&[name, b"=", &set[at].1].concat());
+        } else if !unset.iter().any(|removed| removed == name) {
+            out.push(entry);
+        }
+    }
+    for ((name, value), _) in set.iter().zip(replaced).filter(|(_, replaced)| !replaced) {
+        out.push(&[name, b"=".as_slice(), value].concat());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skipped_shims_changes_keep_the_order_of_what_was_there() {
+        let env: Strings = ["A=1", "PATH=/bin", "GONE=x"].into_iter().collect();
+        let python = PythonProgram {
+            interpreter: b"/p".to_vec(),
+            prefix: vec![],
+            options: vec![],
+            kind: hob_resolve::TargetKind::Script,
+            target: b"/s".to_vec(),
+            argv: vec![],
+            set: vec![(b"PATH".to_vec(), b"/v:/bin".to_vec()), (b"NEW".to_vec(), b"2".to_vec())],
+            unset: vec![b"GONE".to_vec()],
+            cwd: WorkingDirectory::Free,
+            watch: vec![],
+        };
+        let env = effective(env, Some(&Program::Python(python)));
+        assert_eq!(env.iter().collect::<Vec<_>>(), [&b"A=1"[..], b"PATH=/v:/bin", b"NEW=2"]);
+    }
+}

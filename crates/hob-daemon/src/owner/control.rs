@@ -1,0 +1,152 @@
+//! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace"}`.
+
+use std::sync::Arc;
+
+use hob_core::event::Event;
+use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
+use hob_core::supervisor::{Demotion, PoolView};
+use hob_os::clock;
+use serde_json::{Value, json};
+use tokio::net::UnixListener;
+use tokio::sync::oneshot;
+
+use crate::fronts::local::{Front, accept};
+use crate::owner::Owner;
+use crate::socket::Name;
+
+impl Owner {
+    /// Answers one request. Unknown verbs get an error, never silence.
+    pub(crate) fn control(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
+        let answer = match request.get("verb").and_then(Value::as_str) {
+            Some("status") => serde_json::to_value(self.status())
+                .unwrap_or_else(|error| json!({ "error": error.to_string() })),
+            Some("flush") => return self.flushes.push(reply),
+            Some("stop") => {
+                self.stop_accepting();
+                self.events.push_back(Event::Drain);
+                json!({ "stopping": std::process::id() })
+            }
+            // Another build takes over: the name is free before the answer is sent.
+            Some("replace") => {
+                self.stop_accepting();
+                self.socket.release();
+                self.events.push_back(Event::Drain);
+                json!({ "released": std::process::id() })
+            }
+            Some(other) => json!({ "error": format!("unknown verb `{other}`") }),
+            None => json!({ "error": "no verb" }),
+        };
+        // Whoever asked may have left.
+        let _ = reply.send(answer);
+    }
+
+    /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk
+    /// may be slow, and the loop does not wait for it.
+    pub(crate) fn flush_when_complete(&mut self) {
+        if self.flushes.is_empty() || self.ledger.is_waiting() {
+            return;
+        }
+        let (recorder, waiting) = (Arc::clone(&self.recorder), std::mem::take(&mut self.flushes));
+        tokio::task::spawn_blocking(move || {
+            recorder.flush();
+            for reply in waiting {
+                let _ = reply.send(json!({ "flushed": true }));
+            }
+        });
+    }
+
+    /// Calls that come from now on find nobody, and go cold or start another daemon.
+    fn stop_accepting(&mut self) {
+        if let Some(accepting) = self.accepting.take() {
+            accepting.abort();
+        }
+    }
+
+    /// Sees to it that callers find this daemon, or lets it end where they cannot.
+    pub(crate) fn look_for_the_name(&mut self) {
+        match self.socket.look() {
+            Name::Kept => {}
+            Name::MadeAnew => {
+                self.stop_accepting();
+                let listener = self
+                    .socket
+                    .take_listener()
+                    .and_then(|listener| UnixListener::from_std(listener.into()).ok());
+                match listener {
+                    Some(listener) => {
+                        let front = Front {
+                            build: self.build,
+                            owner: self.inbox.clone(),
+                            recorder: Arc::clone(&self.recorder),
+                        };
+                        self.accepting = Some(tokio::spawn(accept(listener, front)).abort_handle());
+                    }
+                    None => self.events.push_back(Event::Drain),
+                }
+            }
+            Name::Lost => {
+                self.stop_accepting();
+                self.events.push_back(Event::Drain);
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let now_ns = clock::now_ns();
+        let counts = self.core.counts();
+        let mut pools: Vec<_> = self.core.pools();
+        pools.sort_by_key(|pool| std::cmp::Reverse(pool.last_used));
+        Status {
+            schema: SCHEMA.to_owned(),
+            pid: std::process::id(),
+            build: self.build.iter().map(|byte| format!("{byte:02x}")).collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: now_ns.saturating_sub(self.started_ns) / 1_000_000_000,
+            socket: self.socket.path.display().to_string(),
+            calls: CallsPart {
+                running: self.ledger.running().saturating_sub(u64::from(counts.queued)),
+                queued: u64::from(counts.queued),
+                warm_total: self.ledger.warm_total,
+                cold_total: self.ledger.cold_total,
+                refused_total: self.ledger.refused_total,
+                lost_total: self.ledger.lost_total,
+            },
+            cold: self.ledger.cold(),
+            memory_kib: self.readings.iter().map(|(_, kib)| kib).sum(),
+            budget_kib: self.budget_kib,
+            pools: pools.iter().map(|pool| self.pool(pool, now_ns)).collect(),
+            recorder: self.recorder.status(),
+        }
+    }
+
+    fn pool(&self, pool: &PoolView, now_ns: u64) -> PoolPart {
+        let entry = self.programs.get(pool.program);
+        let state = match pool.state {
+            "ready" | "standby" => "warm",
+            "failed" => "cold",
+            other => other,
+        };
+        let trouble = entry.and_then(|entry| entry.trouble.clone());
+        let demoted = pool.demoted.map(reason);
+        PoolPart {
+            program: entry.map_or_else(String::new, |entry| entry.name.clone()),
+            runtime: "python".to_owned(),
+            isolation: pool.recipe.name().code().to_owned(),
+            state: state.to_owned(),
+            ready: pool.idle,
+            busy: pool.busy,
+            queued: pool.queued,
+            ahead: pool.ahead,
+            calls: pool.calls,
+            memory_kib: pool.kib,
+            idle_s: now_ns.saturating_sub(pool.last_used.0) / 1_000_000_000,
+            why: demoted.or(trouble.filter(|_| state == "cold")),
+        }
+    }
+}
+
+/// Why a program is not forked, for a person; it begins with the stable code.
+pub(super) fn reason(demotion: Demotion) -> String {
+    let Demotion::Threads(count) = demotion;
+    format!("{}: a fork would have one of its {count} threads", demotion.code())
+}

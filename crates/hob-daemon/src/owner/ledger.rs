@@ -1,0 +1,276 @@
+//! The calls that are open, with everything that is needed to answer them and to write their
+//! receipts. One entry per call, from its arrival until its receipt.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hob_core::event::{Found, Performed};
+use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
+use hob_core::key::Key;
+use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
+use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::{
+    OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
+};
+use hob_core::status::ColdPart;
+use hob_resolve::Program;
+use hob_wire::call::{Origin, Signal, Terminal, Usage, World};
+use hob_wire::exit::Exit;
+use hob_wire::strings::Strings;
+use tokio::net::UnixStream;
+
+use crate::fronts::local::CallFds;
+use crate::programs::Entry as Known;
+
+/// How long a receipt waits for its worker's usage after all else is known.
+const USAGE_WAIT_US: u64 = 1_000_000;
+/// One open call.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) caller: Arc<UnixStream>,
+    /// Until the call is given or runs cold.
+    pub(crate) fds: Option<CallFds>,
+    pub(crate) program: ProgramId,
+    pub(crate) resolved: Option<Program>,
+    /// Exit code and text, where it could not be resolved.
+    pub(crate) refusal: Option<(u8, String)>,
+    /// The caller's working directory, where it decides what the program is.
+    pub(crate) directory: Vec<u8>,
+    pub(crate) key: Option<Key>,
+    pub(crate) name: String,
+    pub(crate) arguments: usize,
+    pub(crate) caller_pid: u32,
+    /// The caller's terminal.
+    pub(crate) terminal: Terminal,
+    /// When its worker was known to be in the caller's process group.
+    pub(crate) joined_ns: Option<u64>,
+    pub(crate) world: World,
+    pub(crate) env: Arc<Strings>,
+    pub(crate) marks: Marks,
+    pub(crate) at: jiff::Timestamp,
+    /// Where a learning run leaves its notes.
+    pub(crate) notes: Option<PathBuf>,
+    /// Signals that came before the call was given.
+    pub(crate) signals: Vec<u8>,
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) worker_part: Option<WorkerPart>,
+    pub(crate) usage: Option<Usage>,
+    /// Why the program is not forked, if it is not.
+    pub(crate) demoted: Option<String>,
+    pub(crate) settled: Option<(Outcome, Performed)>,
+    /// The worker itself has told the caller.
+    pub(crate) answered: bool,
+    pub(crate) caller_gone: bool,
+    /// The worker's process has ended, or nobody waits for one.
+    pub(crate) worker_gone: bool,
+    /// The worker has said its last word, or nobody waits for one.
+    pub(crate) worker_silent: bool,
+}
+
+/// All open calls.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    calls: HashMap<CallId, Entry>,
+    /// Settled calls whose usage is still to come, with the time at which it is given up.
+    waiting: Vec<(Time, CallId)>,
+    pub(crate) warm_total: u64,
+    pub(crate) cold_total: u64,
+    /// The same by reason code.
+    cold_by: BTreeMap<&'static str, u64>,
+    pub(crate) refused_total: u64,
+    pub(crate) lost_total: u64,
+}
+
+impl Ledger {
+    pub(crate) fn open(&mut self, id: CallId, entry: Entry) {
+        self.calls.insert(id, entry);
+    }
+
+    pub(crate) fn get(&mut self, id: CallId) -> Option<&mut Entry> {
+        self.calls.get_mut(&id)
+    }
+
+    /// How many calls are not settled.
+    pub(crate) fn running(&self) -> u64 {
+        self.calls.values().filter(|entry| entry.settled.is_none()).count() as u64
+    }
+
+    /// Counts an outcome.
+    pub(crate) fn count(&mut self, outcome: Outcome, how: Performed) {
+        match how {
+            Performed::Warm { .. } => self.warm_total += 1,
+            Performed::Cold(reason) => {
+                self.cold_total += 1;
+                *self.cold_by.entry(reason.code()).or_default() += 1;
+            }
+            Performed::Not => {}
+        }
+        match outcome {
+            Outcome::Refused(_) => self.refused_total += 1,
+            Outcome::Lost(_) => self.lost_total += 1,
+            Outcome::Exited(_) | Outcome::TimedOut(_) | Outcome::Cancelled(_) => {}
+        }
+    }
+
+    /// Why calls were sent cold, the most frequent reason first.
+    pub(crate) fn cold(&self) -> Vec<ColdPart> {
+        let part = |(reason, total): (&&str, &u64)| ColdPart {
+            reason: (*reason).to_owned(),
+            total: *total,
+        };
+        let mut parts: Vec<_> = self.cold_by.iter().map(part).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.total));
+        parts
+    }
+
+    /// Closes the call if all that belongs to its receipt is known, or will not come.
+    pub(crate) fn close_if_complete(&mut self, id: CallId, now: Time) -> Option<Entry> {
+        let entry = self.calls.get(&id)?;
+        if entry.settled.is_none() || !entry.caller_gone {
+            return None;
+        }
+        if entry.worker_gone && entry.worker_silent {
+            return self.calls.remove(&id);
+        }
+        self.waiting.push((now.after_us(USAGE_WAIT_US), id));
+        None
+    }
+
+    /// Closes a call whose usage has not come in time.
+    pub(crate) fn close_overdue(&mut self, now: Time) -> Option<(CallId, Entry)> {
+        loop {
+            let at = self.waiting.iter().position(|(due, _)| *due <= now)?;
+            let (_, id) = self.waiting.swap_remove(at);
+            if let Some(entry) = self.calls.remove(&id) {
+                return Some((id, entry));
+            }
+        }
+    }
+
+    /// Whether the receipt of a call whose caller has left is still to come, within its bounds.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.calls.values().any(|entry| entry.caller_gone)
+    }
+
+    /// When the next receipt is given up waiting for.
+    pub(crate) fn next_deadline(&mut self) -> Option<Time> {
+        let calls = &self.calls;
+        self.waiting.retain(|(_, id)| calls.contains_key(id));
+        self.waiting.iter().map(|(due, _)| *due).min()
+    }
+}
+
+impl Entry {
+    /// Whether the worker has had this signal from the terminal, which sent it to the whole group.
+    ///
+    /// What the client began to read after `joined_ns` has reached the worker: it came after the
+    /// worker had joined, or it was pending at that time, and was delivered for that.
+    pub(crate) fn has_had(&self, signal: Signal) -> bool {
+        signal.origin == Origin::Terminal
+            && self.joined_ns.is_some_and(|joined_ns| signal.at_ns >= joined_ns)
+    }
+
+    /// The worker that was to perform it never read it.
+    pub(crate) fn was_not_given(&mut self) {
+        self.worker = None;
+        self.worker_gone = true;
+        self.worker_silent = true;
+    }
+
+    /// The receipt of a settled call.
+    pub(crate) fn receipt(&self, id: CallId, known: &Known) -> Option<Receipt> {
+        let (outcome, how) = self.settled?;
+        let phases: Vec<_> = self
+            .marks
+            .phases()
+            .into_iter()
+            .map(|(phase, start_us, us)| PhasePart { name: phase.name().to_owned(), start_us, us })
+            .collect();
+        let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
+        let (isolation, reason) = match how {
+            Performed::Warm { recipe, found, .. } => (recipe.name().code(), found_code(found)),
+            Performed::Cold(reason) => ("spawn", reason.code()),
+            Performed::Not => ("none", outcome_code(outcome)),
+        };
+        Some(Receipt {
+            schema: SCHEMA.to_owned(),
+            call: id.0,
+            at: self.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            program: self.program_part(known),
+            caller_pid: self.caller_pid,
+            warm: matches!(how, Performed::Warm { .. }),
+            reason: reason.to_owned(),
+            isolation: isolation.to_owned(),
+            outcome: outcome_part(outcome),
+            phases,
+            total_us,
+            usage: self.usage.map(|usage| UsagePart {
+                user_us: usage.user_us,
+                system_us: usage.system_us,
+                peak_kib: usage.peak_kib,
+            }),
+            worker: self.worker_part,
+            cold_us: known.cold_us,
+            demoted: self.demoted.clone(),
+        })
+    }
+
+    fn program_part(&self, known: &Known) -> ProgramPart {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (target, runtime, interpreter) = match &self.resolved {
+            Some(Program::Python(python)) => {
+                (text(&python.target), "python", Some(text(&python.interpreter)))
+            }
+            Some(Program::Exec(exec)) => (text(&exec.file), "exec", None),
+            None => (String::new(), "exec", None),
+        };
+        ProgramPart {
+            id: Some(&known.digest).filter(|digest| !digest.is_empty()).cloned(),
+            name: self.name.clone(),
+            target,
+            runtime: runtime.to_owned(),
+            interpreter,
+            arguments: self.arguments,
+        }
+    }
+
+    /// The phase that a call is in: the one after the last mark it passed.
+    pub(crate) fn stamp(&mut self, mark: Mark, ns: u64) {
+        self.marks.stamp(mark, Time(ns));
+    }
+}
+
+/// The reason code of a warm receipt.
+fn found_code(found: Found) -> &'static str {
+    match found {
+        Found::CopyReady => "copy-ready",
+        Found::StandbyReady => "standby-ready",
+        Found::ForkedOnDemand => "forked-on-demand",
+        Found::Queued => "queued",
+    }
+}
+
+fn outcome_code(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Refused(reason) => reason.code(),
+        Outcome::Exited(_) => "exited",
+        Outcome::TimedOut(_) => "timed-out",
+        Outcome::Cancelled(CancelledBy::Caller) => "caller-left",
+        Outcome::Cancelled(CancelledBy::Stop) => ColdReason::Stopping.code(),
+        Outcome::Lost(_) => "lost",
+    }
+}
+
+fn outcome_part(outcome: Outcome) -> OutcomePart {
+    let (kind, code, signal, phase) = match outcome {
+        Outcome::Exited(Exit::Code(code)) => ("exited", Some(code), None, None),
+        Outcome::Exited(Exit::Signal(signal)) => ("exited", None, Some(signal), None),
+        Outcome::TimedOut(phase) => ("timed-out", None, None, Some(phase)),
+        Outcome::Cancelled(_) => ("cancelled", None, None, None),
+        Outcome::Refused(_) => ("refused", None, None, None),
+        Outcome::Lost(phase) => ("lost", None, None, Some(phase)),
+    };
+    let phase = phase.map(|phase| phase.name().to_owned());
+    OutcomePart { kind: kind.to_owned(), code, signal, phase }
+}

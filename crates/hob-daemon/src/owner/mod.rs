@@ -1,0 +1,478 @@
+//! The one loop: takes what happens, asks the core, performs what the core answers. It owns all
+//! state of the daemon and never waits for anything but the next input.
+
+mod arrive;
+mod control;
+pub(crate) mod ledger;
+mod perform;
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
+use hob_core::ids::{CallId, Time, WorkerId};
+use hob_core::supervisor::Supervisor;
+use hob_os::{clock, process};
+use hob_wire::call::{ColdEnded, Signal, Usage};
+use hob_wire::exit::Exit;
+use hob_wire::frame::Kind;
+use hob_wire::launch::Launched;
+use hob_wire::strings::Strings;
+use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
+use rustix::fd::OwnedFd;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::around::Around;
+use crate::channel::Frame;
+use crate::fresh::{Admission, Fingerprints};
+use crate::fronts::local::Incoming;
+use crate::owner::ledger::Ledger;
+use crate::programs::Programs;
+use crate::recorder::Recorder;
+use crate::resolutions::Resolutions;
+use crate::socket::Socket;
+use crate::workers::hands::{Ended, Hands};
+use crate::workers::memory;
+
+/// Inputs that wait for the loop. Whoever has more waits too, and with it its caller.
+pub(crate) const INBOX_MAX: usize = 1024;
+
+/// Something that happened outside.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A call came in whole.
+    Call(Box<Incoming>),
+    /// The caller of an open call did something.
+    Caller { call: CallId, event: CallerEvent },
+    /// A worker said something.
+    Worker { worker: WorkerId, event: WorkerEvent },
+    /// There is a launcher in this terminal's session now.
+    Launcher { session: u32, stream: Arc<UnixStream> },
+    /// The terminal is gone: nothing new is started there.
+    LauncherLeaves { session: u32 },
+    /// The launcher has left; the kernel has ended what it had started.
+    LauncherGone { session: u32, stream: Arc<UnixStream> },
+    /// Somebody asks about the daemon, or asks something of it.
+    Control { request: Value, reply: oneshot::Sender<Value> },
+    /// Memory was read.
+    Memory(Vec<(WorkerId, u64)>),
+}
+
+/// What a caller does after its call.
+#[derive(Debug)]
+pub(crate) enum CallerEvent {
+    /// It passes a signal on.
+    Signal(Signal),
+    /// Its cold run has ended.
+    ColdEnded(ColdEnded),
+    /// It has its answer.
+    Received(Exit),
+    /// It left.
+    Gone { at_ns: u64 },
+}
+
+/// What a worker says.
+#[derive(Debug)]
+pub(crate) enum WorkerEvent {
+    Ready(Ready),
+    Forked(Forked, Option<OwnedFd>),
+    Launched(Launched, Option<OwnedFd>),
+    Gone(Gone),
+    Finished(Finished),
+    Notes(Notes),
+    Failed(Failed),
+    Joined(Joined),
+    Closed,
+}
+
+impl WorkerEvent {
+    /// Decodes a frame from a worker; `None` for what no worker says.
+    pub(crate) fn decode(mut frame: Frame) -> Option<WorkerEvent> {
+        let payload = &frame.payload;
+        match frame.kind {
+            Kind::Ready => Ready::decode(payload).ok().map(WorkerEvent::Ready),
+            Kind::Forked => {
+                let pidfd = frame.fds.pop();
+                Forked::decode(payload).ok().map(|forked| WorkerEvent::Forked(forked, pidfd))
+            }
+            Kind::Launched => {
+                let pidfd = frame.fds.pop();
+                Launched::decode(payload).ok().map(|made| WorkerEvent::Launched(made, pidfd))
+            }
+            Kind::Gone => Gone::decode(payload).ok().map(WorkerEvent::Gone),
+            Kind::Finished => Finished::decode(payload).ok().map(WorkerEvent::Finished),
+            Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
+            Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
+            Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
+            Kind::Hello
+            | Kind::Call
+            | Kind::Signal
+            | Kind::ColdEnded
+            | Kind::Control
+            | Kind::Received
+            | Kind::Launcher
+            | Kind::Launch
+            | Kind::Queued
+            | Kind::RunCold
+            | Kind::Ended
+            | Kind::Refused
+            | Kind::ControlReply
+            | Kind::Preload
+            | Kind::Fork
+            | Kind::Give => None,
+        }
+    }
+}
+
+/// The daemon's state.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) core: Supervisor,
+    pub(crate) hands: Hands,
+    pub(crate) ledger: Ledger,
+    pub(crate) programs: Programs,
+    pub(crate) fresh: Fingerprints,
+    pub(crate) resolutions: Resolutions,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) socket: Socket,
+    pub(crate) directory: PathBuf,
+    pub(crate) around: Around,
+    pub(crate) limits: [(u64, u64); 16],
+    pub(crate) started_ns: u64,
+    pub(crate) readings: Vec<(WorkerId, u64)>,
+    pub(crate) budget_kib: u64,
+    pub(crate) build: [u8; 16],
+    /// Events that came of effects, to be handled before anything new.
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) leaving: bool,
+    /// Stops accepting; taken when the socket is given up.
+    pub(crate) accepting: Option<tokio::task::AbortHandle>,
+    pub(crate) inbox: mpsc::Sender<Input>,
+    /// Who waits until every settled call's receipt is on the disk.
+    pub(crate) flushes: Vec<oneshot::Sender<Value>>,
+    /// Workers whose process has ended and whose last words may not have been read yet.
+    pub(crate) silences: HashMap<WorkerId, CallId>,
+}
+
+impl Owner {
+    /// Runs until the core says that all is retired.
+    pub(crate) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> std::io::Result<()> {
+        let mut children = signal(SignalKind::child())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut readings = tokio::time::interval(memory::EVERY);
+        readings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.leaving {
+            let wake = self.wake_in();
+            tokio::select! {
+                biased;
+                // First, for a call must not be given to the copies of a zygote that has ended.
+                _ = children.recv() => self.reap(),
+                Some(input) = inputs.recv() => self.take(input),
+                _ = terminate.recv() => self.events.push_back(Event::Drain),
+                _ = interrupt.recv() => self.events.push_back(Event::Drain),
+                () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
+                _ = readings.tick() => {
+                    self.read_memory();
+                    self.look_for_the_name();
+                }
+            }
+            self.settle_events();
+            self.flush_when_complete();
+        }
+        self.recorder.flush();
+        Ok(())
+    }
+
+    /// How long until something is due.
+    fn wake_in(&mut self) -> Duration {
+        let due = [self.core.next_deadline(), self.ledger.next_deadline()];
+        match due.into_iter().flatten().min() {
+            Some(Time(at_ns)) => Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())),
+            None => Duration::MAX,
+        }
+    }
+
+    fn tick(&mut self) {
+        self.events.push_back(Event::Tick);
+        let now = Time(clock::now_ns());
+        while let Some((id, entry)) = self.ledger.close_overdue(now) {
+            self.record(id, &entry);
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Call(incoming) => self.arrive(*incoming),
+            Input::Caller { call, event } => self.caller(call, event),
+            Input::Worker { worker, event } => self.worker(worker, event),
+            Input::Launcher { session, stream } => {
+                self.hands.launcher(session, stream, self.build);
+            }
+            Input::LauncherGone { session, stream } => {
+                for worker in self.hands.launcher_gone(session, &stream) {
+                    self.gone(Ended::killed(worker));
+                }
+            }
+            Input::LauncherLeaves { session } => {
+                self.hands.launcher_leaves(session);
+                self.hands.leave_deserted();
+            }
+            Input::Control { request, reply } => self.control(&request, reply),
+            Input::Memory(readings) => {
+                self.readings.clone_from(&readings);
+                self.events.push_back(Event::Memory { readings });
+            }
+        }
+    }
+
+    /// Hands events to the core and performs its effects until nothing comes of it any more.
+    fn settle_events(&mut self) {
+        let mut effects: Vec<Effect> = Vec::new();
+        while let Some(event) = self.events.pop_front() {
+            self.core.handle(Time(clock::now_ns()), event, &mut effects);
+            for effect in effects.drain(..) {
+                self.perform(effect);
+            }
+        }
+    }
+
+    fn caller(&mut self, call: CallId, event: CallerEvent) {
+        let Some(entry) = self.ledger.get(call) else { return };
+        match event {
+            CallerEvent::Signal(signal) => match entry.worker {
+                Some(worker) if entry.settled.is_none() && !entry.has_had(signal) => {
+                    self.hands.signal(worker, signal.number);
+                }
+                Some(_) => {}
+                None if entry.signals.len() < SIGNALS_WAITING_MAX => {
+                    entry.signals.push(signal.number);
+                }
+                None => {}
+            },
+            CallerEvent::ColdEnded(ended) => self.cold_ended(call, ended),
+            // The worker's own word may still be on its way.
+            CallerEvent::Received(exit) => {
+                entry.answered = true;
+                if let Some(worker) = entry.worker {
+                    self.events.push_back(Event::Finished { worker, exit });
+                }
+            }
+            CallerEvent::Gone { at_ns } => {
+                entry.caller_gone = true;
+                entry.stamp(hob_core::phase::Mark::Ended, at_ns);
+                self.events.push_back(Event::CallerGone { call });
+                self.settle_events();
+                self.close(call);
+            }
+        }
+    }
+
+    fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Ready(ready) => self.ready(worker, &ready),
+            WorkerEvent::Forked(forked, pidfd) => self.forked(&forked, pidfd),
+            WorkerEvent::Launched(launched, pidfd) => {
+                if !self.hands.launched(launched, pidfd) {
+                    self.gone(Ended::killed(WorkerId(launched.worker)));
+                }
+            }
+            WorkerEvent::Gone(gone) => self.gone(Ended {
+                worker: WorkerId(gone.worker),
+                exit: gone.exit,
+                usage: Some(gone.usage),
+            }),
+            WorkerEvent::Finished(finished) => self.finished(worker, finished),
+            WorkerEvent::Notes(notes) => self.noted(worker, &notes.notes),
+            WorkerEvent::Failed(failed) => self.failed(worker, &failed),
+            WorkerEvent::Joined(joined) => self.joined(worker, joined),
+            WorkerEvent::Closed => self.silent(worker),
+        }
+    }
+
+    fn ready(&mut self, worker: WorkerId, ready: &Ready) {
+        let Some(process) = self.hands.get(worker) else { return };
+        let (program, key) = (process.program, process.key);
+        let loads_since = process.loads_since;
+        let threads = ready.threads;
+        if ready.role == Role::Copy {
+            self.events.push_back(Event::Ready { worker, threads });
+            return;
+        }
+        let mut told = Preload::Amended;
+        if let Some(lesson) = &mut self.programs.entry(program).lesson {
+            told = lesson.take(&ready.notes);
+        }
+        let known = (self.programs.seed(key), self.programs.get(program));
+        if let (Some(seed), Some(entry)) = known
+            && let Some(lesson) = &entry.lesson
+        {
+            match self.fresh.admit((key, seed), lesson, loads_since) {
+                Admission::Admitted => {}
+                Admission::Again => told = Preload::Amended,
+                Admission::OthersStale => return self.stale(program),
+            }
+        }
+        self.events.push_back(match ready.role {
+            Role::Zygote => Event::ZygoteReady { zygote: worker, threads, preload: told },
+            Role::Standby if told == Preload::AsLearned => Event::Ready { worker, threads },
+            // Replaced like a zygote would be, by way of the program's own next call.
+            Role::Standby | Role::Copy => return self.stale(program),
+        });
+        if told == Preload::Amended && ready.role == Role::Zygote {
+            self.teach_again(program, key);
+        }
+    }
+
+    fn finished(&mut self, worker: WorkerId, finished: Finished) {
+        let call = CallId(finished.call);
+        if self.hands.get(worker).is_none_or(|process| process.call != Some(call)) {
+            return;
+        }
+        if let Some(entry) = self.ledger.get(call) {
+            entry.answered = true;
+            entry.stamp(hob_core::phase::Mark::Main, finished.main_ns);
+            entry.stamp(hob_core::phase::Mark::Finished, finished.finished_ns);
+        }
+        self.events.push_back(Event::Finished { worker, exit: finished.exit });
+    }
+
+    /// The worker is in its caller's group. What the terminal sent before that, it did not get:
+    /// what still waits in the client is delivered now, and what the client has begun to read is
+    /// delivered when it comes. A signal of this very moment may come twice; none is lost.
+    fn joined(&mut self, worker: WorkerId, joined: Joined) {
+        let Some(entry) = self.ledger.get(CallId(joined.call)) else { return };
+        if entry.worker != Some(worker) || entry.settled.is_some() {
+            return;
+        }
+        let missed = process::pending(entry.caller_pid) & !entry.world.blocked;
+        entry.joined_ns = Some(clock::now_ns());
+        for number in TERMINAL_SIGNALS {
+            if missed & (1 << (number - 1)) != 0 {
+                self.hands.signal(worker, number);
+            }
+        }
+    }
+
+    fn noted(&mut self, worker: WorkerId, notes: &Strings) {
+        let Some(process) = self.hands.get(worker) else { return };
+        let program = process.program;
+        if let Some(lesson) = &mut self.programs.entry(program).lesson {
+            // More to import ahead: the next zygote of this program does.
+            let _ = lesson.take(notes);
+        }
+    }
+
+    /// A worker says nothing any more. Its process's end is told by whoever waits for it: a
+    /// program may close the channel.
+    fn silent(&mut self, worker: WorkerId) {
+        let call = self.silences.remove(&worker).or_else(|| self.hands.get(worker)?.call);
+        if let Some(call) = call {
+            if let Some(entry) = self.ledger.get(call) {
+                entry.worker_silent = true;
+            }
+            self.close(call);
+        }
+    }
+
+    fn reap(&mut self) {
+        for ended in self.hands.reap() {
+            self.gone(ended);
+        }
+    }
+
+    /// A process has ended: its call's receipt gets the usage, the core the event.
+    pub(crate) fn gone(&mut self, ended: Ended) {
+        let mut all = Vec::new();
+        self.hands.remove(ended, &mut all);
+        for (ended, process) in all {
+            if let Some(call) = process.call
+                && let Some(entry) = self.ledger.get(call)
+            {
+                entry.worker_gone = true;
+                if !entry.answered && process.left_its_call_unread() {
+                    entry.worker = None;
+                    entry.worker_silent = true;
+                    let why = GiveFailure::Unread;
+                    self.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
+                } else {
+                    entry.usage = ended.usage;
+                    if !entry.worker_silent {
+                        self.silences.insert(ended.worker, call);
+                    }
+                }
+            }
+            self.events.push_back(Event::Gone { worker: ended.worker, exit: ended.exit });
+            self.settle_events();
+            if let Some(call) = process.call {
+                self.close(call);
+                self.hands.leave_deserted();
+            }
+        }
+    }
+
+    fn cold_ended(&mut self, call: CallId, ended: ColdEnded) {
+        let Some(entry) = self.ledger.get(call) else { return };
+        entry.usage = Some(Usage { ..ended.usage });
+        entry.stamp(hob_core::phase::Mark::Main, ended.main_ns);
+        entry.stamp(hob_core::phase::Mark::Finished, ended.finished_ns);
+        let notes = entry.notes.take();
+        let timing = if ended.timed_out {
+            hob_core::event::ColdTiming::TimedOut
+        } else {
+            hob_core::event::ColdTiming::InTime
+        };
+        if let Some(path) = notes {
+            self.learn(call, &path);
+        }
+        let exit: Exit = ended.exit;
+        self.events.push_back(Event::ColdEnded { call, exit, timing });
+    }
+
+    /// Writes the receipt of a call if nothing of it is outstanding.
+    pub(crate) fn close(&mut self, call: CallId) {
+        if let Some(entry) = self.ledger.close_if_complete(call, Time(clock::now_ns())) {
+            self.record(call, &entry);
+        }
+    }
+
+    fn read_memory(&self) {
+        if self.hands.is_empty() {
+            return;
+        }
+        let (processes, inbox) = (self.hands.pids(), self.inbox.clone());
+        tokio::spawn(async move {
+            let readings = memory::read(processes).await;
+            let _ = inbox.send(Input::Memory(readings)).await;
+        });
+    }
+
+    /// What a learning run left; the file is gone afterwards.
+    fn learn(&mut self, call: CallId, path: &std::path::Path) {
+        let notes = std::fs::read(path).ok();
+        let _ = std::fs::remove_file(path);
+        let Some(entry) = self.ledger.get(call) else { return };
+        let program = entry.program;
+        let Some(notes) = notes.filter(|notes| notes.ends_with(b"\0")) else {
+            self.events.push_back(Event::Learned { program, lesson: Told::Nothing, key: None });
+            self.programs.entry(program).lesson = Some(crate::programs::Lesson::default());
+            return;
+        };
+        let notes: Strings = notes[..notes.len() - 1].split(|byte| *byte == 0).collect();
+        let mut lesson = crate::programs::Lesson::default();
+        let _ = lesson.take(&notes);
+        self.programs.entry(program).lesson = Some(lesson);
+        let key = self.plant(call);
+        self.events.push_back(Event::Learned { program, lesson: Told::Notes, key });
+    }
+}
+
+/// What a terminal sends: hang-up, interrupt, quit, stop, window change.
+const TERMINAL_SIGNALS: [u8; 5] = [1, 2, 3, 20, 28];
+/// Signals that wait for a call to be given.
+const SIGNALS_WAITING_MAX: usize = 64;

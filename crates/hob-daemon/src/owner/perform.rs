@@ -1,0 +1,253 @@
+//! What the core answers, performed.
+
+use hob_core::event::{Effect, Event, ForkFailure, GiveFailure, Learning, Performed, Took};
+use hob_core::ids::{CallId, WorkerId};
+use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
+use hob_core::phase::Mark;
+use hob_core::receipt::WorkerPart;
+use hob_os::clock;
+use hob_resolve::Program;
+use hob_wire::call::Terminal;
+use hob_wire::exit::{Exit, ExitCode};
+use hob_wire::frame::Kind;
+use hob_wire::reply::{self, Fate, Refused, RunCold};
+use hob_wire::strings::Strings;
+use hob_wire::worker::{Failed, Forked, Role};
+use rustix::fd::OwnedFd;
+
+use crate::channel;
+use crate::owner::Owner;
+use crate::owner::ledger::Entry;
+use crate::workers::hands::{self, Crowd, Given};
+
+impl Owner {
+    /// Performs one effect. What comes of it is an event.
+    pub(crate) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::RunCold { call, reason, learning } => self.run_cold(call, reason, learning),
+            Effect::Refuse { call, reason } => self.refuse(call, reason),
+            Effect::Queue { call } => self.queue(call),
+            Effect::StartZygote { zygote, key, .. } => self.start(zygote, Role::Zygote, key),
+            Effect::StartStandby { worker, key, .. } => self.start(worker, Role::Standby, key),
+            Effect::Fork { zygote, worker, pages } => {
+                if !self.hands.fork(zygote, worker, pages) {
+                    self.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
+                }
+            }
+            Effect::Give { call, worker } => self.give(call, worker),
+            Effect::Signal { worker, signal } => self.hands.signal(worker, signal),
+            Effect::Retire { worker } => self.hands.retire(worker),
+            Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
+            Effect::Exit => self.leaving = true,
+        }
+    }
+
+    fn run_cold(&mut self, call: CallId, reason: ColdReason, learning: Learning) {
+        let Some(entry) = self.ledger.get(call) else { return };
+        entry.stamp(Mark::Planned, clock::now_ns());
+        entry.fds = None;
+        // A session ends with its leader: a launcher would end with this very call.
+        let Terminal { session, .. } = entry.terminal;
+        let lasts = ![0, entry.caller_pid, Terminal::OUTSIDE].contains(&session);
+        // Its workers inherit its priority, and are for callers with any.
+        let alike = self.around.is_like(&entry.world.priority);
+        let wanted = lasts && alike && !self.hands.reaches(session);
+        let Some(resolved) = &entry.resolved else { return };
+        let (file, argv, set) = match resolved {
+            // Without its file the interpreter would say so, and not run the program.
+            Program::Python(python)
+                if learning == Learning::Yes && self.hands.runtimes().are_there() =>
+            {
+                let notes = self.directory.join(format!("notes-{}", call.0));
+                let argv = self.hands.runtimes().learn(python, &notes);
+                entry.notes = Some(notes);
+                (&python.interpreter, argv.iter().collect::<Strings>(), changes(resolved))
+            }
+            Program::Python(python) => {
+                let (_, argv) = python.cold_argv();
+                (&python.interpreter, argv.into_iter().collect(), changes(resolved))
+            }
+            Program::Exec(exec) => (&exec.file, exec.argv.iter().collect(), changes(resolved)),
+        };
+        let run = RunCold {
+            call: call.0,
+            reason: reason.code().as_bytes().to_vec(),
+            file: file.clone(),
+            argv,
+            set,
+            launcher: wanted,
+        };
+        send(entry, Kind::RunCold, |out| run.encode(out));
+    }
+
+    fn refuse(&mut self, call: CallId, reason: RefuseReason) {
+        let outcome = Outcome::Refused(reason);
+        self.ledger.count(outcome, Performed::Not);
+        let Some(entry) = self.ledger.get(call) else { return };
+        entry.stamp(Mark::Planned, clock::now_ns());
+        // The caller's pipes must not stay open here when it has left.
+        entry.fds = None;
+        entry.settled = Some((outcome, Performed::Not));
+        let (code, text) = entry.refusal.take().unwrap_or_else(|| {
+            (ExitCode::NotExecutable as u8, format!("{}: cannot be run", entry.name))
+        });
+        let refused = Refused { code, text: text.into_bytes() };
+        send(entry, Kind::Refused, |out| refused.encode(out));
+    }
+
+    fn queue(&mut self, call: CallId) {
+        let Some(entry) = self.ledger.get(call) else { return };
+        entry.stamp(Mark::Planned, clock::now_ns());
+        send(entry, Kind::Queued, |_| ());
+    }
+
+    fn start(&mut self, worker: WorkerId, role: Role, key: hob_core::key::Key) {
+        let seed = self.programs.seed(key);
+        let lesson = seed.and_then(|seed| self.programs.get(seed.program)?.lesson.as_ref());
+        let started = match (seed, lesson) {
+            (Some(seed), Some(lesson)) => {
+                self.hands.start(worker, role, (key, seed), lesson).is_ok()
+            }
+            (None, _) | (_, None) => false,
+        };
+        if !started {
+            self.events.push_back(hands::stillborn(worker));
+        }
+    }
+
+    fn give(&mut self, call: CallId, worker: WorkerId) {
+        let crowd = if self.ledger.running() == 1 { Crowd::Alone } else { Crowd::Others };
+        let Some(entry) = self.ledger.get(call) else {
+            let why = GiveFailure::CallerLeft;
+            self.events.push_back(Event::GiveFailed { call, worker, why });
+            return;
+        };
+        let now_ns = clock::now_ns();
+        entry.stamp(Mark::Planned, now_ns);
+        entry.stamp(Mark::Queued, now_ns);
+        let Some(Program::Python(python)) = &entry.resolved else { return };
+        let argv: Strings = python.argv.iter().collect();
+        let given = Given { call, argv: &argv, crowd };
+        // Before the send: the worker it wakes may take this very processor.
+        let given_ns = clock::now_ns();
+        match self.hands.give(entry, worker, &given) {
+            Ok(()) => {
+                entry.stamp(Mark::Given, given_ns);
+                entry.worker = Some(worker);
+                entry.worker_gone = false;
+                entry.worker_silent = false;
+            }
+            Err(why) => self.events.push_back(Event::GiveFailed { call, worker, why }),
+        }
+    }
+
+    /// A fork came through, or did not. A call that was given ahead of it goes back in that case:
+    /// nothing has read it.
+    pub(crate) fn forked(&mut self, forked: &Forked, pidfd: Option<OwnedFd>) {
+        let worker = WorkerId(forked.worker);
+        if forked.pid != 0 {
+            let Some(call) = self.hands.forked(worker, forked.pid, pidfd) else { return };
+            let Some(entry) = self.ledger.get(call) else { return };
+            entry.fds = None;
+            return;
+        }
+        if let Some(entry) = self.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
+            entry.was_not_given();
+            if let Some(fds) = &entry.fds {
+                let _ = hob_os::claim::put_back(&fds.claim);
+            }
+        }
+        let why = match forked.error.as_slice() {
+            b"threads" => ForkFailure::Threads,
+            _ => ForkFailure::System,
+        };
+        self.events.push_back(Event::ForkFailed { worker, why });
+    }
+
+    /// A zygote or standby says why it cannot become ready; its end follows.
+    pub(crate) fn failed(&mut self, worker: WorkerId, failed: &Failed) {
+        let text = String::from_utf8_lossy(&failed.text).into_owned();
+        if let Some(process) = self.hands.get(worker) {
+            let program = process.program;
+            self.programs.entry(program).trouble = text.lines().last().map(str::to_owned);
+        }
+        self.hands.retire(worker);
+    }
+
+    fn settle(&mut self, call: CallId, outcome: Outcome, how: Performed) {
+        self.ledger.count(outcome, how);
+        let Some(entry) = self.ledger.get(call) else { return };
+        entry.stamp(Mark::Settled, clock::now_ns());
+        entry.settled = Some((outcome, how));
+        entry.demoted = self.core.demotion(entry.program).map(super::control::reason);
+        entry.fds = None;
+        if let Performed::Warm { worker, .. } = how
+            && let Some(process) = self.hands.get(worker)
+        {
+            let generation = process.zygote.unwrap_or(worker).0;
+            entry.worker_part = Some(WorkerPart { pid: process.pid, generation });
+        }
+        if !entry.answered && !matches!(how, Performed::Cold(_)) {
+            answer(entry, call, outcome);
+        }
+        self.close(call);
+    }
+
+    /// Writes the receipt of a closed call.
+    pub(crate) fn record(&mut self, call: CallId, entry: &Entry) {
+        let known = self.programs.entry(entry.program);
+        let Some(receipt) = entry.receipt(call, known) else { return };
+        let us = receipt.total_us;
+        self.recorder.record(receipt);
+        // Only a program that ended by itself did what it was called for.
+        let Some((Outcome::Exited(Exit::Code(_)), how)) = entry.settled else { return };
+        let took = match (how, known.cold_us) {
+            (Performed::Warm { .. }, Some(cold_us)) => Took::Warm { us, cold_us },
+            (Performed::Cold(ColdReason::Learning | ColdReason::Stale), _) => {
+                // Being watched took time of its own.
+                known.cold_us.get_or_insert(us);
+                return;
+            }
+            (Performed::Cold(_), _) => {
+                known.cold_us = Some(us);
+                Took::Cold { us }
+            }
+            (Performed::Warm { .. }, None) | (Performed::Not, _) => return,
+        };
+        self.events.push_back(Event::Measured { program: entry.program, took });
+    }
+}
+
+/// Tells the caller the outcome, where no worker has.
+fn answer(entry: &Entry, call: CallId, outcome: Outcome) {
+    let (fate, text) = match outcome {
+        Outcome::Exited(exit) => (Fate::Exited(exit), String::new()),
+        Outcome::TimedOut(_) => (Fate::TimedOut, String::new()),
+        Outcome::Lost(phase) => (Fate::Lost, format!("its worker ended in phase {}", phase.name())),
+        Outcome::Cancelled(CancelledBy::Stop) => (Fate::Lost, "hob was stopped".to_owned()),
+        Outcome::Cancelled(CancelledBy::Caller) | Outcome::Refused(_) => return,
+    };
+    let ended = reply::Ended { call: call.0, fate, text: text.into_bytes() };
+    send(entry, Kind::Ended, |out| ended.encode(out));
+}
+
+/// Sends a frame to the caller. One that left meanwhile is noticed by its connection's end.
+fn send(entry: &Entry, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
+    if let Some(bytes) = channel::encode(kind, 0, body) {
+        let _ = channel::send(&entry.caller, bytes, &[]);
+    }
+}
+
+/// The environment changes of a skipped shim, as `run cold` carries them.
+fn changes(program: &Program) -> Strings {
+    match program {
+        Program::Python(python) => {
+            let set =
+                python.set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat());
+            set.chain(python.unset.iter().cloned()).collect()
+        }
+        Program::Exec(exec) => {
+            exec.set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat()).collect()
+        }
+    }
+}

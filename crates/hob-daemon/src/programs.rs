@@ -1,0 +1,416 @@
+//! What the daemon knows of programs: their numbers, what was learned of them, what their zygotes
+//! are made from, and how long they took cold.
+//!
+//! Facts only. Whether a program runs warm is the core's decision.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use hob_core::event::Preload;
+use hob_core::ids::ProgramId;
+use hob_core::key::{self, Key, KeyBuilder, Part};
+use hob_core::plan::Hosted;
+use hob_resolve::{ColdNote, Program, PythonProgram, WorkingDirectory};
+use hob_wire::strings::Strings;
+use rustix::fd::OwnedFd;
+
+use crate::freshness::Presence;
+use crate::workers::runtimes::PYTHON_MINORS;
+
+/// Programs that are remembered. Beyond it all is forgotten, and learned again when called: a
+/// machine that calls so many different ones gains little from any.
+const PROGRAMS_MAX: usize = 4096;
+/// Seeds that are remembered, one per environment that a program was called with.
+const SEEDS_MAX: usize = 512;
+
+/// What a learning run (and every preload since) told of a program.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Lesson {
+    /// What to import, in order.
+    modules: Vec<Vec<u8>>,
+    /// What was a hazard to import ahead.
+    excluded: BTreeSet<Vec<u8>>,
+    /// The environment variables that the imports read.
+    pub(crate) variables: BTreeSet<Vec<u8>>,
+    /// The files behind what is loaded.
+    pub(crate) files: BTreeSet<Vec<u8>>,
+    /// The directories that were searched.
+    pub(crate) directories: BTreeSet<Vec<u8>>,
+    /// Other files that were opened meanwhile, or would have been if they existed.
+    pub(crate) opened: BTreeSet<Vec<u8>>,
+    /// Whether something was there, where only that was asked.
+    pub(crate) asked: BTreeMap<Vec<u8>, Presence>,
+    /// Whether the caller's directory decides what the imports find.
+    keyed: bool,
+    /// Directories that were listed meanwhile, other than in search of modules.
+    pub(crate) listed: BTreeSet<Vec<u8>>,
+    /// The names that were searched and not found.
+    missing: BTreeSet<Vec<u8>>,
+}
+
+impl Lesson {
+    /// Takes notes in (see `docs/worker.md`), and says whether they told anything that changes
+    /// what a zygote is made from or selected by.
+    pub(crate) fn take(&mut self, notes: &Strings) -> Preload {
+        let mut told = Preload::AsLearned;
+        for note in notes.iter() {
+            let Some((tag, text)) = note.split_first() else { continue };
+            let text = text.to_vec();
+            match tag {
+                b'M' if !self.modules.contains(&text) => self.modules.push(text),
+                b'F' => _ = self.files.insert(text),
+                b'D' => _ = self.directories.insert(text),
+                b'C' => _ = self.opened.insert(text),
+                b'A' => match text.split_first() {
+                    Some((b'+', path)) => _ = self.asked.insert(path.to_vec(), Presence::There),
+                    Some((b'-', path)) => _ = self.asked.insert(path.to_vec(), Presence::Missing),
+                    Some(_) | None => {}
+                },
+                b'W' if !self.keyed => (self.keyed, told) = (true, Preload::Amended),
+                b'L' => _ = self.listed.insert(text),
+                b'X' => _ = self.missing.insert(text),
+                b'E' if self.variables.insert(text.clone()) => told = Preload::Amended,
+                b'H' => {
+                    let mut parts = text.splitn(2, |byte| *byte == b':');
+                    let (name, reason) = (parts.next().unwrap_or(&[]), parts.next().unwrap_or(&[]));
+                    let harmless: [&[u8]; 2] = [b"failed", b"thread"];
+                    if self.excluded.insert(name.to_vec()) && !harmless.contains(&reason) {
+                        told = Preload::Amended;
+                    } else if reason == b"thread" {
+                        // A thread is the core's matter: the program is kept ready otherwise.
+                        self.excluded.remove(name);
+                    }
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// Whether calls in different directories are of different warm state.
+    pub(crate) fn directory(&self, python: &PythonProgram) -> WorkingDirectory {
+        if self.keyed { WorkingDirectory::Keyed } else { python.cwd }
+    }
+
+    /// What to import ahead.
+    pub(crate) fn preload(&self) -> Strings {
+        self.modules.iter().filter(|name| !self.excluded.contains(*name)).collect()
+    }
+
+    /// The names that decide whether a new file in a searched directory matters: first and last
+    /// parts of every module's name, found or not.
+    pub(crate) fn names(&self) -> BTreeSet<Vec<u8>> {
+        let mut names = BTreeSet::new();
+        for name in self.modules.iter().chain(&self.missing) {
+            let mut parts = name.split(|byte| *byte == b'.');
+            names.extend(parts.next().map(<[u8]>::to_vec));
+            names.extend(parts.next_back().map(<[u8]>::to_vec));
+        }
+        names
+    }
+}
+
+/// What the daemon keeps of one program.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    /// What tells it from others in receipts, the same for every daemon.
+    pub(crate) digest: String,
+    /// The name as it was last called.
+    pub(crate) name: String,
+    /// What was learned; `None` before.
+    pub(crate) lesson: Option<Lesson>,
+    /// How long its newest cold run took; one that was watched counts only while there is no
+    /// other.
+    pub(crate) cold_us: Option<u64>,
+    /// What its interpreter last said when it could not be warmed.
+    pub(crate) trouble: Option<String>,
+}
+
+/// What a zygote of one key is started from: the program, and of the world of the call that asked
+/// what selects the zygote.
+#[derive(Debug)]
+pub(crate) struct Seed {
+    pub(crate) program: ProgramId,
+    pub(crate) python: PythonProgram,
+    pub(crate) env: Arc<Strings>,
+    /// The directory that it starts in, where that decides what is found.
+    pub(crate) directory: Option<OwnedFd>,
+    /// Its path, likewise.
+    pub(crate) directory_path: Vec<u8>,
+    /// The terminal's session that it lives in; 0: one of its own.
+    pub(crate) session: u32,
+}
+
+/// Where a call comes from, as far as that decides which workers can perform it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The path of its working directory.
+    pub(crate) directory: &'a [u8],
+    /// The session of its terminal; 0 without one.
+    pub(crate) session: u32,
+}
+
+/// Variables that say where a program is and who calls it. A zygote has them whether or not a
+/// module was seen to read them, because native libraries do so without being seen.
+const USUAL: [&[u8]; 14] = [
+    b"PATH",
+    b"HOME",
+    b"USER",
+    b"LOGNAME",
+    b"SHELL",
+    b"TERM",
+    b"TERMINFO",
+    b"INPUTRC",
+    b"TZ",
+    b"TZDIR",
+    b"TMPDIR",
+    b"VIRTUAL_ENV",
+    b"CONDA_PREFIX",
+    b"OPENSSL_CONF",
+];
+
+/// Families of such variables.
+const USUAL_PREFIXES: [&[u8]; 4] = [b"HOB_", b"XDG_", b"CUDA_", b"NVIDIA_"];
+
+/// What a zygote gets of a caller's environment: what is part of its key, what its imports read,
+/// and the usual. Whatever else the caller has (tokens, passwords) is nobody else's business.
+fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
+    let is_kept = |entry: &&[u8]| {
+        let name = entry.split(|byte| *byte == b'=').next().unwrap_or(entry);
+        key::selects(name)
+            || read.contains(name)
+            || USUAL.contains(&name)
+            || USUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    env.iter().filter(is_kept).collect()
+}
+
+/// All that is known of programs.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    ids: HashMap<Vec<u8>, ProgramId>,
+    entries: HashMap<ProgramId, Entry>,
+    seeds: HashMap<Key, Seed>,
+    minors: HashMap<Vec<u8>, (Stamp, Option<u32>)>,
+    next: u64,
+    /// What earlier daemons kept of cold runs, by digest.
+    cold_times: HashMap<String, u64>,
+}
+
+/// What tells that an interpreter's file is still the same.
+type Stamp = (u64, u64, i64, i64);
+
+impl Programs {
+    /// No programs, but for how long some of them took cold.
+    pub(crate) fn new(cold_times: HashMap<String, u64>) -> Programs {
+        Programs { cold_times, ..Programs::default() }
+    }
+
+    /// The number of a program: the same target, interpreter and options (and, where it decides
+    /// what is found, directory) have the same.
+    pub(crate) fn id(&mut self, program: &Program, directory: &[u8]) -> ProgramId {
+        let identity = identity(program, directory);
+        if let Some(id) = self.ids.get(&identity) {
+            return *id;
+        }
+        if self.ids.len() >= PROGRAMS_MAX {
+            self.ids.clear();
+            self.entries.clear();
+        }
+        self.next += 1;
+        let id = ProgramId(self.next);
+        let digest = digest(&identity);
+        let cold_us = self.cold_times.get(&digest).copied();
+        self.entries.insert(id, Entry { digest, cold_us, ..Entry::default() });
+        self.ids.insert(identity, id);
+        id
+    }
+
+    /// What is kept of a program.
+    pub(crate) fn entry(&mut self, id: ProgramId) -> &mut Entry {
+        self.entries.entry(id).or_default()
+    }
+
+    /// What is kept of a program, if anything is.
+    pub(crate) fn get(&self, id: ProgramId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    /// What the program is to hob's runtimes.
+    pub(crate) fn hosted(&mut self, program: &Program) -> Hosted {
+        match program {
+            Program::Exec(exec) => match exec.note {
+                None | Some(ColdNote::SetId | ColdNote::Shim) => Hosted::NotHosted,
+                Some(
+                    ColdNote::InlineCode
+                    | ColdNote::StandardInput
+                    | ColdNote::Interactive
+                    | ColdNote::UnknownOption
+                    | ColdNote::Archive
+                    | ColdNote::ScriptMissing,
+                ) => Hosted::NotAProgram,
+            },
+            Program::Python(python) => match self.minor(&python.interpreter) {
+                Some(minor) if PYTHON_MINORS.contains(&minor) => Hosted::Python,
+                Some(_) | None => Hosted::InterpreterVersion,
+            },
+        }
+    }
+
+    /// The N of the CPython 3.N behind an interpreter's path, from the name of the real file:
+    /// every distribution of CPython has `python3.N` at the end of its links. What is named
+    /// otherwise is not taken for one, and runs cold.
+    fn minor(&mut self, interpreter: &[u8]) -> Option<u32> {
+        let stat = rustix::fs::stat(interpreter).ok()?;
+        let stamp = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_ctime);
+        if let Some((known, minor)) = self.minors.get(interpreter)
+            && *known == stamp
+        {
+            return *minor;
+        }
+        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(interpreter);
+        let real = std::fs::canonicalize(path).ok()?;
+        let name = real.file_name()?.to_str()?;
+        let minor = name.strip_prefix("python3.").and_then(|minor| minor.parse().ok());
+        if self.minors.len() >= PROGRAMS_MAX {
+            self.minors.clear();
+        }
+        self.minors.insert(interpreter.to_vec(), (stamp, minor));
+        minor
+    }
+
+    /// The key of a call, once its program is learned: only then is it known which variables
+    /// select.
+    pub(crate) fn key(
+        &self,
+        id: ProgramId,
+        python: &PythonProgram,
+        env: &Strings,
+        place: Place<'_>,
+    ) -> Option<Key> {
+        let lesson = self.get(id)?.lesson.as_ref()?;
+        let mut builder = KeyBuilder::new();
+        builder
+            .absorb(Part::Program, &python.target)
+            .absorb(Part::Interpreter, &python.interpreter);
+        for word in &python.prefix {
+            builder.absorb(Part::Option, word);
+        }
+        if lesson.directory(python) == WorkingDirectory::Keyed {
+            builder.absorb(Part::Directory, place.directory);
+        }
+        if place.session != 0 {
+            builder.absorb(Part::Session, &place.session.to_le_bytes());
+        }
+        builder.select_env(env, &lesson.variables);
+        Some(builder.finish())
+    }
+
+    /// Remembers what a zygote of this key is to be started from. Of the environment in the seed
+    /// only what a zygote needs is remembered.
+    pub(crate) fn plant(&mut self, key: Key, seed: impl FnOnce() -> Seed) {
+        if !self.seeds.contains_key(&key) {
+            if self.seeds.len() >= SEEDS_MAX {
+                self.seeds.clear();
+            }
+            let mut seed = seed();
+            let lesson = self.entries.get(&seed.program).and_then(|entry| entry.lesson.as_ref());
+            let none = BTreeSet::new();
+            seed.env = Arc::new(kept(&seed.env, lesson.map_or(&none, |known| &known.variables)));
+            self.seeds.insert(key, seed);
+        }
+    }
+
+    /// What a zygote of this key is to be started from.
+    pub(crate) fn seed(&self, key: Key) -> Option<&Seed> {
+        self.seeds.get(&key)
+    }
+
+    /// Forgets what was learned of a program; how long it took cold is still true.
+    pub(crate) fn unlearn(&mut self, id: ProgramId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.lesson = None;
+        }
+        self.seeds.retain(|_, seed| seed.program != id);
+    }
+}
+
+/// What tells a program from others in receipts: the same for calls of the same file or module by
+/// the same interpreter and options (and, where it decides what is found, directory).
+#[must_use]
+pub fn program_id(program: &Program, directory: &[u8]) -> String {
+    digest(&identity(program, directory))
+}
+
+fn digest(identity: &[u8]) -> String {
+    KeyBuilder::new().absorb(Part::Program, identity).finish().to_string()
+}
+
+/// What makes two calls calls of the same program, as bytes.
+fn identity(program: &Program, directory: &[u8]) -> Vec<u8> {
+    let mut identity = Vec::with_capacity(256);
+    let mut part = |bytes: &[u8]| {
+        identity.extend_from_slice(bytes);
+        identity.push(0);
+    };
+    match program {
+        Program::Python(python) => {
+            part(b"python");
+            part(&python.interpreter);
+            for word in &python.prefix {
+                part(word);
+            }
+            part(&python.target);
+            if python.cwd == WorkingDirectory::Keyed {
+                part(directory);
+            }
+        }
+        Program::Exec(exec) => {
+            part(b"exec");
+            part(&exec.file);
+            if !exec.file.starts_with(b"/") {
+                part(directory);
+            }
+        }
+    }
+    identity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(list: &[&str]) -> Strings {
+        list.iter().map(|note| note.as_bytes()).collect()
+    }
+
+    #[test]
+    fn notes_are_sorted_by_their_tags_and_hazards_are_left_out() {
+        let mut lesson = Lesson::default();
+        assert_eq!(lesson.take(&notes(&["Mjson", "Mloud", "F/x.py", "D/x"])), Preload::AsLearned);
+        assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::AsLearned);
+        assert_eq!(lesson.preload().iter().collect::<Vec<_>>(), [b"json"]);
+        assert_eq!(lesson.take(&notes(&["EHOME"])), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["EHOME", "Hnumpy:thread"])), Preload::AsLearned);
+    }
+
+    #[test]
+    fn a_zygote_gets_what_selects_it_and_the_usual_and_nothing_else() {
+        let env: Strings =
+            ["PATH=/bin", "TOKEN=x", "READ=1", "LC_ALL=C", "XDG_DATA_HOME=/d", "=odd"]
+                .into_iter()
+                .collect();
+        let kept = kept(&env, &BTreeSet::from([b"READ".to_vec()]));
+        let want = [&b"PATH=/bin"[..], b"READ=1", b"LC_ALL=C", b"XDG_DATA_HOME=/d"];
+        assert_eq!(kept.iter().collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn names_are_the_first_and_last_parts_found_or_not() {
+        let mut lesson = Lesson::default();
+        lesson.take(&notes(&["Ma.b.c", "Xsimplejson"]));
+        let names: Vec<_> = lesson.names().into_iter().collect();
+        assert_eq!(names, [b"a".to_vec(), b"c".to_vec(), b"simplejson".to_vec()]);
+    }
+}

@@ -1,0 +1,144 @@
+//! The start and the end of a daemon.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::supervisor::Supervisor;
+use hob_os::process::limits;
+use hob_os::{build_id, clock, spawn, uds};
+use hob_wire::call::Hello;
+use hob_wire::frame::Kind;
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+
+use crate::around::Around;
+use crate::channel::{self, Reader};
+use crate::config::{Config, StartAs};
+use crate::fresh::Fingerprints;
+use crate::fronts::local::{Front, accept};
+use crate::owner::ledger::Ledger;
+use crate::owner::{INBOX_MAX, Owner};
+use crate::programs::Programs;
+use crate::recorder::Recorder;
+use crate::resolutions::Resolutions;
+use crate::socket::{ListenError, Socket};
+use crate::workers::hands::Hands;
+use crate::workers::runtimes::Runtimes;
+
+/// Why a daemon did not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The socket cannot be had. That another daemon has it is no failure for who asked for one.
+    #[error("{0}")]
+    Listen(String),
+    /// Another daemon serves already.
+    #[error("{0}")]
+    Running(String),
+    /// The system refused.
+    #[error("cannot run the daemon: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// How long another build's daemon may take to give up its socket.
+const RELEASE_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs a daemon until it is stopped or idle for long enough. Says that it is ready on the
+/// descriptor that its starter left, if there is one.
+pub fn run(config: Config) -> Result<(), DaemonError> {
+    // Before any caller's environment comes.
+    hob_os::arena::wipe_what_is_freed();
+    let ready = spawn::readiness();
+    limits::raise_nofile();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        if config.start == StartAs::Replacement {
+            replace(&config).await;
+        }
+        let socket = Socket::listen(&config.directory)?;
+        serve(config, socket, ready).await
+    });
+    // A blocking thread may sit in a slow read of `/proc`; nobody waits for it.
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(
+    config: Config,
+    mut socket: Socket,
+    ready: Option<rustix::fd::OwnedFd>,
+) -> Result<(), DaemonError> {
+    let (inbox, inputs) = mpsc::channel(INBOX_MAX);
+    let recorder = Arc::new(Recorder::start(config.state_dir.as_deref()));
+    let build = build_id::own();
+    let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
+    let listener = UnixListener::from_std(listener.map_err(std::io::Error::from)?.into())?;
+    let front = Front { build, owner: inbox.clone(), recorder: Arc::clone(&recorder) };
+    let runtimes = Runtimes::write(&config.directory)?;
+    let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
+    let accepting = tokio::spawn(accept(listener, front)).abort_handle();
+    let owner = Owner {
+        budget_kib: config.limits.budget_kib,
+        core: Supervisor::new(config.limits),
+        hands,
+        ledger: Ledger::default(),
+        programs: Programs::new(recorder.cold_times().clone()),
+        fresh: Fingerprints::new(),
+        resolutions: Resolutions::default(),
+        recorder,
+        socket,
+        directory: config.directory,
+        around: Around::own(),
+        limits: limits::own(),
+        started_ns: clock::now_ns(),
+        readings: Vec::new(),
+        build,
+        events: VecDeque::new(),
+        leaving: false,
+        accepting: Some(accepting),
+        inbox,
+        flushes: Vec::new(),
+        silences: HashMap::new(),
+    };
+    if let Some(ready) = ready {
+        // Whoever started us may have left; that is its business.
+        let _ = rustix::io::write(&ready, b"\n");
+    }
+    let result = owner.run(inputs).await.map_err(DaemonError::from);
+    // Who asked an idle daemon to stop has its answer in the hands of a task that has not run.
+    tokio::task::yield_now().await;
+    result
+}
+
+/// Asks the daemon that has the socket to give it up, and waits until it has.
+async fn replace(config: &Config) {
+    let path = config.directory.join("socket");
+    let ask = async {
+        let stream = channel::adopt(uds::connect(&path)?)?;
+        let hello = Hello { build: build_id::own(), pid: std::process::id() };
+        let body = br#"{"verb":"replace"}"#;
+        let mut bytes =
+            channel::encode(Kind::Hello, 0, |out| hello.encode(out)).unwrap_or_default();
+        bytes.extend(
+            channel::encode(Kind::Control, 0, |out| out.extend_from_slice(body))
+                .unwrap_or_default(),
+        );
+        channel::send(&stream, bytes, &[])?;
+        // The answer itself does not matter: when it comes, or the connection ends, the name is
+        // free, and the lock tells whether it really is.
+        let _ = Reader::new(stream).next().await;
+        Ok::<(), std::io::Error>(())
+    };
+    let _ = tokio::time::timeout(RELEASE_WAIT, ask).await;
+}
+
+impl From<ListenError> for DaemonError {
+    fn from(error: ListenError) -> Self {
+        match error {
+            ListenError::Taken(_) => DaemonError::Running(error.to_string()),
+            ListenError::Directory { .. } | ListenError::System { .. } => {
+                DaemonError::Listen(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The processes: zygotes, copies, standbys. Starts, forks, gives, signals, retires, reaps; what
+//! comes of it goes to the owner as an event.
+//!
+//! Invariants: a process is in the table from its start until its `Gone`; zygotes and standbys
+//! are this daemon's children and waited for one by one, copies are their zygote's; a signal goes
+//! to a pidfd, never to a number that may be somebody else's by now.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::CString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use hob_core::event::{Event, GiveFailure, Pages};
+use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::key::Key;
+use hob_os::claim::{self, Claimed};
+use hob_os::process::processors::{self, Processors};
+use hob_os::spawn::{self, Image, Wait, Waited};
+use hob_os::{process, uds};
+use hob_wire::call::{Hello, Usage};
+use hob_wire::exit::Exit;
+use hob_wire::frame::Kind;
+use hob_wire::launch::{Launch, Launched};
+use hob_wire::strings::Strings;
+use hob_wire::worker::{Fork, Give, Preload, Role, TargetKind};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+use crate::channel::{self, Reader};
+use crate::fronts::local::CallFds;
+use crate::owner::ledger;
+use crate::owner::{Input, WorkerEvent};
+use crate::programs::{Lesson, Seed};
+use crate::workers::runtimes::Runtimes;
+
+const SIGKILL: u8 = 9;
+const SIGSTOP: u8 = 19;
+const SIGTSTP: u8 = 20;
+
+/// One process of ours.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) program: ProgramId,
+    pub(crate) key: Key,
+    /// 0 until it is known.
+    pub(crate) pid: u32,
+    /// The zygote it was forked from.
+    pub(crate) zygote: Option<WorkerId>,
+    /// The terminal's session whose launcher started it; 0: this daemon's own child, or a copy.
+    session: u32,
+    /// The call that it was given.
+    pub(crate) call: Option<CallId>,
+    /// When it (or its zygote) began to load, by the clock that files are stamped with.
+    pub(crate) loads_since: SystemTime,
+    pidfd: Option<OwnedFd>,
+    stream: Arc<UnixStream>,
+    /// The reader found what was sent last unread at the other end.
+    unread: Arc<AtomicBool>,
+    /// It may have died by a signal that was sent from here.
+    signalled: bool,
+    /// Signals that are due once the process can be signalled.
+    signals: Vec<u8>,
+}
+
+/// A call on its way to a worker.
+#[derive(Debug)]
+pub(crate) struct Given<'a> {
+    pub(crate) call: CallId,
+    pub(crate) argv: &'a Strings,
+    pub(crate) crowd: Crowd,
+}
+
+/// Who else has a call open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crowd {
+    /// Nobody: this call's time is all that counts.
+    Alone,
+    /// Somebody.
+    Others,
+}
+
+/// All processes of ours.
+#[derive(Debug)]
+pub(crate) struct Hands {
+    processes: HashMap<WorkerId, Process>,
+    runtimes: Runtimes,
+    owner: mpsc::Sender<Input>,
+    null: OwnedFd,
+    log: OwnedFd,
+    /// The processes of ours in terminals' sessions, by session.
+    launchers: HashMap<u32, Arc<UnixStream>>,
+    /// Where this process may run, and a worker that was not told otherwise.
+    processors: Processors,
+}
+
+/// A process that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) worker: WorkerId,
+    pub(crate) exit: Exit,
+    pub(crate) usage: Option<Usage>,
+}
+
+impl Ended {
+    /// What is assumed of a process that nobody can be asked about.
+    pub(crate) fn killed(worker: WorkerId) -> Ended {
+        Ended { worker, exit: Exit::Signal(SIGKILL), usage: None }
+    }
+}
+
+impl Process {
+    /// Whether the process has ended without having read the call that was sent to it,
+    /// so that nothing of the call can have run. Asked when the process's end is known.
+    ///
+    /// The kernel says it: a stream socket whose last descriptor is closed with bytes unread gives
+    /// its other end a reset instead of an end. After a call nothing else is sent, so that the
+    /// bytes are the call's. A process that was sent a signal from here may have died by the
+    /// caller's own wish, which is an outcome of the call, so that nothing is said of it.
+    pub(crate) fn left_its_call_unread(&self) -> bool {
+        self.call.is_some()
+            && !self.signalled
+            && (self.unread.load(Ordering::Relaxed) || uds::is_reset(&*self.stream))
+    }
+}
+
+impl Hands {
+    pub(crate) fn new(
+        runtimes: Runtimes,
+        owner: mpsc::Sender<Input>,
+        directory: &Path,
+    ) -> std::io::Result<Hands> {
+        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
+        // What a runtime itself has to say, for a developer; one daemon's worth of it.
+        let log = std::fs::File::create(directory.join("log"))?.into();
+        // A starter's own restriction (`taskset`) is not every later caller's.
+        let _ = Processors::take_all();
+        let processors = Processors::own()?;
+        let (processes, launchers) = (HashMap::new(), HashMap::new());
+        Ok(Hands { processes, runtimes, owner, null, log, launchers, processors })
+    }
+
+    pub(crate) fn runtimes(&self) -> &Runtimes {
+        &self.runtimes
+    }
+
+    pub(crate) fn get(&mut self, worker: WorkerId) -> Option<&mut Process> {
+        self.processes.get_mut(&worker)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// The processes with their ids, for memory readings.
+    pub(crate) fn pids(&self) -> Vec<(WorkerId, u32)> {
+        let known = self.processes.iter().filter(|(_, process)| process.pid != 0);
+        known.map(|(worker, process)| (*worker, process.pid)).collect()
+    }
+
+    /// Starts a zygote or standby from its seed.
+    pub(crate) fn start(
+        &mut self,
+        worker: WorkerId,
+        role: Role,
+        (key, seed): (Key, &Seed),
+        lesson: &Lesson,
+    ) -> std::io::Result<()> {
+        let (ours, theirs) = uds::pair()?;
+        // The worker's end blocks: it has nothing else to do.
+        rustix::io::ioctl_fionbio(&theirs, false)?;
+        if !self.runtimes.are_there() {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        let argv = self.runtimes.serve(&seed.python);
+        let image = Image {
+            file: string(&seed.python.interpreter),
+            argv: argv.iter().map(|word| string(word)).collect(),
+            env: seed.env.iter().map(string).collect(),
+        };
+        let loads_since = SystemTime::now();
+        let streams = spawn::Worker {
+            channel: &theirs,
+            stdout: &self.null,
+            stderr: &self.log,
+            directory: seed.directory.as_ref(),
+        };
+        let pid = match seed.session {
+            0 => spawn::worker(&image, &streams, spawn::Session::New)?,
+            session => self.launch(session, worker, &image, &streams)?,
+        };
+        let kind = match seed.python.kind {
+            hob_resolve::TargetKind::Script => TargetKind::Script,
+            hob_resolve::TargetKind::Module => TargetKind::Module,
+        };
+        let preload = Preload {
+            role,
+            kind,
+            target: seed.python.target.clone(),
+            prefix: seed.python.prefix.iter().collect(),
+            modules: lesson.preload(),
+        };
+        let (stream, unread) = self.listen(worker, ours)?;
+        if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
+            // A worker that is gone already is noticed by its end.
+            let _ = channel::send(&stream, bytes, &[]);
+        }
+        self.processes.insert(
+            worker,
+            Process {
+                program: seed.program,
+                key,
+                pid,
+                zygote: None,
+                session: seed.session,
+                call: None,
+                loads_since,
+                pidfd: process::pidfd(pid).ok(),
+                stream,
+                unread,
+                signalled: false,
+                signals: Vec::new(),
+            },
+        );
+        Ok(())
+    }
+
+    /// Whether workers can be started in this terminal's session.
+    pub(crate) fn reaches(&self, session: u32) -> bool {
+        self.launchers.contains_key(&session)
+    }
+
+    /// A launcher has come. A second one for the same session is sent away by dropping it.
+    pub(crate) fn launcher(&mut self, session: u32, stream: Arc<UnixStream>, build: [u8; 16]) {
+        match self.launchers.entry(session) {
+            Entry::Vacant(place) => {
+                let hello = Hello { build, pid: std::process::id() };
+                if let Some(bytes) = channel::encode(Kind::Hello, 0, |out| hello.encode(out)) {
+                    let _ = channel::send(&stream, bytes, &[]);
+                }
+                place.insert(stream);
+            }
+            Entry::Occupied(_) => channel::close(&stream),
+        }
+    }
+
+    /// No call will come for this session's workers any more.
+    pub(crate) fn launcher_leaves(&mut self, session: u32) {
+        self.launchers.remove(&session);
+    }
+
+    /// A launcher has left; its workers, which the kernel ends with it. None, if it was a second
+    /// one that had been sent away.
+    pub(crate) fn launcher_gone(
+        &mut self,
+        session: u32,
+        stream: &Arc<UnixStream>,
+    ) -> Vec<WorkerId> {
+        match self.launchers.get(&session) {
+            Some(known) if !Arc::ptr_eq(known, stream) => return Vec::new(),
+            Some(_) | None => _ = self.launchers.remove(&session),
+        }
+        let theirs = self.processes.iter().filter(|(_, process)| process.session == session);
+        theirs.map(|(worker, _)| *worker).collect()
+    }
+
+    /// Ends the zygotes and standbys in sessions whose terminal is gone. Those with a call left
+    /// wait for its end: a program started with `nohup` outlives its terminal.
+    pub(crate) fn leave_deserted(&mut self) {
+        let busy: Vec<_> = self
+            .processes
+            .values()
+            .filter(|process| process.call.is_some())
+            .filter_map(|process| process.zygote)
+            .collect();
+        let deserted = |worker: &WorkerId, process: &Process| {
+            process.session != 0
+                && !self.launchers.contains_key(&process.session)
+                && process.call.is_none()
+                && !busy.contains(worker)
+        };
+        let theirs: Vec<_> = self
+            .processes
+            .iter()
+            .filter(|(worker, process)| deserted(worker, process))
+            .map(|(worker, _)| *worker)
+            .collect();
+        for worker in theirs {
+            self.signal(worker, SIGKILL);
+        }
+    }
+
+    /// Has a launcher start a worker; its process is not known yet, so that this is 0.
+    fn launch(
+        &self,
+        session: u32,
+        worker: WorkerId,
+        image: &Image,
+        streams: &spawn::Worker<'_>,
+    ) -> std::io::Result<u32> {
+        let launcher = self.launchers.get(&session).ok_or(Errno::NOTCONN)?;
+        let launch = Launch {
+            worker: worker.0,
+            file: image.file.as_bytes().to_vec(),
+            argv: image.argv.iter().map(|word| word.as_bytes()).collect(),
+            env: image.env.iter().map(|entry| entry.as_bytes()).collect(),
+        };
+        let mut with =
+            vec![streams.channel.as_fd(), streams.stdout.as_fd(), streams.stderr.as_fd()];
+        with.extend(streams.directory.map(AsFd::as_fd));
+        let count = u8::try_from(with.len()).expect("three or four descriptors");
+        let bytes = channel::encode(Kind::Launch, count, |out| launch.encode(out));
+        channel::send(launcher, bytes.ok_or(Errno::TOOBIG)?, &with)?;
+        Ok(0)
+    }
+
+    /// A worker's process is known now; `false`: it could not be started.
+    pub(crate) fn launched(&mut self, launched: Launched, pidfd: Option<OwnedFd>) -> bool {
+        launched.pid != 0 && {
+            self.forked(WorkerId(launched.worker), launched.pid, pidfd);
+            true
+        }
+    }
+
+    /// Asks a zygote for a copy. `false`: the zygote is not there any more.
+    pub(crate) fn fork(&mut self, zygote: WorkerId, worker: WorkerId, pages: Pages) -> bool {
+        let Some(parent) = self.processes.get(&zygote) else { return false };
+        let (program, key, loads_since) = (parent.program, parent.key, parent.loads_since);
+        let to_zygote = Arc::clone(&parent.stream);
+        let Ok((ours, theirs)) = uds::pair() else { return false };
+        if rustix::io::ioctl_fionbio(&theirs, false).is_err() {
+            return false;
+        }
+        let fork = Fork { worker: worker.0, paid: pages == Pages::Paid };
+        let Some(bytes) = channel::encode(Kind::Fork, 1, |out| fork.encode(out)) else {
+            return false;
+        };
+        let Ok((stream, unread)) = self.listen(worker, ours) else { return false };
+        if channel::send(&to_zygote, bytes, &[theirs.as_fd()]).is_err() {
+            return false;
+        }
+        self.processes.insert(
+            worker,
+            Process {
+                program,
+                key,
+                pid: 0,
+                zygote: Some(zygote),
+                session: 0,
+                call: None,
+                loads_since,
+                pidfd: None,
+                stream,
+                unread,
+                signalled: false,
+                signals: Vec::new(),
+            },
+        );
+        true
+    }
+
+    /// A copy's process is known now; returns the call that it was given already.
+    pub(crate) fn forked(
+        &mut self,
+        worker: WorkerId,
+        pid: u32,
+        pidfd: Option<OwnedFd>,
+    ) -> Option<CallId> {
+        let process = self.processes.get_mut(&worker)?;
+        process.pid = pid;
+        process.pidfd = pidfd;
+        let call = process.call;
+        for signal in std::mem::take(&mut process.signals) {
+            self.signal(worker, signal);
+        }
+        call
+    }
+
+    /// A copy that was never forked leaves the table; returns the call that it was given.
+    pub(crate) fn unforked(&mut self, worker: WorkerId) -> Option<CallId> {
+        let process = self.processes.remove(&worker)?;
+        channel::close(&process.stream);
+        process.call
+    }
+
+    /// Claims the call and sends it to the worker. An error says which of the two failed; either
+    /// way nothing was run.
+    pub(crate) fn give(
+        &mut self,
+        entry: &mut ledger::Entry,
+        worker: WorkerId,
+        given: &Given<'_>,
+    ) -> Result<(), GiveFailure> {
+        let fds = entry.fds.as_ref().ok_or(GiveFailure::CallerLeft)?;
+        let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
+        let place = Place::new(entry.caller_pid, (process.pid, self.processors), given.crowd);
+        let give = Give {
+            call: given.call.0,
+            group: entry.terminal.group,
+            world: &entry.world,
+            argv: given.argv,
+            env: &entry.env,
+            processors: &place.told,
+        };
+        let bytes = channel::encode(Kind::Give, 5, |out| give.encode(out))
+            .ok_or(GiveFailure::WorkerClosed)?;
+        if claim::take(&fds.claim) == Claimed::Theirs {
+            return Err(GiveFailure::CallerLeft);
+        }
+        if place.send(process, bytes, fds, &entry.caller).is_err() {
+            let _ = claim::put_back(&fds.claim);
+            return Err(GiveFailure::WorkerClosed);
+        }
+        process.call = Some(given.call);
+        // Until a fork is known to have succeeded, the call may still have to go back.
+        if process.pid != 0 {
+            entry.fds = None;
+        }
+        for signal in std::mem::take(&mut entry.signals) {
+            self.signal(worker, signal);
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to exactly this process; later, if its process is not known yet. `^Z` would
+    /// be discarded in a session without a terminal, so that a program that does not handle it is
+    /// stopped outright.
+    pub(crate) fn signal(&mut self, worker: WorkerId, signal: u8) {
+        let Some(process) = self.processes.get_mut(&worker) else { return };
+        process.signalled = true;
+        match &process.pidfd {
+            Some(pidfd) => {
+                let stops = signal == SIGTSTP && !process::catches(process.pid, signal);
+                let _ = process::signal(pidfd, if stops { SIGSTOP } else { signal });
+            }
+            None => process.signals.push(signal),
+        }
+    }
+
+    /// Ends the process's channel: idle ones leave by that.
+    pub(crate) fn retire(&mut self, worker: WorkerId) {
+        if let Some(process) = self.processes.get(&worker) {
+            channel::close(&process.stream);
+        }
+    }
+
+    /// Takes a process that has ended out of the table, and with a zygote all its copies: the
+    /// kernel has killed them, or is about to.
+    pub(crate) fn remove(&mut self, ended: Ended, gone: &mut Vec<(Ended, Process)>) {
+        let worker = ended.worker;
+        let Some(process) = self.processes.remove(&worker) else { return };
+        channel::close(&process.stream);
+        gone.push((ended, process));
+        let orphans: Vec<_> = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.zygote == Some(worker))
+            .map(|(worker, _)| *worker)
+            .collect();
+        for orphan in orphans {
+            self.signal(orphan, SIGKILL);
+            self.remove(Ended::killed(orphan), gone);
+        }
+    }
+
+    /// Looks which of this daemon's own children have ended.
+    pub(crate) fn reap(&self) -> Vec<Ended> {
+        let own = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.zygote.is_none() && process.session == 0);
+        own.filter_map(|(worker, process)| match spawn::wait(process.pid, Wait::Poll) {
+            Ok(Waited::Ended(status, user_us, system_us, peak_kib)) => Some(Ended {
+                worker: *worker,
+                exit: Exit::from_wait_status(status),
+                usage: Some(Usage { user_us, system_us, peak_kib }),
+            }),
+            // Nobody else waits for it, so that this means that it is long gone.
+            Err(Errno::CHILD) => Some(Ended::killed(*worker)),
+            Ok(Waited::Stopped(_) | Waited::Nothing) | Err(_) => None,
+        })
+        .collect()
+    }
+
+    /// Reads a worker's channel for the owner until its end.
+    fn listen(
+        &self,
+        worker: WorkerId,
+        socket: OwnedFd,
+    ) -> std::io::Result<(Arc<UnixStream>, Arc<AtomicBool>)> {
+        let stream = channel::adopt(socket)?;
+        let mut reader = Reader::new(Arc::clone(&stream));
+        let owner = self.owner.clone();
+        let unread = Arc::new(AtomicBool::new(false));
+        let tells = Arc::clone(&unread);
+        tokio::spawn(async move {
+            // A frame that cannot be read ends the worker as its own end would.
+            while let Ok(Some(frame)) = reader.next().await {
+                let Some(event) = WorkerEvent::decode(frame) else { break };
+                if owner.send(Input::Worker { worker, event }).await.is_err() {
+                    return;
+                }
+            }
+            tells.store(reader.was_reset(), Ordering::Relaxed);
+            let _ = owner.send(Input::Worker { worker, event: WorkerEvent::Closed }).await;
+        });
+        Ok((stream, unread))
+    }
+}
+
+/// Where a worker is to run: on its caller's processors, and first of all on this one.
+///
+/// A call passes from process to process, and one at a time has something to do. Left alone, the
+/// kernel wakes each on an idle processor, which on a virtual machine takes longer than the work
+/// (`docs/why/handover.md`). So a lone call's worker is woken here, and this process steps aside.
+/// The worker itself takes its caller's processors, before anything of the program runs.
+struct Place {
+    /// The processor to wake it on.
+    here: Option<Processors>,
+    /// What the worker is told to take.
+    told: Vec<u8>,
+}
+
+impl Place {
+    fn new(caller_pid: u32, (worker_pid, own): (u32, Processors), crowd: Crowd) -> Place {
+        let theirs = Processors::of(caller_pid).unwrap_or(own);
+        let here = match crowd {
+            Crowd::Alone if worker_pid != 0 => theirs.current(),
+            Crowd::Alone | Crowd::Others => None,
+        };
+        let as_they_are = here.is_none() && theirs == own;
+        Place { here, told: if as_they_are { Vec::new() } else { theirs.to_bytes() } }
+    }
+
+    fn send(
+        &self,
+        process: &Process,
+        bytes: Vec<u8>,
+        fds: &CallFds,
+        caller: &UnixStream,
+    ) -> Result<(), Errno> {
+        // One that cannot be placed is where the kernel puts it.
+        if let Some(here) = &self.here {
+            let _ = here.give_to(process.pid);
+        }
+        let [stdin, stdout, stderr] = &fds.stdio;
+        let with =
+            [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), fds.directory.as_fd(), caller.as_fd()];
+        let sent = channel::send(&process.stream, bytes, &with);
+        if self.here.is_some() {
+            processors::yield_now();
+        }
+        sent
+    }
+}
+
+/// The event of a process that could not be started: as if it had ended at once.
+pub(crate) fn stillborn(worker: WorkerId) -> Event {
+    Event::Gone { worker, exit: Exit::Signal(SIGKILL) }
+}
+
+/// What comes off the wire has no NUL inside; what follows one would be cut.
+fn string(bytes: &[u8]) -> CString {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    CString::new(&bytes[..end]).unwrap_or_default()
+}

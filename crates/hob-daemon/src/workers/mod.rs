@@ -1,0 +1,5 @@
+//! The processes of this daemon: how they are started, spoken to, measured and reaped.
+
+pub(crate) mod hands;
+pub(crate) mod memory;
+pub(crate) mod runtimes;

@@ -1,0 +1,85 @@
+//! The runtimes' files, which travel inside the binary: where they are put, and how an
+//! interpreter is started with one.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use hob_resolve::{PythonProgram, TargetKind};
+
+const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
+
+/// The Python minor versions (3.N) that the runtime supports.
+pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
+
+/// The runtimes on disk.
+#[derive(Debug)]
+pub(crate) struct Runtimes {
+    python: PathBuf,
+}
+
+impl Runtimes {
+    /// Writes them into the daemon's own directory.
+    pub(crate) fn write(directory: &Path) -> std::io::Result<Runtimes> {
+        let runtimes = Runtimes { python: directory.join("worker.py") };
+        runtimes.put()?;
+        Ok(runtimes)
+    }
+
+    /// Whether they are where they were put, or could be put there again: directories for
+    /// temporary files are tidied up by age, and a daemon may live for weeks.
+    pub(crate) fn are_there(&self) -> bool {
+        rustix::fs::access(&self.python, rustix::fs::Access::READ_OK).is_ok() || self.put().is_ok()
+    }
+
+    fn put(&self) -> std::io::Result<()> {
+        let fresh = self.python.with_extension("py.new");
+        let _ = std::fs::remove_file(&fresh);
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        file.write_all(PYTHON.as_bytes())?;
+        std::fs::rename(&fresh, &self.python)
+    }
+
+    /// The argv of a zygote or standby: the interpreter as the caller names it, its options, the
+    /// runtime.
+    pub(crate) fn serve(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
+        let mut argv = self.interpreter(program);
+        if argv[0].contains(&b'/') {
+            // A relative name would be looked up in the zygote's own directory.
+            argv[0].clone_from(&program.interpreter);
+        }
+        argv.push(b"serve".to_vec());
+        argv
+    }
+
+    /// The argv of a learning run, which the client executes in its own place.
+    pub(crate) fn learn(&self, program: &PythonProgram, notes: &Path) -> Vec<Vec<u8>> {
+        let kind: &[u8] = match program.kind {
+            TargetKind::Script => b"script",
+            TargetKind::Module => b"module",
+        };
+        let mut argv = self.interpreter(program);
+        argv.push(b"learn".to_vec());
+        argv.push(bytes(notes));
+        argv.push(kind.to_vec());
+        argv.push(program.target.clone());
+        argv.push(program.prefix.len().to_string().into_bytes());
+        argv.extend(program.prefix.iter().cloned());
+        argv.extend(program.argv.iter().cloned());
+        argv
+    }
+
+    fn interpreter(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
+        let name = program.prefix.first().unwrap_or(&program.interpreter).clone();
+        let mut argv = vec![name];
+        argv.extend(program.options.iter().cloned());
+        argv.push(bytes(&self.python));
+        argv
+    }
+}
+
+/// A path as bytes.
+pub(crate) fn bytes(path: &Path) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec()
+}

@@ -1,0 +1,14 @@
+//! The monotonic clock, which all processes of one machine share.
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+///
+/// By a system call, not through the vDSO: a client asks three times in its life, and mapping the
+/// vDSO's pages in costs it four page faults, which is a hundred system calls' worth here.
+#[must_use]
+pub fn now_ns() -> u64 {
+    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid for the call, and the clock exists on every Linux.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut at) };
+    let (secs, nanos) = (at.tv_sec.unsigned_abs(), at.tv_nsec.unsigned_abs());
+    secs.wrapping_mul(1_000_000_000).wrapping_add(nanos)
+}

@@ -1,0 +1,159 @@
+//! The directory that holds the socket: where it is, and whether it is safe.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode};
+use rustix::io::Errno;
+
+/// Why the directory is not used. Nothing is sent through an unsafe one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsafe {
+    /// It does not exist yet: safe to create.
+    Missing,
+    /// It is a link or not a directory.
+    NotADirectory,
+    /// It belongs to another user.
+    Foreign,
+    /// Others may enter it.
+    Open,
+    /// It cannot be looked at.
+    Unreadable(Errno),
+}
+
+impl std::fmt::Display for Unsafe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unsafe::Missing => write!(f, "it does not exist"),
+            Unsafe::NotADirectory => write!(f, "it is a link or not a directory"),
+            Unsafe::Foreign => write!(f, "it belongs to another user"),
+            Unsafe::Open => write!(f, "others may enter it (its mode is not 0700)"),
+            Unsafe::Unreadable(errno) => write!(f, "it cannot be looked at ({errno})"),
+        }
+    }
+}
+
+/// Where the socket's directory is: `$HOB_DIR`, else `$XDG_RUNTIME_DIR/hob`, else
+/// `/run/user/UID/hob` if that parent exists and is ours (so that a shell without the variable
+/// meets the same daemon), else `/tmp/hob-UID`. Both arguments are the variables' values; empty
+/// ones count as unset, and so does a runtime directory that is not ours (as left by `su`).
+#[must_use]
+pub fn location(hob_dir: Option<&[u8]>, runtime_dir: Option<&[u8]>) -> PathBuf {
+    if let Some(dir) = hob_dir.filter(|dir| !dir.is_empty()) {
+        return path(dir.to_vec());
+    }
+    if let Some(dir) = runtime_dir.filter(|dir| dir.starts_with(b"/") && is_ours(dir)) {
+        return path(inside(dir, b"hob"));
+    }
+    let uid = rustix::process::getuid().as_raw();
+    let parent = numbered(b"/run/user/", uid);
+    path(if is_ours(&parent) { inside(&parent, b"hob") } else { numbered(b"/tmp/hob-", uid) })
+}
+
+fn path(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+/// The name inside the directory. By hand, like the number below: formatting and path joining sit
+/// on pages that a client touches for nothing else.
+#[must_use]
+pub fn inside(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(directory.len() + 1 + name.len());
+    whole.extend_from_slice(directory);
+    whole.push(b'/');
+    whole.extend_from_slice(name);
+    whole
+}
+
+fn numbered(prefix: &[u8], number: u32) -> Vec<u8> {
+    let mut whole = prefix.to_vec();
+    let mut divisor = 1_000_000_000;
+    while divisor > 1 && number / divisor == 0 {
+        divisor /= 10;
+    }
+    while divisor > 0 {
+        whole.extend(u8::try_from(number / divisor % 10).map(|digit| b'0' + digit));
+        divisor /= 10;
+    }
+    whole
+}
+
+fn is_ours(path: &[u8]) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+            && stat.st_uid == rustix::process::getuid().as_raw()
+    })
+}
+
+/// Checks the directory without following a link at its place.
+pub fn check(path: &Path) -> Result<(), Unsafe> {
+    let stat = match rustix::fs::lstat(path) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Err(Unsafe::Missing),
+        Err(errno) => return Err(Unsafe::Unreadable(errno)),
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        Err(Unsafe::NotADirectory)
+    } else if stat.st_uid != rustix::process::getuid().as_raw() {
+        Err(Unsafe::Foreign)
+    } else if stat.st_mode & 0o077 != 0 {
+        Err(Unsafe::Open)
+    } else {
+        Ok(())
+    }
+}
+
+/// Makes the directory (0700) if it is missing, then checks it. A parent that is missing is an
+/// error, except for `$HOB_DIR`, whose parents the user chose: these are made too.
+pub fn create(path: &Path) -> Result<(), Unsafe> {
+    if let Some(parent) = path.parent() {
+        // An error shows when the directory itself is made.
+        let _ = std::fs::create_dir_all(parent);
+    }
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => check(path),
+        Err(errno) => Err(Unsafe::Unreadable(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn hob_dir_wins_and_empty_variables_count_as_unset() {
+        assert_eq!(location(Some(b"/x/y"), Some(b"/run/z")), PathBuf::from("/x/y"));
+        let home = tempfile::tempdir().unwrap();
+        let runtime = home.path().as_os_str().as_bytes();
+        assert_eq!(location(Some(b""), Some(runtime)), home.path().join("hob"));
+        let fallback = location(None, None);
+        assert_eq!(location(None, Some(b"/nonexistent/dir")), fallback);
+        assert_eq!(location(None, Some(b"relative")), fallback);
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_are_read() {
+        for number in [0, 7, 10, 1000, u32::MAX] {
+            assert_eq!(numbered(b"/x-", number), format!("/x-{number}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn only_a_real_private_directory_of_ours_is_safe() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("hob");
+        assert_eq!(check(&dir), Err(Unsafe::Missing));
+        assert_eq!(create(&dir), Ok(()));
+        assert_eq!(create(&dir), Ok(()));
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o750)).unwrap();
+        assert_eq!(check(&dir), Err(Unsafe::Open));
+        let link = home.path().join("link");
+        symlink(home.path(), &link).unwrap();
+        assert_eq!(check(&link), Err(Unsafe::NotADirectory));
+        let file = home.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(create(&file), Err(Unsafe::NotADirectory));
+    }
+}

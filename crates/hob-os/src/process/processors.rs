@@ -1,0 +1,89 @@
+//! Which processors a process may run on. Owns no state; decides nothing.
+
+use rustix::io;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// A set of processors, of the first 1,024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Processors(CpuSet);
+
+impl Processors {
+    /// Those on which a process may run. `EINVAL` on a machine with more than 1,024.
+    pub fn of(pid: u32) -> io::Result<Processors> {
+        sched_getaffinity(Some(number(pid)?)).map(Processors)
+    }
+
+    /// Those on which this process may run.
+    pub fn own() -> io::Result<Processors> {
+        sched_getaffinity(None).map(Processors)
+    }
+
+    /// The one that runs this, alone; `None` if it is not in this set.
+    #[must_use]
+    pub fn current(&self) -> Option<Processors> {
+        let at = sched_getcpu();
+        let mut alone = CpuSet::new();
+        (at < CpuSet::MAX_CPU && self.0.is_set(at)).then(|| {
+            alone.set(at);
+            Processors(alone)
+        })
+    }
+
+    /// As a bit mask, the first processor the lowest bit of the first byte, without zeros behind.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; CpuSet::MAX_CPU / 8];
+        for at in (0..CpuSet::MAX_CPU).filter(|at| self.0.is_set(*at)) {
+            bytes[at / 8] |= 1 << (at % 8);
+        }
+        let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes.truncate(len);
+        bytes
+    }
+
+    /// Lets a process run on these and no others. One that sleeps stays where it is until it is
+    /// woken.
+    pub fn give_to(&self, pid: u32) -> io::Result<()> {
+        sched_setaffinity(Some(number(pid)?), &self.0)
+    }
+
+    /// Takes back for this process all that its `cpuset` allows, whatever its starter had.
+    pub fn take_all() -> io::Result<()> {
+        let mut all = CpuSet::new();
+        for at in 0..CpuSet::MAX_CPU {
+            all.set(at);
+        }
+        sched_setaffinity(None, &all)
+    }
+}
+
+/// Lets whoever was woken on this processor run first.
+pub fn yield_now() {
+    rustix::thread::sched_yield();
+}
+
+fn number(pid: u32) -> io::Result<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::Errno::SRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_runs_where_it_was_allowed_to() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = Processors::own().unwrap();
+        assert_eq!(Processors::of(child.id()).unwrap(), own, "a child inherits the set");
+        let here = own.current().expect("this runs on one of its processors");
+        here.give_to(child.id()).unwrap();
+        assert_eq!(Processors::of(child.id()).unwrap(), here);
+        let bytes = here.to_bytes();
+        assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1, "{bytes:?}");
+        assert_ne!(bytes.last(), Some(&0), "{bytes:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(Processors::of(0).err(), Some(io::Errno::SRCH), "0 would be this process");
+    }
+}

@@ -1,0 +1,175 @@
+//! Signals: masks, a descriptor to read them from, and dying by one.
+
+use std::mem::MaybeUninit;
+
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io;
+
+/// Signals by number, as the kernel keeps them: bit n-1 is signal n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Set(pub u64);
+
+impl Set {
+    /// The set of these signals.
+    #[must_use]
+    pub const fn of(numbers: &[i32]) -> Set {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < numbers.len() {
+            bits |= 1 << (numbers[index] - 1);
+            index += 1;
+        }
+        Set(bits)
+    }
+
+    /// Whether a signal is in it.
+    #[must_use]
+    pub fn has(self, number: i32) -> bool {
+        (1..=64).contains(&number) && self.0 & (1 << (number - 1)) != 0
+    }
+
+    fn to_libc(self) -> libc::sigset_t {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: `sigemptyset` initialises the set that it is given.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        for number in (1..=64).filter(|number| self.has(*number)) {
+            // SAFETY: the set is initialised; a number that the C library reserves is refused
+            // with an error, which leaves the set as it was.
+            unsafe { libc::sigaddset(set.as_mut_ptr(), number) };
+        }
+        // SAFETY: initialised above.
+        unsafe { set.assume_init() }
+    }
+}
+
+/// What a client passes on to the program that works for it.
+pub const FORWARDED: Set = Set::of(&[
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+]);
+
+/// Replaces the signal mask; returns nothing, since the old one is known from `/proc`.
+pub fn set_mask(set: Set) {
+    let set = set.to_libc();
+    // SAFETY: both pointers are valid for the call; a null old set is allowed.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Blocks these signals on top of the mask that is in force.
+pub fn block(set: Set) {
+    let set = set.to_libc();
+    // SAFETY: as above.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// A descriptor from which blocked signals of this set are read.
+pub fn descriptor(set: Set) -> io::Result<OwnedFd> {
+    let set = set.to_libc();
+    // SAFETY: the set is valid for the call.
+    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Where a signal came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The terminal, which sent it to the whole foreground group.
+    Terminal,
+    /// A process, which sent it to this one.
+    Process,
+}
+
+/// The next signal off a descriptor, if there is one.
+pub fn read(descriptor: impl AsFd) -> Option<(i32, Origin)> {
+    const LEN: usize = size_of::<libc::signalfd_siginfo>();
+    let mut bytes = [0_u8; LEN];
+    if io::read(descriptor, &mut bytes) != Ok(LEN) {
+        return None;
+    }
+    let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    let number = i32::from_ne_bytes(word(std::mem::offset_of!(libc::signalfd_siginfo, ssi_signo)));
+    let code = i32::from_ne_bytes(word(std::mem::offset_of!(libc::signalfd_siginfo, ssi_code)));
+    // SI_KERNEL: the terminal driver's ^C, ^\, ^Z and window changes.
+    let origin = if code == 0x80 { Origin::Terminal } else { Origin::Process };
+    Some((number, origin))
+}
+
+/// Sets a signal's disposition to the default.
+pub fn reset(number: i32) {
+    // SAFETY: SIG_DFL runs no code of ours.
+    unsafe { libc::signal(number, libc::SIG_DFL) };
+}
+
+/// Ignores a signal.
+pub fn ignore(number: i32) {
+    // SAFETY: SIG_IGN runs no code of ours.
+    unsafe { libc::signal(number, libc::SIG_IGN) };
+}
+
+/// Sends this process a signal.
+pub fn raise(number: i32) {
+    // SAFETY: raising a signal touches no memory of ours.
+    unsafe { libc::raise(number) };
+}
+
+/// Stops this process as `^Z` would have; returns when it continues.
+pub fn stop_self() {
+    // SAFETY: raising a signal touches no memory of ours.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Ends this process by the signal that ended the program, so that the caller's shell sees the
+/// same. Returns only if the signal does not end a process.
+pub fn die_by(number: i32) {
+    // The program has left a core where it was due; this process's would be a second one.
+    let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, no_core);
+    reset(number);
+    set_mask(Set(!(1 << (number.clamp(1, 64) - 1))));
+    // SAFETY: as above.
+    unsafe { libc::raise(number) };
+}
+
+pub(crate) fn last_error() -> io::Errno {
+    io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(io::Errno::IO)
+}
+
+/// Resets every disposition to the default, for a process that is about to become another
+/// program's parent. SIGKILL and SIGSTOP refuse, which is as it should be.
+pub(crate) fn reset_all() {
+    for number in 1..=64 {
+        reset(number);
+    }
+}
+
+/// The raw number, for `dup2` in [`crate::spawn`].
+pub(crate) fn raw(fd: &impl AsRawFd) -> i32 {
+    fd.as_raw_fd()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_is_read_from_its_descriptor() {
+        let set = Set::of(&[libc::SIGUSR2]);
+        block(set);
+        let descriptor = descriptor(set).unwrap();
+        assert_eq!(read(&descriptor), None);
+        // SAFETY: sends a signal to this thread, which blocks it.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert_eq!(read(&descriptor), Some((libc::SIGUSR2, Origin::Process)));
+    }
+}

@@ -1,0 +1,316 @@
+//! From a file to what finally runs: through `#!` lines, `env`, pip's preamble and pyenv shims,
+//! to an interpreter with its command line, or to the conclusion that it is simply executed.
+//!
+//! Each step replaces (file, argv) as the kernel, `env` or the shim would. As soon as a step is
+//! not understood wholly the answer is the *first* file with its own argv: the real chain then
+//! does what it does.
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::direct::by_choice;
+use crate::program::{ColdNote, ExecProgram, Program, PythonProgram};
+use crate::program::{TargetKind, WorkingDirectory};
+use crate::world::{Head, World, base_name, dir_name, join};
+use crate::{ResolveError, options, own, pyenv, shebang, split};
+
+/// How many steps are followed. Linux follows five `#!` lines; shims and `env` add their own.
+const STEPS_MAX: usize = 8;
+
+/// Where `env` is; only there is it known to be `env`.
+const ENV_FILES: [&[u8]; 2] = [b"/usr/bin/env", b"/bin/env"];
+
+/// What a process without `PATH` searches.
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
+/// A file about to be executed with an argv.
+pub(crate) struct Stage {
+    pub(crate) file: Vec<u8>,
+    pub(crate) argv: Vec<Vec<u8>>,
+    /// Where it began: what is executed when a step is not understood.
+    first: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// The file that the last step read a `#!` line from; it need not be looked at again.
+    script: Option<Vec<u8>>,
+}
+
+impl Stage {
+    /// The beginning of a walk.
+    pub(crate) fn new(file: Vec<u8>, argv: Vec<Vec<u8>>) -> Stage {
+        Stage { file, argv, first: None, script: None }
+    }
+
+    /// The next step: another file with another argv.
+    fn advance(&mut self, file: Vec<u8>, argv: Vec<Vec<u8>>) {
+        let file = std::mem::replace(&mut self.file, file);
+        let argv = std::mem::replace(&mut self.argv, argv);
+        self.first.get_or_insert((file, argv));
+    }
+
+    /// The first file as it is. What skipped shims would have changed they will change.
+    fn exec(self, world: &mut World<'_>, note: Option<ColdNote>) -> Program {
+        world.set.clear();
+        world.unset.clear();
+        let (file, argv) = self.first.unwrap_or((self.file, self.argv));
+        Program::Exec(ExecProgram { file, argv, set: Vec::new(), note })
+    }
+}
+
+/// What a `#!` line leads to.
+enum Next {
+    /// This file, with these words before the script.
+    Run { file: Vec<u8>, words: Vec<Vec<u8>> },
+    /// hob itself: `#!/usr/bin/env -S hob run`.
+    Hob,
+    /// Something that is only executed.
+    Unknown,
+}
+
+/// Follows the file to what runs.
+pub(crate) fn walk(
+    world: &mut World<'_>,
+    mut stage: Stage,
+    mut head: Head,
+) -> Result<Program, ResolveError> {
+    for _ in 0..STEPS_MAX {
+        let bytes = head.bytes();
+        if bytes.starts_with(b"\x7fELF") {
+            return Ok(elf(world, stage, &head));
+        }
+        if let Some(shim) = pyenv::Shim::parse(&head) {
+            let Some(real) = pyenv::resolve(world, &shim, &stage.file, &stage.argv) else {
+                return Ok(stage.exec(world, Some(ColdNote::Shim)));
+            };
+            let mut argv = stage.argv.clone();
+            argv[0].clone_from(&real);
+            stage.advance(real, argv);
+        } else {
+            if shebang::polyglot(bytes).is_some() {
+                note_shell(world);
+            }
+            if is_archive(&stage.file, &head) {
+                return Ok(stage.exec(world, Some(ColdNote::Archive)));
+            }
+            let (file, mut argv) = match next(world, &stage.file, bytes)? {
+                Next::Run { file, words } => (file, words),
+                Next::Hob => return by_choice(world, &stage.file, &stage.argv[1..]),
+                Next::Unknown => return Ok(stage.exec(world, None)),
+            };
+            argv.push(stage.file.clone());
+            argv.extend_from_slice(&stage.argv[1..]);
+            stage.script = Some(stage.file.clone());
+            stage.advance(file, argv);
+        }
+        head = match world.head(&stage.file) {
+            Ok(head) => head,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(broken(stage)),
+            Err(_) => return Ok(stage.exec(world, None)),
+        };
+        if head.file_type() != FileType::RegularFile || world.may_execute(&stage.file).is_err() {
+            let why = "it is named as an interpreter, but is not executable";
+            return Err(ResolveError::NotExecutable { path: stage.file, why });
+        }
+    }
+    Ok(stage.exec(world, None))
+}
+
+/// What any shell leaves behind when it executes something in its place: `PWD`.
+fn note_shell(world: &mut World<'_>) {
+    let kept = world.var(b"PWD").is_some_and(|path| path.starts_with(b"/") && world.is_cwd(path));
+    if !kept {
+        let path = world.cwd_path().to_vec();
+        world.set.push((b"PWD".to_vec(), path));
+    }
+}
+
+/// The step to a file that is not there.
+fn broken(stage: Stage) -> ResolveError {
+    match stage.script {
+        Some(path) => ResolveError::BrokenShebang { path, interpreter: stage.file },
+        None => ResolveError::NotFound { name: stage.file },
+    }
+}
+
+/// Reads the `#!` line, and `env`'s words behind it.
+fn next(world: &World<'_>, script: &[u8], bytes: &[u8]) -> Result<Next, ResolveError> {
+    if let Some(file) = shebang::polyglot(bytes) {
+        return Ok(Next::Run { file: file.to_vec(), words: vec![file.to_vec()] });
+    }
+    let Some(line) = shebang::parse(bytes) else { return Ok(Next::Unknown) };
+    if ENV_FILES.contains(&line.interpreter) {
+        return through_env(world, script, line.argument.unwrap_or_default());
+    }
+    let named = line.interpreter;
+    if base_name(named) == b"hob" && line.argument.is_some_and(|word| word.starts_with(b"run")) {
+        return Ok(Next::Hob);
+    }
+    let mut words = vec![named.to_vec()];
+    words.extend(line.argument.map(<[u8]>::to_vec));
+    Ok(Next::Run { file: named.to_vec(), words })
+}
+
+/// What `env ARGUMENT SCRIPT ...` executes. Only a plain name, or `-S` with a name and its
+/// arguments, is understood; options and assignments are `env`'s own business.
+fn through_env(world: &World<'_>, script: &[u8], argument: &[u8]) -> Result<Next, ResolveError> {
+    let string = argument.strip_prefix(b"-S").or_else(|| argument.strip_prefix(b"--split-string="));
+    let words = match string {
+        Some(string) => split::words(string, &|name| world.var(name)),
+        None => Some(vec![argument.to_vec()]),
+    };
+    let Some(words) = words else { return Ok(Next::Unknown) };
+    let Some(name) = words.first() else { return Ok(Next::Unknown) };
+    if name.is_empty() || name.starts_with(b"-") || name.contains(&b'=') {
+        return Ok(Next::Unknown);
+    }
+    if base_name(name) == b"hob" && words.get(1).is_some_and(|word| word == b"run") {
+        return Ok(Next::Hob);
+    }
+    let file = if name.contains(&b'/') {
+        name.clone()
+    } else {
+        match search(world, name) {
+            Ok(file) => file,
+            Err(ResolveError::NotFound { name }) => {
+                let path = script.to_vec();
+                return Err(ResolveError::BrokenShebang { path, interpreter: name });
+            }
+            Err(refused) => return Err(refused),
+        }
+    };
+    Ok(Next::Run { file, words })
+}
+
+/// Searches `PATH` as `execvp` does: the first file that the caller may execute, but for shims of
+/// our own.
+pub(crate) fn search(world: &World<'_>, name: &[u8]) -> Result<Vec<u8>, ResolveError> {
+    let not_found = || ResolveError::NotFound { name: name.to_vec() };
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    if name.contains(&b'/') {
+        return Ok(name.to_vec());
+    }
+    let path = world.var(b"PATH").unwrap_or(DEFAULT_PATH);
+    let mut refused = None;
+    let mut file = Vec::with_capacity(128);
+    for dir in path.split(|byte| *byte == b':') {
+        file.clear();
+        if !dir.is_empty() {
+            file.extend_from_slice(dir);
+            file.push(b'/');
+        }
+        file.extend_from_slice(name);
+        let verdict = world.may_execute(&file);
+        let there = matches!(verdict, Ok(()) | Err(Errno::ACCESS));
+        let there = there && world.is(&file, FileType::RegularFile);
+        if there && !own::is_passed_over(world, &file, name) {
+            match verdict {
+                Ok(()) => return Ok(file),
+                Err(_) => refused = refused.or_else(|| Some(file.clone())),
+            }
+        }
+    }
+    let why = "permission denied";
+    Err(refused.map_or_else(not_found, |path| ResolveError::NotExecutable { path, why }))
+}
+
+/// A binary: an interpreter with its command line, or anything else.
+fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
+    if head.is_set_id() {
+        return stage.exec(world, Some(ColdNote::SetId));
+    }
+    // The name that counts is the last link's: version managers put one binary of their own
+    // behind the names of all interpreters.
+    if !head.real_name().is_some_and(|name| is_python(&name)) {
+        return stage.exec(world, None);
+    }
+    // An interpreter looks itself up on `PATH` by a bare name, and would find our shim there: it
+    // would then take the shim's directory for its own, and miss its virtual environment.
+    if stage.file.starts_with(b"/") && world.is_shimmed(&stage.argv[0]) {
+        stage.argv[0].clone_from(&stage.file);
+    }
+    // Found in a relative entry of `PATH`, the interpreter cannot say where it is.
+    if !stage.file.starts_with(b"/") && !stage.argv[0].contains(&b'/') {
+        return stage.exec(world, None);
+    }
+    let line = match options::parse(&stage.argv[1..]) {
+        Ok(line) => line,
+        Err(note) => return stage.exec(world, Some(note)),
+    };
+    if line.kind == TargetKind::Script && stage.script.as_ref() != Some(&line.target) {
+        match world.head(&line.target) {
+            Err(_) => return stage.exec(world, Some(ColdNote::ScriptMissing)),
+            Ok(head) if is_archive(&line.target, &head) => {
+                return stage.exec(world, Some(ColdNote::Archive));
+            }
+            Ok(_) => {}
+        }
+    }
+    Program::Python(python(world, &stage, line))
+}
+
+fn python(world: &mut World<'_>, stage: &Stage, line: options::CommandLine) -> PythonProgram {
+    let file = stage.file.strip_prefix(b"./").unwrap_or(&stage.file);
+    let interpreter = world.absolute(file);
+    let mut prefix = vec![stage.argv[0].clone()];
+    prefix.extend(line.before);
+    let arguments = stage.argv.get(line.used + 1..).unwrap_or_default();
+    let mut argv = vec![line.target.clone()];
+    argv.extend_from_slice(arguments);
+    let mut watch = std::mem::take(&mut world.watch);
+    // Beside the executable, or one above, is where `pyvenv.cfg` is looked for.
+    let bin = dir_name(&interpreter).unwrap_or_default();
+    watch.push(join(bin, b"pyvenv.cfg"));
+    watch.extend(dir_name(bin).map(|root| join(root, b"pyvenv.cfg")));
+    watch.push(interpreter.clone());
+    let isolated = line.options.iter().any(|option| option == b"-E" || option == b"-I");
+    let (target, cwd) = match line.kind {
+        TargetKind::Module => (line.target, WorkingDirectory::Keyed),
+        TargetKind::Script => {
+            let target = world.absolute(&line.target);
+            watch.push(target.clone());
+            let keyed = !isolated && has_relative_entries(world);
+            (target, if keyed { WorkingDirectory::Keyed } else { WorkingDirectory::Free })
+        }
+    };
+    PythonProgram {
+        interpreter,
+        prefix,
+        options: line.options,
+        kind: line.kind,
+        target,
+        argv,
+        set: std::mem::take(&mut world.set),
+        unset: std::mem::take(&mut world.unset),
+        cwd,
+        watch,
+    }
+}
+
+/// Whether `PYTHONPATH` names the working directory or something in it.
+fn has_relative_entries(world: &World<'_>) -> bool {
+    let path = world.full_var(b"PYTHONPATH");
+    path.is_some_and(|path| path.split(|byte| *byte == b':').any(|dir| !dir.starts_with(b"/")))
+}
+
+/// Whether a file's name is that of a CPython 3: `python`, `python3`, `python3.13t`.
+fn is_python(name: &[u8]) -> bool {
+    let Some(version) = name.strip_prefix(b"python") else { return false };
+    let Some(minor) = version.strip_prefix(b"3") else { return version.is_empty() };
+    let Some(minor) = minor.strip_prefix(b".") else { return minor.is_empty() };
+    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && minor[digits..].iter().all(|byte| matches!(byte, b'd' | b't' | b'm'))
+}
+
+/// Whether the interpreter would not read this as source: a directory, a zip archive (also one
+/// behind a `#!` line), compiled code.
+fn is_archive(path: &[u8], head: &Head) -> bool {
+    let bytes = head.bytes();
+    let suffixes: [&[u8]; 6] = [b".pyc", b".pyz", b".pex", b".zip", b".egg", b".whl"];
+    let zip = bytes.starts_with(b"PK\x03\x04")
+        || (bytes.starts_with(b"#!") && bytes.windows(5).any(|part| part == b"\nPK\x03\x04"));
+    let compiled = bytes.get(1..4) == Some(b"\r\r\n");
+    head.file_type() == FileType::Directory
+        || zip
+        || compiled
+        || suffixes.iter().any(|suffix| path.ends_with(suffix))
+}

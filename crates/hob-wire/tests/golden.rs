@@ -1,0 +1,187 @@
+//! One file of bytes per kind of frame, in `runtimes/golden/`: what every runtime's tests read.
+//! `HOB_UPDATE_GOLDEN=1 cargo test -p hob-wire --test golden` writes them anew.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot decode has failed")]
+
+use std::path::PathBuf;
+
+use hob_wire::call::{
+    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Terminal, Usage,
+    World,
+};
+use hob_wire::exit::Exit;
+use hob_wire::frame::{self, Kind};
+use hob_wire::launch::{Launch, Launched, Launcher};
+use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
+use hob_wire::strings::Strings;
+use hob_wire::worker::{
+    Failed, Finished, Fork, Forked, Give, Joined, Notes, Preload, Ready, Role, TargetKind,
+};
+
+fn strings(list: &[&[u8]]) -> Strings {
+    list.iter().collect()
+}
+
+fn world() -> World {
+    let mut limits = [(u64::MAX, u64::MAX); 16];
+    limits[7] = (1024, 4096);
+    let priority = Priority { nice: -3, io: 2 << 13 | 4, policy: 3, oom: 200, slack_ns: 50_000 };
+    World { umask: 0o027, ignored: 1 << 12, blocked: 1, limits, priority }
+}
+
+#[expect(clippy::too_many_lines, reason = "one entry per kind of frame")]
+fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut put = |name, kind, fds, encode: &dyn Fn(&mut Vec<u8>)| {
+        let mut payload = Vec::new();
+        encode(&mut payload);
+        all.push((name, kind, fds, payload));
+    };
+    let argv = strings(&[b"script.py", b"", b"caf\xc3\xa9", b"\xff\xfe"]);
+    let env = strings(&[b"PATH=/usr/bin:/bin", b"EMPTY=", b"ODD=\xff\n=x"]);
+    let usage = Usage { user_us: 1500, system_us: 250, peak_kib: 9216 };
+    let world = world();
+    put("hello", Kind::Hello, 0, &|out| Hello { build: *b"0123456789abcdef", pid: 42 }.encode(out));
+    let call = Call {
+        asked: Asked { cold: false, isolation: Isolation::Fork, ahead: 4, timeout_ms: 5000 },
+        pid: 42,
+        terminal: Terminal { session: 40, group: 41 },
+        start_ns: 1_000_000_007,
+        connected_ns: 1_000_090_007,
+        context: b"Groups:\t0\n".to_vec(),
+        world: world.clone(),
+        argv: argv.clone(),
+        env: env.clone(),
+    };
+    put("call", Kind::Call, 5, &|out| call.encode(out));
+    put("signal", Kind::Signal, 0, &|out| {
+        Signal { number: 15, origin: Origin::Terminal, at_ns: 1_000_450_000 }.encode(out)
+    });
+    let cold = ColdEnded {
+        exit: Exit::Signal(9),
+        timed_out: true,
+        main_ns: 5,
+        finished_ns: 70_000_000,
+        usage,
+    };
+    put("cold-ended", Kind::ColdEnded, 0, &|out| cold.encode(out));
+    put("control", Kind::Control, 0, &|out| out.extend_from_slice(br#"{"verb":"status"}"#));
+    put("received", Kind::Received, 0, &|out| Received { exit: Exit::Code(3) }.encode(out));
+    put("queued", Kind::Queued, 0, &|_| ());
+    let run_cold = RunCold {
+        call: 7,
+        reason: b"learning".to_vec(),
+        file: b"/usr/bin/python3".to_vec(),
+        argv: argv.clone(),
+        set: strings(&[b"PYENV_VERSION=3.11.7"]),
+        launcher: true,
+    };
+    put("run-cold", Kind::RunCold, 0, &|out| run_cold.encode(out));
+    let ended = Ended { call: 7, fate: Fate::Exited(Exit::Code(3)), text: Vec::new() };
+    put("ended", Kind::Ended, 0, &|out| ended.encode(out));
+    let refused = Refused { code: 127, text: b"nope: not found".to_vec() };
+    put("refused", Kind::Refused, 0, &|out| refused.encode(out));
+    put("control-reply", Kind::ControlReply, 0, &|out| out.extend_from_slice(br#"{"pid":1}"#));
+    put("launcher", Kind::Launcher, 0, &|out| Launcher { session: 40 }.encode(out));
+    let launch = Launch {
+        worker: 9,
+        file: b"/usr/bin/python3".to_vec(),
+        argv: argv.clone(),
+        env: env.clone(),
+    };
+    put("launch", Kind::Launch, 3, &|out| launch.encode(out));
+    put("launched", Kind::Launched, 1, &|out| Launched { worker: 9, pid: 44 }.encode(out));
+    let preload = Preload {
+        role: Role::Zygote,
+        kind: TargetKind::Script,
+        target: b"/srv/app/script.py".to_vec(),
+        prefix: strings(&[b"/usr/bin/python3", b"-u"]),
+        modules: strings(&[b"json", b"os.path"]),
+    };
+    put("preload", Kind::Preload, 0, &|out| preload.encode(out));
+    let notes = strings(&[b"Mjson", b"F/usr/lib/python3.11/json/__init__.py", b"EHOME"]);
+    let ready = Ready { role: Role::Zygote, pid: 43, threads: 1, notes: notes.clone() };
+    put("ready", Kind::Ready, 0, &|out| ready.encode(out));
+    put("fork", Kind::Fork, 1, &|out| Fork { worker: 9, paid: true }.encode(out));
+    let forked = Forked { worker: 9, pid: 44, error: Vec::new() };
+    put("forked", Kind::Forked, 1, &|out| forked.encode(out));
+    let gone = Gone { worker: 9, exit: Exit::Signal(11), usage };
+    put("gone", Kind::Gone, 0, &|out| gone.encode(out));
+    put("give", Kind::Give, 5, &|out| {
+        Give { call: 7, group: 41, world: &world, argv: &argv, env: &env, processors: &[0b101] }
+            .encode(out);
+    });
+    let finished = Finished {
+        call: 7,
+        exit: Exit::Code(3),
+        main_ns: 1_000_400_000,
+        finished_ns: 1_000_500_000,
+    };
+    put("finished", Kind::Finished, 0, &|out| finished.encode(out));
+    put("notes", Kind::Notes, 0, &|out| Notes { call: 7, notes: notes.clone() }.encode(out));
+    put("joined", Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
+    put("failed", Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
+    all
+}
+
+#[test]
+fn every_kind_has_a_golden_frame_and_its_bytes_have_not_moved() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtimes/golden");
+    let update = std::env::var_os("HOB_UPDATE_GOLDEN").is_some();
+    let all = golden();
+    for kind in Kind::ALL {
+        assert!(all.iter().any(|(_, have, _, _)| *have == kind), "no golden frame for {kind:?}");
+    }
+    for (name, kind, fds, payload) in all {
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, kind, fds, |out| out.extend_from_slice(&payload)).unwrap();
+        let path = dir.join(format!("{name}.bin"));
+        if update {
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        let have = std::fs::read(&path).unwrap();
+        assert_eq!(have, bytes, "{name}: the wire changed; raise VERSION and update docs/wire.md");
+    }
+}
+
+#[test]
+fn golden_frames_decode_to_what_encodes_them_again() {
+    for (name, kind, fds, payload) in golden() {
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, kind, fds, |out| out.extend_from_slice(&payload)).unwrap();
+        let (header, body, end) = frame::split(&bytes).unwrap().unwrap();
+        assert_eq!((header.kind, header.fds, end), (kind, fds, bytes.len()), "{name}");
+        let mut again = Vec::new();
+        re_encode(kind, body, &mut again);
+        assert_eq!(again, payload, "{name}");
+    }
+}
+
+fn re_encode(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
+    match kind {
+        Kind::Hello => Hello::decode(body).unwrap().encode(out),
+        Kind::Call => Call::decode(body).unwrap().encode(out),
+        Kind::Signal => Signal::decode(body).unwrap().encode(out),
+        Kind::ColdEnded => ColdEnded::decode(body).unwrap().encode(out),
+        Kind::Received => Received::decode(body).unwrap().encode(out),
+        Kind::RunCold => RunCold::decode(body).unwrap().encode(out),
+        Kind::Ended => Ended::decode(body).unwrap().encode(out),
+        Kind::Refused => Refused::decode(body).unwrap().encode(out),
+        Kind::Launcher => Launcher::decode(body).unwrap().encode(out),
+        Kind::Launch => Launch::decode(body).unwrap().encode(out),
+        Kind::Launched => Launched::decode(body).unwrap().encode(out),
+        Kind::Preload => Preload::decode(body).unwrap().encode(out),
+        Kind::Ready => Ready::decode(body).unwrap().encode(out),
+        Kind::Fork => Fork::decode(body).unwrap().encode(out),
+        Kind::Forked => Forked::decode(body).unwrap().encode(out),
+        Kind::Gone => Gone::decode(body).unwrap().encode(out),
+        Kind::Finished => Finished::decode(body).unwrap().encode(out),
+        Kind::Notes => Notes::decode(body).unwrap().encode(out),
+        Kind::Joined => Joined::decode(body).unwrap().encode(out),
+        Kind::Failed => Failed::decode(body).unwrap().encode(out),
+        // Only workers decode a give; the rest is JSON or empty.
+        Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => {
+            out.extend_from_slice(body);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The caller's world as it goes on the wire, beside argv, environment and descriptors.
+//!
+//! Reads only this process's own; what cannot be read is sent as what no worker has, or as 0.
+
+use hob_os::process::{Status, limits};
+use hob_os::surroundings::priority;
+use hob_wire::call::{Priority, World};
+
+/// What a worker takes on.
+pub(crate) fn world(status: &Status) -> World {
+    let priority::Priority { nice, io, policy, slack_ns } = priority::own();
+    World {
+        umask: status.umask,
+        ignored: status.ignored,
+        blocked: status.blocked,
+        limits: limits::own(),
+        // The daemon reads the last one meanwhile.
+        priority: Priority { nice, io, policy, slack_ns, oom: 0 },
+    }
+}

@@ -1,0 +1,555 @@
+//! The client's path of a call: one frame with the caller's world, its descriptors, and then
+//! nothing but waiting.
+//!
+//! ```text
+//!   connect ─▶ send hello+call ─▶ wait ──ended──▶ exit code, or death by the same signal
+//!      │             │             │ └─run cold─▶ cold::supervise
+//!      └──trouble────┴──trouble────┴─▶ take the claim ─ours──▶ cold::in_place
+//!                                           └─────────theirs─▶ 125, nothing is run again
+//! ```
+//! Invariants: argv and environment are sent only to a peer with our uid; after the claim is
+//! gone nothing is executed here; output never passes through this process.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::SystemTime;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+
+use hob_os::claim::{self, Claimed};
+use hob_os::process::Status;
+use hob_os::signals::{self, Set};
+use hob_os::spawn::Session;
+use hob_os::start::Start;
+use hob_os::{clock, process, surroundings, uds};
+use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
+use hob_wire::exit::{Exit, ExitCode};
+use hob_wire::frame::{self, Kind};
+use hob_wire::reply::{Ended, Fate, Refused, RunCold};
+use hob_wire::strings::Strings;
+
+use crate::connect::{self, Trouble, nanoseconds};
+use crate::fallback::{self, Fallback};
+use crate::options::{self, CalledAs, NotRun, Options};
+use crate::{around, cold, say, verbs};
+
+/// How a conversation with the daemon ended, other than in trouble.
+#[derive(Debug)]
+enum Answer {
+    /// The call has its outcome.
+    Ended(Ended),
+    /// The program is to be run here, and its end reported.
+    RunCold(RunCold),
+    /// The program cannot be run.
+    Refused(Refused),
+    /// The call was given, and the connection ended without an outcome.
+    Silence,
+}
+
+/// Runs the program that this shim stands for; returns the exit code.
+#[must_use]
+pub fn run_as_shim(start: &Start, begun_ns: u64) -> u8 {
+    call(start, begun_ns, &Options::of_shim())
+}
+
+/// Runs `hob run ...`; returns the exit code.
+#[must_use]
+pub fn run(start: &Start, begun_ns: u64) -> u8 {
+    match options::parse(&start.argv) {
+        Ok(options) => call(start, begun_ns, &options),
+        Err(NotRun::Help) => verbs::run(start),
+        Err(NotRun::Wrong(text)) => {
+            say::line(text.as_bytes());
+            ExitCode::Usage as u8
+        }
+    }
+}
+
+fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
+    let status_fd = match options.status_fd.map(process::adopt).transpose() {
+        Ok(status_fd) => status_fd,
+        Err(error) => {
+            say::line(format!("--status-fd: the descriptor is not open ({error})").as_bytes());
+            return ExitCode::Usage as u8;
+        }
+    };
+    let bypass = start.variable(b"HOB") == Some(b"0");
+    let dialled = (!bypass).then(|| dial(start, 3 + u64::from(status_fd.is_some())));
+    let status = process::own_status().unwrap_or_default();
+    let passed = Cell::new(Set(0));
+    let terminal = terminal();
+    let caller = Caller { start, options, status, status_fd, terminal, passed };
+    let Some(dialled) = dialled else { return cold::in_place(&caller, None) };
+    let answer = dialled.and_then(|(socket, at_ns)| {
+        let times = Times { begun_ns, connected_ns: at_ns };
+        attempt(&caller, socket, times)
+    });
+    match answer {
+        Ok((answer, connection)) => finish(&caller, answer, connection),
+        Err(trouble) => {
+            if trouble == Trouble::OtherBuild {
+                // The next call meets a daemon of this build; this one does not wait for it.
+                let _ =
+                    connect::launch(start, &[c"hob", c"daemon", c"--replace"], (Session::New, 0));
+            }
+            note(&caller, trouble);
+            cold::in_place(&caller, Some(trouble))
+        }
+    }
+}
+
+/// The terminal that controls this process, as a call says it.
+fn terminal() -> Terminal {
+    process::terminal().map_or(Terminal::default(), |(session, group)| Terminal {
+        session: if session == 0 { Terminal::OUTSIDE } else { session },
+        group,
+    })
+}
+
+/// Leaves a line about a call that no daemon took.
+fn note(caller: &Caller<'_>, trouble: Trouble) {
+    let os = |name: &[u8]| caller.start.variable(name).map(OsStr::from_bytes);
+    let Some(dir) = fallback::state_dir_for(os(b"XDG_STATE_HOME"), os(b"HOME")) else { return };
+    let line = Fallback {
+        at: SystemTime::now(),
+        reason: trouble.reason(),
+        program: OsStr::from_bytes(caller.program()[0]),
+        caller_pid: std::process::id(),
+    };
+    // The program runs whether the line is kept or not.
+    let _ = fallback::append(&dir, &line);
+}
+
+/// Who calls, and what for.
+#[derive(Debug)]
+pub struct Caller<'a> {
+    /// argv and environment of this process.
+    pub start: &'a Start,
+    /// The parsed options.
+    pub options: &'a Options,
+    /// What `/proc` says of this process, read before anything was changed.
+    pub status: Status,
+    /// Where the outcome's JSON line goes.
+    pub status_fd: Option<OwnedFd>,
+    /// The terminal that controls this process.
+    pub terminal: Terminal,
+    /// Signals that were passed on to a daemon.
+    pub passed: Cell<Set>,
+}
+
+impl Caller<'_> {
+    /// The program and its arguments. A shim's program is its name: where the shim itself lies
+    /// is nothing that `PATH` should be searched for.
+    #[must_use]
+    pub fn program(&self) -> Vec<&[u8]> {
+        let words = self.start.argv[self.options.program..].iter().map(|word| word.to_bytes());
+        let mut words: Vec<&[u8]> = words.collect();
+        if self.options.called == CalledAs::Shim {
+            words[0] = options::base_name(words[0]);
+        }
+        words
+    }
+
+    /// The signals that are passed on: those that the program would have received.
+    #[must_use]
+    pub fn forwarded(&self) -> Set {
+        Set(signals::FORWARDED.0 & !self.status.ignored & !self.status.blocked)
+    }
+
+    /// Sends what was passed on to a daemon, which did not give the call to anybody, to this
+    /// process again: pending, until the program that is about to run here can have it.
+    pub(crate) fn raise_again(&self) {
+        let passed = self.passed.take();
+        (1..=64).filter(|number| passed.has(*number)).for_each(signals::raise);
+    }
+
+    /// The mask that the caller had.
+    #[must_use]
+    pub fn mask(&self) -> Set {
+        Set(self.status.blocked)
+    }
+}
+
+/// A connection on which a call was sent.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The socket to the daemon.
+    pub(crate) socket: OwnedFd,
+    claim: OwnedFd,
+    signals: OwnedFd,
+    received: Vec<u8>,
+}
+
+/// When what happened, by the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    begun_ns: u64,
+    connected_ns: u64,
+}
+
+/// Connects, before anything else is gathered: the daemon wakes up meanwhile. Nothing is sent.
+fn dial(start: &Start, descriptors: u64) -> Result<(OwnedFd, u64), Trouble> {
+    if process::open_descriptors().map_err(|_| Trouble::Descriptors)? != descriptors {
+        return Err(Trouble::Descriptors);
+    }
+    let socket = connect::connect_or_start(start, connect::START_MS)?;
+    Ok((socket, clock::now_ns()))
+}
+
+/// Sends the call and waits for an answer. An error means that the call was not given and never
+/// will be.
+fn attempt(
+    caller: &Caller<'_>,
+    socket: OwnedFd,
+    times: Times,
+) -> Result<(Answer, Connection), Trouble> {
+    if caller.status.tracer != 0 {
+        return Err(Trouble::Traced);
+    }
+    let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
+    let claim = claim::new().map_err(|_| Trouble::Descriptors)?;
+    let bytes = encode(caller, times)?;
+    let forwarded = caller.forwarded();
+    signals::block(forwarded);
+    let signals = signals::descriptor(forwarded).map_err(|_| Trouble::Descriptors)?;
+    let mut connection = Connection { socket, claim, signals, received: Vec::new() };
+    let answer = match connection.send(&bytes, &directory) {
+        Ok(()) => connection.wait(caller),
+        Err(trouble) => connection.give_up(trouble),
+    };
+    answer.map(|answer| (answer, connection))
+}
+
+/// How long the answer is looked for before the client sleeps: about as long as the fastest calls
+/// take on a slow machine. `docs/why/client-path.md` has the measurements.
+const EAGER_NS: u64 = 900_000;
+
+/// Hello and call in one buffer, so that they go in one write.
+fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
+    // Each list is sized once: a buffer that grows touches the same bytes on several pages.
+    let size: usize = caller.start.env.iter().map(|entry| entry.count_bytes() + 1).sum();
+    let mut env = Strings::with_capacity(size);
+    for entry in &caller.start.env {
+        env.push(entry.to_bytes());
+    }
+    let call = Call {
+        asked: caller.options.asked,
+        pid: std::process::id(),
+        terminal: caller.terminal,
+        start_ns: times.begun_ns,
+        connected_ns: times.connected_ns,
+        context: surroundings::context(&caller.status),
+        world: around::world(&caller.status),
+        argv: caller.program().into_iter().collect(),
+        env,
+    };
+    let mut bytes = Vec::with_capacity(size + 2048);
+    let hello = Hello { build: hob_os::build_id::own(), pid: call.pid };
+    frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
+        .and_then(|()| frame::append(&mut bytes, Kind::Call, 5, |out| call.encode(out)))
+        .map_err(|_| Trouble::TooLarge)?;
+    Ok(bytes)
+}
+
+impl Connection {
+    /// Sends the whole call within the budget, the descriptors with its first byte.
+    fn send(&self, bytes: &[u8], directory: &OwnedFd) -> Result<(), Trouble> {
+        let [stdin, stdout, stderr] = process::stdio();
+        let fds = [stdin, stdout, stderr, directory.as_fd(), self.claim.as_fd()];
+        let deadline_ns = clock::now_ns() + connect::ANSWER_MS * 1_000_000;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let with: &[BorrowedFd<'_>] = if sent == 0 { &fds } else { &[] };
+            match uds::send(&self.socket, &bytes[sent..], with) {
+                Ok(count) => sent += count,
+                Err(Errno::AGAIN) => self.wait_writable(deadline_ns)?,
+                Err(Errno::INTR) => {}
+                // One of 0 to 2 is closed.
+                Err(Errno::BADF) => return Err(Trouble::Descriptors),
+                Err(_) => return Err(Trouble::DaemonClosed),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_writable(&self, deadline_ns: u64) -> Result<(), Trouble> {
+        let left_ns = deadline_ns.saturating_sub(clock::now_ns());
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::OUT)];
+        match poll(&mut fds, Some(&nanoseconds(left_ns))) {
+            Ok(0) => Err(Trouble::NoAnswer),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Looks for the answer for a moment before it sleeps, and lets whoever else wants this
+    /// processor go first. A warm call mostly ends within that moment; a processor that went to
+    /// sleep meanwhile costs longer to wake than the answer takes to come.
+    fn wait(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
+        let until_ns = clock::now_ns() + EAGER_NS;
+        while clock::now_ns() < until_ns {
+            match self.receive() {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => rustix::thread::sched_yield(),
+                Err(trouble) => return self.give_up(trouble),
+            }
+        }
+        self.sleep(caller)
+    }
+
+    /// Waits for the answer, passing signals on meanwhile. The budget holds until the daemon has
+    /// said anything, or has taken the call.
+    fn sleep(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
+        let mut budget_ns = Some(clock::now_ns() + connect::ANSWER_MS * 1_000_000);
+        loop {
+            let left = budget_ns.map(|at_ns| nanoseconds(at_ns.saturating_sub(clock::now_ns())));
+            let mut fds = [
+                PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
+            ];
+            let ready = match poll(&mut fds, left.as_ref()) {
+                Ok(ready) => ready,
+                Err(Errno::INTR) => continue,
+                Err(_) => return self.give_up(Trouble::Protocol),
+            };
+            let (answered, signalled) =
+                (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+            if ready == 0 {
+                budget_ns = None;
+                if claim::take(&self.claim) == Claimed::Ours {
+                    return Err(Trouble::NoAnswer);
+                }
+            }
+            if signalled {
+                self.pass_signals_on(caller);
+            }
+            if answered {
+                match self.receive() {
+                    Ok(Some(answer)) => return Ok(answer),
+                    Ok(None) => budget_ns = None,
+                    Err(trouble) => return self.give_up(trouble),
+                }
+            }
+        }
+    }
+
+    /// After trouble: whoever has the claim decides what happens to the call.
+    fn give_up(&self, trouble: Trouble) -> Result<Answer, Trouble> {
+        match claim::take(&self.claim) {
+            Claimed::Ours => Err(trouble),
+            Claimed::Theirs => Ok(Answer::Silence),
+        }
+    }
+
+    /// Reads what has come. `None`: the daemon lives, and the answer is still to come.
+    fn receive(&mut self) -> Result<Option<Answer>, Trouble> {
+        let mut chunk = [0; 1024];
+        let mut ended = false;
+        match uds::receive(&self.socket, &mut chunk, &mut Vec::new()) {
+            Ok(0) => ended = true,
+            Ok(len) => self.received.extend_from_slice(&chunk[..len]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => ended = true,
+        }
+        while let Some((header, payload, end)) =
+            frame::split(&self.received).map_err(|_| Trouble::Protocol)?
+        {
+            let answer = answer(header.kind, payload)?;
+            self.received.drain(..end);
+            if answer.is_some() {
+                return Ok(answer);
+            }
+        }
+        if ended { Err(Trouble::DaemonClosed) } else { Ok(None) }
+    }
+
+    /// Tells the daemon that the caller has its answer, so that leaving is not giving up.
+    fn confirm(&self, fate: Fate) {
+        let Fate::Exited(exit) = fate else { return };
+        let mut bytes = Vec::with_capacity(16);
+        if frame::append(&mut bytes, Kind::Received, 0, |out| Received { exit }.encode(out)).is_ok()
+        {
+            // A daemon that is gone keeps no account either.
+            let _ = uds::send(&self.socket, &bytes, &[]);
+        }
+    }
+
+    fn pass_signals_on(&self, caller: &Caller<'_>) {
+        loop {
+            // Before it is read: see `has_had` in the daemon's ledger.
+            let at_ns = clock::now_ns();
+            let Some((number, origin)) = signals::read(&self.signals) else { return };
+            let mut bytes = Vec::with_capacity(16);
+            let origin = match origin {
+                signals::Origin::Terminal => Origin::Terminal,
+                signals::Origin::Process => Origin::Process,
+            };
+            let signal = Signal { number: u8::try_from(number).unwrap_or(0), origin, at_ns };
+            if frame::append(&mut bytes, Kind::Signal, 0, |out| signal.encode(out)).is_ok() {
+                // If the daemon is gone, the end of the connection says so.
+                let _ = uds::send(&self.socket, &bytes, &[]);
+            }
+            if number == SIGTSTP {
+                signals::stop_self();
+            } else {
+                caller.passed.set(Set(caller.passed.get().0 | Set::of(&[number]).0));
+            }
+        }
+    }
+}
+
+const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
+
+/// Decodes one frame. `None`: alive, and nothing more.
+fn answer(kind: Kind, payload: &[u8]) -> Result<Option<Answer>, Trouble> {
+    let protocol = |_| Trouble::Protocol;
+    match kind {
+        Kind::Queued => Ok(None),
+        Kind::Ended => Ok(Some(Answer::Ended(Ended::decode(payload).map_err(protocol)?))),
+        Kind::RunCold => Ok(Some(Answer::RunCold(RunCold::decode(payload).map_err(protocol)?))),
+        Kind::Refused => Ok(Some(Answer::Refused(Refused::decode(payload).map_err(protocol)?))),
+        Kind::Hello => Err(Trouble::OtherBuild),
+        Kind::Call
+        | Kind::Signal
+        | Kind::ColdEnded
+        | Kind::Control
+        | Kind::Received
+        | Kind::Launcher
+        | Kind::Launch
+        | Kind::Launched
+        | Kind::ControlReply
+        | Kind::Preload
+        | Kind::Ready
+        | Kind::Fork
+        | Kind::Forked
+        | Kind::Gone
+        | Kind::Give
+        | Kind::Finished
+        | Kind::Notes
+        | Kind::Failed
+        | Kind::Joined => Err(Trouble::Protocol),
+    }
+}
+
+/// Ends this process as the program ended.
+fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
+    match answer {
+        Answer::Ended(ended) => {
+            connection.confirm(ended.fate);
+            Line { call: ended.call, fate: ended.fate, cold: None }.write(caller);
+            finish_ended(caller, &ended)
+        }
+        Answer::RunCold(run) => {
+            if run.launcher {
+                // Without one the next call is cold too, and says why.
+                let how = (Session::Same, connect::START_MS);
+                let _ = connect::launch(caller.start, &[c"hob", c"launcher"], how);
+            }
+            cold::supervise(caller, &run, connection.socket)
+        }
+        Answer::Refused(refused) => {
+            say::line(&refused.text);
+            Line::write_refused(caller, refused.code);
+            refused.code
+        }
+        Answer::Silence => {
+            let text = b"the daemon ended in phase give or later".to_vec();
+            let ended = Ended { call: 0, fate: Fate::Lost, text };
+            Line { call: 0, fate: Fate::Lost, cold: None }.write(caller);
+            finish_ended(caller, &ended)
+        }
+    }
+}
+
+fn finish_ended(caller: &Caller<'_>, ended: &Ended) -> u8 {
+    match ended.fate {
+        Fate::Exited(exit) => leave(exit),
+        Fate::TimedOut => {
+            let ms = caller.options.asked.timeout_ms;
+            let name = String::from_utf8_lossy(caller.program()[0]).into_owned();
+            say::line(format!("{name}: timed out after {ms} ms").as_bytes());
+            ExitCode::TimedOut as u8
+        }
+        Fate::Lost => {
+            let program = caller.program();
+            let mut text = program[0].to_vec();
+            text.extend_from_slice(b": lost: ");
+            text.extend_from_slice(&ended.text);
+            text.extend_from_slice(
+                b"; it may have run in part and is not run again. Without hob: ",
+            );
+            text.extend_from_slice(&say::command([b"env".as_slice(), b"HOB=0", b"hob", b"run"]));
+            text.push(b' ');
+            text.extend_from_slice(&say::command(program));
+            say::line(&text);
+            ExitCode::Lost as u8
+        }
+    }
+}
+
+/// Ends as the program did: the code to return, or death by its signal.
+pub(crate) fn leave(exit: Exit) -> u8 {
+    match exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => {
+            signals::die_by(i32::from(signal));
+            // A signal that does not end a process cannot have ended the program; a shell's
+            // convention is the nearest thing left.
+            128 | signal
+        }
+    }
+}
+
+/// The JSON line of `--status-fd`.
+pub(crate) struct Line<'a> {
+    /// The call's number.
+    pub(crate) call: u64,
+    /// What became of it.
+    pub(crate) fate: Fate,
+    /// The reason code, if it ran cold.
+    pub(crate) cold: Option<&'a str>,
+}
+
+impl Line<'_> {
+    /// Writes the line if it was asked for. By hand: a JSON library is not worth its pages here,
+    /// and reason codes need no escaping.
+    pub(crate) fn write(&self, caller: &Caller<'_>) {
+        if caller.status_fd.is_none() {
+            return;
+        }
+        let (outcome, code, signal) = match self.fate {
+            Fate::Exited(Exit::Code(code)) => ("exited", code.to_string(), "null".to_owned()),
+            Fate::Exited(Exit::Signal(signal)) => ("exited", "null".to_owned(), signal.to_string()),
+            Fate::TimedOut => ("timed-out", "null".to_owned(), "null".to_owned()),
+            Fate::Lost => ("lost", "null".to_owned(), "null".to_owned()),
+        };
+        let reason = self.cold.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
+        let (call, warm) = (self.call, self.cold.is_none());
+        Self::put(
+            caller,
+            &format!(
+                "{{\"schema\":\"hob.outcome/1\",\"call\":{call},\"outcome\":\"{outcome}\",\
+                 \"code\":{code},\"signal\":{signal},\"warm\":{warm},\"reason\":{reason}}}\n"
+            ),
+        );
+    }
+
+    fn write_refused(caller: &Caller<'_>, code: u8) {
+        Self::put(
+            caller,
+            &format!(
+                "{{\"schema\":\"hob.outcome/1\",\"call\":0,\"outcome\":\"refused\",\
+                 \"code\":{code},\"signal\":null,\"warm\":false,\"reason\":null}}\n"
+            ),
+        );
+    }
+
+    fn put(caller: &Caller<'_>, line: &str) {
+        if let Some(fd) = &caller.status_fd {
+            // Whoever asked for the line and closed its end does not want it.
+            let _ = rustix::io::write(fd, line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The binary of hob, as a library: for its own entry point, and for `xtask`, which makes the man
+//! pages and completions.
+//!
+//! ```text
+//! main ─ run, or a shim by argv[0] ──▶ options ─▶ client ─▶ (daemon) ─▶ exit code, or death by the same signal
+//!   │                          └────▶ cold ─▶ the program itself
+//!   ├── daemon ──▶ hob_daemon::run
+//!   └── anything else ──▶ verbs ─▶ show
+//! ```
+//! Invariants: the `run` path uses no argument parser and no async runtime; only `cold` executes
+//! the caller's program; only `show` and `verbs` print.
+
+#![forbid(unsafe_code)]
+
+mod around;
+pub mod client;
+pub mod cold;
+pub mod connect;
+pub mod fallback;
+pub mod options;
+pub mod say;
+pub mod show;
+pub mod verbs;
+
+use hob_os::start::Start;
+use options::CalledAs;
+
+/// Runs hob with the process's argv and environment; returns its exit code.
+#[must_use]
+pub fn main(start: &Start, begun_ns: u64) -> u8 {
+    if CalledAs::of(start) == CalledAs::Shim {
+        return client::run_as_shim(start, begun_ns);
+    }
+    match start.argv.get(1).map(|verb| verb.to_bytes()) {
+        Some(b"run") => client::run(start, begun_ns),
+        Some(b"daemon") => verbs::daemon::run(start),
+        Some(_) | None => verbs::run(start),
+    }
+}

@@ -1,0 +1,21 @@
+//! The entry point: `run` before anything else is set up, every other verb after.
+//!
+//! This file and `client.rs` and `cold.rs` import nothing of the daemon, no argument parser and
+//! no runtime: a warm call pays for what it touches, page by page.
+#![no_main]
+
+use std::ffi::{c_char, c_int};
+
+/// See `hob_os::arena`: the client's few allocations come from the binary's own image.
+#[global_allocator]
+static ARENA: hob_os::arena::Arena = hob_os::arena::Arena::new();
+
+/// The C runtime's entry. std's own would install handlers and change SIGPIPE, which a client
+/// must hand on unchanged; see `hob_os::start`.
+#[expect(unsafe_code, reason = "the C runtime calls a symbol by this name")]
+#[unsafe(no_mangle)]
+extern "C" fn main(argc: c_int, argv: *const *const c_char) -> c_int {
+    let begun_ns = hob_os::clock::now_ns();
+    // SAFETY: these are the arguments that the C runtime passed to `main`.
+    unsafe { hob_os::start::run(argc, argv, |start| hob::main(&start, begun_ns)) }
+}

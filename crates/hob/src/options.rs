@@ -1,0 +1,249 @@
+//! By which name hob was started, and the options of `hob run`, by hand: they stand before the program, and everything from the
+//! program on belongs to it.
+
+use std::ffi::CStr;
+
+use hob_os::start::Start;
+use hob_wire::call::{Asked, Isolation};
+use rustix::fs::CWD;
+
+/// By which name hob was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalledAs {
+    /// `hob run PROGRAM`.
+    Hob,
+    /// A shim: a link to hob under the program's name.
+    Shim,
+}
+
+impl CalledAs {
+    /// By a link under another name than the file's, it is a shim. A copy of hob is hob, whatever
+    /// it is called: one that was put aside must not take its own name for a program's.
+    #[must_use]
+    pub fn of(start: &Start) -> CalledAs {
+        let name = start.argv.first().map_or(&b""[..], |name| base_name(name.to_bytes()));
+        if name.is_empty() || hob_resolve::is_hob(name) {
+            return CalledAs::Hob;
+        }
+        let mut room = [0; 4096];
+        let own = rustix::fs::readlinkat_raw(CWD, c"/proc/self/exe", &mut room[..]);
+        let own = own.ok().and_then(|len| room.get(..len)).map(base_name);
+        if own == Some(name) { CalledAs::Hob } else { CalledAs::Shim }
+    }
+}
+
+/// The last component of a path.
+pub(crate) fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// A parsed `hob run`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    /// By which name.
+    pub called: CalledAs,
+    /// What travels with the call.
+    pub asked: Asked,
+    /// `--status-fd`: where one JSON line with the outcome goes.
+    pub status_fd: Option<u32>,
+    /// The index in argv of the program (or of `-m`); a shim's is its own name.
+    pub program: usize,
+}
+
+/// A parse that ended otherwise.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// `--help`: the verbs' help knows.
+    Help,
+    /// A mistake: the line to print, without `hob: `.
+    Wrong(String),
+}
+
+/// Parses `hob run OPTIONS PROGRAM ARGS`; `argv` is the whole of it.
+pub fn parse(argv: &[&CStr]) -> Result<Options, NotRun> {
+    let mut options = Options { called: CalledAs::Hob, program: 2, ..Options::of_shim() };
+    loop {
+        let Some(word) = argv.get(options.program).map(|word| word.to_bytes()) else {
+            return Err(wrong("no program is named; try `hob run PROGRAM [ARGUMENT]...`"));
+        };
+        if word == b"--" {
+            options.program += 1;
+            if argv.len() == options.program {
+                return Err(wrong("no program is named after `--`"));
+            }
+            return Ok(options);
+        }
+        if word == b"-m" && argv.len() == options.program + 1 {
+            return Err(wrong("`-m` needs the name of a module"));
+        }
+        if !word.starts_with(b"-") || word == b"-m" || word == b"-" {
+            return Ok(options);
+        }
+        options.take(argv, word)?;
+    }
+}
+
+impl Options {
+    /// What a shim is called with: everything belongs to the program.
+    #[must_use]
+    pub fn of_shim() -> Options {
+        Options { called: CalledAs::Shim, asked: Asked::default(), status_fd: None, program: 0 }
+    }
+
+    /// Takes the option at `self.program`, and moves past it and its value.
+    fn take(&mut self, argv: &[&CStr], word: &[u8]) -> Result<(), NotRun> {
+        let (name, attached) = match word.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&word[..at], Some(&word[at + 1..])),
+            None => (word, None),
+        };
+        match (name, attached) {
+            (b"--help" | b"-h", None) => return Err(NotRun::Help),
+            (b"--cold", None) => {
+                self.asked.cold = true;
+                self.program += 1;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let known: [&[u8]; 4] = [b"--isolation", b"--timeout", b"--ahead", b"--status-fd"];
+        let shown = String::from_utf8_lossy(word);
+        if !known.contains(&name) {
+            return Err(wrong(format!("unknown option `{shown}`; see `hob run --help`")));
+        }
+        let value = match attached {
+            Some(value) => value,
+            None => {
+                self.program += 1;
+                let Some(value) = argv.get(self.program) else {
+                    return Err(wrong(format!("`{shown}` needs a value")));
+                };
+                value.to_bytes()
+            }
+        };
+        self.program += 1;
+        self.set(name, value)
+    }
+
+    fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NotRun> {
+        let text = std::str::from_utf8(value).unwrap_or("");
+        let bad = |want: &str| {
+            let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
+            wrong(format!("`{name} {value}`: {want}"))
+        };
+        match name {
+            b"--isolation" => {
+                self.asked.isolation = match text {
+                    "spawn" => Isolation::Spawn,
+                    "standby" => Isolation::Standby,
+                    "fork" => Isolation::Fork,
+                    _ => return Err(bad("one of spawn, standby, fork")),
+                };
+            }
+            b"--timeout" => {
+                self.asked.timeout_ms =
+                    duration_ms(text).ok_or_else(|| bad("a time such as 500ms, 5s, 2m or 1h"))?;
+            }
+            b"--ahead" => {
+                let ahead = text.parse().ok().filter(|ahead| *ahead <= AHEAD_MAX);
+                self.asked.ahead = ahead.ok_or_else(|| bad("a number from 0 to 64"))?;
+            }
+            _ => {
+                let fd = text.parse().ok().filter(|fd| *fd <= i32::MAX.unsigned_abs());
+                self.status_fd = Some(fd.ok_or_else(|| bad("the number of an open descriptor"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most copies that a caller may ask for.
+const AHEAD_MAX: u32 = 64;
+
+/// Milliseconds of a time such as `500ms`, `5s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
+/// Zero is no time at all and refused.
+#[must_use]
+pub fn duration_ms(text: &str) -> Option<u64> {
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole: u64 = whole.parse().ok()?;
+    let mut ms = whole.checked_mul(unit_ms)?;
+    if !fraction.is_empty() {
+        let digits = fraction.get(..fraction.len().min(6))?;
+        let scale = 10_u64.pow(u32::try_from(digits.len()).ok()?);
+        ms = ms.checked_add(digits.parse::<u64>().ok()?.checked_mul(unit_ms)? / scale)?;
+    }
+    (ms > 0).then_some(ms)
+}
+
+fn wrong(text: impl Into<String>) -> NotRun {
+    NotRun::Wrong(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+
+    fn parsed(words: &[&str]) -> Result<Options, NotRun> {
+        let owned: Vec<_> =
+            ["hob", "run"].iter().chain(words).map(|w| CString::new(*w).unwrap()).collect();
+        parse(&owned.iter().map(CString::as_c_str).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_end_where_the_program_begins() {
+        let options =
+            parsed(&["--cold", "--timeout=1.5s", "--ahead", "0", "x.py", "--cold"]).unwrap();
+        assert_eq!(options.program, 6);
+        assert!(options.asked.cold);
+        assert_eq!((options.asked.timeout_ms, options.asked.ahead), (1500, 0));
+        assert_eq!(parsed(&["-m", "json.tool", "--cold"]).unwrap().program, 2);
+        assert_eq!(parsed(&["--", "--odd"]).unwrap().program, 3);
+        assert_eq!(parsed(&["--status-fd", "7", "x"]).unwrap().status_fd, Some(7));
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for words in [
+            &[][..],
+            &["--"],
+            &["-m"],
+            &["--isolation"],
+            &["--isolation", "jail", "x"],
+            &["--timeout", "soon", "x"],
+            &["--timeout", "0", "x"],
+            &["--ahead", "65", "x"],
+            &["--status-fd", "-1", "x"],
+            &["--colder", "x"],
+            &["--cold=1", "x"],
+        ] {
+            assert!(matches!(parsed(words), Err(NotRun::Wrong(_))), "{words:?}");
+        }
+        assert_eq!(parsed(&["--help"]), Err(NotRun::Help));
+    }
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("5s", 5000),
+            ("5", 5000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("0.5s", 500),
+        ] {
+            assert_eq!(duration_ms(text), Some(ms), "{text}");
+        }
+        for text in ["", "s", "-1", "1d", "0", "1.2.3", "99999999999999999999", "1e3"] {
+            assert_eq!(duration_ms(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What a person sees: receipts, lists of them, and the daemon's status, as text.
+//!
+//! Rendering is pure: data, a [`clock::Clock`] and a [`style::Look`] in, a `String` with line ends
+//! out. Nothing here prints; [`entries::recent`] reads the disk, [`style::Look::of_stdout`] and
+//! [`clock::Clock::now`] look around, and no other function does. Every text that came from a
+//! program goes through [`text::printable`], so that a file name cannot command a terminal.
+//!
+//! What is text here may change at any time. Programs read the JSON ([`entries::Entry::json`],
+//! `hob_core::status::Status`), which `docs/receipts.md` describes.
+
+pub mod clock;
+pub mod entries;
+pub mod gain;
+pub mod reasons;
+pub mod status;
+pub mod style;
+pub mod table;
+pub mod text;
+pub mod units;
+pub mod waterfall;
+pub mod why;
+
+#[cfg(test)]
+mod samples;

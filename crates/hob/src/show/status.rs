@@ -1,0 +1,192 @@
+//! The daemon's status as text: what it is, what it has done, its pools, and whether receipts
+//! are kept.
+
+use hob_core::status::{PoolPart, Status};
+
+use super::style::{Look, Tone};
+use super::text::{Align, fit, fit_end, pad, printable, width, wrap};
+use super::units;
+
+/// The column of the words on the left.
+const WORD_COLUMNS: usize = 10;
+/// A build hash is told apart by fewer digits than it has.
+const BUILD_SHOWN: usize = 12;
+/// A program's name is not made narrower than this.
+const PROGRAM_COLUMNS_MIN: usize = 8;
+
+const HEADS: [&str; COLUMNS] =
+    ["PROGRAM", "ISOLATION", "STATE", "READY", "BUSY", "QUEUED", "CALLS", "MEMORY", "IDLE"];
+const COLUMNS: usize = 9;
+/// Columns before this are text, the others figures.
+const FIGURES_FROM: usize = 3;
+const GAP: &str = "  ";
+
+/// The status as text.
+#[must_use]
+pub fn status(status: &Status, look: &Look) -> String {
+    let charset = look.charset;
+    let build = printable(status.build.get(..BUILD_SHOWN).unwrap_or(&status.build), charset);
+    let calls = &status.calls;
+    let mut counted = vec![
+        format!("{} running, {} queued", calls.running, calls.queued),
+        format!("{} warm, {} cold", calls.warm_total, calls.cold_total),
+    ];
+    for (count, word) in [(calls.refused_total, "refused"), (calls.lost_total, "lost")] {
+        if count > 0 {
+            counted.push(format!("{count} {word}"));
+        }
+    }
+    let counted: Vec<_> = counted.into_iter().map(|part| (Tone::Plain, part)).collect();
+    let title = [
+        (Tone::Title, format!("hob {} (build {build})", printable(&status.version, charset))),
+        (Tone::Plain, format!("pid {}", status.pid)),
+        (Tone::Plain, format!("up {}", units::seconds(status.uptime_s))),
+    ];
+    let memory =
+        format!("{} of {}", units::size(status.memory_kib), units::size(status.budget_kib));
+    let mut lines = look.flow(&title, look.columns.unwrap_or(usize::MAX));
+    lines.push(word(
+        "socket",
+        &fit_end(&printable(&status.socket, charset), room(look), charset),
+        look,
+    ));
+    for (number, line) in look.flow(&counted, room(look)).iter().enumerate() {
+        lines.push(word(if number == 0 { "calls" } else { "" }, line, look));
+    }
+    lines.push(word("memory", &memory, look));
+    lines.extend(recorder(status, look));
+    lines.push(String::new());
+    lines.extend(pools(&status.pools, look));
+    lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A word and what it is.
+fn word(word: &str, text: &str, look: &Look) -> String {
+    look.paint(Tone::Dim, &pad(word, WORD_COLUMNS, Align::Left)) + text
+}
+
+/// The columns beside a word.
+fn room(look: &Look) -> usize {
+    look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(WORD_COLUMNS))
+}
+
+fn recorder(status: &Status, look: &Look) -> Vec<String> {
+    let recorder = &status.recorder;
+    let dir = recorder.dir.as_deref().unwrap_or("no directory");
+    let dir = printable(dir, look.charset);
+    let mut counts = format!("{} written", recorder.written);
+    if recorder.dropped > 0 {
+        counts += &format!(", {} dropped", recorder.dropped);
+    }
+    let counts = format!("{}{counts}", look.dot());
+    let dir = fit_end(&dir, room(look).saturating_sub(width(&counts)), look.charset);
+    let mut lines = vec![word("receipts", &(dir + &counts), look)];
+    if let Some(reason) = &recorder.off_reason {
+        let reason = format!("receipts are not kept: {}", printable(reason, look.charset));
+        lines.extend(wrapped(&reason, Tone::Bad, look));
+    }
+    lines
+}
+
+/// The pools as a table, one line each and one more for what is to be said of it.
+pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
+    if pools.is_empty() {
+        return vec!["nothing is warm yet".to_owned()];
+    }
+    let rows: Vec<_> = pools.iter().map(|pool| cells(pool, look)).collect();
+    let mut widths = HEADS.map(width);
+    for row in &rows {
+        for (column, text) in row.iter().enumerate() {
+            widths[column] = widths[column].max(width(text));
+        }
+    }
+    if let Some(columns) = look.columns {
+        let all = widths.iter().sum::<usize>() + (COLUMNS - 1) * GAP.len();
+        let narrower = widths[0].saturating_sub(all.saturating_sub(columns));
+        widths[0] = narrower.max(PROGRAM_COLUMNS_MIN).min(widths[0]);
+    }
+    let mut lines = vec![look.paint(Tone::Dim, &line(&HEADS.map(str::to_owned), &widths, look))];
+    for (pool, row) in pools.iter().zip(&rows) {
+        lines.push(line(row, &widths, look));
+        if let Some(why) = &pool.why {
+            let why = format!("why: {}", printable(why, look.charset));
+            lines.extend(wrapped(&why, Tone::Watch, look));
+        }
+    }
+    lines
+}
+
+fn cells(pool: &PoolPart, look: &Look) -> [String; COLUMNS] {
+    [
+        printable(&pool.program, look.charset),
+        printable(&pool.isolation, look.charset),
+        printable(&pool.state, look.charset),
+        format!("{}/{}", pool.ready, pool.ahead),
+        pool.busy.to_string(),
+        pool.queued.to_string(),
+        pool.calls.to_string(),
+        units::size(pool.memory_kib),
+        units::seconds(pool.idle_s),
+    ]
+}
+
+fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String {
+    let mut left = look.columns.unwrap_or(usize::MAX);
+    let mut cells = Vec::with_capacity(COLUMNS);
+    for (column, text) in row.iter().enumerate() {
+        // Half a figure would be a wrong one, so what has no room is left out.
+        if left < widths[column] {
+            break;
+        }
+        left = left.saturating_sub(widths[column] + GAP.len());
+        let align = if column < FIGURES_FROM { Align::Left } else { Align::Right };
+        cells.push(pad(&fit(text, widths[column], look.charset), widths[column], align));
+    }
+    cells.join(GAP).trim_end().to_owned()
+}
+
+/// A reason is worth its lines.
+fn wrapped(text: &str, tone: Tone, look: &Look) -> Vec<String> {
+    let lines = wrap(text, "  ", look.columns.unwrap_or(usize::MAX), look.charset);
+    lines.into_iter().map(|line| look.paint(tone, &line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, LOOKS, golden};
+    use super::super::style::Colour;
+    use super::*;
+
+    fn check(name: &str, given: &Status) {
+        for (look_name, look) in LOOKS {
+            let text = status(given, &look);
+            if look.colour == Colour::Off {
+                for line in text.lines() {
+                    assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
+                }
+            }
+            golden(&format!("status-{name}-{look_name}"), &text);
+        }
+    }
+
+    #[test]
+    fn a_fresh_daemon() {
+        check("fresh", &samples::fresh_status());
+    }
+
+    #[test]
+    fn a_daemon_with_pools_and_troubles() {
+        check("busy", &samples::busy_status());
+    }
+
+    #[test]
+    fn a_status_reads_back_equal_and_an_older_one_is_read() {
+        let status = samples::busy_status();
+        let mut value = serde_json::to_value(&status).unwrap();
+        assert_eq!(serde_json::from_value::<Status>(value.clone()).unwrap(), status);
+        assert_eq!(value["schema"], "hob.status/1");
+        value["calls"].as_object_mut().unwrap().remove("lost_total");
+        value["a_later_field"] = true.into();
+        serde_json::from_value::<Status>(value).unwrap();
+    }
+}

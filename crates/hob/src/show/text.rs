@@ -1,0 +1,253 @@
+//! Text in a terminal: how wide it is, how to cut it, and how to keep it from doing harm.
+//!
+//! The widths are those that terminals agree on (East Asian wide and emoji: two, combining and
+//! joining: none). They are for aligning columns; a terminal that differs shows a crooked table.
+
+/// Two columns wide: East Asian Wide and Fullwidth, emoji.
+const WIDE: &[(u32, u32)] = &[
+    (0x1100, 0x115F),
+    (0x231A, 0x231B),
+    (0x23E9, 0x23EC),
+    (0x25FD, 0x25FE),
+    (0x2614, 0x2615),
+    (0x2648, 0x2653),
+    (0x26A1, 0x26A1),
+    (0x26BD, 0x26BE),
+    (0x26D4, 0x26D4),
+    (0x2705, 0x2705),
+    (0x2728, 0x2728),
+    (0x274C, 0x274C),
+    (0x2753, 0x2757),
+    (0x2795, 0x2797),
+    (0x2B1B, 0x2B1C),
+    (0x2B50, 0x2B50),
+    (0x2E80, 0x303E),
+    (0x3041, 0x33FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0xA4CF),
+    (0xA960, 0xA97F),
+    (0xAC00, 0xD7A3),
+    (0xF900, 0xFAFF),
+    (0xFE30, 0xFE6F),
+    (0xFF00, 0xFF60),
+    (0xFFE0, 0xFFE6),
+    (0x1F300, 0x1F64F),
+    (0x1F680, 0x1F6FF),
+    (0x1F7E0, 0x1F7EB),
+    (0x1F900, 0x1F9FF),
+    (0x1FA70, 0x1FAFF),
+    (0x20000, 0x3FFFD),
+];
+
+/// No column of their own: combining marks, joiners, variation selectors.
+const ZERO: &[(u32, u32)] = &[
+    (0x0300, 0x036F),
+    (0x0483, 0x0489),
+    (0x0591, 0x05BD),
+    (0x0610, 0x061A),
+    (0x064B, 0x065F),
+    (0x0E31, 0x0E31),
+    (0x0E34, 0x0E3A),
+    (0x0E47, 0x0E4E),
+    (0x0900, 0x0902),
+    (0x093C, 0x093C),
+    (0x0941, 0x0948),
+    (0x1AB0, 0x1AFF),
+    (0x1DC0, 0x1DFF),
+    (0x200B, 0x200D),
+    (0x20D0, 0x20FF),
+    (0x302A, 0x302D),
+    (0x3099, 0x309A),
+    (0xFE00, 0xFE0F),
+    (0xFE20, 0xFE2F),
+    (0xE0100, 0xE01EF),
+];
+
+/// Which characters the terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    /// All.
+    Unicode,
+    /// Only ASCII: others are shown as `?`.
+    Ascii,
+}
+
+/// How many columns a character takes.
+fn char_width(character: char) -> usize {
+    let code = u32::from(character);
+    let within =
+        |ranges: &[(u32, u32)]| ranges.iter().any(|(low, high)| (*low..=*high).contains(&code));
+    if code < 0x300 {
+        1
+    } else if within(ZERO) {
+        0
+    } else if within(WIDE) {
+        2
+    } else {
+        1
+    }
+}
+
+/// How many columns a text takes.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.chars().map(char_width).sum()
+}
+
+/// The text without anything that a terminal would obey: control characters and what turns the
+/// direction of text are written as escapes. One line stays one line.
+#[must_use]
+pub fn printable(text: &str, charset: Charset) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        let obeyed = character.is_control()
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+                | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
+        if obeyed {
+            shown.extend(character.escape_default());
+        } else if charset == Charset::Ascii && !character.is_ascii() {
+            shown.push('?');
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// What stands for the part that was cut off.
+fn ellipsis(charset: Charset) -> &'static str {
+    match charset {
+        Charset::Unicode => "…",
+        Charset::Ascii => "~",
+    }
+}
+
+/// The text in at most `columns`, with a mark where its end was cut off.
+#[must_use]
+pub fn fit(text: &str, columns: usize, charset: Charset) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for character in text.chars() {
+        used += char_width(character);
+        if used > columns {
+            break;
+        }
+        kept.push(character);
+    }
+    kept + ellipsis(charset)
+}
+
+/// The same for a path: its beginning goes, since its end says more.
+#[must_use]
+pub fn fit_end(text: &str, columns: usize, charset: Charset) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let mut begin = text.len();
+    let mut used = 1;
+    for (at, character) in text.char_indices().rev() {
+        used += char_width(character);
+        if used > columns {
+            break;
+        }
+        begin = at;
+    }
+    ellipsis(charset).to_owned() + &text[begin..]
+}
+
+/// The text broken at spaces, each line indented. A word that is wider than a line is cut.
+#[must_use]
+pub fn wrap(text: &str, indent: &str, columns: usize, charset: Charset) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = indent.to_owned();
+    for word in text.split(' ') {
+        if width(&line) + width(word) > columns && line.len() > indent.len() {
+            lines.push(line);
+            line = indent.to_owned();
+        }
+        line += word;
+        line.push(' ');
+    }
+    lines.push(line);
+    lines.iter().map(|line| fit(line.trim_end(), columns, charset)).collect()
+}
+
+/// Which side of a column is filled up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// The text filled up with spaces to `columns`.
+#[must_use]
+pub fn pad(text: &str, columns: usize, align: Align) -> String {
+    let fill = " ".repeat(columns.saturating_sub(width(text)));
+    match align {
+        Align::Left => text.to_owned() + &fill,
+        Align::Right => fill + text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_a_terminals() {
+        for (text, expected) in [
+            ("", 0),
+            ("black", 5),
+            ("漢字", 4),
+            ("e\u{301}", 1),
+            ("🚀", 2),
+            ("µ█▏…", 4),
+            ("한글", 4),
+        ] {
+            assert_eq!(width(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_fits_and_never_splits_a_wide_character() {
+        for (columns, expected) in
+            [(0, ""), (1, "…"), (2, "…"), (3, "漢…"), (4, "漢…"), (5, "漢字…"), (6, "漢字漢")]
+        {
+            let cut = fit("漢字漢", columns, Charset::Unicode);
+            assert_eq!(cut, expected, "{columns}");
+            assert!(width(&cut) <= columns);
+        }
+        assert_eq!(fit_end("/srv/venv/bin/black", 10, Charset::Ascii), "~bin/black");
+        assert_eq!(fit_end("漢字漢", 4, Charset::Unicode), "…漢");
+        assert_eq!(pad("漢", 4, Align::Right), "  漢");
+        assert_eq!(pad("toolong", 3, Align::Left), "toolong");
+    }
+
+    #[test]
+    fn text_wraps_at_spaces_and_long_words_are_cut() {
+        let wrapped = wrap("one two three-and-more four", "  ", 9, Charset::Unicode);
+        assert_eq!(wrapped, ["  one two", "  three-…", "  four"]);
+        assert_eq!(wrap("", "  ", 9, Charset::Unicode), [""]);
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[2J\r\n\u{9b}31m\u{202e}b\u{7f}", Charset::Unicode),
+            "a\\u{1b}[2J\\r\\n\\u{9b}31m\\u{202e}b\\u{7f}"
+        );
+        assert_eq!(printable("ü漢\u{fffd}", Charset::Unicode), "ü漢\u{fffd}");
+        assert_eq!(printable("ü漢x", Charset::Ascii), "??x");
+    }
+}

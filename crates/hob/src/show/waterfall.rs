@@ -1,0 +1,402 @@
+//! One record as a figure: a row per phase, each bar where the phase was on the call's time.
+//!
+//! ```text
+//! black · exited 0 · warm: copy-ready · 1.37 ms
+//! call 7 · 21:38:04 · fork · python · 2 arguments · worker 4712
+//!
+//!           0                                                            1.37 ms
+//! connect   62 µs   5%  ██▋
+//! main     450 µs  33%          ██████████████████▊
+//! ```
+//! A bar that would be too short to see gets an eighth of a cell, so every phase that took time
+//! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
+
+use hob_core::receipt::{OutcomePart, PhasePart, Receipt};
+
+use super::clock::Clock;
+use super::entries::{Entry, FallbackLine, How};
+use super::style::{Look, Tone};
+use super::table::Saved;
+use super::text::{Align, Charset, fit, fit_end, pad, printable, width, wrap};
+use super::{reasons, table, units};
+
+/// A wider figure is no better to read.
+const COLUMNS_MAX: usize = 100;
+/// The column of phase names.
+const NAME_COLUMNS: usize = 7;
+/// With less room than this beside it, the program's name gets a line of its own.
+const TITLE_COLUMNS_MIN: usize = 12;
+/// Steps within a cell.
+const EIGHTHS: usize = 8;
+
+/// The record as a figure.
+#[must_use]
+pub fn entry(entry: &Entry, clock: &Clock, look: &Look) -> String {
+    match entry {
+        Entry::Receipt(each) => receipt(each, clock, look),
+        Entry::Fallback(line) => fallback(line, clock, look),
+    }
+}
+
+/// A receipt as a figure.
+#[must_use]
+pub fn receipt(receipt: &Receipt, clock: &Clock, look: &Look) -> String {
+    let columns = look.figure_columns().min(COLUMNS_MAX);
+    let mut lines = header(receipt, columns, look);
+    lines.extend(particulars(receipt, columns, clock, look));
+    if !receipt.phases.is_empty() {
+        lines.push(String::new());
+        lines.extend(figure(receipt, columns, look));
+    }
+    let footer = footer(receipt, columns, look);
+    if !footer.is_empty() {
+        lines.push(String::new());
+        lines.extend(footer);
+    }
+    joined(&lines)
+}
+
+fn fallback(line: &FallbackLine, clock: &Clock, look: &Look) -> String {
+    let columns = look.figure_columns().min(COLUMNS_MAX);
+    let name = fit(&printable(&line.program.name, look.charset), columns, look.charset);
+    let cold = format!("cold: {}", printable(&line.reason, look.charset));
+    let mut lines = look.flow(&[(Tone::Title, name), (Tone::Watch, cold)], columns);
+    let seen = [
+        clock.show(&line.at, look.charset),
+        format!("caller {}", line.caller_pid),
+        "no daemon saw it, so there are no phases".to_owned(),
+    ];
+    lines.extend(look.flow(&seen.map(|part| (Tone::Dim, part)), columns));
+    let meaning = reasons::meaning(reasons::FALLBACK, &line.reason);
+    lines.extend(meaning.into_iter().flat_map(|meaning| why(meaning, columns, look)));
+    joined(&lines)
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Program, outcome, warm or cold and the code, total. The name gives way.
+fn header(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
+    let how = How::of(receipt);
+    let because = format!("{}: {}", how.word(), printable(&receipt.reason, look.charset));
+    let rest = [
+        (outcome_tone(&receipt.outcome), outcome(&receipt.outcome, look.charset)),
+        (how.tone(), because),
+        (Tone::Title, units::duration(receipt.total_us, look.micro())),
+    ];
+    let taken: usize = rest.iter().map(|(_, text)| width(look.dot()) + width(text)).sum();
+    let room = columns.saturating_sub(taken);
+    let room = if room < TITLE_COLUMNS_MIN { columns } else { room };
+    let name = fit(&printable(&receipt.program.name, look.charset), room, look.charset);
+    let mut parts = vec![(Tone::Title, name)];
+    parts.extend(rest);
+    look.flow(&parts, columns)
+}
+
+/// What became of the call, in words.
+fn outcome(outcome: &OutcomePart, charset: Charset) -> String {
+    let short = short_outcome(outcome, charset);
+    match (outcome.signal, &outcome.phase) {
+        (Some(_), _) => format!("killed by {short}"),
+        (None, Some(phase)) => format!("{short} in {}", printable(phase, charset)),
+        (None, None) => short,
+    }
+}
+
+/// The same in a word or two.
+pub(super) fn short_outcome(outcome: &OutcomePart, charset: Charset) -> String {
+    let kind = printable(&outcome.kind, charset).replace('-', " ");
+    match (outcome.code, outcome.signal) {
+        (_, Some(signal)) => {
+            signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
+        }
+        (Some(code), None) => format!("{kind} {code}"),
+        (None, None) => kind,
+    }
+}
+
+/// The tone of an outcome.
+pub(super) fn outcome_tone(outcome: &OutcomePart) -> Tone {
+    if outcome.kind == "exited" && outcome.code == Some(0) { Tone::Good } else { Tone::Bad }
+}
+
+/// Linux numbers on x86-64 and ARM; the ones that end a program.
+fn signal_name(signal: u8) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}
+
+/// The dim lines below the header: who and where, the target, and why it was cold.
+fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) -> Vec<String> {
+    let charset = look.charset;
+    let program = &receipt.program;
+    let arguments = match program.arguments {
+        1 => "1 argument".to_owned(),
+        count => format!("{count} arguments"),
+    };
+    let mut parts = vec![format!("call {}", receipt.call), clock.show(&receipt.at, charset)];
+    if How::of(receipt) != How::NotRun {
+        parts.push(printable(&receipt.isolation, charset));
+        parts.push(printable(&program.runtime, charset));
+    }
+    parts.push(arguments);
+    parts.extend(receipt.worker.map(|worker| format!("worker {}", worker.pid)));
+    let parts: Vec<_> = parts.into_iter().map(|part| (Tone::Dim, part)).collect();
+    let mut lines = look.flow(&parts, columns);
+    if program.target != program.name && !program.target.is_empty() {
+        let target = fit_end(&printable(&program.target, charset), columns, charset);
+        lines.push(look.paint(Tone::Dim, &target));
+    }
+    if !receipt.warm {
+        let meaning = reasons::of_receipt(&receipt.reason);
+        lines.extend(meaning.into_iter().flat_map(|meaning| why(meaning, columns, look)));
+    }
+    lines
+}
+
+fn why(meaning: &str, columns: usize, look: &Look) -> Vec<String> {
+    let lines = wrap(&format!("why: {meaning}"), "", columns, look.charset);
+    lines.into_iter().map(|line| look.paint(Tone::Watch, &line)).collect()
+}
+
+/// The axis and a row per phase.
+fn figure(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
+    let ends = receipt.phases.iter().map(|phase| phase.start_us.saturating_add(phase.us));
+    let span_us = ends.max().unwrap_or(0).max(receipt.total_us);
+    rows(&receipt.phases, span_us, (NAME_COLUMNS, columns), look)
+}
+
+/// The same of any phases within a span: `names` columns for their names, `columns` in all.
+pub(super) fn rows(
+    phases: &[PhasePart],
+    span_us: u64,
+    (names, columns): (usize, usize),
+    look: &Look,
+) -> Vec<String> {
+    let times: Vec<_> =
+        phases.iter().map(|phase| units::duration(phase.us, look.micro())).collect();
+    let time_columns = times.iter().map(|time| width(time)).max().unwrap_or(0);
+    let before = names + 2 + time_columns + 1 + 4 + 2;
+    let cells = columns.saturating_sub(before).max(EIGHTHS);
+
+    let end = units::duration(span_us, look.micro());
+    let axis = format!("{}0{}", " ".repeat(before), pad(&end, cells - 1, Align::Right));
+    let mut lines = vec![look.paint(Tone::Dim, &axis)];
+    for (phase, time) in phases.iter().zip(times) {
+        let name = printable(&phase.name, look.charset);
+        let name = pad(&fit(&name, names, look.charset), names, Align::Left);
+        let time = pad(&time, time_columns, Align::Right);
+        let share = pad(&share(phase.us, span_us), 4, Align::Right);
+        let bar = bar(phase, span_us, cells, look.charset);
+        let tone = if phase.name == "main" { Tone::Own } else { Tone::Ours };
+        let figures = format!("{name}  {time} {}", look.paint(Tone::Dim, &share));
+        let row = if bar.is_empty() {
+            figures
+        } else {
+            let shape = bar.trim_start();
+            let indent = " ".repeat(2 + width(&bar) - width(shape));
+            figures + &indent + &look.paint(tone, shape)
+        };
+        lines.push(row);
+    }
+    lines
+}
+
+fn share(us: u64, span_us: u64) -> String {
+    let percent = (u128::from(us) * 100 + u128::from(span_us) / 2) / u128::from(span_us.max(1));
+    if percent == 0 && us > 0 { "<1%".to_owned() } else { format!("{percent}%") }
+}
+
+/// The bar with the space before it, and nothing behind it.
+fn bar(phase: &PhasePart, span_us: u64, cells: usize, charset: Charset) -> String {
+    if phase.us == 0 || span_us == 0 {
+        return String::new();
+    }
+    let steps = cells * EIGHTHS;
+    let step_at = |us: u64| {
+        let exact = u128::from(us) * steps as u128 + u128::from(span_us) / 2;
+        usize::try_from(exact / u128::from(span_us)).unwrap_or(steps).min(steps)
+    };
+    let start = step_at(phase.start_us).min(steps - 1);
+    let end = step_at(phase.start_us.saturating_add(phase.us)).max(start + 1);
+    let within = |cell: usize| {
+        let low = start.clamp(cell * EIGHTHS, (cell + 1) * EIGHTHS) - cell * EIGHTHS;
+        let high = end.clamp(cell * EIGHTHS, (cell + 1) * EIGHTHS) - cell * EIGHTHS;
+        (low, high)
+    };
+    let drawn = (0..cells).map(within);
+    let bar: String = match charset {
+        Charset::Unicode => drawn.map(|(low, high)| block(low, high)).collect(),
+        Charset::Ascii => {
+            let short = end - start < EIGHTHS;
+            let first = start / EIGHTHS;
+            let character = |(cell, (low, high)): (usize, (usize, usize))| {
+                if short && cell == first {
+                    '|'
+                } else if !short && high - low >= EIGHTHS / 2 {
+                    '#'
+                } else {
+                    ' '
+                }
+            };
+            drawn.enumerate().map(character).collect()
+        }
+    };
+    bar.trim_end().to_owned()
+}
+
+/// The character that fills a cell from `low` to `high` eighths. There are blocks that grow from
+/// the left by eighths, and from the right only a half and an eighth.
+fn block(low: usize, high: usize) -> char {
+    const FROM_LEFT: [char; EIGHTHS + 1] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let filled = high - low;
+    match (low, filled) {
+        (_, 0) => ' ',
+        (0..4, _) if low == 0 || high < EIGHTHS => FROM_LEFT[filled],
+        (_, 7) => '█',
+        (_, 3..) => '▐',
+        (_, _) => '▕',
+    }
+}
+
+/// What it used, and what it saved.
+fn footer(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
+    let micro = look.micro();
+    let mut lines = Vec::new();
+    if let Some(usage) = receipt.usage {
+        let cpu = format!(
+            "cpu     {} user, {} system",
+            units::duration(usage.user_us, micro),
+            units::duration(usage.system_us, micro)
+        );
+        lines.push(fit(&cpu, columns, look.charset));
+        lines.push(format!("memory  {} at its peak", units::size(usage.peak_kib)));
+    }
+    if let Some(demoted) = &receipt.demoted {
+        let sentence = format!("why not forked: {}", printable(demoted, look.charset));
+        lines.extend(wrap(&sentence, "", columns, look.charset));
+    }
+    if let (Some(saved), Some(cold_us)) = (table::saved(receipt), receipt.cold_us) {
+        let cold = units::duration(cold_us, micro);
+        let (tone, sentence) = match saved {
+            Saved::Gain(us) => {
+                let times = units::ratio(cold_us, receipt.total_us);
+                let times = times.map(|times| format!(", {times} times as long"));
+                let times = times.unwrap_or_default();
+                let us = units::duration(us, micro);
+                (Tone::Good, format!("saved   {us}: the newest cold run took {cold}{times}"))
+            }
+            Saved::Loss(us) => {
+                let us = units::duration(us, micro);
+                (Tone::Bad, format!("lost    {us}: the newest cold run took only {cold}"))
+            }
+        };
+        let wrapped = wrap(&sentence, "", columns, look.charset);
+        lines.extend(wrapped.iter().map(|line| look.paint(tone, line)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, LOOKS, golden};
+    use super::*;
+
+    fn check(name: &str, receipt: &Receipt) {
+        for (look_name, look) in LOOKS {
+            let text = super::receipt(receipt, &samples::clock(), &look);
+            if look.colour == super::super::style::Colour::Off {
+                for line in text.lines() {
+                    assert!(width(line) <= look.figure_columns(), "too wide: {line}");
+                }
+            }
+            golden(&format!("waterfall-{name}-{look_name}"), &text);
+        }
+    }
+
+    #[test]
+    fn a_warm_call() {
+        check("warm", &samples::warm());
+    }
+
+    #[test]
+    fn a_learning_call_says_why_it_was_cold() {
+        check("cold", &samples::cold());
+    }
+
+    #[test]
+    fn a_call_of_microseconds_with_a_hostile_name() {
+        check("tiny", &samples::tiny());
+    }
+
+    #[test]
+    fn a_call_of_minutes_that_was_killed() {
+        check("huge", &samples::huge());
+    }
+
+    #[test]
+    fn a_refused_call_has_no_phases() {
+        check("refused", &samples::refused());
+    }
+
+    #[test]
+    fn a_call_that_no_daemon_took() {
+        for (look_name, look) in LOOKS {
+            let text = entry(&samples::fallback(), &samples::clock(), &look);
+            golden(&format!("waterfall-fallback-{look_name}"), &text);
+        }
+    }
+
+    #[test]
+    fn bars_are_where_their_phases_are_and_never_vanish() {
+        let check = |start_us, us, charset, expected: &str| {
+            let phase = PhasePart { name: "main".to_owned(), start_us, us };
+            assert_eq!(bar(&phase, 800, 10, charset), expected, "{start_us}+{us}");
+        };
+        check(0, 800, Charset::Unicode, "██████████");
+        check(0, 40, Charset::Unicode, "▌");
+        check(80, 90, Charset::Unicode, " █▏");
+        check(120, 120, Charset::Unicode, " ▐█");
+        check(310, 10, Charset::Unicode, "   ▕");
+        check(799, 1, Charset::Unicode, "         ▕");
+        check(800, 1, Charset::Unicode, "         ▕");
+        check(400, 0, Charset::Unicode, "");
+        check(0, 800, Charset::Ascii, "##########");
+        check(80, 160, Charset::Ascii, " ##");
+        check(799, 1, Charset::Ascii, "         |");
+    }
+
+    #[test]
+    fn outcomes_are_words() {
+        let check = |kind: &str, code, signal, phase: Option<&str>, expected: &str| {
+            let phase = phase.map(str::to_owned);
+            let part = OutcomePart { kind: kind.to_owned(), code, signal, phase };
+            assert_eq!(outcome(&part, Charset::Unicode), expected);
+        };
+        check("exited", Some(3), None, None, "exited 3");
+        check("exited", None, Some(15), None, "killed by SIGTERM");
+        check("exited", None, Some(40), None, "killed by signal 40");
+        check("timed-out", None, None, Some("queue"), "timed out in queue");
+        check("lost", None, None, None, "lost");
+    }
+}

@@ -1,0 +1,82 @@
+//! What follows from a report: the dearest phase, what warmth would save, what to type next.
+
+use super::super::style::{Look, Tone};
+use super::super::text::{printable, width, wrap};
+use super::super::units;
+use crate::verbs::why::report::Report;
+
+/// A phase with less than this share in hundredths is not what the time goes into.
+const SHARE_MIN: u64 = 5;
+
+/// Below the figure and the table.
+pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String> {
+    let warm = &report.warm;
+    let duration = |us| units::duration(us, look.micro());
+    let mut parts = Vec::new();
+    let largest = report.phases.iter().max_by_key(|phase| phase.us);
+    if let Some(phase) = largest.filter(|one| one.us * 100 > report.wall_us * SHARE_MIN) {
+        parts.push((Tone::Plain, format!("dearest   {}: {}", phase.name, meaning(phase.name))));
+    }
+    match (warm.predicted_us, warm.saves_us, &warm.why_not) {
+        (Some(us), Some(saves), _) if saves > 0 => {
+            let times = units::ratio(report.wall_us, us);
+            let times = times.map(|times| format!(", {times} times as fast")).unwrap_or_default();
+            let saves = duration(saves.unsigned_abs());
+            let text = format!("warm      about {}{times}: {saves} saved a call", duration(us));
+            parts.push((Tone::Good, text));
+        }
+        (Some(us), _, _) => {
+            let text = format!("warm      about {}: nothing is saved", duration(us));
+            parts.push((Tone::Watch, text));
+        }
+        (None, _, Some(why)) => parts.push((Tone::Watch, format!("warm      {why}"))),
+        (None, _, None) => {}
+    }
+    if let Some(measured) = warm.measured {
+        let calls = match measured.calls {
+            1 => "one warm call".to_owned(),
+            count => format!("the median of {count} warm calls"),
+        };
+        parts.push((Tone::Good, format!("measured  {}: {calls}", duration(measured.p50_us))));
+    }
+    let lines = parts.into_iter().flat_map(|(tone, text)| {
+        let wrapped = wrap(&printable(&text, look.charset), "", columns, look.charset);
+        wrapped.into_iter().map(move |line| look.paint(tone, &line)).collect::<Vec<_>>()
+    });
+    lines.chain(next(report, columns, look)).collect()
+}
+
+/// The command to type next: where it needs more than a line, a shell reads it as one.
+fn next(report: &Report, columns: usize, look: &Look) -> Vec<String> {
+    const LABEL: &str = "next      ";
+    let command = printable(&report.warm.next, look.charset);
+    // What is quoted, or longer than a line, must not be broken: then it is one line.
+    let room = columns.saturating_sub(12);
+    let whole = command.contains('\'') || command.split(' ').any(|word| width(word) > room);
+    let room = if whole { usize::MAX } else { room };
+    let mut lines = wrap(&command, "", room, look.charset);
+    let last = lines.len() - 1;
+    for (at, line) in lines.iter_mut().enumerate() {
+        let label = if at == 0 { LABEL } else { "          " };
+        let on = if at < last { " \\" } else { "" };
+        *line = look.paint(Tone::Title, &format!("{label}{line}{on}"));
+    }
+    if !report.warm.hosted {
+        let dim = "          (it runs cold, and leaves a receipt)";
+        lines.push(look.paint(Tone::Dim, dim));
+    }
+    lines
+}
+
+/// What a phase is, for who sees it for the first time.
+fn meaning(phase: &str) -> &'static str {
+    match phase {
+        "exec" => "the kernel executing the file",
+        "link" => "the dynamic linker finding shared libraries",
+        "start" => "the interpreter making itself ready",
+        "imports" => "loading modules, wherever the program does so",
+        "main" => "the program's own work",
+        "tail" => "what comes after its last byte of output",
+        _ => "the kernel taking the process apart",
+    }
+}

@@ -1,0 +1,39 @@
+//! `hob daemon`: the daemon in the foreground, as `start` and the first `run` start it in the
+//! background.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use hob_daemon::Config;
+use hob_daemon::config::StartAs;
+use hob_os::signals;
+use hob_os::start::Start;
+
+use crate::{connect, say};
+
+const SIGPIPE: i32 = 13;
+
+/// Serves until stopped. Another daemon that serves already is no failure: whoever wanted one has
+/// one.
+#[must_use]
+pub fn run(start: &Start) -> u8 {
+    // Every peer may leave at any time; the error of the write tells.
+    signals::ignore(SIGPIPE);
+    let replace = start.argv.iter().skip(2).any(|word| word.to_bytes() == b"--replace");
+    let start_as = if replace { StartAs::Replacement } else { StartAs::Only };
+    let variable = |name: &str| {
+        start.variable(name.as_bytes()).map(|value| OsStr::from_bytes(value).to_owned())
+    };
+    let config = Config::from_variables(connect::directory(start), start_as, variable);
+    match hob_daemon::run(config) {
+        Ok(()) => 0,
+        Err(hob_daemon::DaemonError::Running(text)) => {
+            say::line(text.as_bytes());
+            0
+        }
+        Err(error) => {
+            say::line(error.to_string().as_bytes());
+            1
+        }
+    }
+}

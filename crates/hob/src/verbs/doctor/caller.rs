@@ -1,0 +1,144 @@
+//! What this shell would bring to a call: variables, descriptors, a tracer.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use hob_os::process;
+use hob_os::start::Start;
+
+use super::{Finding, fault, fine, warning};
+use crate::connect;
+
+/// The flag of descriptors that no program inherits, as `/proc/self/fdinfo` shows it.
+const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+/// How long the path of a socket can be.
+const SOCKET_PATH_MAX: usize = 107;
+
+pub(super) fn look(start: &Start) -> Vec<Finding> {
+    let mut findings = descriptors();
+    findings.push(tracer());
+    findings.extend(environment(start));
+    findings
+}
+
+/// Descriptors beyond 0 to 2 send every call cold, and so does a closed one of these.
+fn descriptors() -> Vec<Finding> {
+    const CHECK: &str = "descriptors";
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return vec![fault(
+            CHECK,
+            "/proc/self/fd cannot be read: every call runs cold",
+            "mount /proc here: mount -t proc proc /proc",
+        )];
+    };
+    let mut open: Vec<u32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        // Where one of 0 to 2 is closed, this very look may stand in its place.
+        .filter(|number| is_inherited(*number))
+        .collect();
+    open.sort_unstable();
+    let mut findings = Vec::new();
+    for number in 0..3 {
+        if !open.contains(&number) {
+            findings.push(fault(
+                CHECK,
+                format!("{number} is closed: every call from here runs cold"),
+                format!("open it: exec {number}<>/dev/null"),
+            ));
+        }
+    }
+    for number in open.iter().filter(|number| **number > 2) {
+        let leads = std::fs::read_link(format!("/proc/self/fd/{number}"));
+        let leads = leads.map_or("something".to_owned(), |path| path.display().to_string());
+        findings.push(fault(
+            CHECK,
+            format!("{number} is open ({leads}): every call from here runs cold"),
+            format!("close it: exec {number}>&-"),
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(fine(CHECK, "0 to 2 are open, and no others"));
+    }
+    findings
+}
+
+fn is_inherited(number: u32) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")) else {
+        return false;
+    };
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & CLOSE_ON_EXEC == 0)
+}
+
+fn tracer() -> Finding {
+    match process::own_status() {
+        Ok(status) if status.tracer != 0 => fault(
+            "tracer",
+            format!("process {} traces this one: every call from here runs cold", status.tracer),
+            "call without strace or a debugger",
+        ),
+        Ok(_) => fine("tracer", "nobody traces this shell"),
+        Err(error) => fault(
+            "tracer",
+            format!("/proc/self/status cannot be read ({error}): every call runs cold"),
+            "mount /proc here: mount -t proc proc /proc",
+        ),
+    }
+}
+
+fn environment(start: &Start) -> Vec<Finding> {
+    const CHECK: &str = "environment";
+    let mut findings = Vec::new();
+    if start.variable(b"HOB") == Some(b"0") {
+        findings.push(warning(CHECK, "HOB=0: hob is bypassed in this shell", "unset HOB"));
+    }
+    let path = |name: &[u8]| {
+        let value = start.variable(name).filter(|value| !value.is_empty())?;
+        Some(Path::new(OsStr::from_bytes(value)))
+    };
+    let directory = connect::directory(start);
+    if let Some(named) = path(b"HOB_DIR") {
+        if !named.is_absolute() {
+            findings.push(fault(
+                CHECK,
+                format!("HOB_DIR={} is another place in every directory", named.display()),
+                "set HOB_DIR to an absolute path, or unset it",
+            ));
+        }
+    } else if let Some(runtime) = path(b"XDG_RUNTIME_DIR") {
+        if !directory.starts_with(runtime) {
+            findings.push(warning(
+                CHECK,
+                format!(
+                    "XDG_RUNTIME_DIR={} is not a directory of ours, and is not used",
+                    runtime.display()
+                ),
+                format!("export XDG_RUNTIME_DIR=/run/user/{}", uid()),
+            ));
+        }
+    } else if directory.starts_with("/tmp") {
+        findings.push(warning(
+            CHECK,
+            format!("XDG_RUNTIME_DIR is not set: the socket is in {}", directory.display()),
+            "log in through a session that sets it, or set HOB_DIR to a private directory",
+        ));
+    }
+    let socket = directory.as_os_str().len() + 1 + connect::SOCKET.len();
+    if socket > SOCKET_PATH_MAX {
+        findings.push(fault(
+            CHECK,
+            format!("the path of the socket has {socket} bytes, over {SOCKET_PATH_MAX}"),
+            "set HOB_DIR to a shorter path",
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(fine(CHECK, "nothing in it keeps calls from hob"));
+    }
+    findings
+}
+
+fn uid() -> u32 {
+    rustix::process::getuid().as_raw()
+}

@@ -1,0 +1,202 @@
+//! The daemon: its socket's directory, whether it answers, whether it is this build, and whether
+//! a worker of its could take on what this shell is.
+
+use std::path::Path;
+
+use hob_core::status::Status;
+use hob_os::process::limits;
+use hob_os::start::Start;
+use hob_os::{build_id, dir, process};
+use rustix::fd::OwnedFd;
+
+use super::{Finding, fault, fine, warning};
+use crate::connect::{self, Trouble};
+use crate::say;
+use crate::verbs::request;
+
+/// How long the daemon may take to answer. A call waits fifty milliseconds.
+const ANSWER_MS: u64 = 2_000;
+/// Hex digits of a build that tell it from another.
+const BUILD_SHOWN: usize = 12;
+
+pub(super) fn look(start: &Start) -> Vec<Finding> {
+    let directory = connect::directory(start);
+    let mut findings = vec![self::directory(&directory)];
+    match connect::connect(&directory) {
+        Ok(socket) => findings.extend(running(start, &socket)),
+        Err(trouble) => findings.extend(silent(trouble)),
+    }
+    findings
+}
+
+fn directory(directory: &Path) -> Finding {
+    const CHECK: &str = "directory";
+    let shown = directory.display();
+    let quoted = quoted(directory);
+    match dir::check(directory) {
+        Ok(()) => fine(CHECK, format!("{shown}: private and ours")),
+        Err(dir::Unsafe::Missing) => {
+            fine(CHECK, format!("{shown}: made by the first `hob run`, 0700"))
+        }
+        Err(why @ dir::Unsafe::Open) => {
+            fault(CHECK, format!("{shown}: {why}"), format!("chmod 700 {quoted}"))
+        }
+        Err(why @ (dir::Unsafe::NotADirectory | dir::Unsafe::Foreign)) => fault(
+            CHECK,
+            format!("{shown}: {why}; nothing is sent there"),
+            format!("find out who made it, then: rm -r {quoted} (or set HOB_DIR)"),
+        ),
+        Err(why @ dir::Unsafe::Unreadable(_)) => fault(
+            CHECK,
+            format!("{shown}: {why}"),
+            "make its parents accessible, or set HOB_DIR to a private directory",
+        ),
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let words = say::command([path.as_os_str().as_encoded_bytes()]);
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+/// No connection. What the directory's own finding says is not said again.
+fn silent(trouble: Trouble) -> Option<Finding> {
+    const CHECK: &str = "daemon";
+    match trouble {
+        Trouble::UnsafeDir(_) => None,
+        Trouble::NoDaemon => Some(fine(CHECK, "none runs; the first `hob run` starts one")),
+        Trouble::PeerUid => Some(fault(
+            CHECK,
+            "the socket belongs to another user: nothing is sent there",
+            "find out who made it, or set HOB_DIR to a private directory",
+        )),
+        Trouble::ConnectTimeout
+        | Trouble::NoAnswer
+        | Trouble::OtherBuild
+        | Trouble::Descriptors
+        | Trouble::Traced
+        | Trouble::TooLarge
+        | Trouble::DaemonClosed
+        | Trouble::Protocol => {
+            Some(fault(CHECK, "it takes no connections: every call runs cold", "hob restart"))
+        }
+    }
+}
+
+fn running(start: &Start, socket: &OwnedFd) -> Vec<Finding> {
+    const CHECK: &str = "daemon";
+    let pid = rustix::net::sockopt::socket_peercred(socket)
+        .map_or(0, |peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
+    let status = match request::ask_within(start, "status", ANSWER_MS) {
+        Ok((answer, _)) => serde_json::from_value::<Status>(answer),
+        Err(_) => return vec![mute(pid)],
+    };
+    let Ok(status) = status else {
+        return vec![warning(
+            CHECK,
+            format!("process {pid} is of a build that says what this one does not understand"),
+            "hob restart",
+        )];
+    };
+    let own: String = build_id::own().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut findings = Vec::new();
+    if status.build == own {
+        let build = own.get(..BUILD_SHOWN).unwrap_or(&own);
+        let text = format!("hob {} (build {build}), process {pid}, answers", status.version);
+        findings.push(fine(CHECK, text));
+    } else {
+        findings.push(warning(
+            CHECK,
+            format!(
+                "process {pid} is hob {} of another build; the next call runs cold and replaces it",
+                status.version
+            ),
+            "hob restart",
+        ));
+    }
+    findings.push(context(status.pid));
+    findings.push(hard_limits(status.pid));
+    findings.extend(receipts(&status));
+    findings.extend(programs(&status));
+    findings
+}
+
+/// It takes connections and says nothing.
+fn mute(pid: u32) -> Finding {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(0);
+    if matches!(stat.get(end + 2), Some(b'T' | b't')) {
+        let text = format!("process {pid} is stopped: every call runs cold");
+        return fault("daemon", text, format!("kill -CONT {pid}"));
+    }
+    let text = format!("process {pid} does not answer: every call runs cold");
+    fault("daemon", text, format!("kill {pid}; hob start"))
+}
+
+/// What a worker cannot take on afterwards must be the daemon's own.
+fn context(pid: u32) -> Finding {
+    const CHECK: &str = "context";
+    let theirs = process::status_of(pid).map(|status| status.context);
+    let ours = process::own_status().map(|status| status.context);
+    let (Ok(theirs), Ok(ours)) = (theirs, ours) else {
+        let text = "users, groups and confinement cannot be compared with the daemon's";
+        return warning(CHECK, text, "hob restart");
+    };
+    let lines = |context: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(context).lines().map(str::to_owned).collect()
+    };
+    let (theirs, ours) = (lines(&theirs), lines(&ours));
+    let differ: Vec<String> = ours
+        .iter()
+        .filter(|line| !theirs.contains(line))
+        .map(|line| line.split(':').next().unwrap_or(line).to_owned())
+        .collect();
+    if differ.is_empty() {
+        return fine(CHECK, "users, groups and confinement are the daemon's");
+    }
+    let text = format!("not the daemon's: {}; every call from here runs cold", differ.join(", "));
+    fault(CHECK, text, "hob restart")
+}
+
+/// A hard limit above the daemon's cannot be given to a worker.
+fn hard_limits(pid: u32) -> Finding {
+    const CHECK: &str = "limits";
+    let Some(theirs) = limits::of(pid) else {
+        return warning(CHECK, "they cannot be compared with the daemon's", "hob restart");
+    };
+    let above: Vec<&str> = limits::NAMES
+        .iter()
+        .zip(limits::own().iter().zip(&theirs))
+        .filter(|(_, ((_, ours), (_, theirs)))| ours > theirs)
+        .map(|(name, _)| *name)
+        .collect();
+    if above.is_empty() {
+        return fine(CHECK, "no hard limit is above the daemon's");
+    }
+    let text = format!(
+        "the hard limit of {} is above the daemon's: every call from here runs cold",
+        above.join(", ")
+    );
+    fault(CHECK, text, "hob restart")
+}
+
+fn receipts(status: &Status) -> Option<Finding> {
+    let reason = status.recorder.off_reason.as_ref()?;
+    let text = format!("the daemon keeps none: {reason}");
+    Some(fault("receipts", text, "see the table under \"Where\" in docs/receipts.md"))
+}
+
+/// Programs that could not be kept warm, or not as well as asked for.
+fn programs(status: &Status) -> Vec<Finding> {
+    let troubled = status.pools.iter().filter_map(|pool| Some((pool, pool.why.as_ref()?)));
+    troubled
+        .map(|(pool, why)| {
+            warning(
+                "programs",
+                format!("{} is {} ({}): {why}", pool.program, pool.state, pool.isolation),
+                "what the reason names; `hob status` shows it for all programs",
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,219 @@
+//! The verbs other than `run`, one file each. The command line is described once, here; `run`
+//! appears in it for the help, the completions and the man pages, and is parsed by hand
+//! (`options`), before any of this is touched.
+
+pub mod daemon;
+pub mod doctor;
+pub mod gain;
+pub mod last;
+pub mod launcher;
+pub mod lifecycle;
+pub mod log;
+pub mod request;
+pub mod shim;
+pub mod status;
+pub mod top;
+pub mod trust;
+pub mod verify;
+pub mod why;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use hob_os::start::Start;
+use hob_wire::exit::ExitCode;
+
+use crate::say;
+
+/// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
+/// every call.
+#[derive(Debug, Parser)]
+#[command(name = "hob", version, max_term_width = 96, disable_help_subcommand = true)]
+#[command(after_help = "HOB=0 in the environment bypasses hob wholly.")]
+pub struct Hob {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run a program: warm if it can be, cold if not, with a receipt either way
+    Run(Run),
+    /// Show the receipt of the last call
+    Last(Format),
+    /// List recent receipts, the newest last
+    Log(Log),
+    /// Show time saved and time lost, per program and day
+    Gain(gain::Gain),
+    /// Compare a program's warm runs with its cold ones
+    Verify(verify::Verify),
+    /// Show the daemon: pools, workers, memory
+    Status(Format),
+    /// Watch the daemon: calls per second, pools, memory, why calls are cold
+    Top(top::Top),
+    /// Allow a project's hob.toml (nothing acts on one yet)
+    Trust(trust::Trust),
+    /// Show where a cold start's time goes, and what warmth would save
+    Why(why::Why),
+    /// Start the daemon (the first `hob run` does it too)
+    Start,
+    /// Stop the daemon: let running calls end, leave nothing behind
+    Stop,
+    /// Stop the daemon and start it anew
+    Restart,
+    /// Look for what keeps calls from being warm, and name each fault with its fix
+    Doctor(Format),
+    /// Make commands warm wherever they are called: links to hob under their names
+    #[command(subcommand)]
+    Shim(shim::Shim),
+    /// Serve in the foreground (what `start` starts in the background)
+    #[command(hide = true)]
+    Daemon {
+        /// Take over from a daemon of another build
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Start workers in this terminal's session (what the first `run` in a terminal starts)
+    #[command(hide = true)]
+    Launcher,
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "hob run [OPTIONS] PROGRAM [ARGUMENT]...\n       hob run [OPTIONS] -m MODULE [ARGUMENT]..."
+)]
+struct Run {
+    /// What the next call may see of this one
+    #[arg(long, value_enum, value_name = "NAME")]
+    isolation: Option<IsolationName>,
+    /// Run it cold, and write a receipt
+    #[arg(long)]
+    cold: bool,
+    /// End it after this time, such as 500ms, 5s or 2m; exit code 124
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// How many copies wait, 0 to 64; hob adapts it to the rate of calls otherwise
+    #[arg(long, value_name = "N")]
+    ahead: Option<u32>,
+    /// Write one JSON line with the outcome to this open descriptor
+    #[arg(long, value_name = "N")]
+    status_fd: Option<u32>,
+    /// A script, a command, an interpreter with its script, or `-m MODULE`; then its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM [ARGUMENT]...")]
+    program: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IsolationName {
+    /// A fresh process
+    Spawn,
+    /// A preloaded process, used once
+    Standby,
+    /// A fork of a preloaded process, used once
+    Fork,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Format {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Log {
+    /// How many
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The command line, for completions and man pages.
+#[must_use]
+pub fn command() -> clap::Command {
+    Hob::command()
+}
+
+/// Runs a verb with the process's argv; returns its exit code.
+#[must_use]
+pub fn run(start: &Start) -> u8 {
+    let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
+    let hob = match Hob::try_parse_from(words) {
+        Ok(hob) => hob,
+        Err(error) => {
+            let code = if error.use_stderr() { ExitCode::Usage as u8 } else { 0 };
+            // clap chooses the stream and the colours; a closed one is nobody's loss.
+            let _ = error.print();
+            return code;
+        }
+    };
+    let result = match hob.verb {
+        Verb::Run(_) => Err(Failure::new("`run` is parsed elsewhere; this is a fault of hob")),
+        Verb::Last(format) => last::run(start, format),
+        Verb::Log(log) => log::run(start, log),
+        Verb::Verify(asked) => match verify::run(start, &asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Verb::Gain(asked) => gain::run(start, asked),
+        Verb::Status(format) => status::run(start, format),
+        Verb::Doctor(format) => return doctor::run(start, format),
+        Verb::Shim(what) => shim::run(start, what),
+        Verb::Top(top) => top::run(start, top),
+        Verb::Trust(trust) => trust::run(trust),
+        Verb::Why(why) => why::run(start, &why),
+        Verb::Start => lifecycle::start(start),
+        Verb::Stop => lifecycle::stop(start),
+        Verb::Restart => lifecycle::restart(start),
+        Verb::Daemon { .. } => return daemon::run(start),
+        Verb::Launcher => return launcher::run(start),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command(), "hob", &mut script);
+            out(&String::from_utf8_lossy(&script))
+        }
+    };
+    match result {
+        Ok(()) => 0,
+        Err(Failure { text, code }) => {
+            say::line(text.as_bytes());
+            code
+        }
+    }
+}
+
+/// A verb's failure: one line with what happened, why, and what to do next.
+#[derive(Debug)]
+pub struct Failure {
+    text: String,
+    code: u8,
+}
+
+impl Failure {
+    /// A failure with exit code 1.
+    pub(crate) fn new(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), code: 1 }
+    }
+}
+
+/// Writes to stdout. A reader that has seen enough (`hob log | head`) is no failure.
+pub(crate) fn out(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}

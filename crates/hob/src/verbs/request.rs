@@ -1,0 +1,109 @@
+//! Asking the daemon: one control request, one JSON answer, within a bound.
+
+use rustix::fd::OwnedFd;
+use serde_json::Value;
+
+use hob_os::start::Start;
+use hob_os::{build_id, clock, uds};
+use hob_wire::call::Hello;
+use hob_wire::frame::{self, Kind};
+
+use crate::connect::{self, Trouble};
+
+/// How long an answer may take. A daemon answers at once; it may be busy with a thousand callers.
+const ANSWER_MS: u64 = 5_000;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No daemon runs.
+    #[error("no daemon is running; `hob start` starts one, and so does the first `hob run`")]
+    NoDaemon,
+    /// The socket's directory or the peer is not to be trusted.
+    #[error("{0}: not asked, since the socket there is not safely ours")]
+    NotOurs(String),
+    /// It did not answer in time, or not in JSON.
+    #[error("the daemon does not answer; `hob restart` replaces it")]
+    NoAnswer,
+}
+
+/// Sends a request and returns the connection with the answer. The connection ends when the
+/// daemon does.
+pub fn ask(start: &Start, verb: &str) -> Result<(Value, OwnedFd), RequestError> {
+    ask_within(start, verb, ANSWER_MS)
+}
+
+/// The same for who cannot wait so long.
+pub fn ask_within(
+    start: &Start,
+    verb: &str,
+    answer_ms: u64,
+) -> Result<(Value, OwnedFd), RequestError> {
+    let directory = connect::directory(start);
+    let socket = connect::connect(&directory).map_err(|trouble| match trouble {
+        Trouble::NoDaemon => RequestError::NoDaemon,
+        Trouble::UnsafeDir(_) | Trouble::PeerUid => {
+            RequestError::NotOurs(directory.display().to_string())
+        }
+        Trouble::ConnectTimeout
+        | Trouble::NoAnswer
+        | Trouble::OtherBuild
+        | Trouble::Descriptors
+        | Trouble::Traced
+        | Trouble::TooLarge
+        | Trouble::DaemonClosed
+        | Trouble::Protocol => RequestError::NoAnswer,
+    })?;
+    let hello = Hello { build: build_id::own(), pid: std::process::id() };
+    let body = format!("{{\"verb\":\"{verb}\"}}");
+    let mut bytes = Vec::new();
+    let framed =
+        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out)).and_then(|()| {
+            frame::append(&mut bytes, Kind::Control, 0, |out| {
+                out.extend_from_slice(body.as_bytes())
+            })
+        });
+    if framed.is_err() || uds::send(&socket, &bytes, &[]) != Ok(bytes.len()) {
+        return Err(RequestError::NoAnswer);
+    }
+    Ok((receive(&socket, answer_ms)?, socket))
+}
+
+fn receive(socket: &OwnedFd, answer_ms: u64) -> Result<Value, RequestError> {
+    let deadline_ns = clock::now_ns() + answer_ms * 1_000_000;
+    let mut received = Vec::new();
+    loop {
+        let left_ms = deadline_ns.saturating_sub(clock::now_ns()) / 1_000_000;
+        if !matches!(connect::wait_readable(socket, left_ms), Ok(true)) {
+            return Err(RequestError::NoAnswer);
+        }
+        let mut chunk = [0; 16 * 1024];
+        match uds::receive(socket, &mut chunk, &mut Vec::new()) {
+            Ok(0) | Err(_) => return Err(RequestError::NoAnswer),
+            Ok(len) => received.extend_from_slice(&chunk[..len]),
+        }
+        match frame::split(&received) {
+            Ok(None) => {}
+            Ok(Some((header, payload, _))) if header.kind == Kind::ControlReply => {
+                return serde_json::from_slice(payload).map_err(|_| RequestError::NoAnswer);
+            }
+            Ok(Some(_)) | Err(_) => return Err(RequestError::NoAnswer),
+        }
+    }
+}
+
+/// Waits until the daemon at the other end has ended: `false` when it has not within the bound.
+#[must_use]
+pub fn wait_for_end(socket: &OwnedFd, wait_ms: u64) -> bool {
+    let deadline_ns = clock::now_ns() + wait_ms * 1_000_000;
+    loop {
+        let left_ms = deadline_ns.saturating_sub(clock::now_ns()) / 1_000_000;
+        if !matches!(connect::wait_readable(socket, left_ms), Ok(true)) {
+            return false;
+        }
+        match uds::receive(socket, &mut [0; 256], &mut Vec::new()) {
+            Ok(0) | Err(_) => return true,
+            Ok(_) => {}
+        }
+    }
+}

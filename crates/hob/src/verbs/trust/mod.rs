@@ -1,0 +1,154 @@
+//! `hob trust`: shows what a project's `hob.toml` holds, and records that the user allows it.
+//!
+//! The register and the question "is it trusted?" are `hob_daemon::trust`; this is the person's
+//! side of it. A file that is no TOML is not recorded: nobody can have read what it means.
+//!
+//! This version acts on nothing in a `hob.toml`. It says so wherever it is asked to trust one.
+
+mod sections;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hob_daemon::trust::{self, Entry, Project, Trusted};
+use serde_json::{Value, json};
+
+use self::sections::Section;
+use super::{Failure, out};
+use crate::fallback;
+use crate::show::style::{Look, Tone};
+use crate::show::text::{Align, fit_end, pad, printable};
+
+/// The name of the format.
+const SCHEMA: &str = "hob.trust/1";
+/// What is said to whoever trusts a file.
+const NOTE: &str = "this version of hob acts on nothing in it";
+
+/// What to trust.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A file is trusted as it was read, by its path and the SHA-256 of its bytes: an
+edited hob.toml is untrusted again. This version of hob acts on nothing in a
+hob.toml, trusted or not: it checks that the file is TOML, shows its sections,
+and records your answer for versions that do.")]
+pub(crate) struct Trust {
+    /// The project's directory [default: this one]
+    dir: Option<PathBuf>,
+    /// List what is trusted, and whether it still says the same
+    #[arg(long, conflicts_with_all = ["dir", "remove"])]
+    list: bool,
+    /// Trust the directory's file no longer
+    #[arg(long)]
+    remove: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub(crate) fn run(trust: Trust) -> Result<(), Failure> {
+    let state = fallback::state_dir().ok_or_else(|| {
+        Failure::new(
+            "nowhere to record it: neither XDG_STATE_HOME nor HOME is set to an absolute path",
+        )
+    })?;
+    if trust.list {
+        return list(&state, trust.json);
+    }
+    let dir = trust.dir.unwrap_or_else(|| PathBuf::from("."));
+    let path = dir.join(trust::FILE);
+    let shown = printable(&path.to_string_lossy(), Look::of_stdout().charset);
+    let failed = |error: trust::TrustError| Failure::new(error.to_string());
+    if trust.remove {
+        return match trust::remove(&state, &dir).map_err(failed)? {
+            true => said(trust.json, &[], &format!("{shown}: no longer trusted\n")),
+            false => Err(Failure::new(format!(
+                "{shown}: was not trusted; `hob trust --list` names what is"
+            ))),
+        };
+    }
+    let project = trust::read(&dir).map_err(failed)?.ok_or_else(|| {
+        Failure::new(format!("{shown}: there is none; a project's settings would be in it"))
+    })?;
+    let sections = sections::of(&project.bytes)
+        .map_err(|why| Failure::new(format!("{shown}{why}; nothing was trusted")))?;
+    trust::allow(&state, &project).map_err(failed)?;
+    let file = File::new(&project, "trusted", Some(&sections));
+    said(trust.json, &[file], &text(&shown, &project, &sections))
+}
+
+/// One file in JSON.
+struct File(Value);
+
+impl File {
+    fn new(project: &Project, state: &str, sections: Option<&[Section]>) -> File {
+        let sections = sections.map(|all| {
+            all.iter()
+                .map(|section| json!({"name": section.name, "keys": section.keys}))
+                .collect::<Vec<_>>()
+        });
+        File(json!({
+            "path": project.path.to_string_lossy(),
+            "sha256": project.digest(),
+            "state": state,
+            "sections": sections,
+        }))
+    }
+
+    fn known(entry: &Entry, state: &str) -> File {
+        File(json!({
+            "path": entry.path.to_string_lossy(),
+            "sha256": entry.digest,
+            "state": state,
+            "sections": null,
+        }))
+    }
+}
+
+fn said(as_json: bool, files: &[File], text: &str) -> Result<(), Failure> {
+    if !as_json {
+        return out(text);
+    }
+    let files: Vec<&Value> = files.iter().map(|file| &file.0).collect();
+    out(&format!("{}\n", json!({"schema": SCHEMA, "files": files})))
+}
+
+fn text(shown: &str, project: &Project, sections: &[Section]) -> String {
+    let look = Look::of_stdout();
+    let mut text = format!("{shown}: trusted as it is now (sha256 {})\n", project.digest());
+    for section in sections {
+        let name = printable(&section.name, look.charset);
+        let keys = if section.keys == 1 { "key" } else { "keys" };
+        text += &format!("  {name}, {} {keys}\n", section.keys);
+    }
+    if sections.is_empty() {
+        text += "  it is empty\n";
+    }
+    text + &format!("{NOTE}\n")
+}
+
+fn list(state: &std::path::Path, as_json: bool) -> Result<(), Failure> {
+    let entries = trust::list(state).map_err(|error| Failure::new(error.to_string()))?;
+    let look = Look::of_stdout();
+    let mut text = String::new();
+    let mut files = Vec::new();
+    for entry in &entries {
+        let dir = entry.path.parent().unwrap_or(&entry.path);
+        let (word, tone) = match trust::trusted(Some(state), dir) {
+            Trusted::Yes(_) => ("trusted", Tone::Good),
+            Trusted::Changed => ("changed", Tone::Watch),
+            Trusted::NoFile => ("gone", Tone::Watch),
+            // It is listed, so it is there and cannot be read, or leads elsewhere by now.
+            Trusted::No => ("unreadable", Tone::Bad),
+        };
+        files.push(File::known(entry, word));
+        let path = printable(&entry.path.to_string_lossy(), look.charset);
+        let room = look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(12));
+        let word = look.paint(tone, &pad(word, 12, Align::Left));
+        text += &format!("{word}{}\n", fit_end(&path, room, look.charset));
+    }
+    if entries.is_empty() {
+        "nothing is trusted; `hob trust DIR` allows a project's hob.toml\n".clone_into(&mut text);
+    }
+    said(as_json, &files, &text)
+}

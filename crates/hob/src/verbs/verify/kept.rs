@@ -1,0 +1,294 @@
+//! The verdicts that are kept: `verified.ndjson` in the state directory, one program a line.
+//!
+//! A verdict is kept with what it is about: the identity of the program's file and of its
+//! interpreter, and hob's build. It holds while these are unchanged. Neither outputs nor values of
+//! the environment nor the text of arguments are kept.
+//!
+//! The file is private, bounded, and replaced whole by renaming.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use hob_os::build_id;
+use hob_resolve::{Program, TargetKind};
+use serde::{Deserialize, Serialize};
+
+use super::SCHEMA;
+use super::compare::{Aspect, Verdict};
+use super::runs::{DIGEST, digest};
+
+/// The file's name.
+const FILE: &str = "verified.ndjson";
+/// Verdicts that are kept; the oldest go.
+const VERDICTS_MAX: usize = 256;
+/// A larger file is none of ours.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// A verdict: what `hob verify --json` prints, and what is kept of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// [`SCHEMA`].
+    pub(super) schema: String,
+    /// When: RFC 3339, UTC.
+    pub(super) at: String,
+    /// Of what.
+    pub(super) program: ProgramPart,
+    /// The verdict.
+    pub(super) verdict: Verdict,
+    /// Why it was never warm: the reason code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// How often it was run.
+    pub(super) runs: Runs,
+    /// What was compared.
+    pub(super) aspects: Vec<Aspect>,
+    /// What the verdict is about.
+    pub(super) identity: Identity,
+    /// Whether it still holds; only in what is listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) holds: Option<bool>,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+}
+
+/// A program, as in receipts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProgramPart {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) target: String,
+    pub(super) runtime: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) interpreter: Option<String>,
+    pub(super) arguments: usize,
+}
+
+/// How often it was run, and how long the middle run took.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Runs {
+    pub(super) cold: usize,
+    pub(super) warm: usize,
+    /// Until it was warm: learned from, or cold for another reason.
+    pub(super) other: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cold_us: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warm_us: Option<u64>,
+}
+
+/// What a verdict is about: it holds while this is unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// The script: a digest of its content. A module is found by its interpreter, and has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) script: Option<String>,
+    /// The interpreter, or the executable: size, time and inode.
+    pub(super) interpreter: String,
+    /// hob's own build.
+    pub(super) build: String,
+}
+
+impl Identity {
+    /// The identity of a program as it is now.
+    pub(super) fn of(program: &Program) -> Identity {
+        let build = build_id::own().iter().map(|byte| format!("{byte:02x}")).collect();
+        let (script, interpreter) = match program {
+            Program::Python(python) => {
+                let script = match python.kind {
+                    TargetKind::Script => Some(python.target.as_slice()),
+                    TargetKind::Module => None,
+                };
+                (script.map(content), stamp(&python.interpreter))
+            }
+            Program::Exec(exec) => (None, stamp(&exec.file)),
+        };
+        Identity { script, interpreter, build }
+    }
+
+    /// The identity of what a record is about, as it is now.
+    fn again(&self, program: &ProgramPart) -> Identity {
+        let interpreter = program.interpreter.as_ref().unwrap_or(&program.target);
+        Identity {
+            script: self.script.as_ref().map(|_| content(program.target.as_bytes())),
+            interpreter: stamp(interpreter.as_bytes()),
+            build: build_id::own().iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+
+    /// Why a verdict about this does not hold for `now`, if it does not.
+    fn why_not(&self, now: &Identity) -> Option<&'static str> {
+        match (self.script == now.script, self.interpreter == now.interpreter) {
+            (false, _) => Some("the script has changed"),
+            (true, false) => Some("the interpreter has changed"),
+            (true, true) if self.build != now.build => Some("hob is another build"),
+            (true, true) => None,
+        }
+    }
+}
+
+/// A digest of a file's content; of nothing, if it cannot be read.
+fn content(path: &[u8]) -> String {
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    match std::fs::read(path) {
+        Ok(bytes) => format!("{:016x}-{}", digest(DIGEST, &bytes), bytes.len()),
+        Err(_) => "missing".to_owned(),
+    }
+}
+
+/// What one `stat` says of a file.
+fn stamp(path: &[u8]) -> String {
+    match std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(path))) {
+        Ok(metadata) => {
+            let (size, inode) = (metadata.size(), metadata.ino());
+            format!("{size}-{inode}-{}.{:09}", metadata.mtime(), metadata.mtime_nsec())
+        }
+        Err(_) => "missing".to_owned(),
+    }
+}
+
+/// Keeps a verdict in the place of the program's older one with as many arguments.
+pub(super) fn keep(state_dir: &Path, record: &Record) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
+    let mut records = read(state_dir)?;
+    let key = |record: &Record| (record.program.id.clone(), record.program.arguments);
+    records.retain(|other| key(other) != key(record));
+    let mut kept = record.clone();
+    for aspect in &mut kept.aspects {
+        aspect.diff.clear();
+    }
+    records.push(kept);
+    records.drain(..records.len().saturating_sub(VERDICTS_MAX));
+    let mut text = Vec::new();
+    for record in &records {
+        serde_json::to_writer(&mut text, record)?;
+        text.push(b'\n');
+    }
+    let new = state_dir.join(format!("{FILE}.{}", std::process::id()));
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new)?;
+    let written = file.write_all(&text).and_then(|()| std::fs::rename(&new, state_dir.join(FILE)));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+/// The verdicts that are kept, the oldest first. What a newer build wrote is left out.
+fn read(state_dir: &Path) -> io::Result<Vec<Record>> {
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+    let mut options = File::options();
+    options.read(true).custom_flags(i32::try_from(flags).unwrap_or_default());
+    let mut text = Vec::new();
+    match options.open(state_dir.join(FILE)) {
+        Ok(file) => _ = file.take(FILE_BYTES_MAX).read_to_end(&mut text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let lines = text.split(|byte| *byte == b'\n').map(serde_json::from_slice::<Record>);
+    Ok(lines.flatten().filter(|record| record.schema == SCHEMA).collect())
+}
+
+/// The verdicts that are kept, with whether each still holds.
+pub(super) fn list(state_dir: &Path) -> io::Result<Vec<Record>> {
+    let mut records = read(state_dir)?;
+    for record in &mut records {
+        let why = record.identity.why_not(&record.identity.again(&record.program));
+        record.holds = Some(why.is_none());
+        record.why = why.map(str::to_owned);
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn record(home: &Path, name: &str) -> Record {
+        let script = home.join(name);
+        if !script.exists() {
+            std::fs::write(&script, "print('hello')\n").unwrap();
+        }
+        let target = script.to_str().unwrap().to_owned();
+        let identity = Identity {
+            script: Some(content(target.as_bytes())),
+            interpreter: stamp(b"/bin/sh"),
+            build: build_id::own().iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        Record {
+            schema: SCHEMA.to_owned(),
+            at: "2026-11-21T21:38:04Z".to_owned(),
+            program: ProgramPart {
+                id: name.to_owned(),
+                name: name.to_owned(),
+                target,
+                runtime: "python".to_owned(),
+                interpreter: Some("/bin/sh".to_owned()),
+                arguments: 0,
+            },
+            verdict: Verdict::Differs,
+            reason: None,
+            runs: Runs::default(),
+            aspects: vec![Aspect {
+                name: "environment".to_owned(),
+                verdict: Verdict::Differs,
+                diff: vec!["-SECRET canary".to_owned()],
+                note: None,
+            }],
+            identity,
+            holds: None,
+            why: None,
+        }
+    }
+
+    #[test]
+    fn a_verdict_holds_until_its_script_changes_and_again_when_it_is_put_back() {
+        let home = tempfile::tempdir().unwrap();
+        let kept = record(home.path(), "a.py");
+        keep(home.path(), &kept).unwrap();
+        let holds = || list(home.path()).unwrap()[0].holds;
+        assert_eq!(holds(), Some(true));
+        std::fs::write(home.path().join("a.py"), "print('other')\n").unwrap();
+        assert_eq!(holds(), Some(false));
+        assert_eq!(list(home.path()).unwrap()[0].why.as_deref(), Some("the script has changed"));
+        std::fs::write(home.path().join("a.py"), "print('hello')\n").unwrap();
+        assert_eq!(holds(), Some(true));
+        std::fs::remove_file(home.path().join("a.py")).unwrap();
+        assert_eq!(holds(), Some(false));
+    }
+
+    #[test]
+    fn the_newest_verdict_of_a_program_replaces_its_older_one_and_the_list_is_bounded() {
+        let home = tempfile::tempdir().unwrap();
+        for number in 0..VERDICTS_MAX + 5 {
+            keep(home.path(), &record(home.path(), &format!("{number}.py"))).unwrap();
+        }
+        let mut again = record(home.path(), "100.py");
+        again.verdict = Verdict::Same;
+        keep(home.path(), &again).unwrap();
+        let kept = list(home.path()).unwrap();
+        assert_eq!((kept.len(), kept[0].program.name.as_str()), (VERDICTS_MAX, "5.py"));
+        let newest = kept.last().unwrap();
+        assert_eq!((newest.program.name.as_str(), newest.verdict), ("100.py", Verdict::Same));
+    }
+
+    #[test]
+    fn the_file_is_private_and_holds_no_diff() {
+        let home = tempfile::tempdir().unwrap();
+        keep(home.path(), &record(home.path(), "a.py")).unwrap();
+        let path = home.path().join(FILE);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("canary"));
+        // A damaged line, and one of a newer build, cost nothing else.
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text += "{\"schema\":\"hob.verify/9\"}\n{\"schema\n";
+        std::fs::write(&path, text).unwrap();
+        keep(home.path(), &record(home.path(), "b.py")).unwrap();
+        assert_eq!(list(home.path()).unwrap().len(), 2);
+    }
+}

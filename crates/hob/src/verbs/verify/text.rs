@@ -1,0 +1,220 @@
+//! Verdicts for a person: one with its parts and differences, or a list of those that are kept.
+
+use super::compare::{Aspect, Verdict};
+use super::kept::Record;
+use crate::show::clock::Clock;
+use crate::show::reasons;
+use crate::show::style::{Look, Tone};
+use crate::show::text::{Align, fit, pad, printable, width, wrap};
+use crate::show::units;
+
+/// The columns of the names of parts.
+const NAME_COLUMNS: usize = 13;
+/// The columns of verdicts.
+const VERDICT_COLUMNS: usize = 18;
+/// A program's name in the list.
+const PROGRAM_COLUMNS_MAX: usize = 28;
+const INDENT: &str = "  ";
+
+fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Same => Tone::Good,
+        Verdict::Varies | Verdict::NeverWarm => Tone::Watch,
+        Verdict::Differs => Tone::Bad,
+    }
+}
+
+/// One verdict.
+pub(super) fn record(record: &Record, look: &Look) -> String {
+    let columns = look.columns.unwrap_or(usize::MAX);
+    let word = record.verdict.word();
+    let room = columns.saturating_sub(word.len() + 2).max(NAME_COLUMNS);
+    let name = fit(&printable(&record.program.name, look.charset), room, look.charset);
+    let verdict = look.paint(tone(record.verdict), word);
+    let mut lines = vec![format!("{}: {verdict}", look.paint(Tone::Title, &name))];
+    for line in indented(&why_never(record), Tone::Plain, look) {
+        lines.push(line[INDENT.len()..].to_owned());
+    }
+    lines.extend(
+        look.flow(&counts(record, look), columns.saturating_sub(INDENT.len()))
+            .iter()
+            .map(|line| format!("{INDENT}{line}")),
+    );
+    for aspect in &record.aspects {
+        lines.extend(part(aspect, look));
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// Why it was never warm, with what the reason means.
+fn why_never(record: &Record) -> String {
+    let Some(reason) = &record.reason else { return String::new() };
+    let meaning =
+        reasons::of_receipt(reason).or_else(|| reasons::meaning(reasons::FALLBACK, reason));
+    match meaning {
+        Some(meaning) => format!("{reason}: {meaning}"),
+        None => reason.clone(),
+    }
+}
+
+fn counts(record: &Record, look: &Look) -> Vec<(Tone, String)> {
+    let runs = &record.runs;
+    let timed = |count: usize, word: &str, us: Option<u64>| {
+        let took =
+            us.map_or(String::new(), |us| format!(" ({})", units::duration(us, look.micro())));
+        (Tone::Dim, format!("{count} {word}{took}"))
+    };
+    let mut parts = vec![timed(runs.cold, "cold", runs.cold_us)];
+    if runs.warm > 0 {
+        parts.push(timed(runs.warm, "warm", runs.warm_us));
+    }
+    if runs.other > 0 {
+        parts.push((Tone::Dim, format!("{} not warm yet", runs.other)));
+    }
+    parts
+}
+
+fn part(aspect: &Aspect, look: &Look) -> Vec<String> {
+    let columns = look.columns.unwrap_or(usize::MAX);
+    let name = pad(&printable(&aspect.name, look.charset), NAME_COLUMNS, Align::Left);
+    let verdict = pad(aspect.verdict.word(), VERDICT_COLUMNS, Align::Left);
+    let mut line = format!("{INDENT}{name}{}", look.paint(tone(aspect.verdict), &verdict));
+    let mut lines = Vec::new();
+    if let Some(note) = &aspect.note {
+        let note = printable(note, look.charset);
+        let used = INDENT.len() + NAME_COLUMNS + VERDICT_COLUMNS;
+        if used + width(&note) <= columns {
+            line += &look.paint(Tone::Dim, &note);
+            lines.push(line);
+        } else {
+            lines.push(line);
+            lines.extend(indented(&note, Tone::Dim, look));
+        }
+    } else {
+        lines.push(line);
+    }
+    for line in &aspect.diff {
+        let tone = match line.as_bytes().first() {
+            Some(b'-') => Tone::Watch,
+            Some(b'+') => Tone::Bad,
+            Some(_) | None => Tone::Dim,
+        };
+        let room = columns.saturating_sub(2 * INDENT.len());
+        let line = fit(&printable(line, look.charset), room, look.charset);
+        lines.push(format!("{INDENT}{INDENT}{}", look.paint(tone, &line)));
+    }
+    lines
+}
+
+/// Wrapped and indented; nothing for nothing.
+fn indented(text: &str, tone: Tone, look: &Look) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let columns = look.columns.unwrap_or(usize::MAX).saturating_sub(2 * INDENT.len());
+    let lines = wrap(text, "", columns, look.charset);
+    lines.iter().map(|line| format!("{INDENT}{INDENT}{}", look.paint(tone, line))).collect()
+}
+
+/// The verdicts that are kept, the oldest first.
+pub(super) fn list(records: &[Record], clock: &Clock, look: &Look) -> String {
+    if records.is_empty() {
+        return "no verdict is kept yet: `hob verify PROGRAM` makes one\n".to_owned();
+    }
+    let name = |record: &Record| printable(&record.program.name, look.charset);
+    let names = records.iter().map(|record| width(&name(record))).max().unwrap_or(0);
+    // The other columns, and the longest reason.
+    let room = look.columns.unwrap_or(usize::MAX).saturating_sub(60);
+    let names = names.min(room.clamp(10, PROGRAM_COLUMNS_MAX));
+    let mut text = String::new();
+    for record in records {
+        let shown = pad(&fit(&name(record), names, look.charset), names, Align::Left);
+        let verdict = pad(record.verdict.word(), VERDICT_COLUMNS, Align::Left);
+        let at = pad(&clock.show_short(&record.at, look.charset), 11, Align::Left);
+        let holds = match &record.why {
+            Some(why) => look.paint(Tone::Watch, why),
+            None => look.paint(Tone::Dim, "holds"),
+        };
+        let at = look.paint(Tone::Dim, &at);
+        text += &format!("{at}  {shown}  {}{holds}\n", look.paint(tone(record.verdict), &verdict));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::{Identity, ProgramPart, Runs};
+    use super::*;
+    use crate::show::style::Colour;
+    use crate::show::text::Charset;
+
+    const NARROW: Look = Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(80) };
+
+    fn sample(verdict: Verdict, reason: Option<&str>, aspects: Vec<Aspect>) -> Record {
+        Record {
+            schema: "hob.verify/1".to_owned(),
+            at: "2026-11-20T21:38:04Z".to_owned(),
+            program: ProgramPart {
+                id: "1".to_owned(),
+                name: format!("./{}\u{1b}[2J.py", "long-name-".repeat(12)),
+                target: "/srv/x.py".to_owned(),
+                runtime: "python".to_owned(),
+                interpreter: None,
+                arguments: 0,
+            },
+            verdict,
+            reason: reason.map(str::to_owned),
+            runs: Runs { cold: 3, warm: 3, other: 2, cold_us: Some(45_310), warm_us: Some(1_374) },
+            aspects,
+            identity: Identity {
+                script: None,
+                interpreter: "missing".to_owned(),
+                build: "0".to_owned(),
+            },
+            holds: Some(false),
+            why: Some("the interpreter has changed".to_owned()),
+        }
+    }
+
+    fn differing() -> Record {
+        let diff = ["@@ line 2 @@", " \u{1b}[31mcontext", "-old", "+new"];
+        let part = |name: &str, verdict, diff: &[&str], note: Option<&str>| Aspect {
+            name: name.to_owned(),
+            verdict,
+            diff: diff.iter().map(|line| format!("{line}{}", "x".repeat(150))).collect(),
+            note: note.map(str::to_owned),
+        };
+        let aspects = vec![
+            part("stdout", Verdict::Differs, &diff, None),
+            part("files", Verdict::Varies, &[], Some("a note that is long: --copy compares more")),
+            part("exit", Verdict::Same, &[], Some("exited 0")),
+        ];
+        sample(Verdict::Differs, None, aspects)
+    }
+
+    #[test]
+    fn every_line_fits_and_commands_no_terminal() {
+        let clock = Clock { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+        let never = sample(Verdict::NeverWarm, Some("context"), Vec::new());
+        let texts = [
+            record(&differing(), &NARROW),
+            record(&never, &NARROW),
+            list(&[differing(), never], &clock, &NARROW),
+        ];
+        for text in texts {
+            assert!(!text.contains('\u{1b}'), "{text}");
+            for line in text.lines() {
+                assert!(width(line) <= 80, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_verdict_says_what_differs_and_why_it_was_never_warm() {
+        let text = record(&differing(), &NARROW);
+        assert!(text.lines().next().unwrap().ends_with(": differs"), "{text}");
+        assert!(text.contains("\n    -oldxxx") && text.contains("\n    +newxxx"), "{text}");
+        let never = record(&sample(Verdict::NeverWarm, Some("context"), Vec::new()), &NARROW);
+        assert!(never.contains("\n  context: the caller's groups"), "{never}");
+    }
+}

@@ -1,0 +1,457 @@
+//! What is said of a program: its phases, its dearest imports, and what warmth would save.
+//!
+//! Pure: runs in, a [`Report`] out. `hob.why/1` is its JSON; a field is added,
+//! never changed. `show::why` lays it out for people.
+
+use serde::Serialize;
+
+use hob_resolve::{ColdNote, Program};
+use hob_wire::exit::Exit;
+
+use super::imports::{self, DEAREST, Dear, Stamps};
+use super::loader::Kind;
+use super::run::Seen;
+use super::split::{self, PhaseTime, median};
+
+/// The schema of the JSON.
+pub const SCHEMA: &str = "hob.why/1";
+
+/// What a warm call costs however little its program does (the client, the daemon, a copy that
+/// takes on the caller's world), as a multiple in tenths of what it costs this machine to start
+/// a small static program and wait for it: the ratio that fits the bench's real commands.
+const CALL_TENTHS: u64 = 75;
+/// However quick or busy the machine was in that moment, a call costs no less and no more.
+const CALL_NS: std::ops::RangeInclusive<u64> = 400_000..=6_000_000;
+/// A forked copy touches pages that it shares with its zygote, which a fresh process does not:
+/// its own code takes this much longer, in hundredths.
+const COPY_PERCENT: u64 = 115;
+/// The versions that the Python runtime hosts.
+const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (3, 9)..=(3, 14);
+
+/// Where a cold start's time goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// What was run.
+    pub program: ProgramPart,
+    /// How often it was run plain; it was run as often again, watched.
+    pub runs: usize,
+    /// How it ended.
+    pub exit: ExitPart,
+    /// The median wall time of the plain runs.
+    pub wall_us: u64,
+    /// The same of the watched runs.
+    pub watched_us: u64,
+    /// How often a watched run was held up.
+    pub stops: usize,
+    /// They add up to `wall_us`.
+    pub phases: Vec<PhaseTime>,
+    /// Absent where imports cannot be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imports: Option<ImportsPart>,
+    /// What warmth would save.
+    pub warm: WarmPart,
+    /// What a reader should know of these figures.
+    pub notes: Vec<String>,
+}
+
+/// What was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProgramPart {
+    /// As it was typed.
+    pub name: String,
+    /// The file or module that it resolved to.
+    pub target: String,
+    /// `python`, `shell`, `ruby`, `node`, `jvm`, `perl` or `native`.
+    pub runtime: &'static str,
+    /// The interpreter of a Python program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
+    /// How many arguments there were.
+    pub arguments: usize,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExitPart {
+    /// With this code.
+    Code(u8),
+    /// By this signal.
+    Signal(u8),
+}
+
+/// The imports of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImportsPart {
+    /// How many there were after the interpreter's own.
+    pub count: usize,
+    /// The dearest, by their own time.
+    pub dearest: Vec<Dear>,
+}
+
+/// What warmth would save.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WarmPart {
+    /// Whether hob keeps such a program warm.
+    pub hosted: bool,
+    /// Why not, or why nothing is predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+    /// How long a warm call would take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_us: Option<u64>,
+    /// Of what that is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
+    /// What that saves; negative where warmth would be slower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saves_us: Option<i64>,
+    /// What warm calls did take, by their receipts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredPart>,
+    /// The command to type next.
+    pub next: String,
+}
+
+/// Of what a predicted warm call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Parts {
+    /// The call itself, on this machine, now.
+    pub call_us: u64,
+    /// The program's own work: `main`, and what the tail has of it.
+    pub own_us: u64,
+}
+
+/// Warm calls of the same program with as many arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MeasuredPart {
+    /// How many receipts.
+    pub calls: usize,
+    /// Their median.
+    pub p50_us: u64,
+}
+
+/// One round: a plain run and a watched one, with what the program itself stamped.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) plain: Seen,
+    pub(super) watched: Seen,
+    pub(super) stamps: Option<Stamps>,
+    /// What it cost to start hob itself and wait for it.
+    pub(super) client_ns: Vec<u64>,
+}
+
+/// What is known before anything is run, and from receipts.
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    pub(super) argv: &'a [&'a [u8]],
+    pub(super) program: &'a Program,
+    pub(super) measured: Option<MeasuredPart>,
+    /// The command to type next.
+    pub(super) next: String,
+}
+
+/// The report on some rounds; there is at least one.
+pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
+    let wall = |of: &dyn Fn(&Round) -> &Seen| {
+        median(rounds.iter().map(|round| of(round).ended_ns - of(round).begun_ns).collect())
+    };
+    let cuts: Vec<_> =
+        rounds.iter().map(|round| split::cut(&round.watched, round.stamps.as_ref())).collect();
+    let wall_ns = wall(&|round| &round.plain);
+    let fitted = split::fit(&cuts, wall_ns);
+    let middle = middle(rounds);
+    let client_ns = median(rounds.iter().flat_map(|one| one.client_ns.clone()).collect());
+    // What disturbs a run only adds to it, and a warm call is too short to be disturbed much.
+    let own_ns = split::low(cuts.iter().map(|cut| cut.ns[4] + cut.own_tail_ns).collect());
+    let parts = Parts { call_us: call_ns(client_ns) / 1000, own_us: own_us(own_ns) };
+    let stamped = middle.stamps.as_ref().is_some_and(|one| one.installed_ns.is_some());
+    let kind = middle.watched.kind;
+    Report {
+        schema: SCHEMA,
+        program: program(known, kind),
+        runs: rounds.len(),
+        exit: exit(middle.plain.status),
+        wall_us: wall_ns / 1000,
+        watched_us: wall(&|round| &round.watched) / 1000,
+        stops: middle.watched.stops_ns.len(),
+        phases: split::phases(&fitted),
+        imports: dearest(middle, stamped),
+        warm: warm(known, middle, wall_ns / 1000, parts),
+        notes: notes(known, rounds, stamped),
+    }
+}
+
+/// What a warm call costs however little its program does.
+fn call_ns(client_ns: u64) -> u64 {
+    let call_ns = client_ns.saturating_mul(CALL_TENTHS) / 10;
+    call_ns.clamp(*CALL_NS.start(), *CALL_NS.end())
+}
+
+/// How long a program that has this much to do by itself takes for it in a copy.
+fn own_us(own_ns: u64) -> u64 {
+    own_ns.saturating_mul(COPY_PERCENT) / 100_000
+}
+
+/// The round whose watched run is the middle one.
+fn middle(rounds: &[Round]) -> &Round {
+    let mut order: Vec<&Round> = rounds.iter().collect();
+    order.sort_by_key(|round| round.watched.ended_ns - round.watched.begun_ns);
+    order[order.len() / 2]
+}
+
+fn program(known: &Known<'_>, kind: Kind) -> ProgramPart {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let named = if known.argv[0] == b"-m" { 1 } else { 0 };
+    let (target, runtime, interpreter) = match known.program {
+        Program::Python(python) => {
+            (&python.target, Kind::Python.word(), Some(text(&python.interpreter)))
+        }
+        Program::Exec(exec) => (&exec.file, kind.word(), None),
+    };
+    ProgramPart {
+        name: text(known.argv[named]),
+        target: text(target),
+        runtime,
+        interpreter,
+        arguments: arguments(known),
+    }
+}
+
+/// As a receipt counts them.
+pub(super) fn arguments(known: &Known<'_>) -> usize {
+    match known.program {
+        Program::Python(python) => python.argv.len().saturating_sub(1),
+        Program::Exec(exec) => exec.argv.len().saturating_sub(1),
+    }
+}
+
+fn exit(status: u32) -> ExitPart {
+    match Exit::from_wait_status(status) {
+        Exit::Code(code) => ExitPart::Code(code),
+        Exit::Signal(signal) => ExitPart::Signal(signal),
+    }
+}
+
+fn dearest(middle: &Round, stamped: bool) -> Option<ImportsPart> {
+    let seen = &middle.watched;
+    let mut dearest = match &middle.stamps {
+        Some(stamps) if stamped => {
+            let from_ns = split::begin_of_import(seen.script_ns?, Some(stamps));
+            imports::dearest(&stamps.imports, from_ns)
+        }
+        Some(_) => return None,
+        None if seen.kind.is_watched_while_loading() => {
+            let modules: Vec<_> =
+                seen.opened.iter().filter(|one| seen.kind.is_module(&one.path)).collect();
+            imports::dearest_opened(&modules)
+        }
+        None => return None,
+    };
+    let count = dearest.len();
+    dearest.truncate(DEAREST);
+    Some(ImportsPart { count, dearest })
+}
+
+fn warm(known: &Known<'_>, middle: &Round, wall_us: u64, parts: Parts) -> WarmPart {
+    let why_not = why_not_hosted(known.program, middle);
+    let stamps = middle.stamps.as_ref();
+    let hosted = why_not.is_none();
+    let unseen = hosted && stamps.is_none_or(|stamps| stamps.installed_ns.is_none());
+    let why_not = if unseen {
+        Some("its imports could not be seen, so nothing is predicted".to_owned())
+    } else {
+        why_not
+    };
+    let parts = Some(parts).filter(|_| why_not.is_none());
+    let predicted_us = parts.map(|parts| parts.call_us + parts.own_us);
+    WarmPart {
+        hosted,
+        why_not,
+        predicted_us,
+        parts,
+        saves_us: predicted_us.map(|us| wall_us.cast_signed().saturating_sub_unsigned(us)),
+        measured: known.measured,
+        next: known.next.clone(),
+    }
+}
+
+fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
+    let version = middle.stamps.as_ref().and_then(|stamps| stamps.version);
+    let note = match program {
+        Program::Python(_) => {
+            let (major, minor) = version.filter(|version| !VERSIONS.contains(version))?;
+            return Some(format!("hob keeps Python 3.9 to 3.14 warm, and this is {major}.{minor}"));
+        }
+        Program::Exec(exec) => exec.note,
+    };
+    Some(match note {
+        Some(ColdNote::InlineCode) => {
+            "code on the command line is not kept warm; put it into a file".to_owned()
+        }
+        Some(
+            ColdNote::StandardInput
+            | ColdNote::Interactive
+            | ColdNote::UnknownOption
+            | ColdNote::Archive
+            | ColdNote::ScriptMissing
+            | ColdNote::Shim,
+        ) => "an interpreter used in this way is not kept warm".to_owned(),
+        Some(ColdNote::SetId) => {
+            "it changes its user or group, and such a program always runs cold".to_owned()
+        }
+        None => match middle.watched.kind {
+            Kind::Native => "hob keeps no machine code warm: it starts as it is".to_owned(),
+            Kind::Python => {
+                "another program starts it; name the Python script itself to have it kept warm"
+                    .to_owned()
+            }
+            kind @ (Kind::Shell | Kind::Ruby | Kind::Node | Kind::Jvm | Kind::Perl) => {
+                format!("hob does not keep the {} runtime warm yet", kind.word())
+            }
+        },
+    })
+}
+
+fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let middle = middle(rounds);
+    let seen = &middle.watched;
+    if middle.stamps.is_some() && !stamped {
+        notes.push(
+            "its imports could not be stamped, and stand in `main`: the interpreter is too old, or \
+             was told to ignore PYTHONPATH (-E, -I) or `site` (-S)"
+                .to_owned(),
+        );
+    }
+    if seen.executions > 1 {
+        notes.push(format!(
+            "{} files were executed one after the other; `exec` lasts until the last of them",
+            seen.executions
+        ));
+    }
+    if seen.script_ns.is_none() && seen.kind != Kind::Native {
+        notes.push("no script was seen being opened, so there is no `start`".to_owned());
+    }
+    if let Program::Exec(exec) = known.program
+        && exec.note == Some(ColdNote::SetId)
+    {
+        notes.push(
+            "it is set-user-ID or set-group-ID; being watched, it ran without that".to_owned(),
+        );
+    }
+    let statuses = rounds.iter().flat_map(|round| [round.plain.status, round.watched.status]);
+    if statuses.into_iter().any(|status| status != middle.plain.status) {
+        notes.push("it did not end in the same way each time: the runs differ".to_owned());
+    }
+    let walls = rounds.iter().map(|round| round.plain.ended_ns - round.plain.begun_ns);
+    if let (Some(least), Some(most)) = (walls.clone().min(), walls.max())
+        && most > least.saturating_mul(2)
+    {
+        let (least, most) = (least / 1_000_000, most / 1_000_000);
+        notes.push(format!(
+            "the machine was busy, or the runs differ: they took from {least} to {most} ms"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hob_resolve::{ExecProgram, PythonProgram, WorkingDirectory};
+
+    fn python() -> Program {
+        Program::Python(PythonProgram {
+            interpreter: b"/usr/bin/python3".to_vec(),
+            prefix: vec![b"python3".to_vec()],
+            options: Vec::new(),
+            kind: hob_resolve::TargetKind::Script,
+            target: b"/srv/x.py".to_vec(),
+            argv: vec![b"x.py".to_vec(), b"a".to_vec()],
+            set: Vec::new(),
+            unset: Vec::new(),
+            cwd: WorkingDirectory::Free,
+            watch: Vec::new(),
+        })
+    }
+
+    fn exec(note: Option<ColdNote>) -> Program {
+        let argv = vec![b"x".to_vec()];
+        Program::Exec(ExecProgram { file: b"/bin/x".to_vec(), argv, set: Vec::new(), note })
+    }
+
+    /// 100 ms cold, 10 ms of that in `main`, and a machine that starts hob in 200 us.
+    fn round(kind: Kind, version: Option<(u32, u32)>) -> Round {
+        let seen = Seen {
+            executed_ns: Some(1_000_000),
+            entry_ns: Some(2_000_000),
+            script_ns: Some(80_000_000),
+            last_byte_ns: Some(90_000_000),
+            leaving_ns: Some(99_000_000),
+            ended_ns: 100_000_000,
+            kind,
+            ..Seen::default()
+        };
+        let stamps = (kind == Kind::Python).then(|| Stamps {
+            installed_ns: version.map(|_| 50_000_000),
+            version,
+            finalising_ns: Some(89_000_000),
+            ..Stamps::default()
+        });
+        Round { plain: seen.clone(), watched: seen, stamps, client_ns: vec![200_000; 3] }
+    }
+
+    fn of(program: &Program, rounds: &[Round]) -> Report {
+        let argv: [&[u8]; 2] = [b"x.py", b"a"];
+        let next = "hob run x.py a".to_owned();
+        report(&Known { argv: &argv, program, measured: None, next }, rounds)
+    }
+
+    #[test]
+    fn a_warm_call_is_the_programs_own_work_and_the_call_itself() {
+        let report = of(&python(), &[round(Kind::Python, Some((3, 11)))]);
+        assert_eq!((report.wall_us, report.program.arguments), (100_000, 1));
+        let parts = report.warm.parts.unwrap();
+        assert_eq!((parts.call_us, parts.own_us), (1_500, 11_500));
+        assert_eq!(report.warm.saves_us, Some(100_000 - 13_000));
+        assert_eq!((report.warm.hosted, report.notes.len()), (true, 0));
+    }
+
+    #[test]
+    fn noise_is_not_taken_for_work() {
+        let mut noisy = round(Kind::Python, Some((3, 11)));
+        noisy.watched.last_byte_ns = Some(98_000_000);
+        let rounds = [round(Kind::Python, Some((3, 11))), noisy];
+        assert_eq!(of(&python(), &rounds).warm.parts.unwrap().own_us, 11_500);
+    }
+
+    #[test]
+    fn what_is_not_kept_warm_says_why_and_nothing_is_predicted() {
+        let check = |program: &Program, round: Round, want: &str| {
+            let report = of(program, &[round]);
+            let why = report.warm.why_not.clone().unwrap_or_default();
+            assert!(why.contains(want), "{why}");
+            assert_eq!((report.warm.predicted_us, report.warm.saves_us), (None, None));
+        };
+        check(&python(), round(Kind::Python, Some((3, 8))), "this is 3.8");
+        check(&python(), round(Kind::Python, None), "nothing is predicted");
+        check(&exec(None), round(Kind::Ruby, None), "ruby");
+        check(&exec(None), round(Kind::Native, None), "machine code");
+        check(&exec(Some(ColdNote::InlineCode)), round(Kind::Native, None), "into a file");
+        check(&exec(Some(ColdNote::SetId)), round(Kind::Native, None), "user or group");
+    }
+
+    #[test]
+    fn runs_that_differ_and_files_that_follow_each_other_are_noted() {
+        let mut odd = round(Kind::Shell, None);
+        odd.watched.status = 256;
+        odd.watched.executions = 2;
+        let mut slow = round(Kind::Shell, None);
+        (slow.plain.ended_ns, slow.watched.ended_ns) = (300_000_000, 90_000_000);
+        let report = of(&exec(None), &[odd, slow]);
+        assert_eq!(report.notes.len(), 3, "{:?}", report.notes);
+    }
+}

@@ -1,0 +1,10 @@
+import signal
+import time
+
+print(signal.getitimer(signal.ITIMER_REAL), signal.alarm(0))
+signal.signal(signal.SIGALRM, lambda number, frame: print("alarm", number))
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+signal.pause()
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.alarm(1)
+time.sleep(30)

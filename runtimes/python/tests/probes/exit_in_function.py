@@ -1,0 +1,8 @@
+def main():
+    try:
+        raise SystemExit(9)
+    finally:
+        print("finally")
+
+
+main()

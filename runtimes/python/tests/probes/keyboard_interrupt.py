@@ -1,0 +1,5 @@
+import atexit
+
+atexit.register(print, "exit hook")
+print("before")
+raise KeyboardInterrupt

@@ -1,0 +1,5 @@
+class Stop(KeyboardInterrupt):
+    pass
+
+
+raise Stop("now")

@@ -1,0 +1,5 @@
+try:
+    bytearray(1 << 62)
+except MemoryError:
+    print("too large")
+raise MemoryError

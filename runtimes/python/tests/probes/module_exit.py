@@ -1,0 +1,2 @@
+# probe: module=probe_package args="q"
+"""Run as `-m`, a package with a `__main__`."""

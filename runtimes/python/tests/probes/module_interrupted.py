@@ -1,0 +1,2 @@
+# probe: module=probe_package.interrupted
+"""Run as `-m`: ended by an interrupt."""

@@ -1,0 +1,2 @@
+# probe: module=probe_package.absent
+"""Run as `-m`: there is no such module."""

@@ -1,0 +1,4 @@
+"""A package that the probes run by `-m`."""
+import sys
+
+seen = list(sys.argv)

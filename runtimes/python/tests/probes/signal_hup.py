@@ -1,0 +1,5 @@
+# probe: signal=HUP
+import time
+
+print("ready", flush=True)
+time.sleep(20)

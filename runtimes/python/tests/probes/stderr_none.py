@@ -1,0 +1,5 @@
+import sys
+
+sys.stderr = None
+print("out")
+raise ValueError("nobody hears")

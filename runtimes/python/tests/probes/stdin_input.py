@@ -1,0 +1,7 @@
+# probe: stdin="first\nsecond\n"
+print(repr(input()))
+print(repr(input("prompt> ")))
+try:
+    input()
+except EOFError as error:
+    print("end:", error)

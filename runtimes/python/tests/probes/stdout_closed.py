@@ -1,0 +1,6 @@
+import os
+import sys
+
+print("lost")
+os.close(1)
+sys.exit(2)

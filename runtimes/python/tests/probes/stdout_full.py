@@ -1,0 +1,2 @@
+# probe: stdout=/dev/full
+print("does not fit")

@@ -1,0 +1,5 @@
+# probe: stdout=/dev/full
+import sys
+
+print("does not fit")
+sys.exit(3)

@@ -1,0 +1,5 @@
+import io
+import sys
+
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-16", write_through=False)
+print("sixteen")

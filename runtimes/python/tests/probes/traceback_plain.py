@@ -1,0 +1,7 @@
+def deeper(n):
+    if n == 0:
+        return 1 / 0
+    return deeper(n - 1)
+
+
+deeper(3)

@@ -1,0 +1,4 @@
+# probe: umask=027
+import os
+
+print(oct(os.umask(0)))

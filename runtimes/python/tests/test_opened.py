@@ -1,0 +1,146 @@
+"""What imports open, list and start besides modules is noted, and nobody can tell afterwards."""
+
+import os
+import sys
+import unittest
+
+from test_worker import InAFolder
+
+TELLS_OF_HOOKS = """
+import sys
+import timeit
+alone = min(timeit.repeat("id(x)", "x = 1", number=2000, repeat=20))
+seen = []
+sys.addaudithook(lambda event, arguments: seen.append(event))
+open("/dev/null").close()
+hooked = min(timeit.repeat("id(x)", "x = 1", number=2000, repeat=20))
+print(seen[0], "open" in seen, alone < hooked / 1.5)
+"""
+
+
+class WhatImportsReadIsNoted(InAFolder):
+    def notes(self, text, *before):
+        for name in before:
+            self.write(name, "old\n")
+        self.write("s.py", "")
+        self.write("part.py", "import os\n%s\n" % text)
+        worker = self.zygote("s.py", "part")
+        inside = self.folder.encode() + b"/"
+        heads = inside, b"+" + inside, b"-" + inside, b"part"
+        return [
+            note[:1].decode() + note[1:].replace(inside, b"").decode()
+            for note in worker.notes
+            if note[:1] in b"ACFLH" and note[1:].startswith(heads)
+        ]
+
+    def test_a_file_that_is_opened(self):
+        for opens in (
+            "open('c')",
+            "open(b'c', 'rb')",
+            "os.open('c', os.O_RDONLY)",
+            "import io; io.open_code(os.path.abspath('c'))",
+            "import pathlib; pathlib.Path('c').read_text()",
+        ):
+            notes = self.notes(opens + ".close()" * opens.startswith("open"), "c")
+            self.assertEqual([note for note in notes if note[0] in "FCL"],
+                             ["Fpart.py", "Cc"], opens)
+
+    def test_a_file_that_is_not_there(self):
+        self.assertIn("Cc", self.notes("try: open('c')\nexcept OSError: pass"))
+
+    def test_a_file_that_is_written(self):
+        notes = self.notes("open('log', 'a').close(); open('new', 'w').close()", "log")
+        self.assertEqual(notes, ["Fpart.py"])
+
+    def test_a_file_that_was_made_and_removed(self):
+        notes = self.notes("open('c', 'w').close(); open('c').close(); os.remove('c')")
+        self.assertEqual(notes, ["Cpart.py", "Hpart:state"])
+
+    def test_a_file_that_is_read_and_written_is_no_part_of_warm_state(self):
+        notes = self.notes("open('c').close(); open('c', 'w').close()", "c")
+        self.assertEqual(notes, ["Cpart.py", "Hpart:state"])
+
+    def test_what_is_asked_for(self):
+        for asks, notes in (
+            ("os.path.exists('c')", ["A+c"]),
+            ("os.path.isdir('d'); os.path.isfile('none')", ["A-d", "A-none"]),
+            ("import pathlib; pathlib.Path('none').is_file()", ["A-none"]),
+            ("os.access('c', os.R_OK); open('c').close()", ["Cc"]),
+            ("os.makedirs('made/more', exist_ok=True)", []),
+        ):
+            asked = self.notes(asks, "c")
+            self.assertEqual([note for note in asked if note[0] in "AC"], notes, asks)
+
+    def test_a_directory_that_is_listed(self):
+        for lists in ("os.listdir('d')", "list(os.scandir('d'))", "import glob; glob.glob('d/*')"):
+            self.assertIn("Ld", self.notes(lists, "d/x"), lists)
+
+    def test_a_directory_that_is_searched_for_modules_or_packages_is_not_listed(self):
+        notes = self.notes("import importlib.metadata as m; list(m.distributions()); import more",
+                           "more.py")
+        self.assertEqual([note for note in notes if note[0] == "L"], [])
+
+    def test_a_process_that_has_ended(self):
+        notes = self.notes("import subprocess; subprocess.run(['true'])")
+        self.assertIn("Hpart:process", notes)
+
+    def test_a_directory_that_is_entered(self):
+        self.assertIn("Hpart:directory", self.notes("os.chdir('/')"))
+
+    def test_a_relative_name_where_the_callers_directory_is_not_known(self):
+        self.write("s.py", "")
+        for text in ("try: open('c')\nexcept OSError: pass", "import os; os.getcwd()",
+                     "import os; os.path.exists('c')", "import pathlib; pathlib.Path.cwd()"):
+            self.write("part.py", text + "\n")
+            self.assertIn(b"W", self.zygote("s.py", "part", cwd="/").notes, text)
+            self.assertNotIn(b"W", self.zygote("s.py", "part").notes, text)
+
+    def test_all_that_import_a_hazard_are_found_at_once(self):
+        self.write("s.py", "")
+        self.write("culprit.py", "import subprocess; subprocess.run(['true'])\n")
+        for name in ("one", "two", "three"):
+            self.write(name + ".py", "import json, culprit\n")
+        notes = self.zygote("s.py", "one", "two", "three", "json", "culprit").notes
+        self.assertEqual({note for note in notes if note[:1] == b"H"},
+                         {b"H%s:process" % name for name in (b"one", b"two", b"three", b"culprit")})
+
+    def test_a_question_about_the_systems_libraries_is_none(self):
+        notes = self.notes("import ctypes.util; ctypes.util.find_library('c')")
+        self.assertEqual([note for note in notes if note[0] == "H"], [])
+
+    def test_a_pseudo_file(self):
+        notes = self.notes("open('/proc/self/stat'); open('/dev/null')")
+        self.assertEqual(notes, ["Fpart.py"])
+
+    def test_shared_objects_and_the_interpreter_itself(self):
+        self.write("s.py", "")
+        notes = self.zygote("s.py", "json").notes
+        files = [os.fsdecode(note[1:]) for note in notes if note[:1] == b"F"]
+        self.assertIn(os.path.realpath(sys.executable), files)
+        self.assertTrue([file for file in files if "/libc" in file])
+        self.assertEqual(len(files), len(set(files)))
+
+
+class TheHookIsGone(InAFolder):
+    def test_a_program_sees_and_pays_nothing(self):
+        self.write("s.py", TELLS_OF_HOOKS)
+        zygote, run = self.zygote("s.py", "json"), self.run_of("s.py")
+        self.assertEqual(self.same(run, zygote).out, b"open True True\n")
+
+    def test_functions_that_an_import_keeps_are_the_real_ones(self):
+        self.write("keeps.py", "import os\nfrom os import stat\nclass K:\n    getcwd = os.getcwd\n")
+        self.write("s.py", "import keeps, os, shutil\nprint(keeps.stat is os.stat, keeps.stat, "
+                   "keeps.K.getcwd, keeps.K().getcwd() == os.getcwd(), shutil._use_fd_functions, "
+                   "len(os.supports_dir_fd), os.stat in os.supports_dir_fd)\n")
+        self.same(self.run_of("s.py"), self.zygote("s.py", "keeps", "shutil", "pathlib"))
+
+    def test_a_hook_that_an_import_adds_stays(self):
+        self.write("hooks.py", "import sys\nSEEN = []\n"
+                   "sys.addaudithook(lambda event, arguments: SEEN.append(event))\n")
+        self.write("s.py", "import hooks\nhooks.SEEN.clear()\nopen('/dev/null')\n"
+                   "print(hooks.SEEN)\n")
+        self.same(self.run_of("s.py"), self.zygote("s.py", "hooks"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,2344 @@
+"""The Python runtime: lives inside an interpreter and performs calls (docs/worker.md, wire.md).
+
+Owns: the zygote, the standby, the copy, and the learning run. A program that a copy performs
+must be indistinguishable from `INTERPRETER OPTIONS script args`.
+
+Invariants
+- A process with more than one thread is never forked.
+- What a program can look at (`sys.modules`, `__main__`, frames, descriptors, environment) holds
+  nothing of ours: modules that only we need are taken out of `sys.modules`, and the frames below
+  the program are hidden (`hide`).
+- `ended` is sent once, after everything that the program can still do, and before teardown.
+- What cannot be reproduced here is executed anew in this very process (`run_anew`) or finalised
+  by the interpreter itself; the zygote's `gone` then tells how it ended.
+
+Does not: decide anything about keys, staleness or isolation; survive its parent.
+"""
+
+NATURAL = dict(globals())  # What the interpreter itself puts into `__main__`, first of all.
+
+import sys  # noqa: E402
+
+BASELINE = dict.fromkeys(sys.modules)
+
+
+def borrow(name):
+    """Imports a module for our own use and leaves no trace of it in `sys.modules`."""
+    before = set(sys.modules)
+    module = __import__(name)
+    for new in set(sys.modules) - before:
+        del sys.modules[new]
+    return module
+
+
+import os  # noqa: E402
+
+posix = borrow("posix")
+time = borrow("time")
+_io = borrow("_io")
+_imp = borrow("_imp")
+_signal = borrow("_signal")
+gc = borrow("gc")
+
+ZYGOTE, STANDBY, COPY = 0, 1, 2
+SCRIPT, MODULE = 0, 1
+PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
+GIVE, FINISHED, NOTES, FAILED, JOINED, ENDED = 37, 38, 39, 40, 41, 18
+
+FRAME_BYTES_MAX = 1 << 20
+HEADER_BYTES = 12
+MAGIC = b"hob\x01"
+FRAME_FDS_MAX = 8
+# Offsets within a whole `give` frame, see docs/wire.md.
+AT_CALL, AT_GROUP, AT_UMASK, AT_IGNORED, AT_BLOCKED = 12, 20, 24, 28, 36
+AT_LIMITS, AT_PRIORITY, AT_ARGV = 44, 300, 324
+LIMITS = 16
+INFINITY = (1 << 64) - 1
+MSG_CMSG_CLOEXEC = 0x40000000
+PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, PR_GET_TIMERSLACK = 1, 29, 30
+IOPRIO_WHO_PROCESS = 1
+MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
+
+FS = sys.getfilesystemencoding()
+FS_ERRORS = sys.getfilesystemencodeerrors()
+from_bytes = int.from_bytes
+
+
+# --- Frames of the wire -------------------------------------------------------------------------
+
+
+def u32(number):
+    return number.to_bytes(4, "little")
+
+
+def u64(number):
+    return number.to_bytes(8, "little")
+
+
+def encode_blob(data):
+    return u32(len(data)) + data
+
+
+def encode_strings(strings):
+    data = b"".join([s + b"\0" for s in strings])
+    return u32(len(strings)) + u32(len(data)) + data
+
+
+def encode_frame(kind, payload, fds=0):
+    if len(payload) > FRAME_BYTES_MAX:
+        raise WireError("a frame of %d bytes is beyond the cap" % len(payload))
+    return MAGIC + bytes((kind, fds, 0, 0)) + u32(len(payload)) + payload
+
+
+def encode_ready(role, pid, threads, notes):
+    return encode_frame(READY, bytes((role,)) + u32(pid) + u32(threads) + encode_strings(notes))
+
+
+def encode_forked(worker, pid, error):
+    payload = u64(worker) + u32(pid) + encode_blob(error)
+    return encode_frame(FORKED, payload, 1 if pid else 0)
+
+
+def encode_gone(worker, exit_pair, usage):
+    user_us, system_us, peak_kib = usage
+    payload = u64(worker) + bytes(exit_pair) + u64(user_us) + u64(system_us) + u64(peak_kib)
+    return encode_frame(GONE, payload)
+
+
+# The number of a call is kept as the eight bytes that it came in.
+NO_TEXT = bytes(4)
+
+
+def encode_ended(call, exit_pair):
+    return encode_frame(ENDED, call + bytes(exit_pair) + NO_TEXT)
+
+
+def encode_finished(call, exit_pair, main_ns, finished_ns):
+    return encode_frame(FINISHED, call + bytes(exit_pair) + u64(main_ns) + u64(finished_ns))
+
+
+def encode_joined(call, at_ns):
+    return encode_frame(JOINED, call + u64(at_ns))
+
+
+def encode_notes(call, notes):
+    return encode_frame(NOTES, call + encode_strings(notes))
+
+
+def encode_failed(text):
+    return encode_frame(FAILED, encode_blob(text.encode("utf-8", "backslashreplace")))
+
+
+class WireError(Exception):
+    """A frame that breaks a rule; it ends the connection."""
+
+
+def decode_header(head):
+    """The kind, the number of descriptors and the payload's length of a frame."""
+    length = from_bytes(head[8:12], "little")
+    if head[:4] != MAGIC or head[6:8] != b"\0\0" or length > FRAME_BYTES_MAX:
+        raise WireError("not a frame of version 1")
+    return head[4], head[5], length
+
+
+def decode_blob(data, at):
+    end = at + 4 + from_bytes(data[at : at + 4], "little")
+    if end > len(data):
+        raise WireError("a blob beyond its frame")
+    return bytes(data[at + 4 : end]), end
+
+
+def decode_strings(data, at):
+    count = from_bytes(data[at : at + 4], "little")
+    blob, end = decode_blob(data, at + 4)
+    strings = blob.split(b"\0")
+    if strings.pop() or len(strings) != count:
+        raise WireError("a list of strings with a wrong count")
+    return strings, end
+
+
+def decode_preload(payload):
+    role, kind = payload[0], payload[1]
+    target, at = decode_blob(payload, 2)
+    prefix, at = decode_strings(payload, at)
+    modules, _ = decode_strings(payload, at)
+    return role, kind, target, prefix, modules
+
+
+def decode_fork(payload):
+    return from_bytes(payload[:8], "little"), payload[8] == 1
+
+
+def decode_fds(ancillary):
+    """The descriptors that came with a frame."""
+    fds = []
+    for level, kind, data in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            fds += [from_bytes(data[i : i + 4], "little") for i in range(0, len(data) - 3, 4)]
+    return fds
+
+
+def receive(channel):
+    """One whole frame as (kind, payload, descriptors), or None at the end of the channel."""
+    room = _socket.CMSG_SPACE(4 * FRAME_FDS_MAX)
+    head, ancillary, _, _ = channel.recvmsg(HEADER_BYTES, room, MSG_CMSG_CLOEXEC)
+    if not head:
+        return None
+    fds = decode_fds(ancillary)
+    while len(head) < HEADER_BYTES:
+        head += channel.recv(HEADER_BYTES - len(head)) or _cut_off()
+    kind, _, length = decode_header(head)
+    payload = b""
+    while len(payload) < length:
+        payload += channel.recv(length - len(payload)) or _cut_off()
+    return kind, payload, fds
+
+
+def _cut_off():
+    raise WireError("the channel ended inside a frame")
+
+
+def send_all(fd, data):
+    view = memoryview(data)
+    while view:
+        view = view[posix.write(fd, view) :]
+
+
+# --- The kernel, as far as the standard library does not reach it -------------------------------
+
+
+# The numbers of `ioprio_set` and `ioprio_get`, which no C library wraps.
+IOPRIO_CALLS = {"x86_64": (251, 252), "aarch64": (30, 31), "riscv64": (30, 31)}
+
+
+class Kernel:
+    """A few C functions by way of `_ctypes`; without it everything else still works."""
+
+    def __init__(self):
+        self.title_size, self.fflush = 0, None
+        try:
+            self.ctypes = borrow("_ctypes")
+            self.libc = self.ctypes.dlopen(None, os.RTLD_NOW)
+            self.pointer = type("pointer", (self.ctypes._SimpleCData,), {"_type_": "P"})
+            self.word = type("word", (self.ctypes._SimpleCData,), {"_type_": "L"})
+            self.fflush = self.symbol(self.libc, "fflush")
+        except Exception:
+            self.ctypes = None
+
+    def symbol(self, library, name):
+        """The address of a C function, or None."""
+        try:
+            return self.ctypes.dlsym(library, name)
+        except OSError:
+            return None
+
+    def call(self, address, *args):
+        return self.ctypes.call_function(address, args)
+
+    def flush(self):
+        """Flushes the C library's own streams: extensions may have written there."""
+        if self.fflush:
+            self.ctypes.call_function(self.fflush, (None,))
+
+    def die_with_parent(self, parent):
+        """Asks to be killed when the parent ends, and ends now if it has already."""
+        if self.ctypes is not None:
+            prctl = self.symbol(self.libc, "prctl")
+            if prctl:
+                self.call(prctl, PR_SET_PDEATHSIG, int(_signal.SIGKILL), 0, 0, 0)
+        if posix.getppid() != parent:
+            posix._exit(0)
+
+    def pidfd(self, pid):
+        if hasattr(posix, "pidfd_open"):
+            return posix.pidfd_open(pid, 0)
+        fd = self.call(self.symbol(self.libc, "syscall"), self.word(434), self.word(pid), 0)
+        if fd < 0:
+            raise OSError("pidfd_open failed")
+        return fd
+
+    def ioprio(self, value=None):
+        """The I/O priority of this process (0 if that cannot be told), or sets it."""
+        syscall = self.ctypes and self.symbol(self.libc, "syscall")
+        numbers = IOPRIO_CALLS.get(posix.uname().machine)
+        if not syscall or not numbers:
+            return 0
+        arguments = [numbers[value is None], IOPRIO_WHO_PROCESS, 0, value or 0]
+        return max(self.call(syscall, *map(self.word, arguments)), 0)
+
+    def slack(self, value=None):
+        """The timer slack of this thread in nanoseconds (0 if that cannot be told), or sets it."""
+        prctl = self.ctypes and self.symbol(self.libc, "prctl")
+        if not prctl:
+            return 0
+        if value is not None:
+            return self.call(prctl, PR_SET_TIMERSLACK, self.word(value), 0, 0, 0)
+        return self.call(prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0)
+
+    def find_title(self):
+        """Finds the kernel's view of our argv, to write the program's own there."""
+        area = title_area()
+        if area and self.ctypes is not None:
+            self.title_size = area[1]
+            self.title_to = self.pointer(area[0])
+            self.title_length = self.word(area[1])
+            self.memcpy = self.symbol(self.libc, "memcpy")
+
+    def set_title(self, title):
+        """Writes what a cold run's command line would be over this process's own."""
+        size = self.title_size
+        if size:
+            if len(title) < size:
+                title = title.ljust(size, b"\0")
+            self.ctypes.call_function(self.memcpy, (self.title_to, title, self.title_length))
+
+
+class Pages:
+    """Which pages a call touches: learned from the first calls of a zygote, paid for by copies.
+
+    A page that a fork shares costs a fault at its first touch, and on a virtual machine faults are
+    most of a small call. Copies share the zygote's addresses, so what one call has touched, the
+    next one's copy populates before it waits. Paying for every page instead costs ten times the
+    memory and processor time. Copies write to the zygote's memory file, by way of /proc: they do
+    not keep a descriptor of it.
+    """
+
+    LEARNED_MAX = 4
+    FAULTS_MIN = 8
+    GAP_PAGES = 2
+
+    def __init__(self):
+        fd = posix.memfd_create("hob", 1)
+        posix.dup2(fd, PAGES_FD, False)
+        posix.close(fd)
+        self.path = "/proc/%d/fd/%d" % (posix.getpid(), PAGES_FD)
+        self.madvise = KERNEL.ctypes and KERNEL.symbol(KERNEL.libc, "madvise")
+        self.learned = 0
+        self.calls = []
+        # What the program maps on its own cannot be paid for, and may be large.
+        self.maps = private_maps()
+
+    def refresh(self):
+        """In the zygote: takes up what has been learned since."""
+        head = posix.pread(PAGES_FD, 16, 0)
+        if len(head) < 16 or not self.madvise or head[0] == self.learned:
+            return
+        count = from_bytes(head[8:], "little")
+        data = posix.pread(PAGES_FD, 16 * count, 16)
+        self.learned, self.calls = head[0], []
+        for at in range(0, len(data), 16):
+            start = from_bytes(data[at : at + 8], "little")
+            size = from_bytes(data[at + 8 : at + 16], "little")
+            advice = MADV_POPULATE_WRITE if start & 1 else MADV_POPULATE_READ
+            self.calls.append((KERNEL.pointer(start & ~1), KERNEL.word(size), advice))
+
+    def pay(self):
+        call, madvise = KERNEL.ctypes and KERNEL.ctypes.call_function, self.madvise
+        for arguments in self.calls:
+            call(madvise, arguments)
+
+    def start(self):
+        """The call begins: faults count from here."""
+        self.faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+    def learn(self):
+        """After a call: notes its pages if the copies do not yet pay for what it needed."""
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self.faults
+        if self.learned >= self.LEARNED_MAX or faults < self.FAULTS_MIN or not self.madvise:
+            return
+        ranges = []
+        with _io.FileIO("/proc/self/pagemap") as pagemap:
+            for start, end, written in self.maps:
+                size = (end - start) >> 12 << 3
+                words = memoryview(posix.pread(pagemap.fileno(), size, start >> 12 << 3))
+                ranges += self.touched(start, words.cast("Q"), written)
+        data = bytes((self.learned + 1,)).ljust(8, b"\0") + u64(len(ranges))
+        data += b"".join([u64(start | written) + u64(size) for start, size, written in ranges])
+        fd = posix.open(self.path, posix.O_WRONLY | posix.O_CLOEXEC)
+        posix.pwrite(fd, data, 0)
+        posix.close(fd)
+
+    def touched(self, start, words, written):
+        """The (start, size, written) of the touched ranges in one mapping."""
+        # Present, of no file and mapped by nobody else: written since the fork.
+        mask, want = (0xA1 << 56, 0x81 << 56) if written else (1 << 63, 1 << 63)
+        ranges, first, last = [], None, None
+        for at, word in enumerate(words):
+            if word & mask == want:
+                if first is None or at - last > self.GAP_PAGES:
+                    if first is not None:
+                        ranges.append((start + (first << 12), last - first + 1 << 12, written))
+                    first = at
+                last = at
+        if first is not None:
+            ranges.append((start + (first << 12), last - first + 1 << 12, written))
+        return ranges
+
+
+def private_maps():
+    """The (start, end, writable) of every private mapping of this process."""
+    maps = []
+    for line in read_file("/proc/self/maps").split(b"\n"):
+        fields = line.split(None, 5)
+        if len(fields) > 1 and fields[1] in (b"rw-p", b"r--p", b"r-xp"):
+            start, end = fields[0].split(b"-")
+            if not line.endswith((b"[vvar]", b"[vdso]")):
+                maps.append((int(start, 16), int(end, 16), fields[1] == b"rw-p"))
+    return maps
+
+
+def title_area():
+    """The (start, size) of the kernel's view of our argv."""
+    try:
+        fields = read_file("/proc/self/stat").rpartition(b")")[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        return (start, end - start) if end > start else None
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def read_file(path):
+    with _io.FileIO(path) as file:
+        return file.readall()
+
+
+def count_threads():
+    return posix.stat("/proc/self/task").st_nlink - 2
+
+
+# --- Frames of the interpreter: a program sees none of ours ------------------------------------
+
+
+def hide(function):
+    """The same function, whose frames the interpreter never shows.
+
+    From 3.11 a frame counts as incomplete until it reaches RESUME, and incomplete frames are left
+    out of tracebacks and `sys._getframe`: without a RESUME it always is. Before 3.11 tracebacks
+    are stripped (`strip`), and the file name keeps `warnings` from showing us.
+    """
+    code = function.__code__
+    changes = {"co_filename": "<frozen importlib._bootstrap>"}
+    if RESUME is not None:
+        raw = bytearray(code.co_code)
+        for i in range(0, len(raw), 2):
+            if raw[i] == RESUME:
+                raw[i], raw[i + 1] = NOP, 0
+        changes["co_code"] = bytes(raw)
+    hidden = type(function)(
+        code.replace(**changes),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    HIDDEN.add(hidden.__code__)
+    return hidden
+
+
+HIDDEN = set()
+RESUME = NOP = None
+if sys.version_info >= (3, 11):
+    RESUME, NOP = map(borrow("opcode").opmap.get, ("RESUME", "NOP"))
+
+
+def strip(traceback):
+    """A traceback without our own frames at its outer end."""
+    while traceback is not None and traceback.tb_frame.f_code in HIDDEN:
+        traceback = traceback.tb_next
+    return traceback
+
+
+# --- The program ---------------------------------------------------------------------------------
+
+
+class Program:
+    """What is called: its name, how it was made, and its main code if that could be kept."""
+
+    def __init__(self, kind, target, prefix):
+        self.kind = kind
+        self.target = target
+        self.head = prefix
+        if kind == MODULE:
+            if not (len(prefix) > 1 and prefix[-1][:1] == "-" and prefix[-1][-1:] == "m"):
+                prefix = prefix + ["-m"]
+            self.head = prefix + [target]
+        self.head_bytes = b"".join([os.fsencode(arg) + b"\0" for arg in self.head])
+        # The `__main__` for a script that is named as the target is.
+        self.main = None
+        self.code = None
+        self.identity = None
+        self.container = False
+        # What stands first on sys.path; None if the interpreter was told to put nothing there.
+        self.directory = None
+
+    def locate(self):
+        """Takes the runtime's own directory off `sys.path` and puts the program's there."""
+        own = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
+        if own:
+            del sys.path[0]
+        sys.path_importer_cache.pop(NATURAL["__file__"], None)
+        if self.kind == SCRIPT and self.importer():
+            self.directory = self.target
+        elif own and self.kind == SCRIPT:
+            self.directory = os.path.dirname(os.path.realpath(self.target))
+        elif own:
+            self.directory = posix.getcwd()
+        if self.directory is not None:
+            sys.path.insert(0, self.directory)
+
+    def importer(self):
+        """Whether the target is a directory or an archive that is run by its `__main__`."""
+        sys.path_importer_cache[self.target] = None
+        for hook in sys.path_hooks:
+            try:
+                sys.path_importer_cache[self.target] = hook(self.target)
+            except ImportError:
+                continue
+            self.container = True
+            break
+        return self.container
+
+    def load(self, captured):
+        """Compiles the script ahead of the calls, unless that says anything to the user."""
+        if self.kind == MODULE or self.container:
+            __import__("runpy")
+        try:
+            if self.kind == SCRIPT:
+                self.identity = identify(self.target)
+            if self.kind == SCRIPT and not self.container:
+                code = compile_script(self.target)
+                if not captured.grown():
+                    self.code = code
+        except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
+            pass
+
+    def changed(self):
+        return identify(self.target) != self.identity
+
+    def code_of(self, path):
+        """The script's code at `path`: the kept one if the file is unchanged."""
+        if self.code is not None and identify(path) == self.identity:
+            if path != self.code.co_filename:
+                _imp._fix_co_filename(self.code, path)
+            return self.code
+        return compile_script(path)
+
+    def cold_argv(self, argv):
+        """What `sys.orig_argv` holds."""
+        return self.head + (argv[1:] if self.kind == MODULE else argv)
+
+    def title(self, argv):
+        """The same as the kernel holds it: each followed by a NUL, as `argv` is."""
+        return self.head_bytes + (argv.partition(b"\0")[2] if self.kind == MODULE else argv)
+
+
+def identify(path):
+    stat = posix.stat(path)
+    return stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+def compile_script(path):
+    data = read_file(path)
+    if path.endswith(".pyc"):
+        return borrow("marshal").loads(data[16:])
+    return compile(data, path, "exec", dont_inherit=True)
+
+
+def absolute(name):
+    """As the interpreter makes its script's name absolute: joined, not normalised."""
+    return name if name.startswith("/") else posix.getcwd() + "/" + name
+
+
+def new_main(file):
+    """A `__main__` module as this version of the interpreter makes it."""
+    module = type(sys)("__main__")
+    names = module.__dict__
+    names.clear()
+    for name, value in NATURAL.items():
+        if name in ("__file__", "__cached__") and file is None:
+            continue
+        names[name] = {} if name == "__annotations__" else value
+    names["__doc__"] = None
+    if file is None:
+        names["__loader__"] = BOOTSTRAP.BuiltinImporter
+    else:
+        external = sys.modules["_frozen_importlib_external"]
+        kind = "SourcelessFileLoader" if file.endswith(".pyc") else "SourceFileLoader"
+        names["__loader__"] = getattr(external, kind)("__main__", file)
+        names["__file__"] = file
+    return module
+
+
+def run_code(code, names):
+    """Runs the script's code; the exception that ended it, or None. Hidden."""
+    try:
+        exec(code, names)
+    except BaseException as error:
+        return error
+
+
+def run_module(name, argv0):
+    """Runs a module as `-m` does. Hidden."""
+    try:
+        sys.modules["runpy"]._run_module_as_main(name, argv0)
+    except BaseException as error:
+        return error
+
+
+# --- How a program ends --------------------------------------------------------------------------
+
+INTERRUPTED = -2  # Ended by an uncaught KeyboardInterrupt: dies by SIGINT.
+
+
+def flush_quietly():
+    for stream in (sys.stderr, sys.stdout):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+
+
+def write_error(text):
+    try:
+        sys.stderr.write(text)
+    except BaseException:
+        pass
+
+
+def status_of_exit(error):
+    """The exit status of a SystemExit; prints its message if it is one."""
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return (code if -(1 << 63) <= code < (1 << 63) else -1) & 0xFF
+    try:
+        sys.stderr.write(str(code))
+    except BaseException:
+        pass
+    write_error("\n")
+    return 1
+
+
+def call_hook(hook, error):
+    """Calls `sys.excepthook`; the exception that it raised, or None. Hidden."""
+    try:
+        hook(type(error), error, error.__traceback__)
+    except BaseException as another:
+        return another
+
+
+def report(error):
+    """Prints an uncaught exception as the interpreter does; the exit status."""
+    error.__traceback__ = strip(error.__traceback__)
+    kind, traceback = type(error), error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, traceback
+    hook = getattr(sys, "excepthook", None)
+    sys.audit("sys.excepthook", hook, kind, error, traceback)
+    if hook is None:
+        write_error("sys.excepthook is missing\n")
+        sys.__excepthook__(kind, error, traceback)
+        return 1
+    another = call_hook(hook, error)
+    if isinstance(another, SystemExit):
+        return status_of_exit(another)
+    if another is not None:
+        another.__traceback__ = strip(another.__traceback__)
+        flush_quietly()
+        write_error("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(another), another, another.__traceback__)
+        write_error("\nOriginal exception was:\n")
+        sys.__excepthook__(kind, error, traceback)
+    return 1
+
+
+def settle_error(call):
+    """What an ended main body comes to: prints what is to be printed; the exit status."""
+    error, names = call.error, call.names
+    # Whoever still held the exception would keep the program's frames alive.
+    call.error = None
+    if isinstance(error, SystemExit):
+        return status_of_exit(error)
+    flush_quietly()
+    status = 0
+    if error is not None:
+        status = report(error)
+        if type(error) is KeyboardInterrupt:
+            status = INTERRUPTED
+    names.pop("__file__", None)
+    names.pop("__cached__", None)
+    return status
+
+
+def run_exit_hooks():
+    """Joins threads and runs exit hooks, as finalisation does first."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        try:
+            threading._shutdown()
+        except BaseException as error:
+            write_error("Exception ignored in: %r\n" % (threading,))
+            sys.__excepthook__(type(error), error, strip(error.__traceback__))
+    atexit = sys.modules.get("atexit")
+    if atexit is not None:
+        try:
+            atexit._run_exitfuncs()
+        except BaseException:
+            pass
+
+
+def flush_streams():
+    """Flushes the standard streams; whether it went well."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException:
+            return False
+    return True
+
+
+def release_main():
+    """Drops what only the program holds, so that its finalisers run; what is left alive.
+
+    Finalisation proper would visit every module. What it does that others can see is to run
+    finalisers and to flush files: both are done here for whatever the call has made.
+    """
+    names = sys.__dict__
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if name in names:
+            names[name] = None
+    sys.modules["__main__"] = None
+    # Without a collection since the freeze all that the call has made is young.
+    gc.collect(0 if gc.get_count()[1:] == (0, 0) else 2)
+    return gc.get_objects()
+
+
+def new_kinds(alive):
+    """The types of what the call has left alive, without those that were there before."""
+    return set(map(type, alive)) - HARMLESS
+
+
+def flush_files(alive, kinds):
+    files = {kind for kind in kinds if issubclass(kind, FILES)}
+    for file in alive if files else ():
+        if type(file) in files:
+            try:
+                file.flush()
+            except BaseException:
+                pass
+
+
+def has_finaliser(kinds):
+    """Whether anything that the call has made still has something to do when it dies."""
+    for kind in kinds:
+        for base in kind.__mro__:
+            if type(base.__dict__.get("__del__")) is FUNCTION:
+                return True
+        # A file of the program's own kind is closed, which may write.
+        if issubclass(kind, _io._IOBase) and kind.__module__ not in ("_io", "socket"):
+            return True
+    return False
+
+
+FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom, _io.BufferedRWPair)
+FUNCTION = type(strip)
+
+
+def die_interrupted():
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), _signal.SIGINT)
+    posix._exit(130)
+
+
+# --- The caller's world --------------------------------------------------------------------------
+
+
+class Streams:
+    """The three standard streams, made anew in place: whoever holds one, holds the new one."""
+
+    def __init__(self):
+        self.streams = []
+        for fd, name in enumerate(("stdin", "stdout", "stderr")):
+            text = getattr(sys, "__" + name + "__")
+            if text is not None:
+                buffer = text.buffer
+                if isinstance(buffer, _io.FileIO):
+                    buffer = None
+                self.streams.append(
+                    (fd, "<" + name + ">", buffer, text, text.encoding, text.errors,
+                     text.write_through)
+                )
+
+    def renew(self):
+        """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now."""
+        for fd, name, buffer, text, encoding, errors, write_through in self.streams:
+            # A `FileIO` remembers whether its file can seek, so that one is new.
+            raw = _io.FileIO(fd, "wb" if fd else "rb", False)
+            raw.name = name
+            if buffer is None:
+                below = raw
+            else:
+                buffer.__init__(raw, buffer_size(raw))
+                below = buffer
+            line_buffering = not write_through and (fd == 2 or raw.isatty())
+            text.__init__(below, encoding, errors, "\n", line_buffering, write_through)
+            text.mode = "w" if fd else "r"
+
+
+def buffer_size(raw):
+    size = raw._blksize
+    if sys.version_info >= (3, 14):
+        return max(min(size, 8 << 20), _io.DEFAULT_BUFFER_SIZE)
+    return size if size > 1 else _io.DEFAULT_BUFFER_SIZE
+
+
+def take_descriptors(fds):
+    """Puts the caller's descriptors in their places. The first three are mostly there already."""
+    stdin, stdout, stderr, cwd, reply = fds
+    if (stdin, stdout, stderr) != (0, 1, 2):
+        high = [posix.dup(fd) for fd in fds[:3]]
+        for at, fd in enumerate(high):
+            posix.dup2(fd, at)
+            posix.close(fd)
+        for fd in fds[:3]:
+            if fd > 2:
+                posix.close(fd)
+    posix.dup2(reply, REPLY_FD, False)
+    posix.close(reply)
+    posix.fchdir(cwd)
+    posix.close(cwd)
+
+
+class Environment:
+    """`os.environ` and the C library's environment, in place and in the caller's order."""
+
+    def __init__(self):
+        self.blob = read_file("/proc/self/environ")
+        self.data = os.environ._data
+        given = parse_environment(self.blob)
+        # The interpreter itself may have set LC_CTYPE (PEP 538).
+        self.coerced = {k: v for k, v in self.data.items() if given.get(k) != v}
+        self.changes = {}
+        self.start = dict(self.data)
+
+    def preloaded(self):
+        """Remembers what the preloaded modules have changed; they would do so in a cold run."""
+        now = self.data
+        self.changes = dict(self.coerced)
+        self.changes.update({k: v for k, v in now.items() if self.start.get(k) != v})
+        self.changes.update({k: None for k in self.start if k not in now})
+
+    def take(self, blob):
+        new = parse_environment(blob)
+        for name, value in self.changes.items():
+            if value is None:
+                new.pop(name, None)
+            else:
+                new[name] = value
+        old = self.data
+        zone = old.get(b"TZ")
+        same = 0
+        for before, after in zip(old, new):
+            if before != after:
+                break
+            same += 1
+        names = list(new)
+        for name in list(old)[same:]:
+            put(name, None)
+        for at, name in enumerate(names):
+            if at >= same or old[name] != new[name]:
+                put(name, new[name])
+        old.clear()
+        old.update(new)
+        if zone != new.get(b"TZ"):
+            time.tzset()
+
+
+def parse_environment(blob):
+    new = {}
+    for entry in blob.split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            new.setdefault(name, value)
+    return new
+
+
+def put(name, value):
+    if not name:
+        return
+    if value is None:
+        posix.unsetenv(name)
+    else:
+        posix.putenv(name, value)
+
+
+def signals_of(mask):
+    return [n for n in range(1, 65) if mask >> (n - 1) & 1]
+
+
+ALWAYS_IGNORED = 1 << (_signal.SIGPIPE - 1) | 1 << (_signal.SIGXFSZ - 1)
+UNTOUCHABLE = 1 << (_signal.SIGKILL - 1) | 1 << (_signal.SIGSTOP - 1)
+
+
+def reset_signals():
+    """The dispositions that the interpreter has when nobody ignores anything."""
+    for number in signals_of(~(ALWAYS_IGNORED | UNTOUCHABLE)):
+        try:
+            if _signal.getsignal(number) == _signal.SIG_IGN:
+                restored = _signal.SIG_DFL
+                if number == _signal.SIGINT:
+                    restored = _signal.default_int_handler
+                _signal.signal(number, restored)
+        except (OSError, ValueError):
+            continue
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
+def take_signals(ignored, blocked):
+    ignored &= ~(ALWAYS_IGNORED | UNTOUCHABLE)
+    if ignored:
+        for number in signals_of(ignored):
+            try:
+                now = _signal.getsignal(number)
+                if now == _signal.SIG_DFL or now is _signal.default_int_handler:
+                    _signal.signal(number, _signal.SIG_IGN)
+            except (OSError, ValueError):
+                continue
+    if blocked:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, signals_of(blocked))
+
+
+def own_limits():
+    """This process's limits as a `world` holds them."""
+    limits = b""
+    for which in range(LIMITS):
+        for value in resource.getrlimit(which):
+            limits += u64(value & INFINITY)
+    return limits
+
+
+def own_processors():
+    """Where this process may run: as a `give` has it, and as a set."""
+    allowed = posix.sched_getaffinity(0)
+    mask = sum(1 << at for at in allowed)
+    return mask.to_bytes(mask.bit_length() + 7 >> 3, "little"), allowed
+
+
+def take_processors(mask):
+    """The caller's processors; the daemon may have woken this process on one alone."""
+    known, allowed = OWN_PROCESSORS
+    if mask != known:
+        bits = from_bytes(mask, "little")
+        allowed = [at for at in range(bits.bit_length()) if bits >> at & 1]
+    try:
+        posix.sched_setaffinity(0, allowed)
+    except OSError:
+        # None of them is left: the kernel has decided.
+        pass
+
+
+def take_limits(limits, own):
+    for which in range(LIMITS):
+        at = which * 16
+        if limits[at : at + 16] == own[at : at + 16]:
+            continue
+        pair = [from_bytes(limits[at + i : at + i + 8], "little") for i in (0, 8)]
+        pair = tuple(-1 if value == INFINITY else value for value in pair)
+        try:
+            resource.setrlimit(which, pair)
+        except (OSError, ValueError):
+            continue
+
+
+def own_priority():
+    """This process's nice value and its like as a `world` holds them."""
+    policy = posix.sched_getscheduler(0)
+    if policy not in (posix.SCHED_OTHER, posix.SCHED_BATCH, posix.SCHED_IDLE):
+        policy |= posix.sched_getparam(0).sched_priority << 16
+    numbers = (
+        posix.getpriority(posix.PRIO_PROCESS, 0),
+        KERNEL.ioprio(),
+        policy,
+        int(read_file("/proc/self/oom_score_adj")),
+    )
+    return b"".join([u32(number & 0xFFFFFFFF) for number in numbers]) + u64(KERNEL.slack())
+
+
+def take_priority(priority, own):
+    """Takes on what differs; the daemon has seen that it is nowhere above its own."""
+    nice, io, policy, oom = [from_bytes(priority[at : at + 4], "little") for at in (0, 4, 8, 12)]
+    if priority[12:16] != own[12:16]:
+        attempt_quietly(lambda: set_oom_score_adj(oom - (oom >> 31 << 32)))
+    if priority[4:8] != own[4:8]:
+        KERNEL.ioprio(io)
+    if priority[16:] != own[16:]:
+        KERNEL.slack(from_bytes(priority[16:], "little"))
+    if priority[8:12] != own[8:12]:
+        attempt_quietly(lambda: posix.sched_setscheduler(0, policy, posix.sched_param(0)))
+    if priority[:4] != own[:4]:
+        nice -= nice >> 31 << 32
+        attempt_quietly(lambda: posix.setpriority(posix.PRIO_PROCESS, 0, nice))
+
+
+def set_oom_score_adj(value):
+    fd = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY | posix.O_CLOEXEC)
+    posix.write(fd, b"%d" % value)
+    posix.close(fd)
+
+
+# --- Notes: what the warm state was made from ----------------------------------------------------
+
+
+class Recorder:
+    """Notes the names that are searched, found or not, and the environment variables read.
+
+    Variables only while an import is in progress: what a program's own code reads is no part of
+    the warm state. Works from inside the import system, where no program looks.
+    """
+
+    def __init__(self):
+        self.searched = {}
+        self.read = []
+        self.kept = []
+
+    def start(self):
+        self.kept.append((BOOTSTRAP, "_find_spec", BOOTSTRAP._find_spec))
+        BOOTSTRAP._find_spec = self.watch(BOOTSTRAP._find_spec)
+        for environ in (os.environ, os.environb):
+            self.kept.append((environ, "encodekey", environ.encodekey))
+            environ.encodekey = self.wrap(environ.encodekey)
+
+    def watch(self, find_spec):
+        searched = self.searched
+
+        def _find_spec(name, path, target=None):
+            searched.setdefault(name)
+            return find_spec(name, path, target)
+
+        return hide(_find_spec)
+
+    def wrap(self, encode):
+        read = self.read
+
+        def encodekey(key):
+            encoded = encode(key)
+            frame = sys._getframe()
+            while frame is not None:
+                if frame.f_code.co_name == "_find_and_load":
+                    read.append(encoded)
+                    break
+                frame = frame.f_back
+            return encoded
+
+        return hide(encodekey)
+
+    def stop(self):
+        for owner, name, value in self.kept:
+            setattr(owner, name, value)
+        self.kept = []
+
+    def notes(self):
+        missing = [name for name in self.searched if name not in sys.modules]
+        return [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
+
+    def chosen(self):
+        """The variables read, without those that change in every shell and were read only
+        because a module went through the whole environment."""
+        after = dict(zip(os.environ._data, list(os.environ._data)[1:]))
+        chosen, run = {}, []
+        for name in self.read + [None]:
+            if run and name is not None and after.get(run[-1]) == name:
+                run.append(name)
+                continue
+            whole = len(run) >= WHOLE_RUN_MIN
+            chosen.update((each, None) for each in run if not (whole and each in VOLATILE))
+            run = [name]
+        return chosen
+
+    def in_order(self):
+        """`sys.modules` in the order in which the imports began: importers first."""
+        modules = {name: sys.modules[name] for name in self.searched if name in sys.modules}
+        for name, module in list(sys.modules.items()):
+            modules.setdefault(name, module)
+        return modules
+
+
+WHOLE_RUN_MIN = 4
+VOLATILE = {b"_", b"OLDPWD", b"PWD", b"SHLVL"}
+BOOTSTRAP = sys.modules["_frozen_importlib"]
+
+
+class Opened:
+    """Notes what the imports open, list and start besides modules, by way of audit events.
+
+    A hook cannot be removed by what the interpreter documents, and even an idle one makes
+    `copy.deepcopy` take twice as long. So the hook takes itself out of the interpreter's list, and
+    the list out of the interpreter: programs run as if there had never been one.
+    """
+
+    def __init__(self):
+        # Each with whether it was there when it was first opened.
+        self.read = {}
+        self.asked = {}
+        self.written = set()
+        self.listed = set()
+        self.lookers = []
+        # Modules that were being imported when something happened that forbids to keep them.
+        self.blamed = {}
+        self.drifts = False
+        self.step = self.note
+        # Where the caller's directory is known to decide something, the zygote is in it.
+        self.adrift = posix.getcwd() == "/"
+
+    def start(self):
+        sys.addaudithook(self)
+        # No event tells of these.
+        for name in ("getcwd", "getcwdb", "stat", "lstat", "access", "readlink"):
+            self.lookers.append(Looker(name, self.cwd if name[0] == "g" else self.look))
+
+    def cwd(self, arguments, options):
+        self.drifts |= self.adrift
+
+    def look(self, arguments, options):
+        path = arguments[0] if arguments else options.get("path")
+        path = self.whole(path) if options.get("dir_fd") is None else None
+        if path is not None and path not in self.asked:
+            self.asked[path] = is_there(path)
+
+    def __call__(self, event, arguments):
+        try:
+            self.step(event, arguments)
+        except Exception:
+            # An exception would forbid the program what it is about to do.
+            pass
+
+    def note(self, event, arguments):
+        if event == "open":
+            path, flags = self.whole(arguments[0]), arguments[2]
+            changes = posix.O_CREAT | posix.O_TRUNC
+            if path is None:
+                return
+            if flags & posix.O_ACCMODE != posix.O_RDONLY:
+                self.written.add(path)
+            if flags & posix.O_ACCMODE != posix.O_WRONLY and not flags & changes:
+                if path not in self.read:
+                    self.read[path] = is_there(path)
+            if path in self.written and path in self.read:
+                self.blame("state")
+        elif event in LISTINGS:
+            path = self.whole("." if arguments[0] is None else arguments[0])
+            if path is not None and not searches(sys._getframe(2)):
+                self.listed.add(path)
+                self.blame_listed()
+        elif event == "os.mkdir":
+            # Of what is in it nothing changes, and it may well be there already.
+            self.written.add((self.whole(arguments[0]) or "") + "/")
+        elif event in CHANGES:
+            self.written.update(filter(None, map(self.whole, arguments[: CHANGES[event]])))
+        elif event in DEPENDS:
+            self.blame(DEPENDS[event])
+        if event == "open" and arguments[2] & posix.O_CREAT or event in CHANGES:
+            self.blame_listed()
+
+    def blame(self, reason):
+        """Notes who imports right now: all of them, since each would do so again."""
+        frame, chain = sys._getframe(1), []
+        while frame is not None:
+            name = frame.f_globals.get("__name__")
+            if reason == "process" and name in ASKS_OF_THE_SYSTEM:
+                return
+            if frame.f_code.co_name == "<module>" and name != "__main__":
+                chain.append(name)
+            frame = frame.f_back
+        self.blamed.update(dict.fromkeys(chain, reason))
+
+    def blame_listed(self):
+        if self.listed and self.state() & self.listed:
+            self.blame("state")
+
+    def hazards(self, name):
+        """What importing this module showed, as names and reasons. Who was to blame is imported
+        anew by whoever needs it next, so that all of them are found in one preload."""
+        blamed, self.blamed = self.blamed, {}
+        for each in blamed:
+            sys.modules.pop(each, None)
+        for reason in set(blamed.values()):
+            blamed.setdefault(name, reason)
+        return list(blamed.items())
+
+    def state(self):
+        """What was both read and written: the program's own, which no edit makes stale."""
+        around = {os.path.dirname(path.rstrip("/")) for path in self.written}
+        return self.written & self.read.keys() | around & self.listed
+
+    def whole(self, path):
+        """The absolute path of an event's argument; None for a descriptor, and what is no file."""
+        if isinstance(path, int):
+            return None
+        path = os.fsdecode(path)
+        if path.startswith("<"):
+            # Code that came from no file (`<string>`), which `linecache` and the like ask for.
+            return None
+        if self.adrift and not path.startswith("/"):
+            self.drifts = True
+            return None
+        path = os.path.abspath(path)
+        return None if path.startswith(NOT_FILES) else path
+
+    def stop(self):
+        stop_lookers(self.lookers)
+        self.step = self.leave
+        self.hooks = None
+        id(self)
+        self.step = ignore
+        hooks, self.hooks = self.hooks, None
+        if hooks is None:
+            return
+        del hooks[[hook is self for hook in hooks].index(True)]
+        if not hooks:
+            # From here on only the interpreter itself knows the list.
+            address, hooks = id(hooks), None
+            forget_hooks(address)
+
+    def leave(self, event, arguments):
+        """In the midst of an event: the interpreter goes through its list of hooks right now."""
+        self.step = ignore
+        iterator = type(iter([]))
+        for young in (gc.get_objects(generation=0), gc.get_objects()):
+            for each in young:
+                if type(each) is iterator:
+                    hooks = each.__reduce__()[1][0]
+                    if type(hooks) is list and any(hook is self for hook in hooks):
+                        self.hooks = hooks
+                        return
+
+    def notes(self, files):
+        """`C`, `A`, `L` and `W` notes, and an `F` for what was read and is gone; without those in
+        `files`."""
+        temporary = tuple([os.path.abspath(folder) + "/" for folder in temporary_folders()])
+        notes, state = [b"C" + path for path in SYSTEM_FILES], self.state()
+        notes += [b"W"] * self.drifts
+        for path, was_there in self.read.items():
+            if path in files or path in state or path.endswith(".pyc"):
+                continue
+            try:
+                regular = posix.stat(path).st_mode & 0o170000 == 0o100000
+            except (OSError, ValueError):
+                if was_there and not path.startswith(temporary):
+                    notes.append(b"F" + os.fsencode(path))
+                elif not was_there and path not in self.written:
+                    notes.append(b"C" + os.fsencode(path))
+                continue
+            if regular:
+                notes.append(b"C" + os.fsencode(path))
+        for path, was_there in self.asked.items():
+            known = path in self.read or path in files or path.endswith(".pyc")
+            if not known and path not in self.written and path + "/" not in self.written:
+                notes.append((b"A+" if was_there else b"A-") + os.fsencode(path))
+        listed = [path for path in self.listed if path not in state and os.path.isdir(path)]
+        return notes + [b"L" + os.fsencode(path) for path in listed]
+
+
+class Looker:
+    """Stands for a function of `os` while modules are imported, and tells of each call. Where a
+    module keeps it, it is replaced afterwards or, at worst, passes calls on."""
+
+    def __init__(self, name, tell):
+        self.name, self.tell = name, tell
+        self.function = getattr(os, name)
+        names = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
+        self.sets = [getattr(os, "supports_" + each) for each in names]
+        self.sets = [each for each in self.sets if self.function in each]
+        for each in self.sets:
+            each.add(self)
+        setattr(os, name, self)
+
+    def __call__(self, *arguments, **options):
+        try:
+            self.tell(arguments, options)
+        except Exception:
+            # Let the function itself complain.
+            pass
+        return self.function(*arguments, **options)
+
+
+def stop_lookers(lookers):
+    """Puts the real functions back, wherever modules have kept ours."""
+    for looker in lookers:
+        looker.tell = ignore
+        if getattr(os, looker.name) is looker:
+            setattr(os, looker.name, looker.function)
+        for each in looker.sets:
+            each.discard(looker)
+    for holder in gc.get_referrers(*lookers):
+        if type(holder) is dict:
+            for key, value in list(holder.items()):
+                if type(value) is Looker:
+                    holder[key] = value.function
+
+
+Looker.__call__ = hide(Looker.__call__)
+LISTINGS = frozenset(("os.listdir", "os.scandir"))
+# Events of changes to files, with how many of their arguments are paths.
+CHANGES = {"os.remove": 1, "os.rmdir": 1, "os.rename": 2, "os.link": 2,
+           "os.symlink": 2, "os.truncate": 1}
+# Events after which no file tells what the import's result depends on.
+DEPENDS = dict.fromkeys(("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork",
+                        "os.forkpty"), "process")
+DEPENDS.update({"os.chdir": "directory", "os.fchdir": "directory"})
+# Whose processes only tell of the system's libraries and of the machine.
+ASKS_OF_THE_SYSTEM = ("ctypes.util", "platform", "uuid")
+# What the C library reads before anyone could note it.
+SYSTEM_FILES = (b"/etc/localtime", b"/etc/ld.so.cache", b"/etc/ld.so.preload")
+NOT_FILES = ("/proc/", "/sys/", "/dev/")
+
+
+def ignore(event, arguments):
+    pass
+
+
+def is_there(path):
+    try:
+        posix.stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def searches(frame):
+    """Whether a directory is listed in search of modules or of installed packages: `D` notes and
+    the daemon's knowledge of them say what matters there."""
+    name = frame.f_globals.get("__name__") or ""
+    return name.startswith(("importlib", "_frozen_importlib", "pkg_resources"))
+
+
+def temporary_folders():
+    given = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+    return [folder for folder in given if folder] + ["/tmp", "/var/tmp", "/usr/tmp"]
+
+
+def forget_hooks(address):
+    """Takes the interpreter's list of audit hooks at `address` from it, so that events are not
+    even made any more. The list is empty and nobody else refers to it: where it is found in the
+    interpreter's state, that is its place there."""
+    if KERNEL.ctypes is None:
+        return
+    get = KERNEL.symbol(KERNEL.libc, "PyInterpreterState_Get")
+    if not get:
+        return
+    flags = KERNEL.ctypes.FUNCFLAG_CDECL | KERNEL.ctypes.FUNCFLAG_PYTHONAPI
+    members = {"_flags_": flags, "_restype_": KERNEL.pointer}
+    start = type("function", (KERNEL.ctypes.CFuncPtr,), members)(get)()
+    try:
+        memory = posix.open("/proc/self/mem", posix.O_RDWR | posix.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        state, word = posix.pread(memory, INTERPRETER_BYTES, start), u64(address)
+        at = state.find(word)
+        while at > 0 and at % 8:
+            at = state.find(word, at + 1)
+        if at > 0:
+            posix.pwrite(memory, bytes(8), start + at)
+    except OSError:
+        pass
+    finally:
+        posix.close(memory)
+
+
+INTERPRETER_BYTES = 1 << 20
+
+
+def mapped_objects():
+    """The files whose code is mapped: the interpreter, extensions, libraries."""
+    temporary = tuple([os.fsencode(folder) + b"/" for folder in temporary_folders()])
+    paths = {}
+    for line in read_file("/proc/self/maps").split(b"\n"):
+        fields = line.split(None, 5)
+        if len(fields) < 6 or b"x" not in fields[1] or not fields[5].startswith(b"/"):
+            continue
+        path = fields[5]
+        if path.endswith(b" (deleted)"):
+            # It was replaced meanwhile, unless it only lent us its memory.
+            path = path[: -len(b" (deleted)")]
+            if path.startswith(temporary + (b"/memfd:",)):
+                continue
+        if not path.startswith((b"/dev/", b"/proc/", b"/SYSV")):
+            paths[path] = None
+    return list(paths)
+
+
+def names_of(module):
+    """A module's own names, without waking a lazy one."""
+    try:
+        return object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def preloadable(name, module):
+    """Whether importing `name` anew would give this module: not injected, not the program."""
+    spec = names_of(module).get("__spec__")
+    return name not in ("__main__", "__mp_main__") and getattr(spec, "name", None) == name
+
+
+def notes_of_modules(modules, known):
+    """`M`, `F` and `D` notes of `modules`, without `M` for those in `known`."""
+    notes, files, folders = [], {}, {}
+    for name, module in modules.items():
+        names = names_of(module)
+        if name not in known and preloadable(name, module):
+            notes.append(b"M" + os.fsencode(name))
+        file = names.get("__file__")
+        if isinstance(file, str) and name != "__main__":
+            files[os.path.abspath(file)] = None
+        try:
+            for folder in names.get("__path__") or ():
+                folders[os.path.abspath(folder)] = None
+        except Exception:
+            continue
+    for folder in sys.path:
+        if isinstance(folder, str):
+            folders[os.path.abspath(folder)] = None
+    notes += [b"F" + os.fsencode(file) for file in files]
+    return notes + [b"D" + os.fsencode(folder) for folder in folders]
+
+
+class Captured:
+    """Descriptors 1 and 2 lead into memory while modules are loaded."""
+
+    def __init__(self):
+        self.kept = [posix.dup(1), posix.dup(2)]
+        self.memory = posix.memfd_create("hob", 1)
+        self.size = 0
+        posix.dup2(self.memory, 1)
+        posix.dup2(self.memory, 2)
+
+    def grown(self):
+        """Whether anything was written since the last time."""
+        flush_quietly()
+        size, before = posix.fstat(self.memory).st_size, self.size
+        self.size = size
+        return size != before
+
+    def stop(self):
+        flush_quietly()
+        for at, fd in enumerate(self.kept, 1):
+            posix.dup2(fd, at)
+            posix.close(fd)
+        posix.close(self.memory)
+
+
+def suspicious_descriptors():
+    """Open descriptors that a fork must not share: all but regular files and harmless devices."""
+    found = set()
+    for name in posix.listdir("/proc/self/fd"):
+        try:
+            link = posix.readlink("/proc/self/fd/" + name)
+        except OSError:
+            continue
+        if link.startswith(("/dev/null", "/dev/urandom", "/dev/random", "/memfd:hob")):
+            continue
+        if not link.startswith("/") or link.startswith("/dev/"):
+            found.add(name + link)
+        elif int(name) > 2 and posix.stat("/proc/self/fd/" + name).st_mode & 0o170000 != 0o100000:
+            found.add(name + link)
+    return found
+
+
+def children():
+    try:
+        return read_file("/proc/thread-self/children")
+    except OSError:
+        return b""
+
+
+def surroundings():
+    """What importing a module must leave as it is, if the process is to be forked."""
+    return count_threads(), suspicious_descriptors(), children()
+
+
+def preload_one(name, captured, before):
+    """Imports one module as a main script would; the hazards it showed, and what is now so."""
+    hazards = []
+    try:
+        exec(compile("__import__(%r)" % name, "<string>", "exec"), {"__name__": "__main__"})
+    except BaseException:
+        hazards.append("failed")
+    KERNEL.flush()
+    if captured.grown():
+        hazards.append("output")
+    threads, descriptors, offspring = now = surroundings()
+    if descriptors - before[1]:
+        hazards.append("descriptor")
+    if threads > before[0]:
+        hazards.append("thread")
+    if offspring != before[2]:
+        hazards.append("process")
+    return hazards, now
+
+
+def preload(program, modules, role):
+    """Imports the modules in order, and compiles the script; the notes."""
+    global THREADS, DRAWS
+    recorder, captured, hazards = Recorder(), Captured(), []
+    THREADS, DRAWS = Threads(role), Draws()
+    opened = Opened()
+    recorder.start()
+    opened.start()
+    before = surroundings()
+    looks = Looks()
+    names = [os.fsdecode(name) for name in modules]
+    for name in sorted(names, key=lambda name: name not in DRAWS.MODULES):
+        if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
+            continue
+        reasons, before = preload_one(name, captured, before)
+        hazards += ["H%s:%s" % blamed for blamed in opened.hazards(name)]
+        for reason in reasons:
+            # A standby is not forked: it may have threads.
+            if reason != "thread" or role == ZYGOTE:
+                hazards.append("H%s:%s" % (name, reason))
+        if name in DRAWS.MODULES:
+            DRAWS.watch()
+    DRAWS.stop()
+    hazards += looks.stop()
+    opened.stop()
+    if not THREADS.loaded():
+        hazards.append("Hnumpy:thread")
+    program.load(captured)
+    recorder.stop()
+    captured.stop()
+    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
+    # What the interpreter has read of it (`time.tzname`) is kept.
+    if os.path.exists("/etc/localtime"):
+        notes.append(b"F/etc/localtime")
+    files = {os.fsdecode(note[1:]) for note in notes if note[:1] == b"F"}
+    notes += [b"F" + path for path in mapped_objects() if os.fsdecode(path) not in files]
+    notes += opened.notes(files | {os.path.abspath(program.target)})
+    return notes + [os.fsencode(hazard) for hazard in dict.fromkeys(hazards)]
+
+
+class Looks:
+    """Which modules look at the call while they are imported: its arguments, or whether it has a
+    terminal. A copy imports those itself, when the caller's are there to be seen; so must
+    whoever imports them."""
+
+    def __init__(self):
+        self.seen = {}
+        self.argv = sys.argv
+
+        class Watched(list):
+            pass
+
+        for name in ("__getitem__", "__iter__", "__len__", "__contains__", "__eq__", "__add__",
+                     "__ne__", "__reversed__", "copy", "index", "count", "pop", "remove"):
+            setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
+        sys.argv = Watched(self.argv)
+        self.instead = {id(sys.argv): (sys.argv, self.argv)}
+        for name in ("isatty", "get_terminal_size"):
+            original = getattr(os, name)
+            wrapped = self.wrap(original, "terminal")
+            self.instead[id(wrapped)] = wrapped, original
+            setattr(os, name, wrapped)
+        self.streams = [s for s in (sys.stdin, sys.stdout, sys.stderr) if s is not None]
+        for stream in self.streams:
+            stream.isatty = self.wrap(stream.isatty, "terminal")
+
+    def note(self, what):
+        """All modules that are being imported now."""
+        frame = sys._getframe()
+        while frame is not None:
+            name = frame.f_globals.get("__name__")
+            if frame.f_code.co_name == "<module>" and name != "__main__":
+                self.seen.setdefault(name, what)
+            frame = frame.f_back
+
+    def wrap(self, original, what):
+        def watched(*arguments, **named):
+            self.note(what)
+            return original(*arguments, **named)
+
+        return watched
+
+    def stop(self):
+        """Gives everything back, also to who has imported it by name; the hazards."""
+        for stream in self.streams:
+            del stream.isatty
+        sys.argv = self.argv
+        for module in list(sys.modules.values()):
+            names = names_of(module)
+            for name, value in list(names.items()):
+                kept = self.instead.get(id(value))
+                if kept is not None and kept[0] is value:
+                    names[name] = kept[1]
+        # Nobody else may hold a stream: finalisation flushes one when its last holder lets go.
+        self.instead.clear()
+        self.streams.clear()
+        if self.seen:
+            self.spread()
+        return ["H%s:%s" % pair for pair in self.seen.items()]
+
+    def spread(self):
+        """Whoever of its package holds something of such a module imports it, and who is below
+        such a package too. Who is missed here is seen by the next zygote, one at a time."""
+        holds, packages = {}, {name.partition(".")[0] for name in self.seen}
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] not in packages:
+                continue
+            held = holds[name] = {name.rpartition(".")[0]}
+            for value in list(names_of(module).values()):
+                if isinstance(value, type(sys)):
+                    other = str(names_of(value).get("__name__"))
+                    # A package has what is below it by whoever imported that.
+                    if not other.startswith(name + "."):
+                        held.add(other)
+                elif isinstance(value, (type, FUNCTION)):
+                    held.add(value.__module__)
+        grown = True
+        while grown:
+            grown = False
+            for name in set(holds) - set(self.seen) - set(BASELINE) - {"__main__"}:
+                for other in self.seen.keys() & holds[name]:
+                    self.seen[name] = self.seen[other]
+                    grown = True
+                    break
+
+
+def is_main(name, target):
+    """Whether `-m target` executes this module as `__main__`: then it is not imported before."""
+    if name == target + ".__main__":
+        return True
+    if name != target:
+        return False
+    try:
+        spec = borrow("importlib.util").util.find_spec(name)
+        return spec is None or spec.submodule_search_locations is None
+    except Exception:
+        return True
+
+
+THREAD_VARIABLE = b"OPENBLAS_NUM_THREADS"
+
+
+class Threads:
+    """OpenBLAS starts its threads when it is loaded: here none, in a copy as many as cold."""
+
+    def __init__(self, role):
+        self.avoided = role == ZYGOTE and THREAD_VARIABLE not in os.environb
+        self.setters = []
+        self.count = 1
+        if self.avoided:
+            posix.putenv(THREAD_VARIABLE, b"1")
+
+    def loaded(self):
+        """After the preload: finds how to set the number; False if that cannot be done."""
+        if not self.avoided:
+            return True
+        posix.unsetenv(THREAD_VARIABLE)
+        paths = {line.split()[-1] for line in read_file("/proc/self/maps").split(b"\n") if line}
+        paths = [path for path in paths if b"openblas" in path.rpartition(b"/")[2]]
+        if paths and KERNEL.ctypes is None:
+            return False
+        for path in paths:
+            library = KERNEL.ctypes.dlopen(os.fsdecode(path), os.RTLD_NOW | os.RTLD_NOLOAD)
+            names = [p + "openblas_set_num_threads" + s for p in ("", "scipy_") for s in SUFFIXES]
+            found = [KERNEL.symbol(library, name) for name in names]
+            self.setters += [address for address in found if address][:1]
+        return len(self.setters) == len(paths)
+
+    def restore(self):
+        """In a copy, when its program may run next."""
+        if not self.setters:
+            return
+        count = os.environ.get("OMP_NUM_THREADS", "")
+        count = int(count) if count.isdigit() else len(posix.sched_getaffinity(0))
+        for address in self.setters:
+            if count != self.count:
+                KERNEL.call(address, count)
+        self.count = count
+
+
+SUFFIXES = ("", "64_", "_64", "64")
+
+
+# --- A call --------------------------------------------------------------------------------------
+
+
+class Call:
+    """One call in this process, from its `give` on."""
+
+    __slots__ = ("number", "argv", "env", "ignored", "names", "code", "main_ns", "error")
+
+    def __init__(self):
+        self.ignored = 0
+
+
+# The descriptors that are ours, and what they are: a program may close one and reuse the number.
+KEPT = {}
+
+
+def identity_of(fd):
+    stat = posix.fstat(fd)
+    return stat.st_dev, stat.st_ino
+
+
+def is_ours(fd):
+    try:
+        return identity_of(fd) == KEPT.get(fd)
+    except OSError:
+        return False
+
+
+def await_give(channel):
+    """Waits for a `give`; the whole frame and its descriptors. Ends the process at the end."""
+    # With 0 to 2 closed the kernel puts the caller's descriptors just where they belong.
+    posix.close(0)
+    posix.close(1)
+    posix.close(2)
+    have, ancillary, _, _ = channel.recvmsg_into(GIVE_BUFFERS, GIVE_ROOM)
+    if not have:
+        posix._exit(0)
+    fds = decode_fds(ancillary)
+    frame = GIVE_BUFFER
+    while have < HEADER_BYTES:
+        have += channel.recv_into(memoryview(frame)[have:]) or _cut_off()
+    kind, _, length = decode_header(frame)
+    if kind != GIVE or len(fds) != 5:
+        raise WireError("a give was expected")
+    if HEADER_BYTES + length > len(frame):
+        frame = frame + bytes(HEADER_BYTES + length - len(frame))
+    while have < HEADER_BYTES + length:
+        have += channel.recv_into(memoryview(frame)[have : HEADER_BYTES + length]) or _cut_off()
+    return frame, fds
+
+
+def take_world(program, frame, fds):
+    """Takes on the caller's world; the call, ready to run."""
+    call = Call()
+    call.number = frame[AT_CALL:AT_GROUP]
+    take_descriptors(fds)
+    KEPT[REPLY_FD] = identity_of(REPLY_FD)
+    if frame[AT_GROUP:AT_UMASK] != NO_GROUP:
+        join(call.number, from_bytes(frame[AT_GROUP:AT_UMASK], "little"))
+    posix.umask(from_bytes(frame[AT_UMASK:AT_IGNORED], "little"))
+    if frame[AT_IGNORED:AT_LIMITS] != NO_SIGNALS:
+        call.ignored = from_bytes(frame[AT_IGNORED:AT_BLOCKED], "little")
+        take_signals(call.ignored, from_bytes(frame[AT_BLOCKED:AT_LIMITS], "little"))
+    argv, at = decode_blob(frame, AT_ARGV + 4)
+    call.env, at = decode_blob(frame, at + 4)
+    processors, at = decode_blob(frame, at)
+    if processors:
+        take_processors(processors)
+    if call.env != ENVIRONMENT.blob:
+        ENVIRONMENT.take(call.env)
+    KERNEL.set_title(program.title(argv))
+    call.argv = argv = argv.decode(FS, FS_ERRORS).split("\0")
+    argv.pop()
+    sys.argv[:] = argv
+    if ORIG_ARGV is not None:
+        ORIG_ARGV[:] = program.cold_argv(argv)
+    STREAMS.renew()
+    limits = frame[AT_LIMITS:AT_PRIORITY]
+    if limits != OWN_LIMITS:
+        take_limits(limits, OWN_LIMITS)
+    priority = frame[AT_PRIORITY:AT_ARGV]
+    if priority != OWN_PRIORITY:
+        take_priority(priority, OWN_PRIORITY)
+    return call
+
+
+NO_GROUP = bytes(4)
+NO_SIGNALS = bytes(16)
+
+
+def join(number, group):
+    """Joins the caller's process group: the terminal's signals then come from the kernel."""
+    try:
+        posix.setpgid(0, group)
+        send_all(COPY_FD, encode_joined(number, time.monotonic_ns()))
+    except OSError:
+        # The caller has gone, and the call with it.
+        pass
+
+
+def make_main(program, call):
+    """Puts the program's `__main__` in place; False if only a new process can run it."""
+    try:
+        if program.kind == MODULE:
+            sys.argv[0] = "-m"
+            fits = program.directory is None or same_place(program, posix.getcwd())
+        elif program.container:
+            # An archive's directory has been read: it is the same one, or all is done anew.
+            fits = absolute(call.argv[0]) == program.target and not program.changed()
+        else:
+            file = absolute(call.argv[0])
+            call.code = program.code_of(file)
+            fits = file == program.target or same_directory(program, file)
+    except BaseException:
+        # A script that does not compile, or a directory that is gone: cold says it best.
+        return False
+    if program.kind == MODULE or program.container:
+        module = new_main(None)
+    elif file == program.target and program.main is not None:
+        module = program.main
+    else:
+        module = new_main(file)
+        sys.path_importer_cache.pop(program.target, None)
+        sys.path_importer_cache[file] = None
+    program.main = None
+    call.names = module.__dict__
+    sys.modules["__main__"] = module
+    return fits
+
+
+def same_directory(program, file):
+    directory = os.path.dirname(os.path.realpath(file))
+    return program.directory is None or program.directory == directory
+
+
+def same_place(program, cwd):
+    """Whether `-m` finds in `cwd` the same modules as were preloaded; then it stands first."""
+    if cwd == program.directory or program.directory not in sys.path:
+        return True
+    own = program.directory + "/"
+    loaded = set()
+    for name, module in sys.modules.items():
+        file = names_of(module).get("__file__")
+        if isinstance(file, str) and file.startswith(own) and program.directory not in SEARCHED:
+            return False
+        if name not in BASELINE:
+            loaded.add(name.partition(".")[0])
+    try:
+        for entry in posix.listdir(cwd):
+            if entry.partition(".")[0] in loaded:
+                return False
+    except OSError:
+        pass
+    # A preloaded module may have put something before it.
+    sys.path[sys.path.index(program.directory)] = cwd
+    return True
+
+
+def run_anew(program, call):
+    """Executes the interpreter in this process's place: a cold run, told by `gone`."""
+    for number in signals_of(ALWAYS_IGNORED & ~call.ignored):
+        _signal.signal(number, _signal.SIG_DFL)
+    argv = program.cold_argv(call.argv)
+    env = {name: value for name, value in parse_environment(call.env).items() if name}
+    try:
+        posix.execve(sys.executable, argv, env)
+    finally:
+        posix._exit(126)
+
+
+def send_end(call, status, finished_ns):
+    """Reports the call's end, to the caller first."""
+    if posix.getpid() != OWNER:
+        return
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    pair = (0, status)
+    try:
+        if is_ours(REPLY_FD):
+            send_all(REPLY_FD, encode_ended(call.number, pair))
+            # Whoever was woken on this processor goes first: what is left here, and the kernel's
+            # own clearing up after it, takes a millisecond that nobody waits for.
+            posix.sched_yield()
+            posix.close(REPLY_FD)
+        if is_ours(COPY_FD):
+            send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
+            posix.sched_yield()
+            if len(sys.modules) != len(KNOWN):
+                notes = notes_of_modules(
+                    {n: m for n, m in sys.modules.items() if n not in KNOWN}, KNOWN
+                )
+                if notes:
+                    send_all(COPY_FD, encode_notes(call.number, notes))
+    except OSError:
+        pass
+
+
+def clear_up(call):
+    """What finalisation does that others can see; False if only the real one will do."""
+    call.code = call.names = None
+    alive = release_main()
+    kinds = new_kinds(alive)
+    if kinds and has_finaliser(kinds):
+        return False
+    flush_files(alive, kinds)
+    flush_quietly()
+    KERNEL.flush()
+    return True
+
+
+def conclude(call):
+    """Ends a call whose main body has ended; returns only to let the interpreter finalise."""
+    status = settle_error(call)
+    run_exit_hooks()
+    if not flush_streams():
+        return status
+    try:
+        cleared = clear_up(call)
+    except BaseException:
+        cleared = False
+    if status == INTERRUPTED:
+        die_interrupted()
+    if not cleared:
+        return status
+    try:
+        send_end(call, status, time.monotonic_ns())
+        if LEARNS and posix.getpid() == OWNER:
+            PAGES.learn()
+    finally:
+        posix._exit(status)
+
+
+# --- Zygote, copy, standby -----------------------------------------------------------------------
+
+
+class Zygote:
+    """The loop of a process that is only forked."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self.children = {}
+        self.poller = borrow("select").poll()
+        self.poller.register(CHANNEL_FD, 1)
+
+    def loop(self):
+        """Forks and reaps; returns in a copy, with its channel and whether it is paid for."""
+        while True:
+            for fd, _ in self.poller.poll():
+                if fd != CHANNEL_FD:
+                    self.reap(fd)
+                    continue
+                frame = receive(self.channel)
+                if frame is None:
+                    posix._exit(0)
+                kind, payload, fds = frame
+                if kind != FORK or len(fds) != 1:
+                    raise WireError("a fork was expected")
+                copy = self.fork(fds[0], *decode_fork(payload))
+                if copy is not None:
+                    return copy
+
+    def fork(self, fd, worker, paid):
+        pid, error = 0, b"threads"
+        if count_threads() == 1:
+            PAGES.refresh()
+            try:
+                pid = posix.fork()
+                if pid == 0:
+                    return fd, paid
+            except OSError as failure:
+                error = str(failure).encode()
+        posix.close(fd)
+        if pid == 0:
+            send_all(CHANNEL_FD, encode_forked(worker, 0, error))
+            return None
+        pidfd = KERNEL.pidfd(pid)
+        self.children[pidfd] = pid, worker
+        self.poller.register(pidfd, 1)
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, u32(pidfd))
+        self.channel.sendmsg([encode_forked(worker, pid, b"")], [rights])
+        return None
+
+    def reap(self, pidfd):
+        pid, worker = self.children.pop(pidfd)
+        self.poller.unregister(pidfd)
+        # `wait4` imports `resource`: lend it ours.
+        lent = "resource" not in sys.modules
+        sys.modules.setdefault("resource", resource)
+        _, status, usage = posix.wait4(pid, 0)
+        if lent:
+            del sys.modules["resource"]
+        posix.close(pidfd)
+        if posix.WIFSIGNALED(status):
+            pair = (1, posix.WTERMSIG(status))
+        else:
+            pair = (0, posix.WEXITSTATUS(status))
+        used = int(usage.ru_utime * 1e6), int(usage.ru_stime * 1e6), usage.ru_maxrss
+        send_all(CHANNEL_FD, encode_gone(worker, pair, used))
+
+    def leave(self):
+        """What a copy does not keep of its zygote."""
+        self.channel.detach()
+        posix.close(CHANNEL_FD)
+        posix.close(PAGES_FD)
+        for pidfd in self.children:
+            posix.close(pidfd)
+
+
+class Draws:
+    """Generators of random numbers that preloaded modules have made: a cold run would make each of
+    them anew, seeded as they seeded it. `random` and `numpy.random` are loaded first, so that
+    seeding can be watched while the rest is."""
+
+    MODULES = ("random", "numpy.random")
+
+    def __init__(self):
+        # By identity: the generator, and the seed that it was given.
+        self.seeds = {}
+        self.kept = []
+        self.states = []
+
+    def watch(self):
+        """After one of the modules was loaded."""
+        random, numpy = map(sys.modules.get, self.MODULES)
+        if random is not None and not any(kept[0] is random.Random for kept in self.kept):
+            self.replace(random.Random, "seed", self.seeding)
+            # Its own functions are bound already.
+            hidden = random._inst
+            self.replace(random, "seed", lambda seed: self.calling(seed, hidden))
+        if numpy is not None and not any(kept[0] is numpy for kept in self.kept):
+            self.replace(numpy, "seed", lambda seed: self.calling(seed, numpy))
+            self.replace(numpy, "default_rng", self.making)
+
+    def replace(self, owner, name, wrap):
+        original = getattr(owner, name, None)
+        if original is not None:
+            self.kept.append((owner, name, original))
+            setattr(owner, name, wrap(original))
+
+    def seeding(self, original):
+        seeds = self.seeds
+
+        def seed(self, a=None, version=2):
+            seeds[id(self)] = self, a
+            return original(self, a, version)
+
+        return hide(seed)
+
+    def calling(self, original, owner):
+        seeds = self.seeds
+
+        def seed(a=None, *more, **named):
+            seeds[id(owner)] = owner, named.get("seed", a)
+            return original(a, *more, **named)
+
+        return hide(seed)
+
+    def making(self, original):
+        seeds = self.seeds
+
+        def default_rng(seed=None):
+            generator = original(seed)
+            seeds.setdefault(id(generator), (generator, seed))
+            return generator
+
+        return hide(default_rng)
+
+    def stop(self):
+        for owner, name, original in self.kept:
+            setattr(owner, name, original)
+        # CPython seeds its own generator anew after a fork, also if a module has seeded it.
+        hidden = getattr(sys.modules.get("random"), "_inst", None)
+        if self.seeds.get(id(hidden), (None, None))[1] is not None:
+            self.states.append((hidden, hidden.getstate()))
+
+    def renew(self):
+        """In a copy."""
+        numpy = sys.modules.get("numpy.random")
+        mtrand = sys.modules.get("numpy.random.mtrand")
+        for generator, state in self.states:
+            generator.setstate(state)
+        if mtrand is not None and self.seeds.get(id(numpy), (None, None))[1] is None:
+            attempt_quietly(mtrand.seed)
+        for generator, seed in self.seeds.values():
+            if seed is not None or generator is numpy:
+                continue
+            if hasattr(generator, "bit_generator"):
+                attempt_quietly(lambda bits=generator.bit_generator: renew_bits(bits))
+            else:
+                attempt_quietly(generator.seed)
+
+
+def renew_bits(bits):
+    bits.state = type(bits)().state
+
+
+def attempt_quietly(step):
+    """What fails here leaves something as the zygote had it; the program runs all the same."""
+    try:
+        step()
+    except Exception:
+        pass
+
+
+def pay(program):
+    """A dummy call over the same code, and the pages of this process."""
+    global GIVE_BUFFER, GIVE_BUFFERS
+    near, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    null = posix.open("/dev/null", posix.O_RDWR)
+    cwd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY)
+    reply = posix.dup(null)
+    mask = posix.umask(0o77)
+    posix.umask(mask)
+    argv = os.fsencode(program.target) + b"\0"
+    payload = u64(0) + u32(0) + u32(mask) + u64(0) + u64(0) + OWN_LIMITS + OWN_PRIORITY
+    payload += u32(1) + encode_blob(argv)
+    payload += u32(ENVIRONMENT.blob.count(b"\0")) + encode_blob(ENVIRONMENT.blob)
+    payload += encode_blob(OWN_PROCESSORS[0])
+    rights = b"".join(map(u32, (null, null, null, cwd, reply)))
+    frame = encode_frame(GIVE, payload, 5)
+    near.sendmsg([frame], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    for fd in (null, cwd, reply):
+        posix.close(fd)
+    main, path, argv0 = sys.modules["__main__"], list(sys.path), list(sys.argv)
+    call = take_world(program, *await_give(far))
+    if make_main(program, call):
+        call.main_ns = time.monotonic_ns()
+        call.error = run_code(DUMMY, call.names)
+        settle_error(call)
+        flush_streams()
+        clear_up(call)
+        send_all(REPLY_FD, encode_ended(bytes(8), (0, 0)))
+        encode_finished(bytes(8), (0, 0), call.main_ns, time.monotonic_ns())
+    sys.modules["__main__"] = main
+    sys.path[:], sys.argv[:] = path, argv0
+    posix.close(REPLY_FD)
+    near.close()
+    far.close()
+    # The next caller's environment often differs in a value or two (the directory that it came
+    # from): that way is paid for too, there and back.
+    ENVIRONMENT.take(b"HOB_PAID=1\0" + ENVIRONMENT.blob)
+    ENVIRONMENT.take(ENVIRONMENT.blob)
+    gc.collect()
+    gc.freeze()
+    # After the freeze: frozen, its names would never be collected.
+    program.main = new_main(program.target)
+
+
+DUMMY = compile("", "<dummy>", "exec")
+
+
+def forget():
+    """In a child that the program forks: our descriptors are not its own."""
+    for fd in KEPT:
+        if is_ours(fd):
+            posix.close(fd)
+    KEPT.clear()
+
+
+def set_up(program, modules, role):
+    """Everything before `ready`; the notes."""
+    global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
+    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS
+    KERNEL = Kernel()
+    KERNEL.find_title()
+    KERNEL.die_with_parent(posix.getppid())
+    reset_signals()
+    ENVIRONMENT = Environment()
+    OWN_LIMITS, OWN_PRIORITY = own_limits(), own_priority()
+    OWN_PROCESSORS = own_processors()
+    ORIG_ARGV = getattr(sys, "orig_argv", None)
+    STREAMS = Streams()
+    sys.argv[:] = [program.target]
+    program.locate()
+    SEARCHED = set(sys.path[1:])
+    sys.modules["__main__"] = new_main(None)
+    notes = preload(program, modules, role)
+    ENVIRONMENT.preloaded()
+    os.register_at_fork(after_in_child=forget)
+    # What only the preload needed is no kind of object that a program would leave alive.
+    gc.collect()
+    KNOWN = dict.fromkeys(sys.modules)
+    HARMLESS = {kind for kind in map(type, gc.get_objects()) if not issubclass(kind, FILES)}
+    HARMLESS = {kind for kind in HARMLESS if not has_finaliser((kind,))}
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    return notes
+
+
+def serve():
+    """Becomes what the daemon asks for; returns in the process that performs, with its call."""
+    global OWNER, PAGES, LEARNS
+    posix.dup2(0, CHANNEL_FD, False)
+    null = posix.open("/dev/null", posix.O_RDWR)
+    posix.dup2(null, 0)
+    posix.close(null)
+    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CHANNEL_FD)
+    frame = receive(channel)
+    if frame is None:
+        posix._exit(0)
+    if frame[0] != PRELOAD:
+        raise WireError("a preload was expected")
+    role, kind, target, prefix, modules = decode_preload(frame[1])
+    program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
+    collects = gc.isenabled()
+    notes = set_up(program, modules, role)
+    PAGES = Pages()
+    send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))
+    paid = LEARNS = False
+    if role == ZYGOTE:
+        parent = posix.getpid()
+        zygote = Zygote(channel)
+        fd, paid = zygote.loop()
+        LEARNS = paid
+        KERNEL.die_with_parent(parent)
+        zygote.leave()
+        posix.dup2(fd, COPY_FD, False)
+        posix.close(fd)
+        DRAWS.renew()
+    else:
+        posix.dup2(CHANNEL_FD, COPY_FD, False)
+        channel.detach()
+        posix.close(CHANNEL_FD)
+        posix.close(PAGES_FD)
+    OWNER = posix.getpid()
+    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, COPY_FD)
+    KEPT[COPY_FD] = identity_of(COPY_FD)
+    if paid:
+        PAGES.pay()
+        THREADS.restore()
+        pay(program)
+        send_all(COPY_FD, encode_ready(COPY, OWNER, count_threads(), []))
+    call = take_world(program, *await_give(channel))
+    # Also if it was paid for: the caller may have other processors than its zygote.
+    THREADS.restore()
+    if not make_main(program, call):
+        run_anew(program, call)
+    if collects:
+        gc.enable()
+    channel.detach()
+    PAGES.start()
+    call.main_ns = time.monotonic_ns()
+    return program, call
+
+
+def perform(program, call):
+    """Runs the program. Hidden."""
+    if program.kind == MODULE:
+        call.error = run_module(program.target, True)
+    elif program.container:
+        call.error = run_module("__main__", False)
+    else:
+        call.error = run_code(call.code, call.names)
+    status = conclude(call)
+    # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
+    # collect: modules would then be cleared in another order.
+    STREAMS.streams.clear()
+    gc.unfreeze()
+    if status == INTERRUPTED:
+        die_interrupted()
+    raise SystemExit(status)
+
+
+# --- Learning ------------------------------------------------------------------------------------
+
+
+OWN_FDS = "/proc/self/fd/"
+
+
+def learn(arguments):
+    """Takes the runtime out of a cold run's way; the program, its call and where notes go."""
+    global ORIG_ARGV
+    path, kind, target, count = arguments[0], arguments[1], arguments[2], int(arguments[3])
+    if sys.argv[0].startswith(OWN_FDS):
+        # The client held this file open, so that nobody could take it away before it was read.
+        posix.close(int(sys.argv[0][len(OWN_FDS) :]))
+    prefix, argv = arguments[4 : 4 + count], arguments[4 + count :]
+    program = Program(MODULE if kind == "module" else SCRIPT, target, prefix)
+    call = Call()
+    call.argv = argv
+    call.env = read_file("/proc/self/environ")
+    sys.argv[:] = argv
+    ORIG_ARGV = getattr(sys, "orig_argv", None)
+    if ORIG_ARGV is not None:
+        ORIG_ARGV[:] = program.cold_argv(argv)
+    program.locate()
+    if not make_main(program, call):
+        run_anew(program, call)
+    if program.kind == MODULE or program.container:
+        __import__("runpy")
+    return program, call, path
+
+
+def write_notes(path, recorder):
+    recorder.stop()
+    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
+    temporary = "%s.%d" % (path, posix.getpid())
+    try:
+        fd = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC, 0o600)
+        send_all(fd, b"".join([note + b"\0" for note in notes]))
+        posix.close(fd)
+        posix.rename(temporary, path)
+    except OSError:
+        pass
+
+
+def perform_learning(program, call, path):
+    """Runs the program cold and leaves its notes; the interpreter finalises. Hidden."""
+    recorder = Recorder()
+    owner = posix.getpid()
+    recorder.start()
+    if program.kind == MODULE:
+        call.error = run_module(program.target, True)
+    elif program.container:
+        call.error = run_module("__main__", False)
+    else:
+        call.error = run_code(call.code, call.names)
+    if posix.getpid() == owner:
+        write_notes(path, recorder)
+    status = settle_error(call)
+    call.code = call.names = None
+    if status == INTERRUPTED:
+        run_exit_hooks()
+        flush_quietly()
+        release_main()
+        flush_quietly()
+        die_interrupted()
+    raise SystemExit(status)
+
+
+def attempt(step):
+    """Does a step of serving; what goes wrong before a program runs is told and ends us."""
+    try:
+        return step()
+    except KeyboardInterrupt:
+        die_interrupted()
+    except BaseException as error:
+        text = "%s: %s" % (type(error).__name__, error)
+        frame = error.__traceback__
+        while frame is not None:
+            text += "\n  at %s:%d" % (frame.tb_frame.f_code.co_name, frame.tb_lineno)
+            frame = frame.tb_next
+        try:
+            send_all(CHANNEL_FD if OWNER == 0 else COPY_FD, encode_failed(text))
+        finally:
+            posix._exit(1)
+
+
+# --- The way in ----------------------------------------------------------------------------------
+
+
+def enter(kind, error, traceback):
+    """Called by the interpreter as `sys.excepthook`, when no frame of ours is left. Hidden."""
+    sys.excepthook = sys.__excepthook__
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    del kind, error, traceback
+    if MODE == "learn":
+        perform_learning(*learn(ARGUMENTS))
+    perform(*attempt(serve))
+
+
+OWNER = 0
+if __name__ == "__main__":
+    MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
+    run_code, run_module, call_hook = hide(run_code), hide(run_module), hide(call_hook)
+    perform, perform_learning, enter = hide(perform), hide(perform_learning), hide(enter)
+    if MODE == "serve":
+        _socket, resource = borrow("_socket"), borrow("resource")
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        CHANNEL_FD = 250 if descriptors < 0 else min(250, descriptors - 6)
+        COPY_FD, REPLY_FD, PAGES_FD = CHANNEL_FD + 1, CHANNEL_FD + 2, CHANNEL_FD + 3
+        GIVE_BUFFER = bytearray(1 << 16)
+        GIVE_BUFFERS = [GIVE_BUFFER]
+        GIVE_ROOM = _socket.CMSG_SPACE(4 * FRAME_FDS_MAX)
+    sys.excepthook = enter
+    raise SystemError("the runtime hands over to its own hook")

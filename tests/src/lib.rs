@@ -1,0 +1,30 @@
+//! The harness of the whole-system tests: real processes, real interpreters, a real
+//! pseudo-terminal, and nothing of ours replaced.
+//!
+//! Invariants: each test has a hob of its own (directory, state, home); nothing waits without a
+//! bound, and nothing sleeps where it could wait for a mark; after a test no process and no file
+//! of its hob is left, which is checked; on failure the test's folder is kept and named.
+//!
+//! Does not: know how hob works inside. What it knows comes from hob's documented output, from
+//! `/proc`, and from `docs/wire.md`.
+
+pub mod chaos;
+pub mod leftovers;
+pub mod probe;
+pub mod run;
+pub mod socket;
+pub mod terminal;
+pub mod wait;
+pub mod world;
+
+pub use run::{End, Outcome, Run, Running};
+pub use terminal::{Called, Terminal};
+pub use world::World;
+
+/// Held while a file is written and while a process is started. A process that another test
+/// forks at that moment would hold the file open for writing until its own `exec`, and who
+/// executes the file meanwhile would be told that it is busy.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

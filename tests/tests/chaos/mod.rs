@@ -1,0 +1,8 @@
+//! What happens when something dies, stops, floods or never ends. After each, nothing is left.
+
+mod deaths;
+mod excess;
+mod load;
+mod phases;
+mod places;
+mod random;

@@ -1,0 +1,9 @@
+//! What a user can do, and what bad input gets.
+
+mod bytes;
+mod jobs;
+mod lifecycle;
+mod programs;
+mod receipts;
+mod why;
+mod words;

@@ -1,0 +1,197 @@
+//! What is kept of a call, what of it is shown, and what never is.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use hob_tests::run::{contains, read};
+use hob_tests::{World, leftovers};
+use serde_json::Value;
+
+#[test]
+fn the_last_receipt_is_of_the_call_that_has_just_ended() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    for words in [&["run", "hello.py"][..], &["run", "--cold", "hello.py"], &["run", "true"]] {
+        for _ in 0..5 {
+            let outcome = world.hob(words).go();
+            let last = world.hob(&["last", "--json"]).go();
+            let last: Value = serde_json::from_slice(&last.out).unwrap();
+            assert_eq!(last["caller_pid"], outcome.pid, "{words:?}: {last}");
+        }
+    }
+}
+
+#[test]
+fn a_warm_receipt_has_every_documented_field() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py", "secret-argument"]);
+    let warm = world.warmed(&["run", "hello.py", "secret-argument"]);
+    let receipt = world.record(warm.pid);
+    assert_eq!(receipt["schema"], "hob.receipt/1");
+    assert_eq!(receipt["program"]["name"], "hello.py");
+    assert_eq!(receipt["program"]["runtime"], "python");
+    assert_eq!(receipt["program"]["arguments"], 1);
+    assert_eq!(receipt["outcome"], serde_json::json!({"kind": "exited", "code": 0}));
+    assert!(receipt["call"].as_u64().unwrap() > 0);
+    assert!(receipt["worker"]["pid"].as_u64().unwrap() > 0);
+    assert!(receipt["cold_us"].as_u64().unwrap() > receipt["total_us"].as_u64().unwrap() / 10);
+    assert!(receipt["usage"]["peak_kib"].as_u64().unwrap() > 1000, "{receipt}");
+    let phases = receipt["phases"].as_array().unwrap();
+    let names: Vec<_> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["connect", "send", "plan", "queue", "give", "enter", "main", "settle", "leave"]
+    );
+    let mut at_us = 0;
+    for phase in phases {
+        let start_us = phase["start_us"].as_u64().unwrap();
+        assert!(start_us.abs_diff(at_us) <= 1, "a gap: {receipt}");
+        at_us = start_us + phase["us"].as_u64().unwrap();
+    }
+    assert_eq!(receipt["total_us"].as_u64().unwrap(), at_us);
+}
+
+#[test]
+fn a_call_that_ended_is_never_recorded_as_given_up() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    let calls: Vec<_> = (0..150).map(|_| world.hob(&["run", "hello.py"]).go().pid).collect();
+    let records = world.records(160);
+    for pid in calls {
+        let record = records.iter().find(|record| record["caller_pid"] == pid).expect("a record");
+        assert_eq!(record["outcome"]["kind"], "exited", "{record}");
+    }
+}
+
+#[test]
+fn a_line_of_a_cold_call_says_why() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    let outcome = world.hob(&["run", "hello.py"]).go();
+    let record = world.record(outcome.pid);
+    assert_eq!((&record["warm"], &record["reason"]), (&false.into(), &"learning".into()));
+    assert!(record.get("worker").is_none_or(Value::is_null));
+}
+
+#[test]
+fn log_prints_one_object_a_line_the_newest_last() {
+    let world = World::started();
+    let pids: Vec<u32> = (0..5).map(|_| world.hob(&["run", "true"]).go().pid).collect();
+    let records = world.records(3);
+    let known: Vec<_> =
+        records.iter().map(|record| record["caller_pid"].as_u64().unwrap()).collect();
+    assert_eq!(known, pids[2..].iter().map(|pid| u64::from(*pid)).collect::<Vec<_>>());
+    let table = world.hob(&["log"]).go();
+    table.succeeded();
+    assert_eq!(
+        table.text().lines().filter(|line| line.contains("true")).count(),
+        5,
+        "{}",
+        table.text()
+    );
+    let head = world
+        .run(&[
+            "bash",
+            "-c",
+            &format!("{} log | head -1; echo ${{PIPESTATUS[@]}}", world.binary().display()),
+        ])
+        .go();
+    assert!(head.text().ends_with("0 0\n"), "{head:?}");
+}
+
+#[test]
+fn what_is_shown_is_plain_where_no_terminal_is() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    for words in [&["last"][..], &["log"], &["status"]] {
+        for run in [world.hob(words), world.hob(words).env("NO_COLOR", "1").env("TERM", "xterm")] {
+            let outcome = run.go();
+            outcome.succeeded();
+            assert!(!outcome.out.contains(&0x1b), "{words:?}: {outcome:?}");
+            assert!(outcome.text().lines().count() > 1, "{words:?}");
+        }
+    }
+    let last = world.hob(&["last"]).go().text();
+    assert!(last.contains("hello.py") && last.contains("warm") && last.contains("main"), "{last}");
+}
+
+#[test]
+fn values_of_the_environment_and_arguments_are_kept_nowhere() {
+    let world = World::started();
+    let canary = "canary-3f9d1c";
+    world.file(
+        "hello.py",
+        "import os\nos.environ.get('PYTHONCANARY')\nprint(os.environ['SECRET'])\n",
+    );
+    let run = world
+        .hob(&["run", "hello.py", "canary-3f9d1c-argument"])
+        .env("SECRET", canary)
+        .env("PYTHONCANARY", canary)
+        .stdin(canary);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("{canary}\n")));
+    world.hob(&["run", "--cold", "hello.py"]).env("SECRET", canary).go().succeeded();
+    let _ = world.records(1);
+    let mut files = leftovers::files(&world.path("state"));
+    files.extend(leftovers::files(&world.hob_dir()));
+    assert!(files.iter().any(|file| file.to_string_lossy().ends_with("ndjson")), "{files:?}");
+    for file in files.iter().filter(|file| file.is_file()) {
+        assert!(!contains(&read(file), canary.as_bytes()), "{}", file.display());
+    }
+    for words in [&["log", "--json"][..], &["status", "--json"], &["last"]] {
+        let shown = world.hob(words).go();
+        assert!(!contains(&shown.out, canary.as_bytes()), "{words:?}");
+    }
+}
+
+#[test]
+fn files_are_for_their_owner_only() {
+    let world = World::new();
+    world.hob(&["start"]).after("umask 0").go().succeeded();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut paths = vec![world.hob_dir(), world.path("state/hob")];
+    paths.extend(leftovers::files(&world.hob_dir()));
+    paths.extend(leftovers::files(&world.path("state/hob")));
+    assert!(paths.len() > 5, "{paths:?}");
+    for path in paths {
+        let want = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&path), want, "{}", path.display());
+    }
+}
+
+#[test]
+fn the_status_has_every_documented_field() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    let status = world.status();
+    assert_eq!(status["schema"], "hob.status/1");
+    for field in [
+        "pid",
+        "build",
+        "version",
+        "uptime_s",
+        "socket",
+        "calls",
+        "memory_kib",
+        "budget_kib",
+        "pools",
+        "recorder",
+    ] {
+        assert!(!status[field].is_null(), "{field}: {status}");
+    }
+    let pool = &status["pools"][0];
+    assert_eq!(
+        (&pool["program"], &pool["state"], &pool["isolation"]),
+        (&"hello.py".into(), &"warm".into(), &"fork".into())
+    );
+    for field in ["runtime", "ready", "busy", "queued", "ahead", "calls", "memory_kib", "idle_s"] {
+        assert!(!pool[field].is_null(), "{field}: {pool}");
+    }
+    assert!(status["calls"]["warm_total"].as_u64().unwrap() >= 1, "{status}");
+}

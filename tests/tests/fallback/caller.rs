@@ -1,0 +1,103 @@
+//! A caller whose world a worker could not take on.
+
+use hob_tests::{End, World, wait};
+
+const HELLO: &str = "print('hello')\n";
+
+#[test]
+fn more_descriptors_than_three_go_cold_and_arrive() {
+    let world = World::started();
+    world.file(
+        "reads.py",
+        "import os\ntry:\n    print(os.read(7, 100))\nexcept OSError as error:\n    print(error)\n",
+    );
+    world.file("data", "through seven");
+    world.warmed(&["run", "reads.py"]);
+    let outcome = world.hob(&["run", "reads.py"]).after("exec 7<data").go();
+    assert_eq!(outcome.text(), "b'through seven'\n");
+    assert_eq!(world.reason(outcome.pid), "descriptors");
+    let hob = world.binary().display();
+    let substituted = world.run(&["bash", "-c", &format!("{hob} run cat <(echo inner)")]).go();
+    assert_eq!(substituted.text(), "inner\n");
+}
+
+#[test]
+fn a_traced_caller_goes_cold() {
+    let world = World::started();
+    world.file("hello.py", HELLO);
+    world.warmed(&["run", "hello.py"]);
+    // Where there is no strace, a tracer of ten lines does.
+    let tracer = "import ctypes, os, sys\nlibc = ctypes.CDLL(None)\npid = os.fork()\nif pid == 0:\n    libc.ptrace(0, 0, 0, 0)\n    os.execv(sys.argv[1], sys.argv[1:])\nos.waitpid(pid, 0)\nwhile True:\n    libc.ptrace(7, pid, 0, 0)\n    _, status = os.waitpid(pid, 0)\n    if os.WIFEXITED(status):\n        break\nprint(pid)\n";
+    world.file("tracer.py", tracer);
+    let traced = world
+        .run(&["python3", "tracer.py"])
+        .args(&[world.binary()])
+        .args(&["run", "hello.py"])
+        .go();
+    let text = traced.text();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("hello"), "{traced:?}");
+    let pid = lines.next().unwrap().parse().unwrap();
+    assert_eq!(world.reason(pid), "traced");
+}
+
+#[test]
+fn what_is_too_large_for_a_frame_goes_cold_and_runs() {
+    let world = World::started();
+    world.file("counts.py", "import sys, os\nprint(len(sys.argv), sum(map(len, sys.argv[1:])), len(os.environ.get('BIG', '')))\n");
+    world.warmed(&["run", "counts.py"]);
+    let many: Vec<String> = (0..12).map(|_| "x".repeat(100_000)).collect();
+    let outcome = world.hob(&["run", "counts.py"]).args(&many).go();
+    assert_eq!(outcome.text(), "13 1200000 0\n");
+    assert_eq!(world.reason(outcome.pid), "too-large");
+    let mut run = world.hob(&["run", "counts.py"]).env("BIG", "y".repeat(100_000));
+    for number in 0..11 {
+        run = run.env(format!("BIG{number}"), "y".repeat(100_000));
+    }
+    let outcome = run.go();
+    assert_eq!(outcome.text(), "1 0 100000\n");
+    assert_eq!(world.reason(outcome.pid), "too-large");
+    // Much, but not too much.
+    let run = world.hob(&["run", "counts.py"]).args(&many[..6]);
+    let outcome = world.warm(&run, |outcome| assert_eq!(outcome.text(), "7 600000 0\n"));
+    assert_eq!(outcome.end, End::Code(0));
+}
+
+#[test]
+fn a_caller_with_higher_limits_than_the_daemons_goes_cold() {
+    let world = World::new();
+    world.hob(&["start"]).under(&["prlimit", "--nofile=256:512"]).go().succeeded();
+    world.file("limit.py", "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE))\n");
+    let limited = world.hob(&["run", "limit.py"]).under(&["prlimit", "--nofile=100:512"]);
+    world.warm(&limited, |outcome| assert_eq!(outcome.text(), "(100, 512)\n"));
+    let cold = world.run(&["python3", "limit.py"]).go();
+    let outcome = world.hob(&["run", "limit.py"]).go();
+    assert_eq!(outcome, cold);
+    assert_eq!(world.reason(outcome.pid), "limits");
+    world.hob(&["restart"]).go().succeeded();
+    world.warm(&world.hob(&["run", "limit.py"]), |outcome| assert_eq!(outcome, &cold));
+}
+
+#[test]
+fn a_caller_with_other_rights_goes_cold() {
+    let world = World::started();
+    world.file(
+        "rights.py",
+        "print([l for l in open('/proc/self/status') if l.startswith('NoNewPrivs')])\n",
+    );
+    world.warmed(&["run", "rights.py"]);
+    let outcome = world.hob(&["run", "rights.py"]).under(&["setpriv", "--no-new-privs"]).go();
+    assert_eq!(outcome.text(), "['NoNewPrivs:\\t1\\n']\n");
+    assert_eq!(world.reason(outcome.pid), "context");
+}
+
+#[test]
+fn hob_0_bypasses_hob_wholly() {
+    let world = World::new();
+    world.file("hello.py", HELLO);
+    let outcome = world.hob(&["run", "hello.py"]).env("HOB", "0").go();
+    assert_eq!((outcome.end, outcome.text()), (End::Code(0), "hello\n".to_owned()));
+    assert!(!world.hob_dir().exists(), "no daemon was started");
+    assert!(!world.path("state/hob").exists(), "nothing was recorded");
+    wait::until("nothing runs", || world.daemon_if_any().is_none().then_some(()));
+}

@@ -1,0 +1,232 @@
+//! What a worker cannot take on: a caller who is elsewhere, or is somebody else, goes cold, does
+//! what it does without hob, and is told why. What can be taken on stays warm.
+
+use hob_tests::{Run, World};
+
+/// Shows what the tests change.
+const SHOWS: &str = "\
+import os, socket, time
+print(socket.gethostname(), os.getuid(), os.getgid(), os.getgroups(), os.stat('/').st_ino)
+for line in open('/proc/self/status'):
+    if line.startswith(('Cap', 'NoNew', 'Seccomp:', 'Groups')):
+        print(line.strip())
+for name in sorted(os.listdir('/proc/self/ns')):
+    print(name)
+print(open('/proc/self/personality').read())
+";
+
+/// A world in which the script above is warm.
+fn warmed() -> World {
+    let world = World::started();
+    world.file("shows.py", SHOWS);
+    world.warmed(&["run", "shows.py"]);
+    world
+}
+
+/// The reason of the newest call. Not by its process, whose number is another one to itself when
+/// it is in a pid namespace of its own.
+fn newest(world: &World) -> (bool, String) {
+    let records = world.records(1);
+    let record = records.last().expect("the call left a record");
+    (record["warm"] == true, record["reason"].as_str().unwrap_or("none").to_owned())
+}
+
+/// Checks that a caller of this shape goes cold for `reason`, and that everybody else is warm.
+/// Where the system does not permit the shape, says so and checks nothing.
+fn goes_cold(world: &World, reason: &str, shape: impl Fn(Run) -> Run) {
+    let trial = shape(world.run(&["true"])).go();
+    if trial.end != hob_tests::End::Code(0) {
+        skipped(&format!("{trial:?}"));
+        return;
+    }
+    let cold = shape(world.run(&["python3", "shows.py"])).go();
+    cold.succeeded();
+    let outcome = shape(world.hob(&["run", "shows.py"])).go();
+    assert_eq!(outcome, cold);
+    assert_eq!(newest(world), (false, reason.to_owned()));
+    world.warmed(&["run", "shows.py"]);
+}
+
+#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
+fn skipped(why: &str) {
+    eprintln!("skipped: not permitted here: {why}");
+}
+
+#[test]
+fn a_caller_in_another_namespace_goes_cold() {
+    let world = warmed();
+    let kinds: [&[&str]; 12] = [
+        &["--mount"],
+        &["--pid", "--fork"],
+        &["--pid", "--fork", "--mount-proc"],
+        &["--net"],
+        &["--ipc"],
+        &["--uts"],
+        &["--cgroup"],
+        &["--time"],
+        &["--time", "--monotonic", "1000000"],
+        &["--user", "--map-root-user"],
+        &["--user", "--map-current-user"],
+        &["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child"],
+    ];
+    for kind in kinds {
+        goes_cold(&world, "context", |run| run.under(&["unshare"]).under(kind));
+    }
+}
+
+#[test]
+fn a_caller_with_another_root_goes_cold() {
+    let world = World::new();
+    // In a namespace with its daemon, so that nothing but the root differs.
+    let script = "set -e; mkdir root; mount --rbind / root; $HOB start >&2\n\
+        for i in $(seq 100); do $HOB run shows.py >warm; sleep 0.01; done\n\
+        $HOB log -n 1 --json; /usr/sbin/chroot root sh -c \"cd $PWD; $HOB run shows.py\" >cold\n\
+        $HOB log -n 1 --json; $HOB stop >&2";
+    world.file("shows.py", SHOWS);
+    let outcome = world
+        .run(&["unshare", "--mount", "--propagation", "private", "sh", "-c", script])
+        .env("HOB", world.binary())
+        .go();
+    if outcome.text().is_empty() {
+        skipped(&format!("{outcome:?}"));
+        return;
+    }
+    let text = outcome.text();
+    let records: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    assert_eq!(records[0]["warm"], true, "{text}");
+    assert_eq!(records[1]["reason"], "context", "{text}");
+    let content = |name: &str| std::fs::read_to_string(world.path("work").join(name)).unwrap();
+    assert_eq!(content("warm"), content("cold"));
+}
+
+#[test]
+fn a_caller_with_other_groups_or_capabilities_goes_cold() {
+    let world = warmed();
+    let kinds: [&[&str]; 6] = [
+        &["--regid", "1000", "--keep-groups"],
+        &["--groups", "1000,1001"],
+        &["--bounding-set", "-net_raw"],
+        &["--inh-caps", "+net_raw"],
+        &["--inh-caps", "+net_raw", "--ambient-caps", "+net_raw"],
+        &["--no-new-privs"],
+    ];
+    for kind in kinds {
+        goes_cold(&world, "context", |run| run.under(&["setpriv"]).under(kind));
+    }
+}
+
+#[test]
+fn a_caller_under_a_filter_of_system_calls_goes_cold() {
+    let world = warmed();
+    // One instruction: allow.
+    let filter = "import ctypes, os, struct, sys\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        code = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0x7fff0000))\n\
+        program = struct.pack('HxxxxxxP', 1, ctypes.addressof(code))\n\
+        assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())\n\
+        os.execvp(sys.argv[1], sys.argv[1:])\n";
+    let filter = world.file("filter.py", filter).to_string_lossy().into_owned();
+    goes_cold(&world, "context", |run| run.under(&["python3", &filter]));
+}
+
+#[test]
+fn an_interpreter_that_changes_rights_is_executed() {
+    let world = warmed();
+    std::fs::create_dir(world.path("work/bin")).expect("a folder can be made");
+    let python = world.path("work/bin/python3.11");
+    let name = python.to_string_lossy().into_owned();
+    let real = world.run(&["python3", "-c", "import sys; print(sys.executable)"]).go();
+    let copy = format!("cp \"$(realpath {})\" {name}", real.text().trim());
+    world.run(&["sh", "-c", &copy]).go().succeeded();
+    for rights in [format!("chmod 4755 {name}"), format!("chmod 755 {name}; chmod 2755 {name}")] {
+        world.run(&["sh", "-c", &rights]).go().succeeded();
+        let outcome = world.hob(&["run", &name, "shows.py"]).go();
+        assert_eq!(newest(&world), (false, "not-hosted".to_owned()), "{outcome:?}");
+    }
+    let set = format!("chmod 755 {name} && /usr/sbin/setcap cap_net_raw+ep {name}");
+    if world.run(&["sh", "-c", &set]).go().end != hob_tests::End::Code(0) {
+        skipped(&set);
+        return;
+    }
+    let outcome = world.hob(&["run", &name, "shows.py"]).go();
+    assert_eq!(newest(&world), (false, "not-hosted".to_owned()), "{outcome:?}");
+}
+
+#[test]
+fn a_caller_with_another_personality_goes_cold() {
+    let world = warmed();
+    goes_cold(&world, "context", |run| run.under(&["setarch", "-R"]));
+}
+
+#[test]
+fn a_caller_above_the_daemons_priority_goes_cold() {
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    let start = world.hob(&["start"]).after("echo 300 >/proc/$$/oom_score_adj; renice -n 5 $$");
+    start.go().succeeded();
+    let lower = |run: Run| run.after("echo 400 >/proc/$$/oom_score_adj").under(&["nice", "-n6"]);
+    let equal = |run: Run| run.after("echo 300 >/proc/$$/oom_score_adj").under(&["nice", "-n5"]);
+    for shape in [&lower as &dyn Fn(Run) -> Run, &equal] {
+        world.warm(&shape(world.hob(&["run", "shows.py"])), |_| {});
+    }
+    let above: [(&str, &[&str]); 4] = [
+        ("echo 400 >/proc/$$/oom_score_adj", &["nice", "-n4"]),
+        ("echo 299 >/proc/$$/oom_score_adj", &["nice", "-n5"]),
+        ("echo 300 >/proc/$$/oom_score_adj", &["ionice", "-c1", "-n4", "nice", "-n5"]),
+        ("echo 300 >/proc/$$/oom_score_adj", &["chrt", "--fifo", "1", "nice", "-n5"]),
+    ];
+    for (commands, under) in above {
+        let shape = |run: Run| run.after(&format!("{{ {commands}; }} >&2")).under(under);
+        if shape(world.run(&["true"])).go().end != hob_tests::End::Code(0) {
+            skipped(commands);
+            continue;
+        }
+        let cold = shape(world.run(&["python3", "shows.py"])).go();
+        let outcome = shape(world.hob(&["run", "shows.py"])).go();
+        assert_eq!(outcome, cold);
+        assert_eq!(newest(&world), (false, "priority".to_owned()), "{commands} {under:?}");
+    }
+}
+
+#[test]
+fn a_control_group_with_a_limit_goes_cold_and_one_without_does_not() {
+    let world = warmed();
+    let Some(group) = Group::make() else {
+        skipped("no control group can be made");
+        return;
+    };
+    let enter = |run: Run| run.after(&format!("echo $$ >{}/cgroup.procs", group.0.display()));
+    let inside = enter(world.hob(&["run", "shows.py"]));
+    let plain = world.run(&["python3", "shows.py"]).go();
+    let warm = inside.go();
+    assert_eq!(warm, plain);
+    assert!(newest(&world).0, "{:?}", newest(&world));
+    std::fs::write(group.0.join("pids.max"), "500").expect("a limit can be set");
+    assert_eq!(inside.go(), plain);
+    assert_eq!(newest(&world), (false, "cgroup".to_owned()));
+    std::fs::write(group.0.join("pids.max"), "max").expect("a limit can be taken away");
+    world.warm(&inside, |outcome| assert_eq!(outcome, &plain));
+}
+
+/// A control group of the pids controller, without a limit. Removed at its end.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn make() -> Option<Group> {
+        let name = format!("hob-test-{}", std::process::id());
+        ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].into_iter().find_map(|root| {
+            let group = Group(std::path::Path::new(root).join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            group.0.join("pids.max").exists().then_some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Whoever was in it may take a moment to leave.
+        let removed = || std::fs::remove_dir(&self.0).ok();
+        hob_tests::wait::look(std::time::Duration::from_secs(5), removed);
+    }
+}

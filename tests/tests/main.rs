@@ -1,0 +1,10 @@
+//! The whole-system tests, in one binary.
+
+#![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure of it")]
+
+mod chaos;
+mod cli;
+mod fallback;
+mod fidelity;
+mod others;
+mod verbs;

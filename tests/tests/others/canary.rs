@@ -1,0 +1,145 @@
+//! What one caller has in its environment is found nowhere else: not in another process's memory,
+//! not in `/proc`, not on the disk.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use hob_tests::run::{contains, read};
+use hob_tests::{World, leftovers, wait};
+
+/// Long enough that no memory holds it by chance, and unlike what any other test uses.
+fn canary(name: &str) -> String {
+    format!("canary-{name}-{:08x}-sings", std::process::id())
+}
+
+/// What is found of the canary in the processes and files of this world.
+fn found(world: &World, canary: &str) -> Vec<String> {
+    let canary = canary.as_bytes();
+    let mut places = Vec::new();
+    for (pid, command) in leftovers::processes(&world.path("")) {
+        if contains(&read(format!("/proc/{pid}/environ")), canary) {
+            places.push(format!("environ of {pid}: {command}"));
+        }
+        if let Some(region) = in_memory(pid, canary) {
+            places.push(format!("memory of {pid} at {region}: {command}"));
+        }
+    }
+    for folder in ["run", "state", "home"] {
+        for file in leftovers::files(&world.path(folder)) {
+            let named = contains(file.as_os_str().as_encoded_bytes(), canary);
+            if named || contains(&read(&file), canary) {
+                places.push(format!("file {}", file.display()));
+            }
+        }
+    }
+    places
+}
+
+/// The first region of a process's memory that holds the bytes.
+fn in_memory(pid: u32, wanted: &[u8]) -> Option<String> {
+    let maps = String::from_utf8_lossy(&read(format!("/proc/{pid}/maps"))).into_owned();
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    maps.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (range, rights) = (words.next()?, words.next()?);
+        // A file's unchanged pages hold what the file holds.
+        if !rights.starts_with("rw") {
+            return None;
+        }
+        let (from, to) = range.split_once('-')?;
+        let (from, to) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
+        let mut bytes = vec![0; usize::try_from(to - from).ok()?];
+        memory.read_exact_at(&mut bytes, from).ok()?;
+        contains_fast(&bytes, wanted).then(|| line.to_owned())
+    })
+}
+
+/// As `contains`, for megabytes: most places are passed by at the first byte.
+fn contains_fast(bytes: &[u8], wanted: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == wanted[0]) {
+        if rest[at..].starts_with(wanted) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+/// Whether this process may read the memory of its like: Yama may forbid it.
+fn may_look(world: &World) -> bool {
+    File::open(format!("/proc/{}/mem", world.daemon())).is_ok()
+}
+
+fn nothing_sings(world: &World, canary: &str) {
+    wait::until("nothing runs", || (world.status()["calls"]["running"] == 0).then_some(()));
+    // The last worker may be ending, and the daemon's task with it.
+    let silent = wait::look(wait::LONG / 3, || found(world, canary).is_empty().then_some(()));
+    assert!(silent.is_some(), "found: {:#?}", found(world, canary));
+}
+
+#[test]
+fn a_secret_of_one_caller_is_found_nowhere_after_its_call() {
+    let world = World::started();
+    if !may_look(&world) {
+        return skipped("the memory of other processes cannot be read here");
+    }
+    let secret = canary("plain");
+    world.file(
+        "waits.py",
+        "import sys, os\nprint(len(os.environ['TOKEN']), flush=True)\nsys.stdin.read()\n",
+    );
+    let run = world.hob(&["run", "waits.py"]).env("TOKEN", &secret);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("{}\n", secret.len())));
+    // While a call runs, its worker has it: so that the search is known to find.
+    let mut running = run.clone().stdin_pipe().start();
+    running.expect("\n");
+    let places = found(&world, &secret);
+    assert!(places.iter().any(|place| place.starts_with("memory of")), "{places:#?}");
+    drop(running.take_stdin());
+    running.finish().succeeded();
+    nothing_sings(&world, &secret);
+}
+
+#[test]
+fn a_secret_of_a_cold_refused_lost_or_timed_out_call_is_found_nowhere_either() {
+    let world = World::started();
+    if !may_look(&world) {
+        return skipped("the memory of other processes cannot be read here");
+    }
+    let secret = canary("ends");
+    world.file(
+        "ends.py",
+        "import os, sys, time\nif 'sleep' in sys.argv:\n    time.sleep(1000)\nos.abort()\n",
+    );
+    let run = |words: &[&str]| world.hob(&["run"]).args(words).env("TOKEN", &secret);
+    world.warm(&run(&["ends.py"]), |_| {});
+    let _ = run(&["--timeout", "100ms", "ends.py", "sleep"]).go();
+    let _ = run(&["--cold", "ends.py"]).go();
+    let _ = run(&["/nonexistent/program"]).go();
+    let _ = run(&["sh", "-c", "exit 3"]).go();
+    drop(run(&["ends.py", "sleep"]).start());
+    nothing_sings(&world, &secret);
+}
+
+#[test]
+fn a_large_secret_environment_is_found_nowhere_after_its_call() {
+    let world = World::started();
+    if !may_look(&world) {
+        return skipped("the memory of other processes cannot be read here");
+    }
+    let secret = canary("large");
+    world.file("hello.py", "print('hello')\n");
+    let mut run = world.hob(&["run", "hello.py"]);
+    for number in 0..300 {
+        run = run.env(format!("TOKEN_{number}"), format!("{secret}{}", "x".repeat(1000)));
+    }
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "hello\n"));
+    nothing_sings(&world, &secret);
+}
+
+/// Says why a test shows nothing here.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

@@ -1,0 +1,168 @@
+//! What being warm has gained and lost is kept, and shown; what is slower warm goes cold.
+
+use std::time::Duration;
+
+use hob_tests::{World, leftovers, wait};
+use serde_json::Value;
+
+fn gain(world: &World) -> Value {
+    let shown = world.hob(&["gain", "--json"]).go();
+    shown.succeeded();
+    serde_json::from_slice(&shown.out).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What the sums on disk say, read without asking anybody to write them.
+fn warm_on_disk(world: &World) -> u64 {
+    let files = leftovers::files(&world.path("state/hob/gain"));
+    let lines = files.iter().filter(|file| file.extension().is_some_and(|end| end == "ndjson"));
+    let text: String = lines.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    text.lines().map(|line| number(&serde_json::from_str::<Value>(line).unwrap()["warm"])).sum()
+}
+
+#[test]
+fn the_gain_is_the_sum_of_the_receipts() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    for _ in 0..10 {
+        world.hob(&["run", "hello.py"]).go().succeeded();
+    }
+    world.hob(&["run", "--cold", "hello.py"]).go().succeeded();
+    world.hob(&["run", "true"]).go().succeeded();
+    let gain = gain(&world);
+    let records = world.records(400);
+    let of = |warm: bool| records.iter().filter(move |record| record["warm"] == warm);
+    assert_eq!(gain["schema"], "hob.gain/1");
+    assert_eq!(number(&gain["total"]["warm"]), of(true).count() as u64);
+    let cold = number(&gain["total"]["cold"]) + number(&gain["total"]["fallback"]);
+    assert_eq!(cold, of(false).count() as u64);
+    let saved: u64 = of(true)
+        .map(|record| number(&record["cold_us"]).saturating_sub(number(&record["total_us"])))
+        .sum();
+    assert_eq!(number(&gain["total"]["saved_us"]), saved);
+    let programs = gain["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2, "{gain}");
+    assert_eq!(programs[0]["name"], "hello.py");
+    assert_eq!(gain["days"].as_array().unwrap().last().unwrap()["programs"][0]["name"], "hello.py");
+    let text = world.hob(&["gain"]).go().text();
+    assert!(text.contains("hello.py") && text.lines().all(|line| line.len() <= 80), "{text}");
+}
+
+#[test]
+fn the_sums_and_the_cold_time_outlive_every_death_of_the_daemon() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    for _ in 0..5 {
+        world.hob(&["run", "hello.py"]).go().succeeded();
+    }
+    // Nobody asks for it: the sums get there by themselves.
+    wait::until("sums on disk", || (warm_on_disk(&world) >= 6).then_some(()));
+    let before = gain(&world);
+    let cold_us = before["programs"][0]["cold_us"].clone();
+    let daemon = world.daemon();
+    world.run(&["kill", "-9", &daemon.to_string()]).go().succeeded();
+    wait::until("the daemon's end", || world.daemon_if_any().is_none().then_some(()));
+    let after = gain(&world);
+    assert_eq!(after["total"], before["total"]);
+    world.hob(&["start"]).go().succeeded();
+    let first = world.hob(&["run", "hello.py"]).go();
+    let record = world.record(first.pid);
+    assert_eq!((&record["warm"], &record["cold_us"]), (&false.into(), &cold_us), "{record}");
+    let again = world.warmed(&["run", "hello.py"]);
+    assert!(world.record(again.pid)["cold_us"].as_u64().is_some());
+}
+
+#[test]
+fn calls_that_no_daemon_took_count_too() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    let odd = world.hob(&["run", "hello.py"]).after("exec 9</dev/null").go();
+    assert_eq!(world.reason(odd.pid), "descriptors");
+    let gain = gain(&world);
+    assert!(number(&gain["programs"][0]["fallback"]) >= 1, "{gain}");
+    assert!(number(&gain["total"]["reasons"]["descriptors"]) >= 1, "{gain}");
+}
+
+#[test]
+fn bad_options_of_gain_get_one_line_that_names_them() {
+    let world = World::new();
+    for words in [&["gain", "--days", "0"][..], &["gain", "--days", "93"], &["gain", "black"]] {
+        let outcome = world.hob(words).go();
+        assert_eq!(outcome.end, hob_tests::End::Code(2), "{words:?}: {outcome:?}");
+    }
+    let empty = world.hob(&["gain"]).go();
+    empty.succeeded();
+    assert!(empty.text().starts_with("no calls since "), "{empty:?}");
+}
+
+/// Dozens of calls that take their time, on a machine that may be busy.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Looks at all that is loaded, as debuggers and test runners do. What one kind of call loads is
+/// loaded ahead for the other kind too, which then has more to look at than cold.
+const SCAN: &str = "\
+import sys
+if sys.argv[1:] == ['tables']:
+    import tables
+for module in list(sys.modules.values()):
+    for value in list(vars(module).values()):
+        if isinstance(value, list):
+            repr(value)
+print('scanned')
+";
+
+#[test]
+fn a_program_that_is_slower_warm_goes_cold_by_itself_and_is_tried_again() {
+    let world = World::new();
+    world.hob(&["start"]).env("HOB_SLOWER_RETRY_S", "6").go().succeeded();
+    // Made quickly, shown slowly.
+    world.file("tables.py", "import array\nTABLE = [array.array('d', [0.1]) * 1_000_000]\n");
+    world.file("scan.py", SCAN);
+    let run = world.hob(&["run", "scan.py"]);
+    world.warm(&world.hob(&["run", "scan.py", "tables"]), |_| {});
+    // Cold, it has no tables to look at.
+    world.hob(&["run", "--cold", "scan.py"]).go().succeeded();
+    let reason = |outcome: &hob_tests::Outcome| world.reason(outcome.pid);
+    let mut warm = 0;
+    let slower = wait::look(PATIENCE, || {
+        let outcome = run.go();
+        assert_eq!(outcome.text(), "scanned\n");
+        let record = world.record(outcome.pid);
+        warm += u64::from(record["warm"] == true);
+        (record["reason"] == "slower-warm").then_some(outcome)
+    });
+    let slower = slower.expect("a call that is cold because it was slower warm");
+    // And the one with tables.
+    assert!(warm + 1 >= 20, "after {warm} warm calls");
+    assert_eq!(reason(&slower), "slower-warm");
+    // A few cold runs decide; then its pool is given up.
+    let dropped = wait::look(PATIENCE, || {
+        run.go().succeeded();
+        world.status()["pools"].as_array().unwrap().is_empty().then_some(())
+    });
+    dropped.expect("the end of its pool");
+    assert_eq!(reason(&run.go()), "slower-warm");
+    let shown = gain(&world);
+    assert_eq!(shown["programs"][0]["slower_warm"], true, "{shown}");
+    assert!(number(&shown["programs"][0]["lost_us"]) > 0, "{shown}");
+    assert!(number(&shown["programs"][0]["reasons"]["slower-warm"]) >= 5, "{shown}");
+    let text = world.hob(&["gain"]).go().text();
+    assert!(text.contains("slower warm"), "{text}");
+    // It is verified warm all the same.
+    let verdict = world.hob(&["verify", "-n", "1", "--json", "scan.py"]).go();
+    let verdict: Value = serde_json::from_slice(&verdict.out).unwrap();
+    assert_eq!((&verdict["verdict"], &verdict["runs"]["warm"]), (&"same".into(), &1.into()));
+    // Whoever asks for an isolation gets it; and after a while it is warm without being asked.
+    world.warm(&world.hob(&["run", "--isolation", "fork", "scan.py"]), |_| {});
+    let warm = wait::look(PATIENCE, || {
+        let outcome = run.go();
+        (world.record(outcome.pid)["warm"] == true).then_some(())
+    });
+    warm.expect("another try");
+}

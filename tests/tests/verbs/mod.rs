@@ -1,0 +1,8 @@
+//! The verbs beside `run`: what they show, keep and refuse.
+
+mod doctor;
+mod gain;
+mod shims;
+mod top;
+mod trust;
+mod verify;

@@ -1,0 +1,208 @@
+//! Shims: a command called by its own name is hob's, and behaves as it does without.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use hob_tests::{End, Outcome, Run, World};
+
+/// Where a world's shims are.
+fn folder(world: &World) -> PathBuf {
+    world.path("home/.local/share/hob/shims")
+}
+
+/// Any command with the shims first on `PATH`, then the working folder.
+fn shimmed<S: AsRef<OsStr>>(world: &World, argv: &[S]) -> Run {
+    let path =
+        [folder(world), world.path("work"), "/usr/bin".into(), "/bin".into()].map(PathBuf::from);
+    world.run(argv).env("PATH", std::env::join_paths(path).unwrap())
+}
+
+/// `hob shim ...` there.
+fn shim<S: AsRef<OsStr>>(world: &World, words: &[S]) -> Outcome {
+    shimmed(world, &[world.binary()]).args(&["shim"]).args(words).go()
+}
+
+const TOOL: &str = "#!/usr/bin/env python3\nimport os, subprocess, sys\nprint(sys.argv, sys.executable, flush=True)\nif sys.argv[1:] == ['nested']:\n    sys.exit(subprocess.call(['tool', 'within']))\n";
+
+#[test]
+fn a_shimmed_command_is_warm_and_sees_what_it_sees_without_hob() {
+    let world = World::started();
+    world.executable("tool", TOOL);
+    let plain = shimmed(&world, &["tool", "a", "--help"]);
+    let want = plain.go();
+    want.succeeded();
+    let added = shim(&world, &["add", "tool"]);
+    added.succeeded();
+    assert!(!added.text().contains("export"), "{added:?}");
+    world.warm(&plain, |outcome| assert_eq!(outcome, &want));
+    let bypassed = plain.clone().env("HOB", "0").go();
+    assert_eq!(bypassed, want);
+    let nested = shimmed(&world, &["tool", "nested"]).go();
+    nested.succeeded();
+    let lines: Vec<_> = nested.text().lines().map(str::to_owned).collect();
+    assert!(lines.len() == 2 && lines[1].contains("'within'"), "{nested:?}");
+    let inner = world.records(2);
+    assert!(inner.iter().all(|record| record["program"]["name"] == "tool"), "{inner:?}");
+}
+
+#[test]
+fn a_shimmed_interpreter_still_knows_where_it_is() {
+    let world = World::started();
+    let made = world.run(&["python3", "-m", "venv", "--without-pip", "venv"]).go();
+    made.succeeded();
+    world.file("where.py", "import sys\nprint(sys.prefix, sys.executable)\n");
+    let path = |shims: bool| {
+        let mut path = vec![world.path("work/venv/bin"), "/usr/bin".into(), "/bin".into()];
+        if shims {
+            path.insert(0, folder(&world));
+        }
+        std::env::join_paths(path).unwrap()
+    };
+    let want = world.run(&["python3", "where.py"]).env("PATH", path(false)).go();
+    assert!(want.text().contains("work/venv "), "{want:?}");
+    shim(&world, &["add", "python3"]).succeeded();
+    let run = world.run(&["python3", "where.py"]).env("PATH", path(true));
+    world.warm(&run, |outcome| assert_eq!(outcome, &want));
+    assert_eq!(run.env("HOB", "0").go(), want);
+}
+
+#[test]
+fn a_shim_of_any_program_runs_it_and_a_removed_target_is_not_found() {
+    let world = World::started();
+    let tool = world.executable("tool", "#!/bin/sh\nprintf '%s|' \"$0\" \"$@\"; exit 3\n");
+    let want = shimmed(&world, &["tool", "x y", ""]).go();
+    shim(&world, &["add", "tool"]).succeeded();
+    let run = shimmed(&world, &["tool", "x y", ""]);
+    assert_eq!((run.go(), want.end), (want, End::Code(3)));
+    std::fs::remove_file(tool).unwrap();
+    for run in [run.clone(), run.env("HOB", "0")] {
+        let outcome = run.go();
+        assert_eq!(
+            (outcome.end, outcome.complaint().as_str()),
+            (End::Code(127), "hob: tool: not found\n")
+        );
+    }
+    let list = shim(&world, &["list", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&list.out).unwrap();
+    assert_eq!(
+        (&list["schema"], &list["shims"][0]["state"], &list["shims"][0]["command"]),
+        (&"hob.shims/1".into(), &"no-command".into(), &serde_json::Value::Null),
+        "{list}"
+    );
+}
+
+#[test]
+fn another_tools_shim_that_looks_on_the_path_again_does_not_go_round_for_ever() {
+    let world = World::started();
+    world.executable("tool", "#!/bin/sh\necho the tool\n");
+    // As version managers do: it leaves its own folder out, and meets hob's.
+    let other = world.executable(
+        "other/tool",
+        "#!/bin/sh\nPATH=${PATH#*:}\nPATH=$HOB_SHIMS:$PATH\nexec tool \"$@\"\n",
+    );
+    shim(&world, &["add", "tool"]).succeeded();
+    let path = [
+        other.parent().unwrap().to_owned(),
+        folder(&world),
+        world.path("work"),
+        "/usr/bin".into(),
+        "/bin".into(),
+    ];
+    let hob_first = [&path[1], &path[0], &path[2], &path[3], &path[4]];
+    for daemon in ["1", "0"] {
+        let run = world
+            .run(&["tool"])
+            .env("PATH", std::env::join_paths(hob_first).unwrap())
+            .env("HOB_SHIMS", folder(&world))
+            .env("HOB", daemon);
+        let outcome = run.go();
+        assert_eq!(
+            (outcome.text().as_str(), outcome.end),
+            ("the tool\n", End::Code(0)),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_hobs_is_neither_overwritten_nor_removed() {
+    let world = World::new();
+    world.executable("tool", "#!/bin/sh\n");
+    let folder = folder(&world);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tool"), "mine").unwrap();
+    std::os::unix::fs::symlink("/bin/true", folder.join("true")).unwrap();
+    for name in ["tool", "true"] {
+        for what in ["add", "remove"] {
+            let outcome = shim(&world, &[what, name]);
+            assert_eq!(outcome.end, End::Code(1), "{what} {name}: {outcome:?}");
+            let said = outcome.complaint();
+            assert!(said.contains("is not hob's") && said.lines().count() == 1, "{said}");
+        }
+    }
+    assert_eq!(std::fs::read(folder.join("tool")).unwrap(), b"mine");
+    assert_eq!(std::fs::read_link(folder.join("true")).unwrap(), PathBuf::from("/bin/true"));
+    let list = shim(&world, &["list"]);
+    assert!(list.text().starts_with("no shims"), "{list:?}");
+}
+
+#[test]
+fn names_may_hold_any_bytes_and_bad_ones_are_named() {
+    let world = World::started();
+    let odd = OsStr::from_bytes(b"od\xff d\n\x1b[2J");
+    let made = world.path("work").join(odd);
+    std::os::unix::fs::symlink(world.executable("real", "#!/bin/sh\necho odd\n"), &made).unwrap();
+    let added = shim(&world, &[OsStr::new("add"), odd]);
+    added.succeeded();
+    assert!(!added.text().contains('\x1b') && added.text().lines().count() == 1, "{added:?}");
+    assert_eq!(shimmed(&world, &[odd]).go().text(), "odd\n");
+    shim(&world, &[OsStr::new("remove"), odd]).succeeded();
+    assert_eq!(std::fs::read_dir(folder(&world)).unwrap().count(), 0);
+    for name in ["", ".", "..", "a/b", "hob", "hob-old", "x.py", "no-such-command"] {
+        let outcome = shim(&world, &["add", name]);
+        assert_eq!(outcome.end, End::Code(1), "{name}: {outcome:?}");
+        assert_eq!(outcome.complaint().lines().count(), 1, "{name}: {outcome:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder(&world)).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_is_not_on_the_path_is_said_with_the_line_for_it() {
+    let world = World::new();
+    world.executable("tool", "#!/bin/sh\n");
+    let path = format!("{}:/usr/bin:/bin", world.path("work").display());
+    let hob = || world.hob(&["shim"]).env("PATH", &path).env("HOB_SHIM_DIR", world.path("shims"));
+    let added = hob().args(&["add", "tool"]).go();
+    added.succeeded();
+    let line = format!("  export PATH={}:\"$PATH\"\n", world.path("shims").display());
+    assert!(added.text().ends_with(&line), "{added:?}");
+    let list = hob().args(&["list"]).go();
+    assert!(list.text().contains("off-path"), "{list:?}");
+    let last = format!("{path}:{}", world.path("shims").display());
+    let list = hob().env("PATH", last).args(&["list"]).go();
+    assert!(list.text().contains("shadowed"), "{list:?}");
+    let homeless = world.hob(&["shim", "list"]).without("HOME").go();
+    assert_eq!((homeless.end, homeless.complaint().lines().count()), (End::Code(1), 1));
+    assert!(!world.hob_dir().exists(), "no daemon was started");
+}
+
+#[test]
+fn a_link_to_a_hob_of_another_name_does_not_start_itself_for_ever() {
+    let world = World::started();
+    std::fs::create_dir_all(folder(&world)).unwrap();
+    let image = std::fs::read(world.binary()).unwrap();
+    let other = world.executable("other", image);
+    std::os::unix::fs::symlink(&other, folder(&world).join("tool")).unwrap();
+    for run in [shimmed(&world, &["tool"]), shimmed(&world, &["tool"]).env("HOB", "0")] {
+        let outcome = run.go();
+        assert_eq!(outcome.end, End::Code(127), "{outcome:?}");
+        assert_eq!(outcome.complaint().lines().count(), 1, "{outcome:?}");
+    }
+    // Under the name of its own file it is hob, and makes no shims that nobody would know.
+    let version = world.run(&[&other]).args(&["--version"]).go();
+    assert!(version.text().starts_with("hob "), "{version:?}");
+    world.executable("command", "#!/bin/sh\n");
+    let added = shimmed(&world, &[&other]).args(&["shim", "add", "command"]).go();
+    assert!(added.complaint().contains("rename that to `hob`"), "{added:?}");
+}

@@ -1,0 +1,95 @@
+//! `hob trust`: what a user allows is what was read, and an untrusted file does nothing at all.
+
+use std::os::unix::fs::PermissionsExt;
+
+use hob_tests::{End, Outcome, World};
+use serde_json::Value;
+
+fn trust(world: &World, words: &[&str]) -> Outcome {
+    world.hob(&["trust"]).args(words).go()
+}
+
+/// The one file in an answer: its state.
+fn states(outcome: &Outcome) -> Vec<String> {
+    outcome.succeeded();
+    let answer: Value = serde_json::from_slice(&outcome.out).unwrap();
+    assert_eq!(answer["schema"], "hob.trust/1");
+    let state = |file: &Value| file["state"].as_str().unwrap().to_owned();
+    answer["files"].as_array().unwrap().iter().map(state).collect()
+}
+
+#[test]
+fn an_edited_file_is_untrusted_again() {
+    let world = World::new();
+    world.file("project/hob.toml", "[programs.black]\nahead = 4\n");
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), [""; 0]);
+    let trusted = trust(&world, &["project"]);
+    trusted.succeeded();
+    assert!(trusted.text().contains("[programs], 1 key"), "{trusted:?}");
+    assert!(trusted.text().contains("acts on nothing in it"), "{trusted:?}");
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), ["trusted"]);
+    let mode = std::fs::metadata(world.path("state/hob/trusted")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    world.file("project/hob.toml", "[programs.black]\nahead = 5\n");
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), ["changed"]);
+    assert!(trust(&world, &["--list"]).text().starts_with("changed "));
+    assert_eq!(states(&trust(&world, &["project", "--json"])), ["trusted"]);
+    std::fs::remove_file(world.path("work/project/hob.toml")).unwrap();
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), ["gone"]);
+    trust(&world, &["--remove", "project"]).succeeded();
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), [""; 0]);
+    assert!(!world.hob_dir().exists(), "no daemon was started");
+}
+
+#[test]
+fn what_cannot_be_trusted_is_said_in_one_line() {
+    let world = World::new();
+    world.file("broken/hob.toml", "a = 1\nb =\n");
+    world.file("binary/hob.toml", b"\xff\n");
+    std::fs::create_dir_all(world.path("work/folder/hob.toml")).unwrap();
+    for (words, said) in [
+        (&["broken"][..], "hob.toml:2:"),
+        (&["binary"], "not UTF-8"),
+        (&["folder"], "not a regular file"),
+        (&["nowhere"], "there is none"),
+        (&[], "there is none"),
+        (&["--remove", "broken"], "was not trusted"),
+    ] {
+        let outcome = trust(&world, words);
+        assert_eq!((outcome.end, outcome.out.len()), (End::Code(1), 0), "{words:?}: {outcome:?}");
+        let complaint = outcome.complaint();
+        assert!(
+            complaint.contains(said) && complaint.lines().count() == 1,
+            "{words:?}: {complaint}"
+        );
+    }
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), [""; 0]);
+    let usage = trust(&world, &["--list", "broken"]);
+    assert_eq!(usage.end, End::Code(2), "{usage:?}");
+    let homeless = world.hob(&["trust", "broken"]).without("HOME").without("XDG_STATE_HOME").go();
+    assert_eq!((homeless.end, homeless.complaint().lines().count()), (End::Code(1), 1));
+}
+
+#[test]
+fn an_untrusted_file_executes_nothing_and_changes_nothing() {
+    let world = World::started();
+    let canary = world.path("canary");
+    let touch = format!("touch {}", canary.display());
+    // Whatever a later version may read, in the widest sense: nothing of it may happen.
+    let text = format!(
+        "run = \"{touch}\"\n[programs.hello]\ncommand = \"{touch}\"\npreload = \"import os; os.system('{touch}')\"\nisolation = \"nonsense\"\n[env]\nCANARY = \"sung\"\n[hooks]\nbefore = \"{touch}\"\n"
+    );
+    world.file("project/hello.py", "import os\nprint('hello', os.environ.get('CANARY'))\n");
+    let run = world.hob(&["run", "hello.py"]).within(world.path("work/project"));
+    let want = run.go();
+    assert_eq!(want.text(), "hello None\n");
+    let file = world.file("project/hob.toml", &text);
+    world.warm(&run, |outcome| assert_eq!(outcome, &want));
+    // Not even one that the user has trusted, in this version.
+    trust(&world, &["project"]).succeeded();
+    world.warm(&run, |outcome| assert_eq!(outcome, &want));
+    // One that nobody could read as TOML is no trouble either.
+    std::fs::write(&file, "][").unwrap();
+    world.warm(&run, |outcome| assert_eq!(outcome, &want));
+    assert!(!canary.exists(), "the canary sang");
+}

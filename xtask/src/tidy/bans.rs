@@ -1,0 +1,267 @@
+//! Calls and words that a place must not hold, each with what to use instead. The invariants of
+//! the design as absences.
+
+use super::Found;
+use super::source::{Language, Line, Source};
+
+/// Where a ban holds.
+#[derive(Clone, Copy)]
+enum Reach {
+    /// The product's code, tests left out.
+    Product,
+    /// The product's code and its tests.
+    Everywhere,
+    /// Tests only.
+    Tests,
+}
+
+/// One rule.
+struct Ban {
+    /// The beginnings of the paths for which it holds.
+    inside: &'static [&'static str],
+    /// The beginnings of the paths for which it does not.
+    except: &'static [&'static str],
+    reach: Reach,
+    /// What must not stand there.
+    words: &'static [&'static str],
+    /// What to do instead.
+    instead: &'static str,
+}
+
+/// A sleep that stays says why in a comment with this word, on its line or just above it.
+const SLEEPS: &str = "sleeps:";
+/// How many lines above a sleep its reason may stand.
+const SLEEPS_ABOVE: usize = 3;
+
+const WAIT: &str = "wait on a mark with a bounded poll; a sleep that stays says why: `sleeps: ...`";
+
+const BANS: &[Ban] = &[
+    Ban {
+        inside: &["crates/hob-core/src/", "crates/hob-wire/src/"],
+        except: &[],
+        reach: Reach::Product,
+        words: &[
+            "Instant",
+            "SystemTime",
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::os",
+            "std::env",
+            "Mutex",
+            "RwLock",
+            "async fn",
+            ".await",
+            "tokio",
+            "rustix",
+        ],
+        instead: "the core has no clock, no I/O, no locks: time is an argument, effects go back",
+    },
+    Ban {
+        inside: &["crates/"],
+        // A build script talks to cargo by printing.
+        except: &["crates/hob/src/show/", "crates/hob/src/verbs/", "crates/hob/build.rs"],
+        reach: Reach::Product,
+        words: &["println!", "print!(", "eprintln!", "eprint!("],
+        instead: "return a value and let crates/hob/src/show or verbs write it",
+    },
+    Ban {
+        inside: &["crates/", "runtimes/", "tests/"],
+        except: &[],
+        reach: Reach::Product,
+        words: &[
+            "waitpid(-1",
+            "waitpid(None",
+            "WaitId::All",
+            "os.wait()",
+            "os.wait3(",
+            "os.wait4(-1",
+        ],
+        instead: "wait for the one process that you started, by its pidfd or its number",
+    },
+    Ban {
+        inside: &["crates/", "xtask/", "bench/"],
+        except: &["xtask/src/tidy/bans.rs"],
+        reach: Reach::Everywhere,
+        words: &["process::exit("],
+        instead: "return an exit code from main",
+    },
+    Ban {
+        inside: &["crates/"],
+        except: &["crates/hob-os/"],
+        reach: Reach::Everywhere,
+        words: &["libc::fork", "rustix::runtime"],
+        instead: "the daemon never forks without exec: zygotes fork, in their own language",
+    },
+    Ban {
+        inside: &["crates/"],
+        except: &["crates/hob-os/", "crates/hob/src/cold.rs"],
+        reach: Reach::Product,
+        words: &["execve(", "execveat(", "execvp(", ".exec()"],
+        instead: "only cold.rs executes the caller's program in the caller's place",
+    },
+    Ban {
+        inside: &[
+            "crates/hob/src/main.rs",
+            "crates/hob/src/client.rs",
+            "crates/hob/src/cold.rs",
+            "crates/hob/src/connect.rs",
+            "crates/hob/src/fallback.rs",
+            "crates/hob/src/options.rs",
+            "crates/hob/src/say.rs",
+        ],
+        except: &[],
+        reach: Reach::Product,
+        words: &["hob_daemon", "hob_core", "tokio", "clap", "serde"],
+        instead: "the way of a call pays for nothing that it does not use: hob-wire and hob-os, and hob-resolve to run cold",
+    },
+    Ban {
+        inside: &["tests/", "crates/"],
+        except: &[],
+        reach: Reach::Tests,
+        words: &["thread::sleep(", "time::sleep("],
+        instead: WAIT,
+    },
+    Ban {
+        // In Rust tests these words stand in programs under test, which may sleep.
+        inside: &["runtimes/"],
+        except: &[],
+        reach: Reach::Tests,
+        words: &["time.sleep("],
+        instead: WAIT,
+    },
+];
+
+/// Checks one file.
+pub(crate) fn check(source: &Source, found: &mut Found) {
+    if source.language == Language::Other {
+        return;
+    }
+    for ban in BANS.iter().filter(|ban| holds_in(ban, &source.path)) {
+        for line in source.lines() {
+            check_line(ban, source, &line, found);
+        }
+    }
+    unsafe_code(source, found);
+}
+
+fn holds_in(ban: &Ban, path: &str) -> bool {
+    let begins = |list: &[&str]| list.iter().any(|start| path.starts_with(start));
+    begins(ban.inside) && !begins(ban.except)
+}
+
+fn check_line(ban: &Ban, source: &Source, line: &Line<'_>, found: &mut Found) {
+    let reached = match ban.reach {
+        Reach::Product => !line.tested,
+        Reach::Everywhere => true,
+        Reach::Tests => line.tested && !has_reason(source, line.number),
+    };
+    if !reached {
+        return;
+    }
+    for word in ban.words.iter().filter(|word| stands_in(word, line.code)) {
+        found.fault(source, line.number, &format!("`{word}`: {}", ban.instead));
+    }
+}
+
+/// Whether a word stands in a line and is not the end of a longer name.
+fn stands_in(word: &str, code: &str) -> bool {
+    let named = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let starts_named = word.starts_with(named);
+        !(starts_named && before.is_some_and(named))
+    })
+}
+
+/// Whether a reason stands at or just above a line.
+fn has_reason(source: &Source, number: usize) -> bool {
+    let skip = number.saturating_sub(SLEEPS_ABOVE + 1);
+    let near = source.text.lines().skip(skip).take(number - skip);
+    near.into_iter().any(|line| line.contains(SLEEPS))
+}
+
+/// The lines of the binary's entry point that may be unsafe: its symbol, and its arguments.
+const ENTRY_POINT_LINES: usize = 2;
+
+/// `unsafe` lives in hob-os, and in the binary's entry point.
+fn unsafe_code(source: &Source, found: &mut Found) {
+    if source.language != Language::Rust
+        || source.path.starts_with("crates/hob-os/")
+        || source.path.starts_with("fuzz/")
+    {
+        return;
+    }
+    let entry_point = source.path == "crates/hob/src/main.rs";
+    let allowed = if entry_point { ENTRY_POINT_LINES } else { 0 };
+    let uses = |line: &Line<'_>| {
+        ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "unsafe("]
+            .into_iter()
+            .any(|word| stands_in(word, line.code) && !line.code.contains('"'))
+    };
+    for line in source.lines().filter(uses).skip(allowed) {
+        found.fault(source, line.number, "`unsafe` lives in hob-os, with a SAFETY comment");
+    }
+    let library = source.path.starts_with("crates/") && source.path.ends_with("/src/lib.rs");
+    if library && !source.text.contains("#![forbid(unsafe_code)]") {
+        found.fault(source, 1, "a library other than hob-os says `#![forbid(unsafe_code)]`");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::made_up;
+    use super::*;
+
+    fn faults(path: &str, text: &str) -> usize {
+        let mut found = Found::default();
+        check(&made_up(path, text), &mut found);
+        found.faults.len()
+    }
+
+    #[test]
+    fn the_core_has_no_clock_but_its_tests_may_talk_of_one() {
+        let core = "crates/hob-core/src/pool.rs";
+        assert_eq!(faults(core, "let now = Instant::now();\n"), 1);
+        assert_eq!(faults(core, "// Instant::now is not for us.\n"), 0);
+        assert_eq!(faults(core, "#[cfg(test)]\nmod t { use std::fs; }\n"), 0);
+        assert_eq!(faults("crates/hob-daemon/src/owner.rs", "let now = Instant::now();\n"), 0);
+    }
+
+    #[test]
+    fn printing_belongs_to_show_and_verbs() {
+        assert_eq!(faults("crates/hob-daemon/src/owner.rs", "println!(\"a\");\n"), 1);
+        assert_eq!(faults("crates/hob/src/verbs/last.rs", "println!(\"a\");\n"), 0);
+    }
+
+    #[test]
+    fn a_sleeping_test_needs_a_reason() {
+        let sleep = "std::thread::sleep(STEP);\n";
+        assert_eq!(faults("tests/cli/run.rs", sleep), 1);
+        assert_eq!(faults("tests/cli/run.rs", &format!("// sleeps: between polls.\n{sleep}")), 0);
+        assert_eq!(faults("crates/hob-daemon/src/owner.rs", sleep), 0);
+    }
+
+    #[test]
+    fn unsafe_lives_in_one_crate_and_one_entry_point() {
+        let block = "let a = unsafe { b() };\n";
+        assert_eq!(faults("crates/hob-os/src/uds.rs", block), 0);
+        assert_eq!(faults("crates/hob/src/main.rs", block), 0);
+        assert_eq!(faults("crates/hob/src/main.rs", &block.repeat(3)), 1);
+        assert_eq!(faults("crates/hob-daemon/src/owner.rs", block), 1);
+        assert_eq!(faults("crates/hob-new/src/lib.rs", "//! New.\n"), 1);
+    }
+
+    #[test]
+    fn the_way_of_a_call_does_not_know_the_daemon() {
+        assert_eq!(faults("crates/hob/src/client.rs", "use hob_daemon::Owner;\n"), 1);
+        assert_eq!(faults("crates/hob/src/client.rs", "use hob_wire::call::Call;\n"), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_any_child() {
+        assert_eq!(faults("runtimes/python/worker.py", "os.waitpid(-1, 0)\n"), 1);
+        assert_eq!(faults("runtimes/python/worker.py", "os.waitpid(pid, 0)\n"), 0);
+    }
+}
