@@ -221,6 +221,7 @@ class Kernel:
             self.libc = self.ctypes.dlopen(None, os.RTLD_NOW)
             self.pointer = type("pointer", (self.ctypes._SimpleCData,), {"_type_": "P"})
             self.word = type("word", (self.ctypes._SimpleCData,), {"_type_": "L"})
+            self.text = type("text", (self.ctypes._SimpleCData,), {"_type_": "z"})
             self.fflush = self.symbol(self.libc, "fflush")
         except Exception:
             self.ctypes = None
@@ -231,6 +232,34 @@ class Kernel:
             return self.ctypes.dlsym(library, name)
         except OSError:
             return None
+
+    def type_of(self, thing):
+        """The word that holds an object's type, or None: CPython keeps it last in its head."""
+        size = self.ctypes.sizeof(self.pointer)
+        word = self.pointer.from_address(id(thing) + object.__basicsize__ - size)
+        return word if word.value == id(type(thing)) else None
+
+    def environ(self, start):
+        """The word that holds the C library's `environ`, or None if it is not found."""
+        address = self.ctypes and self.symbol(self.libc, "environ")
+        if not address or not start:
+            return None
+        word = self.pointer.from_address(address)
+        # What has this name may be something else, in a program that embeds the interpreter.
+        first = self.text.from_address(word.value).value if word.value else None
+        return word if first == start.partition(b"\0")[0] else None
+
+    def strings(self, blob, entries):
+        """The array of pointers that C has of such strings: its address, and what to keep."""
+        start = self.text(blob)
+        room = bytearray(8 * len(entries) + 8)
+        array = memoryview(room).cast("Q")
+        address = self.pointer.from_address(self.ctypes.addressof(start)).value
+        for at, entry in enumerate(entries):
+            array[at] = address
+            address += len(entry) + 1
+        kept = self.pointer.from_buffer(room)
+        return self.ctypes.addressof(kept), (start, kept)
 
     def call(self, address, *args):
         return self.ctypes.call_function(address, args)
@@ -817,12 +846,13 @@ class Environment:
 
     def __init__(self):
         self.blob = read_file("/proc/self/environ")
-        self.data = os.environ._data
-        given = parse_environment(self.blob)
+        self.data = os.environ._data  # It is `posix.environ` too.
+        given = as_mapping(self.blob.split(b"\0"))
         # The interpreter itself may have set LC_CTYPE (PEP 538).
         self.coerced = {k: v for k, v in self.data.items() if given.get(k) != v}
         self.changes = {}
         self.start = dict(self.data)
+        self.word = KERNEL.environ(self.blob)
 
     def preloaded(self):
         """Remembers what the preloaded modules have changed; they would do so in a cold run."""
@@ -832,34 +862,34 @@ class Environment:
         self.changes.update({k: None for k in self.start if k not in now})
 
     def take(self, blob):
-        new = parse_environment(blob)
+        entries = blob.split(b"\0")
+        entries.pop()
+        new = as_mapping(entries)
+        old = self.data
+        zone = old.get(b"TZ")
+        if self.word is not None:
+            # In one step, and all of it: also what is there twice, or is no variable.
+            self.word.value, self.kept = KERNEL.strings(blob, entries)
         for name, value in self.changes.items():
             if value is None:
                 new.pop(name, None)
             else:
                 new[name] = value
-        old = self.data
-        zone = old.get(b"TZ")
-        same = 0
-        for before, after in zip(old, new):
-            if before != after:
-                break
-            same += 1
-        names = list(new)
-        for name in list(old)[same:]:
-            put(name, None)
-        for at, name in enumerate(names):
-            if at >= same or old[name] != new[name]:
-                put(name, new[name])
+            if self.word is not None:
+                put(name, value)
+        if self.word is None:
+            # One by one, so that the order becomes the new one.
+            for name, value in [(name, None) for name in old] + list(new.items()):
+                put(name, value)
         old.clear()
         old.update(new)
         if zone != new.get(b"TZ"):
             time.tzset()
 
 
-def parse_environment(blob):
+def as_mapping(entries):
     new = {}
-    for entry in blob.split(b"\0"):
+    for entry in entries:
         name, equals, value = entry.partition(b"=")
         if equals:
             new.setdefault(name, value)
@@ -1527,17 +1557,18 @@ class Looks:
     whoever imports them."""
 
     def __init__(self):
-        self.seen = {}
+        self.seen = {}  # pairs of a module and what it looks at, in order
         self.argv = sys.argv
 
         class Watched(list):
-            pass
+            __slots__ = ()
 
         for name in ("__getitem__", "__iter__", "__len__", "__contains__", "__eq__", "__add__",
                      "__ne__", "__reversed__", "copy", "index", "count", "pop", "remove"):
             setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
-        sys.argv = Watched(self.argv)
-        self.instead = {id(sys.argv): (sys.argv, self.argv)}
+        self.other = Watched()
+        self.watched = self.exchange()
+        self.instead = {}
         for name in ("isatty", "get_terminal_size"):
             original = getattr(os, name)
             wrapped = self.wrap(original, "terminal")
@@ -1547,13 +1578,25 @@ class Looks:
         for stream in self.streams:
             stream.isatty = self.wrap(stream.isatty, "terminal")
 
+    def exchange(self):
+        """The list of arguments and an empty watched one exchange their types. Whoever keeps the
+        list while it is watched (`def main(arguments=sys.argv)`) keeps the one that each caller's
+        arguments are put into. False if types are not where they are looked for."""
+        if KERNEL.ctypes is None:
+            return False
+        words = [KERNEL.type_of(each) for each in (self.argv, self.other)]
+        if None in words:
+            return False
+        words[0].value, words[1].value = words[1].value, words[0].value
+        return True
+
     def note(self, what):
         """All modules that are being imported now."""
         frame = sys._getframe()
         while frame is not None:
             name = frame.f_globals.get("__name__")
             if frame.f_code.co_name == "<module>" and name != "__main__":
-                self.seen.setdefault(name, what)
+                self.seen[name, what] = None
             frame = frame.f_back
 
     def wrap(self, original, what):
@@ -1567,7 +1610,11 @@ class Looks:
         """Gives everything back, also to who has imported it by name; the hazards."""
         for stream in self.streams:
             del stream.isatty
-        sys.argv = self.argv
+        if self.watched:
+            self.exchange()
+        else:
+            # Nobody can tell who looked.
+            self.seen.update(((name, "argv"), None) for name in set(sys.modules) - set(BASELINE))
         for module in list(sys.modules.values()):
             names = names_of(module)
             for name, value in list(names.items()):
@@ -1577,14 +1624,17 @@ class Looks:
         # Nobody else may hold a stream: finalisation flushes one when its last holder lets go.
         self.instead.clear()
         self.streams.clear()
-        if self.seen:
-            self.spread()
-        return ["H%s:%s" % pair for pair in self.seen.items()]
+        for what in sorted({what for _, what in self.seen}):
+            names = dict.fromkeys(name for name, seen in self.seen if seen == what)
+            self.spread(names)
+            self.seen.update(((name, what), None) for name in names)
+        return ["H%s:%s" % pair for pair in self.seen]
 
-    def spread(self):
+    @staticmethod
+    def spread(seen):
         """Whoever of its package holds something of such a module imports it, and who is below
         such a package too. Who is missed here is seen by the next zygote, one at a time."""
-        holds, packages = {}, {name.partition(".")[0] for name in self.seen}
+        holds, packages = {}, {name.partition(".")[0] for name in seen}
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] not in packages:
                 continue
@@ -1600,11 +1650,10 @@ class Looks:
         grown = True
         while grown:
             grown = False
-            for name in set(holds) - set(self.seen) - set(BASELINE) - {"__main__"}:
-                for other in self.seen.keys() & holds[name]:
-                    self.seen[name] = self.seen[other]
+            for name in set(holds) - set(seen) - set(BASELINE) - {"__main__"}:
+                if seen.keys() & holds[name]:
+                    seen[name] = None
                     grown = True
-                    break
 
 
 def is_main(name, target):
@@ -1827,7 +1876,7 @@ def run_anew(program, call):
     for number in signals_of(ALWAYS_IGNORED & ~call.ignored):
         _signal.signal(number, _signal.SIG_DFL)
     argv = program.cold_argv(call.argv)
-    env = {name: value for name, value in parse_environment(call.env).items() if name}
+    env = {name: value for name, value in as_mapping(call.env.split(b"\0")).items() if name}
     try:
         posix.execve(sys.executable, argv, env)
     finally:

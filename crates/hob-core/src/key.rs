@@ -50,6 +50,8 @@ pub enum Part {
     Unset = 9,
     /// The terminal's session that the workers live in.
     Session = 10,
+    /// That a standard stream is a terminal, for programs whose imports look.
+    Streams = 11,
 }
 
 /// Variables that the interpreter, the loader or a native library reads by itself, where no

@@ -30,6 +30,8 @@ pub(crate) struct Lesson {
     modules: Vec<Vec<u8>>,
     /// What was a hazard to import ahead.
     excluded: BTreeSet<Vec<u8>>,
+    /// What looks, while it is imported, whether it has a terminal.
+    looking: BTreeSet<Vec<u8>>,
     /// The environment variables that the imports read.
     pub(crate) variables: BTreeSet<Vec<u8>>,
     /// The files behind what is loaded.
@@ -74,7 +76,11 @@ impl Lesson {
                     let mut parts = text.splitn(2, |byte| *byte == b':');
                     let (name, reason) = (parts.next().unwrap_or(&[]), parts.next().unwrap_or(&[]));
                     let harmless: [&[u8]; 2] = [b"failed", b"thread"];
-                    if self.excluded.insert(name.to_vec()) && !harmless.contains(&reason) {
+                    if reason == b"terminal" {
+                        if self.looking.insert(name.to_vec()) {
+                            told = Preload::Amended;
+                        }
+                    } else if self.excluded.insert(name.to_vec()) && !harmless.contains(&reason) {
                         told = Preload::Amended;
                     } else if reason == b"thread" {
                         // A thread is the core's matter: the program is kept ready otherwise.
@@ -92,9 +98,14 @@ impl Lesson {
         if self.keyed { WorkingDirectory::Keyed } else { python.cwd }
     }
 
-    /// What to import ahead.
-    pub(crate) fn preload(&self) -> Strings {
-        self.modules.iter().filter(|name| !self.excluded.contains(*name)).collect()
+    /// What to import ahead. What looks whether it has a terminal sees in a zygote, which has none,
+    /// what it would see in a call without one; in other calls it is imported by the copy.
+    pub(crate) fn preload(&self, streams: Streams) -> Strings {
+        let ahead = |name: &&Vec<u8>| {
+            !self.excluded.contains(*name)
+                && (streams == Streams::Plain || !self.looking.contains(*name))
+        };
+        self.modules.iter().filter(ahead).collect()
     }
 
     /// The names that decide whether a new file in a searched directory matters: first and last
@@ -139,6 +150,24 @@ pub(crate) struct Seed {
     pub(crate) directory_path: Vec<u8>,
     /// The terminal's session that it lives in; 0: one of its own.
     pub(crate) session: u32,
+    /// What its callers have as standard streams.
+    pub(crate) streams: Streams,
+}
+
+/// What a call has as its standard streams, to a module that looks while it is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// Files, pipes, sockets, devices: no terminal among them.
+    Plain,
+    /// At least one is a terminal.
+    Terminal,
+}
+
+impl Streams {
+    /// Looks at three descriptors.
+    pub(crate) fn of(stdio: &[OwnedFd; 3]) -> Streams {
+        if stdio.iter().any(rustix::termios::isatty) { Streams::Terminal } else { Streams::Plain }
+    }
 }
 
 /// Where a call comes from, as far as that decides which workers can perform it.
@@ -148,6 +177,8 @@ pub(crate) struct Place<'a> {
     pub(crate) directory: &'a [u8],
     /// The session of its terminal; 0 without one.
     pub(crate) session: u32,
+    /// What its standard streams are.
+    pub(crate) streams: Streams,
 }
 
 /// Variables that say where a program is and who calls it. A zygote has them whether or not a
@@ -302,6 +333,9 @@ impl Programs {
         if place.session != 0 {
             builder.absorb(Part::Session, &place.session.to_le_bytes());
         }
+        if place.streams == Streams::Terminal && !lesson.looking.is_empty() {
+            builder.absorb(Part::Streams, b"terminal");
+        }
         builder.select_env(env, &lesson.variables);
         Some(builder.finish())
     }
@@ -390,9 +424,22 @@ mod tests {
         assert_eq!(lesson.take(&notes(&["Mjson", "Mloud", "F/x.py", "D/x"])), Preload::AsLearned);
         assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::Amended);
         assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::AsLearned);
-        assert_eq!(lesson.preload().iter().collect::<Vec<_>>(), [b"json"]);
+        assert_eq!(lesson.preload(Streams::Plain).iter().collect::<Vec<_>>(), [b"json"]);
         assert_eq!(lesson.take(&notes(&["EHOME"])), Preload::Amended);
         assert_eq!(lesson.take(&notes(&["EHOME", "Hnumpy:thread"])), Preload::AsLearned);
+    }
+
+    #[test]
+    fn what_looks_at_the_terminal_is_imported_ahead_for_calls_without_one() {
+        let mut lesson = Lesson::default();
+        lesson.take(&notes(&["Mjson", "Mlooks", "Mboth"]));
+        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"])), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"])), Preload::AsLearned);
+        lesson.take(&notes(&["Hboth:terminal", "Hboth:argv"]));
+        let ahead =
+            |streams| lesson.preload(streams).iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(ahead(Streams::Plain), [b"json".to_vec(), b"looks".to_vec()]);
+        assert_eq!(ahead(Streams::Terminal), [b"json".to_vec()]);
     }
 
     #[test]

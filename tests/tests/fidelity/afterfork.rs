@@ -126,6 +126,38 @@ fn copies_of_one_zygote_hash_alike_and_a_seed_of_the_callers_is_its_own() {
     assert_ne!(warm.text(), one);
 }
 
+/// `def main(arguments=sys.argv)` is how many programs start: what is kept there must be the list
+/// that the caller's arguments are put into.
+#[test]
+fn arguments_kept_where_a_module_was_loaded_are_the_callers() {
+    let world = World::started();
+    let text = "import functools, sys\ndef main(arguments=sys.argv, *, more=sys.argv):\n    return arguments, more\nclass Held:\n    kept = sys.argv\npartial = functools.partial(main, sys.argv)\npair = sys.argv, 1\ndef closure(held):\n    return lambda: held\ninner = closure(sys.argv)\n";
+    world.file("keeps.py", text);
+    world.file("shows.py", "import keeps, sys\nheld = *keeps.main(), keeps.Held.kept, keeps.partial()[0], keeps.pair[0], keeps.inner()\nprint(sys.argv, [each is sys.argv for each in held], type(sys.argv), sys.argv[1:])\n");
+    for words in [&["one"][..], &["another", "two"]] {
+        world.warm_as_cold(&world.hob(&["run", "shows.py"]).args(words));
+    }
+}
+
+/// What a terminal-less call would see is what a zygote sees: the module is loaded ahead for such
+/// calls, and in the copy, where its caller's terminal is to be seen, for the others.
+#[test]
+fn a_module_that_looks_for_a_terminal_is_loaded_ahead_for_calls_without_one() {
+    let world = World::started();
+    world
+        .file("looks.py", "import os, sys\nterminal = sys.stdout.isatty()\nloader = os.getpid()\n");
+    let text = "import looks, os\nprint(looks.terminal, 'ahead' if looks.loader != os.getpid() else 'here')\n";
+    world.file("shows.py", text);
+    assert_eq!(world.warmed(&["run", "shows.py"]).out, b"False ahead\n");
+    let calls = "n=0; while [ $n -lt 400 ]; do n=$((n + 1)); \"$0\" run shows.py; \"$0\" last --json | grep -q '\"warm\": *true' && break; done";
+    let run = world.run(&["sh", "-c", calls]).args(&[world.binary()]);
+    let (_, shown) = Terminal::open(&run).finish();
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert_eq!(world.records(1)[0]["warm"], true);
+    assert!(shown.lines().all(|line| line == "True here"), "{shown}");
+    assert_eq!(world.warmed(&["run", "shows.py"]).out, b"False ahead\n");
+}
+
 #[test]
 fn a_module_that_looks_at_the_call_while_it_is_loaded_sees_the_callers() {
     let world = World::started();

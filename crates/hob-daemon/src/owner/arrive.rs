@@ -19,7 +19,7 @@ use crate::around::Seen;
 use crate::fronts::local::Incoming;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::programs::{Place, Seed};
+use crate::programs::{Place, Seed, Streams};
 
 impl Owner {
     /// Takes a call in, and puts its arrival before the core.
@@ -52,6 +52,7 @@ impl Owner {
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
             caller,
+            streams: Streams::of(&fds.stdio),
             fds: Some(fds),
             program,
             resolved,
@@ -113,7 +114,9 @@ impl Owner {
     pub(crate) fn plant(&mut self, call: CallId) -> Option<Key> {
         let entry = self.ledger.get(call)?;
         let Some(Program::Python(python)) = &entry.resolved else { return None };
-        let place = Place { directory: &entry.directory, session: entry.terminal.session };
+        let session = entry.terminal.session;
+        let streams = entry.streams;
+        let place = Place { directory: &entry.directory, session, streams };
         let key = self.programs.key(entry.program, python, &entry.env, place)?;
         entry.key = Some(key);
         let lesson = self.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
@@ -124,7 +127,8 @@ impl Owner {
             python: python.clone(),
             env: Arc::clone(&entry.env),
             directory_path: entry.directory.clone(),
-            session: entry.terminal.session,
+            session,
+            streams,
             directory: match &entry.fds {
                 Some(fds) if keyed => fds.directory.try_clone().ok(),
                 Some(_) | None if keyed => open_directory(&entry.directory),
@@ -149,10 +153,10 @@ impl Owner {
             None if keyed => open_directory(&directory_path),
             None => None,
         };
-        let session = seed.session;
-        let place = Place { directory: &directory_path, session };
+        let (session, streams) = (seed.session, seed.streams);
+        let place = Place { directory: &directory_path, session, streams };
         let Some(key) = self.programs.key(program, &python, &env, place) else { return };
-        let seed = || Seed { program, python, env, directory_path, directory, session };
+        let seed = || Seed { program, python, env, directory_path, directory, session, streams };
         self.programs.plant(key, seed);
         self.events.push_back(Event::Learned { program, lesson: Told::Notes, key: Some(key) });
     }

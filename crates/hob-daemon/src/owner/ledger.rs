@@ -21,7 +21,7 @@ use hob_wire::strings::Strings;
 use tokio::net::UnixStream;
 
 use crate::fronts::local::CallFds;
-use crate::programs::Entry as Known;
+use crate::programs::{Entry as Known, Streams};
 
 /// How long a receipt waits for its worker's usage after all else is known.
 const USAGE_WAIT_US: u64 = 1_000_000;
@@ -29,6 +29,8 @@ const USAGE_WAIT_US: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) caller: Arc<UnixStream>,
+    /// What its standard streams are.
+    pub(crate) streams: Streams,
     /// Until the call is given or runs cold.
     pub(crate) fds: Option<CallFds>,
     pub(crate) program: ProgramId,

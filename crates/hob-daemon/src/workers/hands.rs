@@ -202,7 +202,7 @@ impl Hands {
             kind,
             target: seed.python.target.clone(),
             prefix: seed.python.prefix.iter().collect(),
-            modules: lesson.preload(),
+            modules: lesson.preload(seed.streams),
         };
         let (stream, unread) = self.listen(worker, ours)?;
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
