@@ -161,8 +161,9 @@ def decode_preload(payload):
     role, kind = payload[0], payload[1]
     target, at = decode_blob(payload, 2)
     prefix, at = decode_strings(payload, at)
-    modules, _ = decode_strings(payload, at)
-    return role, kind, target, prefix, modules
+    modules, at = decode_strings(payload, at)
+    argv, _ = decode_strings(payload, at)
+    return role, kind, target, prefix, modules, argv
 
 
 def decode_fork(payload):
@@ -1520,7 +1521,7 @@ def preload(program, modules, role):
     recorder.start()
     opened.start()
     before = surroundings()
-    looks = Looks()
+    looks = Looks(program)
     names = [os.fsdecode(name) for name in modules]
     for name in sorted(names, key=lambda name: name not in DRAWS.MODULES):
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
@@ -1554,18 +1555,34 @@ def preload(program, modules, role):
 class Looks:
     """Which modules look at the call while they are imported: its arguments, or whether it has a
     terminal. A copy imports those itself, when the caller's are there to be seen; so must
-    whoever imports them."""
+    whoever imports them. The first argument and their number are in the zygote as in its calls,
+    once it is known that somebody asks."""
 
-    def __init__(self):
+    def __init__(self, program):
+        self.asked = set()
         self.seen = {}  # pairs of a module and what it looks at, in order
         self.argv = sys.argv
 
         class Watched(list):
             __slots__ = ()
 
-        for name in ("__getitem__", "__iter__", "__len__", "__contains__", "__eq__", "__add__",
-                     "__ne__", "__reversed__", "copy", "index", "count", "pop", "remove"):
+        for name in ("__iter__", "__contains__", "__eq__", "__add__", "__ne__", "__reversed__",
+                     "copy", "index", "count", "pop", "remove"):
             setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
+
+        def get(words, at):
+            # Of a module the first argument changes while it is found.
+            if type(at) is int and at == 0 and program.kind == SCRIPT:
+                self.asked.add("first")
+            else:
+                self.note("argv")
+            return list.__getitem__(words, at)
+
+        def count(words):
+            self.asked.add("count")
+            return list.__len__(words)
+
+        Watched.__getitem__, Watched.__len__ = get, count
         self.other = Watched()
         self.watched = self.exchange()
         self.instead = {}
@@ -1628,7 +1645,7 @@ class Looks:
             names = dict.fromkeys(name for name, seen in self.seen if seen == what)
             self.spread(names)
             self.seen.update(((name, what), None) for name in names)
-        return ["H%s:%s" % pair for pair in self.seen]
+        return ["H%s:%s" % pair for pair in self.seen] + ["G" + what for what in self.asked]
 
     @staticmethod
     def spread(seen):
@@ -2184,7 +2201,6 @@ def set_up(program, modules, role):
     OWN_PROCESSORS = own_processors()
     ORIG_ARGV = getattr(sys, "orig_argv", None)
     STREAMS = Streams()
-    sys.argv[:] = [program.target]
     program.locate()
     SEARCHED = set(sys.path[1:])
     sys.modules["__main__"] = new_main(None)
@@ -2215,9 +2231,10 @@ def serve():
         posix._exit(0)
     if frame[0] != PRELOAD:
         raise WireError("a preload was expected")
-    role, kind, target, prefix, modules = decode_preload(frame[1])
+    role, kind, target, prefix, modules, argv = decode_preload(frame[1])
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
     collects = gc.isenabled()
+    sys.argv[:] = [os.fsdecode(word) for word in argv]
     notes = set_up(program, modules, role)
     PAGES = Pages()
     send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))

@@ -50,6 +50,10 @@ pub enum Part {
     Unset = 9,
     /// The terminal's session that the workers live in.
     Session = 10,
+    /// The first argument, for programs whose imports ask for it.
+    FirstArgument = 12,
+    /// How many arguments there are, likewise.
+    ArgumentCount = 13,
     /// That a standard stream is a terminal, for programs whose imports look.
     Streams = 11,
 }

@@ -42,6 +42,10 @@ pub(crate) struct Lesson {
     pub(crate) opened: BTreeSet<Vec<u8>>,
     /// Whether something was there, where only that was asked.
     pub(crate) asked: BTreeMap<Vec<u8>, Presence>,
+    /// Whether imports ask for the first of the call's arguments.
+    first: bool,
+    /// Whether imports ask how many arguments there are.
+    count: bool,
     /// Whether the caller's directory decides what the imports find.
     keyed: bool,
     /// Directories that were listed meanwhile, other than in search of modules.
@@ -69,6 +73,12 @@ impl Lesson {
                     Some(_) | None => {}
                 },
                 b'W' if !self.keyed => (self.keyed, told) = (true, Preload::Amended),
+                b'G' if text == b"first" && !self.first => {
+                    (self.first, told) = (true, Preload::Amended);
+                }
+                b'G' if text == b"count" && !self.count => {
+                    (self.count, told) = (true, Preload::Amended);
+                }
                 b'L' => _ = self.listed.insert(text),
                 b'X' => _ = self.missing.insert(text),
                 b'E' if self.variables.insert(text.clone()) => told = Preload::Amended,
@@ -106,6 +116,14 @@ impl Lesson {
                 && (streams == Streams::Plain || !self.looking.contains(*name))
         };
         self.modules.iter().filter(ahead).collect()
+    }
+
+    /// What imports may see of the call's arguments: how many there are, and the first.
+    pub(crate) fn argv(&self, python: &PythonProgram) -> Strings {
+        let first = if self.first { python.argv.first() } else { None };
+        let count = if self.count { python.argv.len() } else { 1 };
+        let rest = std::iter::repeat_n(&[][..], count.saturating_sub(1));
+        std::iter::once(first.unwrap_or(&python.target).as_slice()).chain(rest).collect()
     }
 
     /// The names that decide whether a new file in a searched directory matters: first and last
@@ -332,6 +350,12 @@ impl Programs {
         }
         if place.session != 0 {
             builder.absorb(Part::Session, &place.session.to_le_bytes());
+        }
+        if lesson.first {
+            builder.absorb(Part::FirstArgument, python.argv.first().map_or(&[], Vec::as_slice));
+        }
+        if lesson.count {
+            builder.absorb(Part::ArgumentCount, &(python.argv.len() as u64).to_le_bytes());
         }
         if place.streams == Streams::Terminal && !lesson.looking.is_empty() {
             builder.absorb(Part::Streams, b"terminal");

@@ -48,6 +48,9 @@ pub struct Preload {
     pub prefix: Strings,
     /// The modules to import, in this order.
     pub modules: Strings,
+    /// What `sys.argv` holds meanwhile: as many strings as imports may count, of which they may
+    /// look at the first.
+    pub argv: Strings,
 }
 
 impl Preload {
@@ -58,6 +61,7 @@ impl Preload {
         out.put_blob(&self.target);
         self.prefix.encode(out);
         self.modules.encode(out);
+        self.argv.encode(out);
     }
 
     /// Reads the payload.
@@ -76,8 +80,9 @@ impl Preload {
         let target = cursor.blob("target")?.to_vec();
         let prefix = Strings::decode(&mut cursor, "prefix")?;
         let modules = Strings::decode(&mut cursor, "modules")?;
+        let argv = Strings::decode(&mut cursor, "argv")?;
         cursor.end()?;
-        Ok(Preload { role, kind, target, prefix, modules })
+        Ok(Preload { role, kind, target, prefix, modules, argv })
     }
 }
 

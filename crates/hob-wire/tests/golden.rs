@@ -97,6 +97,7 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         target: b"/srv/app/script.py".to_vec(),
         prefix: strings(&[b"/usr/bin/python3", b"-u"]),
         modules: strings(&[b"json", b"os.path"]),
+        argv: strings(&[b"script.py", b""]),
     };
     put("preload", Kind::Preload, 0, &|out| preload.encode(out));
     let notes = strings(&[b"Mjson", b"F/usr/lib/python3.11/json/__init__.py", b"EHOME"]);

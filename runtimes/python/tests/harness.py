@@ -161,6 +161,7 @@ class Worker:
         prefix = [sys.executable, *options.get("options", ())]
         payload = bytes((role, kind)) + blob(os.fsencode(target))
         payload += strings(prefix) + strings(options.get("modules", ()))
+        payload += strings(options.get("argv", [target]))
         self.channel.send(PRELOAD, payload)
         _, payload, _ = self.channel.expect(READY)
         self.role, self.pid, self.threads = struct.unpack_from("<BII", payload)

@@ -44,7 +44,10 @@ class FramesAreAsTheGoldenOnes(unittest.TestCase):
     def test_preload_is_decoded(self):
         self.assertEqual(
             worker.decode_preload(payload("preload", 32, 0)),
-            (0, 0, b"/srv/app/script.py", [b"/usr/bin/python3", b"-u"], [b"json", b"os.path"]),
+            (
+                *(0, 0, b"/srv/app/script.py", [b"/usr/bin/python3", b"-u"]),
+                *([b"json", b"os.path"], [b"script.py", b""]),
+            ),
         )
 
     def test_fork_is_decoded(self):

@@ -139,6 +139,34 @@ fn arguments_kept_where_a_module_was_loaded_are_the_callers() {
     }
 }
 
+/// Who asks only how many arguments there are, or for the first, is loaded ahead, and hears what
+/// is so in its call.
+#[test]
+fn a_module_that_counts_the_arguments_while_it_is_loaded_counts_the_callers() {
+    let world = World::started();
+    world.file(
+        "counts.py",
+        "import os, sys\nseen = len(sys.argv), sys.argv[0]\nloader = os.getpid()\n",
+    );
+    world.file("shows.py", "import counts, os\nprint(counts.seen, 'ahead' if counts.loader != os.getpid() else 'here')\n");
+    let link = world.path("work/other.py");
+    std::os::unix::fs::symlink("shows.py", &link).expect("a link can be made");
+    for (words, seen) in [
+        (&["shows.py", "one"][..], "(2, 'shows.py') "),
+        (&["shows.py"], "(1, 'shows.py') "),
+        (&["./shows.py", "one", "two"], "(3, './shows.py') "),
+        (&["other.py", "one"], "(2, 'other.py') "),
+    ] {
+        let mut run = vec!["run"];
+        run.extend(words);
+        let warm = world.warm(&world.hob(&run), |outcome| {
+            let shown = String::from_utf8_lossy(&outcome.out).into_owned();
+            assert!(shown.starts_with(seen), "{words:?}: {shown}");
+        });
+        assert_eq!(String::from_utf8_lossy(&warm.out), format!("{seen}ahead\n"));
+    }
+}
+
 /// What a terminal-less call would see is what a zygote sees: the module is loaded ahead for such
 /// calls, and in the copy, where its caller's terminal is to be seen, for the others.
 #[test]

@@ -203,6 +203,7 @@ impl Hands {
             target: seed.python.target.clone(),
             prefix: seed.python.prefix.iter().collect(),
             modules: lesson.preload(seed.streams),
+            argv: lesson.argv(&seed.python),
         };
         let (stream, unread) = self.listen(worker, ours)?;
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
