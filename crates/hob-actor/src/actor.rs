@@ -8,7 +8,7 @@ use std::any::Any;
 use std::future::Future;
 
 use crate::context::Context;
-use crate::parcel::{Kind, Parcel, Slot, What};
+use crate::parcel::{Kind, Parcel, Slot, Typed};
 use crate::reply::Reply;
 use crate::shard::Shard;
 use crate::tasks::Header;
@@ -69,31 +69,31 @@ pub struct ByReply;
 /// That an actor takes a message, in whichever way; `How` is inferred.
 pub trait Receives<M: Message, How>: Actor {
     #[doc(hidden)]
-    fn dispatch() -> &'static Dispatch;
+    fn dispatch() -> &'static Dispatch<M>;
 }
 
 /// What a parcel needs to know of its actor's way.
 #[derive(Debug)]
-pub struct Dispatch(pub(crate) What);
+pub struct Dispatch<M>(pub(crate) Typed<M>);
 
 impl<A: Handler<M>, M: Message> Receives<M, AtOnce> for A {
     #[inline]
-    fn dispatch() -> &'static Dispatch {
-        &const { Dispatch(What::running::<M>(Kind::Message, at_once::<A, M>)) }
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, at_once::<A, M>)) }
     }
 }
 
 impl<A: AsyncHandler<M>, M: Message> Receives<M, ByFuture> for A {
     #[inline]
-    fn dispatch() -> &'static Dispatch {
-        &const { Dispatch(What::running::<M>(Kind::Message, by_future::<A, M>)) }
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, by_future::<A, M>)) }
     }
 }
 
 impl<A: ReplyHandler<M>, M: Message> Receives<M, ByReply> for A {
     #[inline]
-    fn dispatch() -> &'static Dispatch {
-        &const { Dispatch(What::running::<M>(Kind::Message, by_reply::<A, M>)) }
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, by_reply::<A, M>)) }
     }
 }
 
@@ -102,17 +102,17 @@ impl<A: ReplyHandler<M>, M: Message> Receives<M, ByReply> for A {
 #[inline]
 fn opened<'a, A: Actor, M: Message>(
     state: &'a mut dyn Any,
-    parcel: Parcel,
+    parcel: &mut Parcel,
 ) -> Option<(&'a mut A, M, Reply<M::Answer>, Slot)> {
     let (to, reply) = (parcel.to, Reply::to(parcel.asker, parcel.when.uncounted()));
     let actor = state.downcast_mut::<A>()?;
-    let message = parcel.open::<M>().ok()?;
+    let message = parcel.take::<M>()?;
     Some((actor, message, reply, to))
 }
 
 fn at_once<A: Handler<M>, M: Message>(
     state: &mut dyn Any,
-    parcel: Parcel,
+    parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
     let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;
@@ -123,7 +123,7 @@ fn at_once<A: Handler<M>, M: Message>(
 
 fn by_future<A: AsyncHandler<M>, M: Message>(
     state: &mut dyn Any,
-    parcel: Parcel,
+    parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
     let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;
@@ -134,7 +134,7 @@ fn by_future<A: AsyncHandler<M>, M: Message>(
 
 fn by_reply<A: ReplyHandler<M>, M: Message>(
     state: &mut dyn Any,
-    parcel: Parcel,
+    parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
     let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;

@@ -39,9 +39,9 @@ impl<T: Send + 'static> Ask<T> {
 }
 
 pub(crate) fn opened<T: Send + 'static>(parcel: Parcel) -> Result<T, AskError> {
-    match parcel.what.kind {
+    match parcel.kind() {
         Kind::Answer => parcel.open::<T>().map_err(|_| AskError::Unanswered),
-        Kind::Failure | Kind::Message | Kind::Control => {
+        Kind::Failure | Kind::Message | Kind::Control | Kind::Taken => {
             Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
         }
     }

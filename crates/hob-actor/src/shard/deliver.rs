@@ -30,10 +30,13 @@ impl Shard {
     pub(crate) fn turn(&self, now: Millis, budget: usize) {
         self.now.set(now);
         self.fire(now);
-        for _ in 0..budget {
-            let parcel = self.state.borrow_mut().ring.pop_front();
-            let Some(parcel) = parcel else { break };
-            self.perform(parcel);
+        {
+            let batch = &mut *self.batch.borrow_mut();
+            for _ in 0..budget {
+                let next = batch.next(|empty| self.state.borrow_mut().ring.swap(empty));
+                let Some(parcel) = next else { break };
+                self.perform(parcel);
+            }
         }
         if !self.state.borrow().doomed.is_empty() {
             self.sweep();
@@ -45,11 +48,12 @@ impl Shard {
     }
 
     #[inline]
-    fn perform(&self, parcel: Parcel) {
-        match parcel.what.kind {
+    fn perform(&self, parcel: &mut Parcel) {
+        match parcel.kind() {
             Kind::Message => self.message(parcel),
-            Kind::Answer | Kind::Failure => self.settle(parcel),
-            Kind::Control => self.control(parcel),
+            Kind::Answer | Kind::Failure => self.settle(parcel.take_whole()),
+            Kind::Control => self.control(parcel.take_whole()),
+            Kind::Taken => {}
         }
     }
 
@@ -80,23 +84,26 @@ impl Shard {
     }
 
     #[inline]
-    fn message(&self, parcel: Parcel) {
-        match self.meet(&parcel) {
+    fn message(&self, parcel: &mut Parcel) {
+        match self.meet(parcel) {
             Met::Actor(actor) => self.run(actor, parcel),
-            Met::Far(far) => self.send_far(far, parcel),
+            Met::Far(far) => self.send_far(far, parcel.take_whole()),
             Met::Nobody => {
                 count(&self.shared.counts.dead_letters);
-                self.unhandled(parcel, AskError::Stopped);
+                self.unhandled(parcel.take_whole(), AskError::Stopped);
             }
-            Met::Unwanted => count(&self.shared.counts.cancelled),
-            Met::Late => self.unhandled(parcel, AskError::Expired),
+            Met::Unwanted => {
+                count(&self.shared.counts.cancelled);
+                self.unhandled(parcel.take_whole(), AskError::Stopped);
+            }
+            Met::Late => self.unhandled(parcel.take_whole(), AskError::Expired),
         }
     }
 
     #[inline]
-    fn run(&self, mut actor: Box<dyn AnyActor>, parcel: Parcel) {
+    fn run(&self, mut actor: Box<dyn AnyActor>, parcel: &mut Parcel) {
         let to = parcel.to;
-        let run = parcel.what.run;
+        let run = parcel.run();
         let state: &mut dyn Any = &mut *actor;
         let ran = catch_unwind(AssertUnwindSafe(|| run(state, parcel, self)));
         self.put_back(to, actor);
@@ -295,7 +302,7 @@ impl Shard {
                 return;
             }
             let failure = Shard::failure_parcel(slot, When::TELL, AskError::Expired);
-            state.ring.push_back(failure);
+            state.ring.push_parcel(failure);
             let by = state.asks.by(slot);
             by.is_some_and(|by| state.tell_cancelled(by, slot, self.place))
         };
@@ -311,7 +318,7 @@ impl Shard {
 
     /// Nothing waits in the ring.
     pub(crate) fn is_idle(&self) -> bool {
-        self.state.borrow().ring.is_empty()
+        self.batch.borrow().is_empty() && self.state.borrow().ring.is_empty()
     }
 
     // --- from and to others
@@ -319,12 +326,12 @@ impl Shard {
     /// What came from another thread or shard.
     pub(crate) fn accept(&self, parcel: Parcel) {
         let mut state = self.state.borrow_mut();
-        if parcel.what.kind == Kind::Message
+        if parcel.kind() == Kind::Message
             && let Some(record) = state.records.get(parcel.to)
         {
             record.queued += 1;
         }
-        state.ring.push_back(parcel);
+        state.ring.push_parcel(parcel);
     }
 
     /// A message from a peer into the mailbox of an actor here.
@@ -332,7 +339,7 @@ impl Shard {
         let mut state = self.state.borrow_mut();
         match state.records.admit(parcel.to) {
             Ok(()) => {
-                state.ring.push_back(parcel);
+                state.ring.push_parcel(parcel);
                 Ok(())
             }
             Err(why) => Err((why, parcel)),
@@ -352,7 +359,7 @@ impl Shard {
         let Some(inbox) = places::inbox(place) else { return drop(state) };
         if std::sync::Arc::ptr_eq(&inbox, &self.shared.inbox) {
             // The place of this shard's own edge.
-            state.ring.push_back(parcel);
+            state.ring.push_parcel(parcel);
         } else {
             let line = state.line(place, &inbox);
             state.out[line as usize].gathered.push(parcel);
@@ -374,7 +381,7 @@ impl Shard {
             let Some(inbox) = inbox else { continue };
             if inbox.put_all(&mut gathered).is_err() {
                 for parcel in gathered.drain(..) {
-                    if parcel.what.kind == Kind::Message {
+                    if parcel.kind() == Kind::Message {
                         count(&self.shared.counts.dead_letters);
                         self.unhandled(parcel, AskError::Stopped);
                     }
@@ -429,8 +436,10 @@ impl Shard {
             self.accept(parcel);
         }
         // Handlers are gone: messages become dead letters, answers still find their tasks' ends.
-        while let Some(parcel) = { self.state.borrow_mut().ring.pop_front() } {
-            if parcel.what.kind == Kind::Message {
+        let batch = &mut *self.batch.borrow_mut();
+        while let Some(parcel) = batch.next(|empty| self.state.borrow_mut().ring.swap(empty)) {
+            let parcel = parcel.take_whole();
+            if parcel.kind() == Kind::Message {
                 count(&self.shared.counts.dead_letters);
                 self.unhandled(parcel, AskError::Stopped);
             }

@@ -28,7 +28,7 @@ use crate::actor::{AnyActor, Message, Receives};
 use crate::address::{Address, Mailbox};
 use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
-use crate::parcel::{Kind, Parcel, Slot, What};
+use crate::parcel::{Batch, Kind, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::remote::Edge;
 use crate::tasks::{Continuation, Header, Tasks};
@@ -80,14 +80,16 @@ pub(crate) enum Control {
     End,
 }
 
-const CONTROL: What = What::of::<Control>(Kind::Control);
-const FAILURE: What = What::of::<AskError>(Kind::Failure);
+static CONTROL: Typed<Control> = Typed::of(Kind::Control);
+static FAILURE: Typed<AskError> = Typed::of(Kind::Failure);
 
 /// One shard.
 pub(crate) struct Shard {
     pub(crate) shared: Arc<Shared>,
     place: Place,
     state: RefCell<State>,
+    /// What of the ring is being handled; nobody else touches it.
+    batch: RefCell<Batch>,
     tasks: RefCell<Tasks>,
     now: Cell<Millis>,
     /// The task that is polled, and the mark of its waker.
@@ -108,6 +110,7 @@ impl Shard {
             place: shared.place,
             shared,
             state: RefCell::new(State::new()),
+            batch: RefCell::default(),
             tasks: RefCell::new(Tasks::new()),
             now: Cell::new(0),
             polled: Cell::new(None),
@@ -146,7 +149,7 @@ impl Shard {
         let state = &mut *self.state.borrow_mut();
         match state.records.admit(to.slot) {
             Ok(()) => {
-                state.ring.push_back(Parcel::new(what, to.slot, asker, when, message));
+                state.ring.push(what, to.slot, asker, when, message);
                 Ok(())
             }
             Err(why) => {
@@ -171,7 +174,7 @@ impl Shard {
     fn send_away<A, M: Message>(
         &self,
         to: &Address<A>,
-        what: &'static What,
+        what: &'static Typed<M>,
         message: M,
         asker: Slot,
         when: When,
@@ -218,7 +221,7 @@ impl Shard {
     }
 
     pub(crate) fn answer_parcel<T: Send + 'static>(asker: Slot, when: When, answer: T) -> Parcel {
-        let what = &const { What::of::<T>(Kind::Answer) };
+        let what = &const { Typed::<T>::of(Kind::Answer) };
         Parcel::new(what, asker, Slot::NONE, when, answer)
     }
 
@@ -242,8 +245,8 @@ impl Shard {
     #[inline]
     pub(crate) fn answer<T: Send + 'static>(&self, asker: Slot, when: When, answer: T) {
         if when.place() == self.place {
-            let parcel = Shard::answer_parcel(asker, when, answer);
-            self.state.borrow_mut().ring.push_back(parcel);
+            let what = &const { Typed::<T>::of(Kind::Answer) };
+            self.state.borrow_mut().ring.push(what, asker, Slot::NONE, when, answer);
         } else if when.place() != NOBODY {
             self.route(when.place(), Shard::answer_parcel(asker, when, answer));
         }
@@ -252,7 +255,7 @@ impl Shard {
     /// Tells an asker that there is no answer.
     pub(crate) fn fail(&self, asker: Slot, when: When, why: AskError) {
         if when.place() == self.place {
-            self.state.borrow_mut().ring.push_back(Shard::failure_parcel(asker, when, why));
+            self.state.borrow_mut().ring.push_parcel(Shard::failure_parcel(asker, when, why));
         } else if when.place() != NOBODY {
             self.route(when.place(), Shard::failure_parcel(asker, when, why));
         }
@@ -379,7 +382,7 @@ impl Shard {
             if let Some(record) = own.records.get(slot) {
                 record.state = Some(state);
             }
-            own.ring.push_back(Shard::control_parcel(slot, Slot::NONE, Control::Start));
+            own.ring.push_parcel(Shard::control_parcel(slot, Slot::NONE, Control::Start));
             slot
         };
         (slot, mailbox)
@@ -392,7 +395,7 @@ impl Shard {
         if let Some(record) = own.records.get(slot) {
             record.state = Some(state);
         }
-        own.ring.push_back(Shard::control_parcel(slot, Slot::NONE, Control::Start));
+        own.ring.push_parcel(Shard::control_parcel(slot, Slot::NONE, Control::Start));
     }
 
     /// Runs something with an actor's state, between its messages. None: it has ended, or one of
@@ -422,7 +425,7 @@ impl Shard {
     /// Asks for an actor's end, after what it has been sent so far by this shard.
     pub(crate) fn stop(&self, slot: Slot) {
         let parcel = Shard::control_parcel(slot, Slot::NONE, Control::Stop);
-        self.state.borrow_mut().ring.push_back(parcel);
+        self.state.borrow_mut().ring.push_parcel(parcel);
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Nothing here runs user code; what is to be dropped is handed out.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::asks::{Asks, By};
-use crate::parcel::{Parcel, Slot};
+use crate::parcel::{Parcel, Ring, Slot};
 use crate::places::ShardInbox;
 use crate::shard::records::Records;
 use crate::shard::timers::Timers;
@@ -27,7 +27,7 @@ pub(crate) struct Line {
 
 /// See the module.
 pub(crate) struct State {
-    pub(crate) ring: VecDeque<Parcel>,
+    pub(crate) ring: Ring,
     pub(crate) records: Records,
     pub(crate) asks: Asks,
     /// The answer for which a task is being polled.
@@ -54,7 +54,7 @@ pub(crate) struct Leftovers {
 impl State {
     pub(crate) fn new() -> State {
         State {
-            ring: VecDeque::new(),
+            ring: Ring::default(),
             records: Records::default(),
             asks: Asks::new(),
             arrived: None,
@@ -107,7 +107,7 @@ impl State {
             By::Elsewhere(EDGE_LINE) => true,
             By::Task(task) => {
                 let control = Control::Cancel { place, task: Some(task) };
-                self.ring.push_back(Shard::control_parcel(Slot::NONE, slot, control));
+                self.ring.push_parcel(Shard::control_parcel(Slot::NONE, slot, control));
                 false
             }
             By::Elsewhere(line) => {
