@@ -46,9 +46,15 @@ mod mailbox;
 mod outside;
 mod parcel;
 mod places;
+mod pool;
+mod registry;
 mod remote;
 mod reply;
+mod schedule;
 mod shard;
+#[cfg(test)]
+mod sim;
+mod supervision;
 mod system;
 mod tasks;
 mod thread;
@@ -59,10 +65,14 @@ pub use actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,
     ReplyHandler,
 };
-pub use address::Address;
+pub use address::{ActorId, Address};
 pub use asked::{Ask, Asked};
 pub use context::{Context, This};
 pub use error::{AskError, NotSent, TellError};
 pub use mailbox::{MAILBOX_MESSAGES, Mail, Policy};
+pub use registry::{Registry, TagTaken};
 pub use reply::Reply;
-pub use system::{StartError, System, Troubles};
+pub use schedule::Scheduled;
+pub use shard::End;
+pub use supervision::{Scope, Supervision};
+pub use system::{StartError, Supervisor, System, Troubles};
