@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use crate::error::AskError;
-use crate::parcel::{Kind, Parcel, Slot};
 use crate::mailbox::Mailbox;
+use crate::parcel::{Kind, Parcel, Slot};
 use crate::when::{Millis, NEVER, OUTSIDE};
 use crate::{clock, current, outside};
 

@@ -115,11 +115,8 @@ impl<'a, A: Actor> Context<'a, A> {
 
     /// Tells this actor when another has ended, as the message that `tell` makes of it; at once,
     /// if it has.
-    pub fn watch<B, M, How>(
-        &self,
-        other: &Address<B>,
-        tell: impl FnOnce(End) -> M + Send + 'static,
-    ) where
+    pub fn watch<B, M, How>(&self, other: &Address<B>, tell: impl FnOnce(End) -> M + Send + 'static)
+    where
         A: Receives<M, How>,
         M: Message,
     {

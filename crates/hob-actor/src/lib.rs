@@ -55,6 +55,10 @@ mod shard;
 #[cfg(test)]
 mod sim;
 mod supervision;
+mod sync {
+    //! What `inbox` is made of; its test under loom brings another one.
+    pub(crate) use std::sync::Mutex;
+}
 mod system;
 mod tasks;
 mod thread;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use crate::current;
 use crate::actor::Message;
+use crate::current;
 use crate::error::{AskError, NotSent, TellError};
 use crate::parcel::{Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::pool::Pool;
-use crate::shard::{Control, Shard};
+use crate::shard::{Control, Counts, Shard, count};
 use crate::when::{Place, When};
 
 /// What a full mailbox does with one more message.
@@ -67,8 +67,10 @@ pub(crate) struct Mailbox {
     outside: AtomicU32,
     pub(crate) bound: u32,
     pub(crate) policy: Policy,
-    /// How many messages it did not take.
+    /// How many messages it did not take, or dropped for newer ones.
     pub(crate) refused: AtomicU32,
+    /// Where its shard, or pool, counts the same.
+    counts: Arc<Counts>,
     /// Somebody waits for a place.
     waited: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
@@ -99,7 +101,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Mailbox {
-    pub(crate) fn new(route: Route, mail: Mail) -> Mailbox {
+    pub(crate) fn new(route: Route, mail: Mail, counts: &Arc<Counts>) -> Mailbox {
         let latest = (mail.policy == Policy::DropOldest).then(Mutex::default);
         Mailbox {
             route,
@@ -107,6 +109,7 @@ impl Mailbox {
             bound: mail.bound,
             policy: mail.policy,
             refused: AtomicU32::new(0),
+            counts: Arc::clone(counts),
             waited: AtomicBool::new(false),
             waiting: Mutex::default(),
             latest,
@@ -125,8 +128,20 @@ impl Mailbox {
             return Ok(());
         }
         self.outside.fetch_sub(1, Ordering::SeqCst);
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.note(NotSent::Full);
         Err(NotSent::Full)
+    }
+
+    /// Counts a message that was not sent.
+    #[cold]
+    pub(crate) fn note(&self, why: NotSent) {
+        match why {
+            NotSent::Stopped => count(&self.counts.dead_letters),
+            NotSent::Full => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                count(&self.counts.refused);
+            }
+        }
     }
 
     /// One from outside was handled, or will never be.
@@ -165,7 +180,10 @@ impl Mailbox {
     ) -> Result<(), TellError<M>> {
         if self.latest.is_some() {
             let parcel = Parcel::new(what, to, asker, when, message);
-            return self.put_latest(to, parcel, carry).map_err(unpacked);
+            return self.put_latest(to, parcel, carry).map_err(|parcel| {
+                self.note(NotSent::Stopped);
+                unpacked(parcel)
+            });
         }
         if let Err(why) = self.reserve() {
             return Err(TellError { why, message });
@@ -177,6 +195,7 @@ impl Mailbox {
         };
         put.map_err(|parcel| {
             self.release();
+            self.note(NotSent::Stopped);
             unpacked(parcel)
         })
     }
@@ -201,6 +220,7 @@ impl Mailbox {
         };
         if let Some(displaced) = displaced {
             self.refused.fetch_add(1, Ordering::Relaxed);
+            count(&self.counts.displaced);
             current::fail(displaced.asker, displaced.when, AskError::Displaced);
         }
         if ticket && let Route::Inbox(inbox) = &self.route {

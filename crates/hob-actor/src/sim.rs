@@ -5,17 +5,18 @@
 //! its order, and none of it twice; no ask slot and no continuation is left. `HOB_SIM_ASKS` is how
 //! many asks are made in all, `HOB_SIM_SEED` the first seed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::bell::Doorbell;
 use crate::inbox::Inbox;
-use crate::shard::{Counts, Shard, Shared};
+use crate::shard::{Shard, Shared};
 use crate::supervision::{Scope, Supervision};
 use crate::{
     Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Policy, Reply,
@@ -231,7 +232,7 @@ fn shard() -> Rc<Shard> {
         inbox,
         next_record: AtomicU32::new(0),
         next_group: AtomicU32::new(0),
-        counts: Counts::default(),
+        counts: Arc::default(),
     })))
 }
 
@@ -335,7 +336,7 @@ fn settle(world: &Rc<World>, shards: &[Rc<Shard>], now: &mut u64) {
     }
 }
 
-fn run(seed: u64, steps: usize) -> u64 {
+fn run(seed: u64, steps: usize, totals: &[Cell<u64>; 6]) -> u64 {
     let rng = RefCell::new(Rng(seed));
     let world = Rc::new(World { rng, ledger: RefCell::default(), nodes: RefCell::default() });
     let count = world.rng.borrow_mut().below(3) + 1;
@@ -362,6 +363,18 @@ fn run(seed: u64, steps: usize) -> u64 {
     }
     for shard in &shards {
         on(shard, Shard::close);
+        let counts = &shard.shared.counts;
+        let here = [
+            &counts.dead_letters,
+            &counts.refused,
+            &counts.displaced,
+            &counts.cancelled,
+            &counts.panics,
+            &counts.restarts,
+        ];
+        for (total, here) in totals.iter().zip(here) {
+            total.set(total.get() + here.load(Ordering::Relaxed));
+        }
     }
     world.nodes.borrow_mut().clear();
     let asked = world.ledger.borrow().asked;
@@ -384,10 +397,11 @@ fn in_worlds_of_chance_every_ask_ends_once_and_order_holds() {
         }
     }));
     let (asks, steps) = if cfg!(miri) { (50, 200) } else { (200_000, 3_000) };
+    let totals: [Cell<u64>; 6] = std::array::from_fn(|_| Cell::new(0));
     let mut seed = number("HOB_SIM_SEED", 1);
     let mut asked = 0;
     let failed = loop {
-        match std::panic::catch_unwind(|| run(seed, steps)) {
+        match catch_unwind(AssertUnwindSafe(|| run(seed, steps, &totals))) {
             Ok(count) => asked += count,
             Err(panic) => break Some(panic),
         }
@@ -401,5 +415,12 @@ fn in_worlds_of_chance_every_ask_ends_once_and_order_holds() {
     if let Some(panic) = failed {
         let text = panic.downcast_ref::<String>().map_or("a panic", String::as_str);
         panic!("the world of seed {seed}: {text} (HOB_SIM_SEED={seed} HOB_SIM_ASKS=1)");
+    }
+    // Fewer asks may miss what is rare.
+    if asked >= 200_000 {
+        let names = ["dead letters", "refused", "displaced", "cancelled", "panics", "restarts"];
+        for (name, total) in names.iter().zip(&totals) {
+            assert!(total.get() > 1000, "{name} did not happen enough: {}", total.get());
+        }
     }
 }

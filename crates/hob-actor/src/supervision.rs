@@ -75,7 +75,10 @@ pub(crate) enum Member {
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    Restart { members: Vec<Member>, at: Millis },
+    Restart {
+        members: Vec<Member>,
+        at: Millis,
+    },
     Escalate,
     /// It is no member any more.
     Nothing,

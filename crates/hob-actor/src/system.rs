@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use crate::actor::{Actor, AnyActor};
 use crate::address::Address;
 use crate::bell::Doorbell;
-use crate::inbox::Inbox;
 use crate::error::AskError;
+use crate::inbox::Inbox;
 use crate::mailbox::{Mail, Mailbox, Route};
 use crate::parcel::Slot;
 use crate::pool::Pool;
@@ -57,6 +57,7 @@ pub struct System {
     /// The shards of pools' instances.
     members: Vec<Arc<Shared>>,
     pools: Vec<Arc<Pool>>,
+    pool_counts: Arc<Counts>,
     registry: Registry,
 }
 
@@ -74,6 +75,7 @@ impl System {
             next: AtomicUsize::new(0),
             members: Vec::new(),
             pools: Vec::new(),
+            pool_counts: Arc::default(),
             registry: Registry::default(),
         };
         for _ in 0..shards.max(1) {
@@ -92,7 +94,7 @@ impl System {
         let inbox = Arc::new(Inbox::new(Doorbell::new()?));
         let place = places::register(&inbox).ok_or(StartError::Numbers)?;
         let (next_record, next_group) = (AtomicU32::new(0), AtomicU32::new(0));
-        let counts = Counts::default();
+        let counts = Arc::new(Counts::default());
         let shared = Arc::new(Shared { place, inbox, next_record, next_group, counts });
         let thread = std::thread::Builder::new().name(format!("hob-shard-{place}"));
         let run = Arc::clone(&shared);
@@ -109,7 +111,8 @@ impl System {
         make: impl Fn() -> A + Send + Sync + 'static,
     ) -> Result<Address<A>, StartError> {
         let pool = Arc::new(Pool::default());
-        let mailbox = Arc::new(Mailbox::new(Route::Pool(Arc::clone(&pool)), pool::mail(mail)));
+        let route = Route::Pool(Arc::clone(&pool));
+        let mailbox = Arc::new(Mailbox::new(route, pool::mail(mail), &self.pool_counts));
         let make = Arc::new(make);
         let mut place = None;
         for _ in 0..instances.max(1) {
@@ -186,7 +189,8 @@ impl System {
     #[must_use]
     pub fn troubles(&self) -> Troubles {
         let mut sum = Troubles::default();
-        for counts in self.shards.iter().chain(&self.members).map(|shard| &shard.counts) {
+        let shards = self.shards.iter().chain(&self.members).map(|shard| &shard.counts);
+        for counts in shards.chain([&self.pool_counts]) {
             sum.dead_letters += counts.dead_letters.load(Ordering::Relaxed);
             sum.refused += counts.refused.load(Ordering::Relaxed);
             sum.displaced += counts.displaced.load(Ordering::Relaxed);

@@ -33,7 +33,13 @@ pub(crate) struct Ties {
 
 impl Shard {
     /// An actor of a group, made anew when it fails.
-    pub(crate) fn spawn_member(&self, slot: Slot, mut make: Make, mailbox: Arc<Mailbox>, group: u32) {
+    pub(crate) fn spawn_member(
+        &self,
+        slot: Slot,
+        mut make: Make,
+        mailbox: Arc<Mailbox>,
+        group: u32,
+    ) {
         let state = catch_unwind(AssertUnwindSafe(&mut make));
         let failed = {
             let own = &mut *self.state.borrow_mut();

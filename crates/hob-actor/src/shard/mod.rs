@@ -26,16 +26,16 @@ use std::task::{Context, Poll, Waker};
 
 use crate::actor::{AnyActor, Message, Receives};
 use crate::address::Address;
-use crate::mailbox::{Mail, Mailbox, Policy, Route};
 use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
+use crate::mailbox::{Mail, Mailbox, Policy, Route};
 use crate::parcel::{Batch, Kind, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::remote::Edge;
+use crate::tasks;
 use crate::tasks::{Continuation, Header, Tasks};
 use crate::waker::Scope;
 use crate::when::{Millis, NOBODY, Place, When};
-use crate::tasks;
 
 use state::State;
 pub(crate) use timers::{Again, Due, Tell};
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     /// The next index of an actor: spawners on other threads take one without asking.
     pub(crate) next_record: AtomicU32,
     pub(crate) next_group: AtomicU32,
-    pub(crate) counts: Counts,
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// What does not happen on a good day.
@@ -177,23 +177,12 @@ impl Shard {
             // A mailbox that drops its oldest never lets anything wait in the ring.
             Err(NotSent::Full) if to.mailbox.policy == Policy::DropOldest => {}
             Err(why) => {
-                self.count_unsent(why, &to.mailbox);
+                to.mailbox.note(why);
                 return Err(TellError { why, message });
             }
         }
         drop(guard);
         self.send_latest(to, Parcel::new(what, to.slot, asker, when, message))
-    }
-
-    #[cold]
-    fn count_unsent(&self, why: NotSent, mailbox: &Mailbox) {
-        match why {
-            NotSent::Stopped => count(&self.shared.counts.dead_letters),
-            NotSent::Full => {
-                mailbox.refused.fetch_add(1, Ordering::Relaxed);
-                count(&self.shared.counts.refused);
-            }
-        }
     }
 
     #[inline(never)]
@@ -213,28 +202,31 @@ impl Shard {
         if let Route::Pool(_) = to.mailbox.route {
             // Its bound is kept here, its queue is filled at the turn's end.
             if let Err(why) = to.mailbox.reserve() {
-                self.count_unsent(why, &to.mailbox);
+                to.mailbox.note(why);
                 return Err(TellError { why, message });
             }
             gather(Parcel::new(what, to.slot, asker, when.counted_outside(), message));
             return Ok(());
         }
-        let put = to.mailbox.put(what, to.slot, asker, when, message, |_, parcel| {
+        to.mailbox.put(what, to.slot, asker, when, message, |_, parcel| {
             gather(parcel);
             Ok(())
-        });
-        put.inspect_err(|failed| self.count_unsent(failed.why, &to.mailbox))
+        })
     }
 
     /// Into a mailbox of this shard that drops its oldest.
     #[cold]
-    fn send_latest<A, M: Message>(&self, to: &Address<A>, parcel: Parcel) -> Result<(), TellError<M>> {
+    fn send_latest<A, M: Message>(
+        &self,
+        to: &Address<A>,
+        parcel: Parcel,
+    ) -> Result<(), TellError<M>> {
         let put = to.mailbox.put_latest(to.slot, parcel, |_, ticket| {
             self.state.borrow_mut().ring.push_parcel(ticket);
             Ok(())
         });
         put.map_err(|parcel| {
-            self.count_unsent(NotSent::Stopped, &to.mailbox);
+            to.mailbox.note(NotSent::Stopped);
             crate::mailbox::unpacked(parcel)
         })
     }
@@ -438,11 +430,7 @@ impl Shard {
     // --- actors
 
     /// Gives an actor a place; its first word is `started`.
-    pub(crate) fn spawn(
-        &self,
-        state: Box<dyn AnyActor>,
-        mail: Mail,
-    ) -> (Slot, Arc<Mailbox>) {
+    pub(crate) fn spawn(&self, state: Box<dyn AnyActor>, mail: Mail) -> (Slot, Arc<Mailbox>) {
         let mailbox = self.shared.mailbox(mail);
         let slot = {
             let own = &mut *self.state.borrow_mut();
@@ -513,7 +501,7 @@ impl Shard {
 
 impl Shared {
     pub(crate) fn mailbox(&self, mail: Mail) -> Arc<Mailbox> {
-        Arc::new(Mailbox::new(Route::Inbox(Arc::clone(&self.inbox)), mail))
+        Arc::new(Mailbox::new(Route::Inbox(Arc::clone(&self.inbox)), mail, &self.counts))
     }
 
     /// An index for an actor that is about to be sent.

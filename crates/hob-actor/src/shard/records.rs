@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::actor::AnyActor;
-use crate::mailbox::Mailbox;
 use crate::error::NotSent;
+use crate::mailbox::Mailbox;
 use crate::parcel::Slot;
 use crate::remote::Far;
 use crate::shard::lives::Ties;
@@ -57,7 +57,11 @@ impl Records {
             self.all.resize_with(index + 1, Record::default);
         }
         let record = &mut self.all[index];
-        *record = Record { generation: slot.generation, bound: mailbox.bound_in_ring(), ..Record::default() };
+        *record = Record {
+            generation: slot.generation,
+            bound: mailbox.bound_in_ring(),
+            ..Record::default()
+        };
         record.mailbox = Some(mailbox);
     }
 

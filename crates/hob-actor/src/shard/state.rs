@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::task::Waker;
 
 use crate::asks::{Asks, By};
-use crate::parcel::{Parcel, Ring, Slot};
 use crate::mailbox::Route;
+use crate::parcel::{Parcel, Ring, Slot};
 use crate::shard::records::Records;
 use crate::shard::timers::{Schedules, Timers};
 use crate::shard::{Control, Due, Shard};
