@@ -85,7 +85,8 @@ const fn inline<T>() -> bool {
 }
 
 /// What is left of a parcel whose payload was taken.
-static TAKEN: What = What { kind: Kind::Taken, run: runs_nothing, type_id: TypeId::of::<Taken>, drop: drop_nothing };
+static TAKEN: What =
+    What { kind: Kind::Taken, run: runs_nothing, type_id: TypeId::of::<Taken>, drop: drop_nothing };
 struct Taken;
 
 unsafe fn drop_nothing(_: &mut Body) {}

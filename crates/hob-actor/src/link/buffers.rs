@@ -71,12 +71,18 @@ impl Incoming {
 }
 
 /// What is to go.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outgoing<D> {
     bytes: Vec<u8>,
     written: usize,
     /// Descriptors, each with the place in `bytes` of the frame that it goes with.
     descriptors: VecDeque<(usize, D)>,
+}
+
+impl<D> Default for Outgoing<D> {
+    fn default() -> Outgoing<D> {
+        Outgoing { bytes: Vec::new(), written: 0, descriptors: VecDeque::new() }
+    }
 }
 
 impl<D> Outgoing<D> {

@@ -21,7 +21,7 @@ use super::table::{Asker, HelloError, Messages};
 use super::tokens::Tokens;
 use super::wire::{Encoder, Wire};
 use crate::error::AskError;
-use crate::parcel::{Parcel, Slot};
+use crate::parcel::{Kind as Content, Parcel, Slot};
 use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
 use crate::shard::Shard;
@@ -145,8 +145,17 @@ pub(crate) struct Serving {
 pub(crate) enum Command {
     Spawn(Program, Ready),
     Join(OwnedFd, Ready),
-    Resolve { node: u64, actor: std::any::TypeId, tag: String, found: Found2 },
-    Publish { tag: String, actor: std::any::TypeId, name: NameOf },
+    Resolve {
+        node: u64,
+        actor: std::any::TypeId,
+        tag: String,
+        found: Found2,
+    },
+    Publish {
+        tag: String,
+        actor: std::any::TypeId,
+        name: NameOf,
+    },
     /// Answered when all worker processes have finished what is open, and have ended.
     Drain(Reply<()>),
     /// Answered when whoever started this process wants it to end.
@@ -180,6 +189,7 @@ pub(crate) struct Links {
     /// The shard has slept since the links were looked at.
     slept: Cell<bool>,
     turns: u32,
+    pub(crate) any_stalled: bool,
     pub(crate) drained: Vec<Reply<()>>,
     pub(crate) parent_waiters: Vec<Reply<()>>,
     /// Nobody will ask us to do anything any more.
@@ -214,6 +224,7 @@ impl Links {
             commands,
             slept: Cell::new(true),
             turns: 0,
+            any_stalled: false,
             drained: Vec::new(),
             parent_waiters: Vec::new(),
             parent_is_done: false,
@@ -318,9 +329,9 @@ impl Links {
             if flags.contains(epoll::EventFlags::OUT) {
                 self.touch(link);
             }
-            if flags.intersects(
-                epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR,
-            ) {
+            if flags
+                .intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR)
+            {
                 self.receive(link, shard);
             }
         }
@@ -415,23 +426,20 @@ impl Edge for Links {
         let Some(encode) = self.messages.get(entry).map(|entry| entry.encode_answer) else {
             return;
         };
+        if parcel.kind() == Content::Failure {
+            let why = parcel.open::<AskError>().unwrap_or(AskError::Unanswered);
+            return self.fail_theirs(at, theirs, why);
+        }
         let along = Along { names: &self.names, shard, link: at };
-        let mut failed = Ok(());
+        let mut encoded = Ok(());
         let appended = link.outgoing.append(Head::new(Kind::Answer, theirs), |out| {
-            let before = out.len();
-            failed = encode(parcel, &mut Encoder::new(out, Some(along)));
-            if failed.is_err() {
-                out.truncate(before);
-            }
+            encoded = encode(parcel, &mut Encoder::new(out, Some(along)));
         });
-        match (appended, failed) {
-            (Ok(()), Ok(())) => self.touch(at),
-            (Err(_), _) => self.fail_theirs(at, theirs, AskError::Full),
-            (Ok(()), Err(why)) => {
-                // An empty answer was appended: what is no answer is sent instead of it.
-                self.links[at as usize].outgoing.take_back();
-                self.fail_theirs(at, theirs, why);
-            }
+        debug_assert!(encoded.is_ok(), "an answer is of its message's answer type");
+        match appended {
+            Ok(()) => self.touch(at),
+            // The answer is larger than a frame may be.
+            Err(_) => self.fail_theirs(at, theirs, AskError::Unanswered),
         }
     }
 

@@ -25,7 +25,8 @@ mod ways;
 mod wire;
 
 pub(crate) use links::Links;
-pub use process::{Ended, Program};
+pub(crate) use names::Names;
 pub(crate) use process::inherited;
+pub use process::{Ended, Program};
 pub use table::{HelloError, Messages};
 pub use wire::{Decoder, Encoder, Schema, Wire, WireError};

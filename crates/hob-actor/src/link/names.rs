@@ -14,6 +14,7 @@ use super::tokens::Tokens;
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::Actor;
 use crate::address::{Address, Mailbox};
+use crate::mailbox::Mail;
 use crate::parcel::Slot;
 use crate::remote::Far;
 use crate::shard::Shard;
@@ -95,7 +96,7 @@ impl Names {
     }
 
     /// The name by which others know an address.
-    fn name<A>(&self, address: &Address<A>) -> (u64, u64) {
+    pub(crate) fn name<A>(&self, address: &Address<A>) -> (u64, u64) {
         let tables = &mut *self.tables.borrow_mut();
         if address.place == self.place
             && let Some(known) = tables.far_by.get(&address.slot)
@@ -133,7 +134,9 @@ impl Names {
             Some(known) => known.clone(),
             None => {
                 let number = u32::try_from(tables.known.len()).map_err(|_| WireError::Long)?;
-                let (slot, mailbox) = shard.adopt(Far { peer: via, actor: u64::from(number) });
+                let far = Far { peer: via, actor: u64::from(number) };
+                let address = shard.adopt::<A>(far, Mail::default());
+                let (slot, mailbox) = (address.slot, address.mailbox);
                 tables.known.push(Known { node, actor, of_type: TypeId::of::<A>(), via });
                 tables.known_by.insert((node, actor), (slot, Arc::clone(&mailbox)));
                 tables.far_by.insert(slot, number);

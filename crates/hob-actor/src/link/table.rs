@@ -13,7 +13,6 @@ use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
 use crate::error::AskError;
 use crate::parcel::{Kind, Parcel, Slot};
-use crate::shard::Shard;
 use crate::when::When;
 
 /// The version of frames and of what they hold.
@@ -155,7 +154,9 @@ pub enum HelloError {
         ours: u16,
     },
     /// They both know a message of this name, and mean different things.
-    #[error("the two programs declare the message {message:?} differently: build both from the same declaration")]
+    #[error(
+        "the two programs declare the message {message:?} differently: build both from the same declaration"
+    )]
     Schema {
         /// Its name.
         message: String,
@@ -186,12 +187,12 @@ where
 }
 
 fn encode_answer<T: Wire>(parcel: Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    match parcel.what.kind {
+    match parcel.kind() {
         Kind::Answer => {
             parcel.open::<T>().map_err(|_| AskError::Unanswered)?.encode(out);
             Ok(())
         }
-        Kind::Failure | Kind::Message | Kind::Control => {
+        Kind::Failure | Kind::Message | Kind::Control | Kind::Taken => {
             Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
         }
     }
