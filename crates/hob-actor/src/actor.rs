@@ -4,11 +4,11 @@
 //! reply that is passed on or kept ([`ReplyHandler`]); an actor implements one of the three for
 //! each message that it takes, and a sender does not see which.
 
-use std::any::Any;
+use std::any::TypeId;
 use std::future::Future;
 
 use crate::context::Context;
-use crate::parcel::{Kind, Parcel, Slot, Typed};
+use crate::parcel::{Kind, Parcel, Slot, Typed, actor_of};
 use crate::reply::Reply;
 use crate::shard::Shard;
 use crate::tasks::Header;
@@ -97,59 +97,58 @@ impl<A: ReplyHandler<M>, M: Message> Receives<M, ByReply> for A {
     }
 }
 
-/// Takes a parcel apart. None: it was for another type, and its asker is told; the shard's own
-/// order of things does not let that happen.
-#[inline]
-fn opened<'a, A: Actor, M: Message>(
-    state: &'a mut dyn Any,
-    parcel: &mut Parcel,
-) -> Option<(&'a mut A, M, Reply<M::Answer>, Slot)> {
-    let (to, reply) = (parcel.to, Reply::to(parcel.asker, parcel.when.uncounted()));
-    let actor = state.downcast_mut::<A>()?;
-    let message = parcel.take::<M>()?;
-    Some((actor, message, reply, to))
-}
+// What runs a message. Should actor or message be of another type than the parcel says, its reply
+// is dropped and its asker told; the order of things in a shard does not let that happen.
 
 fn at_once<A: Handler<M>, M: Message>(
-    state: &mut dyn Any,
+    state: &mut dyn AnyActor,
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
-    let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
     let answer = actor.handle(message, &mut Context::new(shard, to, reply.when()));
     reply.send_from(shard, answer);
     None
 }
 
 fn by_future<A: AsyncHandler<M>, M: Message>(
-    state: &mut dyn Any,
+    state: &mut dyn AnyActor,
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
-    let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
     let future = actor.handle(message, &mut Context::new(shard, to, reply.when()));
     let (asker, when) = reply.into_parts();
     shard.park(Header::new(to.index, asker, when), future)
 }
 
 fn by_reply<A: ReplyHandler<M>, M: Message>(
-    state: &mut dyn Any,
+    state: &mut dyn AnyActor,
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
-    let (actor, message, reply, to) = opened::<A, M>(state, parcel)?;
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
     let when = reply.when();
     actor.handle(message, reply, &mut Context::new(shard, to, when));
     None
 }
 
 /// An actor whose type is not known.
-pub(crate) trait AnyActor: Any {
+pub(crate) trait AnyActor {
+    /// Whether this is its type.
+    fn is(&self, other: &TypeId) -> bool;
     fn started(&mut self, shard: &Shard, me: Slot);
     fn stopped(&mut self);
 }
 
 impl<A: Actor> AnyActor for A {
+    fn is(&self, other: &TypeId) -> bool {
+        *other == TypeId::of::<A>()
+    }
+
     fn started(&mut self, shard: &Shard, me: Slot) {
         Actor::started(self, &mut Context::new(shard, me, crate::when::When::TELL));
     }

@@ -1,16 +1,15 @@
 //! What a handler has at hand: its own address, the time that is left, and the way to others.
 
-use std::any::Any;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::actor::{Actor, Message, Receives};
+use crate::actor::{Actor, AnyActor, Message, Receives};
 use crate::address::Address;
 use crate::asked::Ask;
 use crate::current;
 use crate::error::TellError;
 use crate::mailbox::Mail;
-use crate::parcel::Slot;
+use crate::parcel::{Slot, actor_of};
 use crate::shard::Shard;
 use crate::when::{Millis, NEVER, When, deadline_after};
 
@@ -155,8 +154,8 @@ impl<A: Actor> This<A> {
         current::with(|shard| {
             let shard = shard.expect(OUTSIDE_OF_A_TASK);
             let header = shard.polled_header().expect(OUTSIDE_OF_A_TASK);
-            let ran = shard.with_state(self.me.index, |state: &mut dyn Any, slot| {
-                let state = state.downcast_mut::<A>().expect("an address names its actor's type");
+            let ran = shard.with_state(self.me.index, |state: &mut dyn AnyActor, slot| {
+                let state = actor_of::<A>(state).expect("an address names its actor's type");
                 with(state, &mut Context::new(shard, slot, header.when()))
             });
             ran.expect("the actor is not in the middle of another call")

@@ -9,10 +9,11 @@
 //! allocation for each, is not to be had from safe Rust. Miri runs over its tests.
 #![expect(unsafe_code, reason = "a payload of any type lies in the cell itself")]
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
 
+use crate::actor::{Actor, AnyActor};
 use crate::shard::Shard;
 use crate::when::When;
 
@@ -34,13 +35,16 @@ pub(crate) enum Kind {
 }
 
 /// What runs a message: it gets the actor's state, and says which continuation it has parked.
-pub(crate) type Run = fn(&mut dyn Any, &mut Parcel, &Shard) -> Option<u32>;
+pub(crate) type Run = fn(&mut dyn AnyActor, &mut Parcel, &Shard) -> Option<u32>;
 
 /// What is known of a payload's type.
 #[derive(Debug)]
 pub(crate) struct What {
     pub(crate) kind: Kind,
     pub(crate) run: Run,
+    /// Whether it is this one: compared where both are constants, for a type's number that was just
+    /// written to the stack is slow to read back.
+    is: fn(&TypeId) -> bool,
     type_id: fn() -> TypeId,
     drop: unsafe fn(&mut Body),
 }
@@ -85,11 +89,27 @@ const fn inline<T>() -> bool {
 }
 
 /// What is left of a parcel whose payload was taken.
-static TAKEN: What =
-    What { kind: Kind::Taken, run: runs_nothing, type_id: TypeId::of::<Taken>, drop: drop_nothing };
+static TAKEN: What = What {
+    kind: Kind::Taken,
+    run: runs_nothing,
+    is: is::<Taken>,
+    type_id: TypeId::of::<Taken>,
+    drop: drop_nothing,
+};
 struct Taken;
 
 unsafe fn drop_nothing(_: &mut Body) {}
+
+fn is<T: 'static>(other: &TypeId) -> bool {
+    *other == TypeId::of::<T>()
+}
+
+/// An actor by its type. None: it is another one.
+#[inline]
+pub(crate) fn actor_of<A: Actor>(actor: &mut dyn AnyActor) -> Option<&mut A> {
+    // SAFETY: `is` is implemented once, for all actors, and compares the type itself.
+    actor.is(&TypeId::of::<A>()).then(|| unsafe { &mut *(&raw mut *actor).cast::<A>() })
+}
 
 unsafe fn drop_body<T>(body: &mut Body) {
     let at = body.0.as_mut_ptr();
@@ -102,7 +122,7 @@ unsafe fn drop_body<T>(body: &mut Body) {
     }
 }
 
-fn runs_nothing(_: &mut dyn Any, _: &mut Parcel, _: &Shard) -> Option<u32> {
+fn runs_nothing(_: &mut dyn AnyActor, _: &mut Parcel, _: &Shard) -> Option<u32> {
     None
 }
 
@@ -114,7 +134,7 @@ impl<T: Send + 'static> Typed<T> {
 
     /// Of a message: `run` opens it.
     pub(crate) const fn running(kind: Kind, run: Run) -> Typed<T> {
-        let what = What { kind, run, type_id: TypeId::of::<T>, drop: drop_body::<T> };
+        let what = What { kind, run, is: is::<T>, type_id: TypeId::of::<T>, drop: drop_body::<T> };
         Typed { what, of: PhantomData }
     }
 }
@@ -160,7 +180,7 @@ impl Parcel {
     /// The payload, taken out where it lies. None: it is of another type, and stays.
     #[inline]
     pub(crate) fn take<T: Send + 'static>(&mut self) -> Option<T> {
-        if (self.what.type_id)() != TypeId::of::<T>() {
+        if !(self.what.is)(&TypeId::of::<T>()) {
             return None;
         }
         self.what = &TAKEN;
@@ -191,7 +211,7 @@ impl Parcel {
 
     /// Looks at the payload.
     pub(crate) fn peek<T: Send + 'static>(&self) -> Option<&T> {
-        if (self.what.type_id)() != TypeId::of::<T>() {
+        if !(self.what.is)(&TypeId::of::<T>()) {
             return None;
         }
         let at = self.body.0.as_ptr();

@@ -193,6 +193,9 @@ impl Peers {
 
     /// In a worker process: waits until whoever started it wants no more of it, and everything
     /// that it asked is answered. Return from `main` then.
+    ///
+    /// Publish before: until this is called, a peer that asks for a tag that is not there yet
+    /// waits; from then on it is told that there is none.
     pub fn until_drained(&self) {
         let (done, drained) = self.promise();
         self.command(Command::WaitForParent(done));

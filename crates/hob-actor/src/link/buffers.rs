@@ -1,5 +1,5 @@
 //! The bytes on both sides of a link: what came and is not yet a whole frame, and what is to go.
-//! Pure: whoever owns the socket reads into [`Incoming::room`] and writes [`Outgoing::waiting`].
+//! Pure: whoever owns the socket reads into what [`Room::begin`] gives, and writes [`Outgoing::waiting`].
 //!
 //! Frames are appended to one buffer and written once a turn: that is three to four times as fast
 //! as a system call a frame, and `writev` is not needed.
@@ -10,12 +10,28 @@ use super::frame::{self, FrameError, Head};
 
 /// How much is read at once.
 pub(crate) const READ_LEN: usize = 256 * 1024;
-/// What an idle link keeps: an idle worker is to be small.
-const KEPT_LEN: usize = 4 * 1024;
+/// What a read begins with, and what an idle link keeps: an idle worker is to be small.
+const FIRST_LEN: usize = 4 * 1024;
 
-/// What came.
+/// What came on a link and is not yet a whole frame.
 #[derive(Debug, Default)]
-pub(crate) struct Incoming {
+pub(crate) struct Tail {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Tail {
+    /// Whether the stream ended between two frames, not in the middle of one.
+    pub(crate) fn is_between(&self) -> bool {
+        self.filled == 0
+    }
+}
+
+/// Where all links of a system read, one after the other: it stays in the processor's cache, and
+/// a hundred links do not need a hundred large buffers. What is left of a read becomes the link's
+/// [`Tail`]; the large part of a large frame is not copied.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
     bytes: Vec<u8>,
     /// Where the first frame begins that was not taken.
     taken: usize,
@@ -23,15 +39,17 @@ pub(crate) struct Incoming {
     filled: usize,
 }
 
-impl Incoming {
-    /// Room for what comes next: at least enough for the frame that has begun.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        if self.taken > 0 {
-            self.bytes.copy_within(self.taken..self.filled, 0);
-            self.filled -= self.taken;
-            self.taken = 0;
+impl Room {
+    /// Takes over what a link has, and gives room for what comes next: at least enough for the
+    /// frame that has begun.
+    pub(crate) fn begin(&mut self, tail: &mut Tail) -> &mut [u8] {
+        if tail.bytes.len() > self.bytes.len() {
+            std::mem::swap(&mut self.bytes, &mut tail.bytes);
+        } else {
+            self.bytes[..tail.filled].copy_from_slice(&tail.bytes[..tail.filled]);
         }
-        let want = frame::wanted(&self.bytes[..self.filled]).max(self.filled + KEPT_LEN);
+        (self.taken, self.filled) = (0, tail.filled);
+        let want = frame::wanted(&self.bytes[..self.filled]).max(self.filled + FIRST_LEN);
         if self.bytes.len() < want {
             self.bytes.resize(want.next_power_of_two(), 0);
         }
@@ -39,7 +57,7 @@ impl Incoming {
     }
 
     /// This much of the room was filled. When all of it was, the next room is larger, up to
-    /// [`READ_LEN`]: only busy links have large buffers.
+    /// [`READ_LEN`]: only busy systems have a large one.
     pub(crate) fn filled(&mut self, count: usize) {
         self.filled += count;
         if self.filled == self.bytes.len() && self.bytes.len() < READ_LEN {
@@ -57,16 +75,25 @@ impl Incoming {
         }))
     }
 
-    /// Whether the stream ended between two frames, not in the middle of one.
-    pub(crate) fn is_between(&self) -> bool {
-        self.taken == self.filled
-    }
-
-    /// Nothing is expected soon: keeps little memory.
-    pub(crate) fn rest(&mut self) {
-        if self.is_between() && self.bytes.len() > KEPT_LEN {
-            *self = Incoming::default();
+    /// Gives what is left to the link.
+    pub(crate) fn end(&mut self, tail: &mut Tail) {
+        let left = self.taken..self.filled;
+        tail.filled = left.len();
+        if self.taken == 0 && self.bytes.len() > READ_LEN {
+            // A large frame that has begun: the link keeps the memory, and this begins anew.
+            std::mem::swap(&mut self.bytes, &mut tail.bytes);
+            self.bytes.truncate(READ_LEN);
+        } else {
+            tail.bytes.clear();
+            tail.bytes.extend_from_slice(&self.bytes[left]);
+            if tail.is_between() && tail.bytes.capacity() > FIRST_LEN {
+                tail.bytes = Vec::new();
+            }
+            if self.bytes.len() > READ_LEN {
+                self.bytes = Vec::new();
+            }
         }
+        (self.taken, self.filled) = (0, 0);
     }
 }
 
@@ -142,7 +169,7 @@ impl<D> Outgoing<D> {
 
     /// Nothing is to be sent soon: keeps little memory.
     pub(crate) fn rest(&mut self) {
-        if self.is_empty() && self.bytes.capacity() > KEPT_LEN {
+        if self.is_empty() && self.bytes.capacity() > FIRST_LEN {
             self.bytes = Vec::new();
         }
     }
@@ -153,7 +180,7 @@ mod tests {
     use super::super::frame::Kind;
     use super::*;
 
-    fn frames() -> Vec<(Head, Vec<u8>)> {
+    fn frames() -> Found {
         let head = |kind, to| Head { kind, message: 3, to };
         vec![
             (head(Kind::Hello, 0), vec![1, 2, 3]),
@@ -173,16 +200,19 @@ mod tests {
         out.waiting().0.to_vec()
     }
 
-    fn feed(incoming: &mut Incoming, mut bytes: &[u8], found: &mut Vec<(Head, Vec<u8>)>) {
+    type Found = Vec<(Head, Vec<u8>)>;
+
+    fn feed(room: &mut Room, tail: &mut Tail, mut bytes: &[u8], found: &mut Found) {
         while !bytes.is_empty() {
-            let room = incoming.room();
-            let count = room.len().min(bytes.len());
-            room[..count].copy_from_slice(&bytes[..count]);
-            incoming.filled(count);
+            let space = room.begin(tail);
+            let count = space.len().min(bytes.len());
+            space[..count].copy_from_slice(&bytes[..count]);
+            room.filled(count);
             bytes = &bytes[count..];
-            while let Some((head, payload)) = incoming.next().unwrap() {
+            while let Some((head, payload)) = room.next().unwrap() {
                 found.push((head, payload.to_vec()));
             }
+            room.end(tail);
         }
     }
 
@@ -198,24 +228,28 @@ mod tests {
         let large = ends[2]..ends[3];
         // Every byte of the small frames, and some of the large one.
         let cuts = (0..=bytes.len()).filter(|cut| !large.contains(cut) || cut % 4099 == 0);
+        // One room for two links whose bytes come in turn.
+        let mut room = Room::default();
         for cut in cuts {
-            let (mut incoming, mut found) = (Incoming::default(), Vec::new());
-            feed(&mut incoming, &bytes[..cut], &mut found);
+            let (mut tail, mut found) = (Tail::default(), Vec::new());
+            let (mut other, mut others) = (Tail::default(), Vec::new());
+            feed(&mut room, &mut tail, &bytes[..cut], &mut found);
+            feed(&mut room, &mut other, &bytes[..cut / 2], &mut others);
             let whole = ends.iter().filter(|end| **end <= cut).count();
             assert_eq!(found, frames()[..whole], "cut at {cut}");
-            assert_eq!(incoming.is_between(), cut == 0 || ends.contains(&cut), "cut at {cut}");
+            assert_eq!(tail.is_between(), cut == 0 || ends.contains(&cut), "cut at {cut}");
             // And the rest may come later.
-            feed(&mut incoming, &bytes[cut..], &mut found);
-            assert_eq!(found, frames(), "cut at {cut}");
+            feed(&mut room, &mut tail, &bytes[cut..], &mut found);
+            feed(&mut room, &mut other, &bytes[cut / 2..], &mut others);
+            assert!(found == frames() && others == frames(), "cut at {cut}");
         }
     }
 
     #[test]
     fn an_idle_link_keeps_little() {
-        let (mut incoming, mut found) = (Incoming::default(), Vec::new());
-        feed(&mut incoming, &encoded(), &mut found);
-        incoming.rest();
-        assert_eq!(incoming.bytes.capacity(), 0);
+        let (mut room, mut tail, mut found) = (Room::default(), Tail::default(), Vec::new());
+        feed(&mut room, &mut tail, &encoded(), &mut found);
+        assert!(tail.bytes.capacity() <= FIRST_LEN && room.bytes.capacity() <= READ_LEN);
         let mut out = Outgoing::<()>::default();
         out.append(Head::new(Kind::Tell, 1), |bytes| bytes.resize(100_000, 1)).unwrap();
         out.wrote(out.len());

@@ -13,12 +13,12 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::buffers::{Incoming, Outgoing};
+use super::buffers::{Outgoing, Room, Tail};
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
 use super::table::{Asker, HelloError, Messages};
-use super::tokens::Tokens;
+use super::tokens::{Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::error::AskError;
 use crate::parcel::{Kind as Content, Parcel, Slot};
@@ -99,14 +99,14 @@ pub(crate) struct Link {
     pub(crate) state: State,
     pub(crate) whose: Whose,
     pub(crate) node: u64,
-    pub(crate) incoming: Incoming,
+    pub(crate) tail: Tail,
     pub(crate) outgoing: Outgoing<OwnedFd>,
     /// Descriptors that came and whose frame is still to be looked at.
     pub(crate) descriptors: VecDeque<OwnedFd>,
     /// Which of our messages the other end's numbers are.
     pub(crate) numbers: Vec<Option<u16>>,
     /// Asks of the other end, by its tokens.
-    pub(crate) serving: HashMap<u64, u64>,
+    pub(crate) serving: HashMap<u64, u64, Mixed>,
     pub(crate) ready: Vec<Ready>,
     /// The socket is full: the kernel is asked to say when it is not.
     pub(crate) is_full: bool,
@@ -179,11 +179,16 @@ pub(crate) struct Links {
     pub(crate) place: Rc<Cell<Place>>,
     pub(crate) epoll: OwnedFd,
     pub(crate) links: Vec<Link>,
-    pub(crate) by_node: HashMap<u64, u32>,
+    pub(crate) room: Room,
+    pub(crate) by_node: HashMap<u64, u32, Mixed>,
     pub(crate) calls: Tokens<Call>,
-    pub(crate) calls_by: HashMap<(Slot, Place), u64>,
+    pub(crate) calls_by: HashMap<(Slot, Place), u64, Mixed>,
     pub(crate) serving: Tokens<Serving>,
     pub(crate) published: HashMap<String, (std::any::TypeId, (u64, u64))>,
+    /// False in a worker process until it waits for its parent.
+    pub(crate) is_set_up: bool,
+    /// Which tags were asked for before that.
+    pub(crate) early: Vec<(u32, Head, String)>,
     touched: Vec<u32>,
     commands: Commands,
     /// The shard has slept since the links were looked at.
@@ -215,11 +220,14 @@ impl Links {
             place,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: Vec::new(),
-            by_node: HashMap::new(),
+            room: Room::default(),
+            by_node: HashMap::default(),
             calls: Tokens::default(),
-            calls_by: HashMap::new(),
+            calls_by: HashMap::default(),
             serving: Tokens::default(),
             published: HashMap::new(),
+            is_set_up: true,
+            early: Vec::new(),
             touched: Vec::new(),
             commands,
             slept: Cell::new(true),

@@ -33,11 +33,11 @@ pub(crate) struct Along<'a> {
 }
 
 /// An actor of this system, as others were told of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Told {
-    pub(crate) place: Place,
-    pub(crate) slot: Slot,
-    pub(crate) mailbox: Weak<Mailbox>,
+#[derive(Debug)]
+struct Told {
+    place: Place,
+    slot: Slot,
+    mailbox: Weak<Mailbox>,
 }
 
 /// An actor of another one.
@@ -85,8 +85,13 @@ impl Names {
 
     /// The actor that others mean by this number.
     #[inline]
-    pub(crate) fn told(&self, actor: u64) -> Option<Told> {
-        self.tables.borrow().told.get(actor).cloned()
+    pub(crate) fn told(&self, actor: u64) -> Option<(Place, Slot)> {
+        self.tables.borrow().told.get(actor).map(|told| (told.place, told.slot))
+    }
+
+    /// Its mailbox, while it lives.
+    pub(crate) fn mailbox(&self, actor: u64) -> Option<Arc<Mailbox>> {
+        self.tables.borrow().told.get(actor)?.mailbox.upgrade()
     }
 
     /// The actor that a slot of ours stands for.
@@ -125,9 +130,9 @@ impl Names {
         via: u32,
     ) -> Result<Address<A>, WireError> {
         if node == self.node {
-            let told = self.told(actor).ok_or(WireError::Unreachable)?;
-            let mailbox = told.mailbox.upgrade().ok_or(WireError::Unreachable)?;
-            return Ok(Address { place: told.place, slot: told.slot, mailbox, actor: PhantomData });
+            let (place, slot) = self.told(actor).ok_or(WireError::Unreachable)?;
+            let mailbox = self.mailbox(actor).ok_or(WireError::Unreachable)?;
+            return Ok(Address { place, slot, mailbox, actor: PhantomData });
         }
         let tables = &mut *self.tables.borrow_mut();
         let (slot, mailbox) = match tables.known_by.get(&(node, actor)) {

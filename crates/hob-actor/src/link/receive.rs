@@ -3,6 +3,8 @@
 //! Invariant: what a peer sends can end its link, and nothing else. A frame that makes no sense
 //! does; a message that does not decode fails its ask.
 
+use std::sync::Arc;
+
 use rustix::io::Errno;
 
 use super::frame::{ASK_HEAD, Head, Kind, NO_LIMIT};
@@ -10,6 +12,7 @@ use super::links::{Call, Links, PeerError, Serving, State};
 use super::names::Along;
 use super::table::{decode_error, encode_error};
 use super::wire::Decoder;
+use crate::address::Mailbox;
 use crate::error::{AskError, NotSent};
 use crate::parcel::{Parcel, Slot};
 use crate::shard::Shard;
@@ -48,14 +51,19 @@ impl Links {
         }
     }
 
+    /// Reads into the room, which is left to [`Links::take_frames`] if anything came.
     fn read(&mut self, at: u32) -> Result<usize, Errno> {
         let link = &mut self.links[at as usize];
         let Some(socket) = &link.socket else { return Err(Errno::AGAIN) };
         let mut descriptors = Vec::new();
-        let count = hob_os::uds::receive(socket, link.incoming.room(), &mut descriptors)?;
+        let space = self.room.begin(&mut link.tail);
+        let received = hob_os::uds::receive(socket, space, &mut descriptors);
         link.descriptors.extend(descriptors);
-        link.incoming.filled(count);
-        Ok(count)
+        self.room.filled(received.unwrap_or(0));
+        if !matches!(received, Ok(1..)) {
+            self.room.end(&mut link.tail);
+        }
+        received
     }
 
     /// All that there still is, before the link is given up: a peer that ends may have answered.
@@ -72,12 +80,12 @@ impl Links {
 
     fn take_frames(&mut self, at: u32, shard: &Shard) -> Result<(), Nonsense> {
         // Taken out, so that its payloads can be looked at while everything else may change.
-        let mut incoming = std::mem::take(&mut self.links[at as usize].incoming);
+        let mut room = std::mem::take(&mut self.room);
         let taken = loop {
             if self.links[at as usize].stalled.is_some() {
                 break Ok(());
             }
-            match incoming.next() {
+            match room.next() {
                 Ok(None) => break Ok(()),
                 Ok(Some((head, payload))) => {
                     if let Err(nonsense) = self.take(at, head, payload, shard) {
@@ -87,8 +95,8 @@ impl Links {
                 Err(_) => break Err(Nonsense),
             }
         };
-        incoming.rest();
-        self.links[at as usize].incoming = incoming;
+        room.end(&mut self.links[at as usize].tail);
+        self.room = room;
         taken
     }
 
@@ -182,13 +190,13 @@ impl Links {
         asker: (Slot, When),
         shard: &Shard,
     ) -> Result<(), AskError> {
-        let told = self.names.told(actor).ok_or(AskError::Stopped)?;
+        let (place, slot) = self.names.told(actor).ok_or(AskError::Stopped)?;
         let entry = self.messages.get(entry).ok_or(AskError::Unregistered)?;
         let along = Along { names: &self.names, shard, link: at };
-        let parcel = (entry.parcel)(payload, along, told.slot, asker);
+        let parcel = (entry.parcel)(payload, along, slot, asker);
         let parcel = parcel.map_err(|_| AskError::Unregistered)?;
-        if told.place != shard.shared.place {
-            return deliver_away(&told, parcel);
+        if place != shard.shared.place {
+            return deliver_away(self.names.mailbox(actor), parcel);
         }
         match shard.deliver(parcel) {
             Ok(()) => Ok(()),
@@ -226,6 +234,7 @@ impl Links {
                     }
                 }
             }
+            self.room.begin(&mut self.links[at as usize].tail);
             let listens = self.listen(at);
             if listens.is_err() || self.take_frames(at, shard).is_err() {
                 self.broken(at, shard);
@@ -280,8 +289,8 @@ impl Links {
 }
 
 /// Into the mailbox of an actor of another shard.
-fn deliver_away(told: &super::names::Told, mut parcel: Parcel) -> Result<(), AskError> {
-    let mailbox = told.mailbox.upgrade().ok_or(AskError::Stopped)?;
+fn deliver_away(mailbox: Option<Arc<Mailbox>>, mut parcel: Parcel) -> Result<(), AskError> {
+    let mailbox = mailbox.ok_or(AskError::Stopped)?;
     mailbox.reserve().map_err(AskError::from)?;
     parcel.when = parcel.when.counted_outside();
     mailbox.inbox.put(parcel).map_err(|_| {

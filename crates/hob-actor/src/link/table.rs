@@ -12,6 +12,7 @@ use super::names::Along;
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
 use crate::error::AskError;
+use crate::hash::ByType;
 use crate::parcel::{Kind, Parcel, Slot};
 use crate::when::When;
 
@@ -23,7 +24,6 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     hash: u64,
     pub(crate) actor: TypeId,
-    message: TypeId,
     /// Appends the message that a parcel holds.
     pub(crate) encode: fn(Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// A parcel for the actor.
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Entry {
 #[derive(Debug, Default)]
 pub struct Messages {
     pub(crate) entries: Vec<Entry>,
-    by_type: HashMap<(TypeId, TypeId), u16>,
+    by_type: HashMap<(TypeId, TypeId), u16, ByType>,
 }
 
 impl Messages {
@@ -78,7 +78,6 @@ impl Messages {
             name: name.to_owned(),
             hash: Schema::hash_of::<M>().rotate_left(32) ^ Schema::hash_of::<M::Answer>(),
             actor,
-            message,
             encode: encode::<M>,
             parcel: parcel::<A, M, How>,
             encode_answer: encode_answer::<M::Answer>,
@@ -90,10 +89,6 @@ impl Messages {
     /// The number of what a parcel holds, for an actor of this type.
     #[inline]
     pub(crate) fn number(&self, actor: TypeId, message: TypeId) -> Option<u16> {
-        let first = self.entries.first()?;
-        if (first.actor, first.message) == (actor, message) {
-            return Some(0);
-        }
         self.by_type.get(&(actor, message)).copied()
     }
 

@@ -3,6 +3,40 @@
 //! Invariant: a token is never valid twice. Its low half is a line of the table, its high half
 //! counts the tenants of that line.
 
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// For keys that are numbers of ours: nobody chooses them to collide.
+pub(crate) type Mixed = BuildHasherDefault<Mix>;
+
+/// Multiplies and folds, a word at a time.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Mix(u64);
+
+impl Hasher for Mix {
+    #[inline]
+    fn finish(&self) -> u64 {
+        // The table takes its index from the low bits, and they know the least.
+        self.0 ^ self.0 >> 32
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 /// A table of what is open.
 #[derive(Debug)]
 pub(crate) struct Tokens<T> {

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::epoll;
 
-use super::buffers::{Incoming, Outgoing};
+use super::buffers::{Outgoing, Tail};
 use super::frame::{Head, Kind};
 use super::links::{Call, Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
 use super::names::Along;
@@ -29,6 +29,7 @@ impl Links {
         match command {
             Command::Spawn(program, ready) => self.spawn(&program, ready),
             Command::Join(socket, ready) => {
+                self.is_set_up = false;
                 let at = self.add(Whose::Parent, 0, Some(socket));
                 self.links[at as usize].ready.push(ready);
             }
@@ -38,6 +39,7 @@ impl Links {
             Command::Publish { tag, actor, name } => {
                 let name = name(&self.names);
                 self.published.insert(tag, (actor, name));
+                self.answer_early();
             }
             Command::Drain(done) => {
                 self.drained.push(done);
@@ -47,8 +49,11 @@ impl Links {
                     }
                 }
             }
-            Command::WaitForParent(done) if self.parent_is_done => done.send(()),
-            Command::WaitForParent(done) => self.parent_waiters.push(done),
+            Command::WaitForParent(done) => {
+                self.is_set_up = true;
+                self.answer_early();
+                if self.parent_is_done { done.send(()) } else { self.parent_waiters.push(done) }
+            }
             Command::Process(node, reply) => {
                 let link = self.by_node.get(&node).map(|at| &self.links[*at as usize]);
                 reply.send(link.and_then(|link| match &link.whose {
@@ -84,11 +89,11 @@ impl Links {
             state: State::Awaited,
             whose,
             node,
-            incoming: Incoming::default(),
+            tail: Tail::default(),
             outgoing: Outgoing::default(),
             descriptors: VecDeque::new(),
             numbers: Vec::new(),
-            serving: HashMap::new(),
+            serving: HashMap::default(),
             ready: Vec::new(),
             is_full: false,
             is_touched: false,
@@ -227,6 +232,13 @@ impl Links {
         payload: &[u8],
     ) -> Result<(), Nonsense> {
         let tag = Decoder::whole::<String>(payload, None).map_err(|_| Nonsense)?;
+        self.answer_resolve(at, head, tag);
+        Ok(())
+    }
+
+    /// Says which actor has a tag. As long as this process is still setting itself up, a tag that
+    /// it has not published yet may be one that it will.
+    fn answer_resolve(&mut self, at: u32, head: Head, tag: String) {
         let number = self.links[at as usize].numbers.get(usize::from(head.message));
         let entry = number.copied().flatten().and_then(|number| self.messages.get(number));
         let wanted = entry.map(|entry| entry.actor);
@@ -236,9 +248,16 @@ impl Links {
                 self.push(at, Head::new(Kind::Resolved, head.to), &payload);
             }
             (Some(_), _) => self.fail_theirs(at, head.to, AskError::Unregistered),
-            (None, _) => self.fail_theirs(at, head.to, AskError::Stopped),
+            (None, _) if self.is_set_up => self.fail_theirs(at, head.to, AskError::Stopped),
+            (None, _) => self.early.push((at, head, tag)),
         }
-        Ok(())
+    }
+
+    /// Looks again at what came before it could be answered.
+    fn answer_early(&mut self) {
+        for (at, head, tag) in std::mem::take(&mut self.early) {
+            self.answer_resolve(at, head, tag);
+        }
     }
 
     pub(super) fn resolved(
@@ -289,7 +308,7 @@ impl Links {
         if let Some(socket) = link.socket.take() {
             let _ = epoll::delete(&self.epoll, &socket);
         }
-        link.incoming = Incoming::default();
+        link.tail = Tail::default();
         link.outgoing = Outgoing::default();
         link.descriptors.clear();
         link.stalled = None;

@@ -76,7 +76,7 @@ impl Shard {
                 return Met::Late;
             }
         }
-        match (record.state.take(), record.far) {
+        match (record.state.take(), record.far.as_deref().copied()) {
             (Some(actor), _) => Met::Actor(actor),
             (None, Some(far)) => Met::Far(far),
             (None, None) => Met::Nobody,
@@ -104,7 +104,7 @@ impl Shard {
     fn run(&self, mut actor: Box<dyn AnyActor>, parcel: &mut Parcel) {
         let to = parcel.to;
         let run = parcel.run();
-        let state: &mut dyn Any = &mut *actor;
+        let state = &mut *actor;
         let ran = catch_unwind(AssertUnwindSafe(|| run(state, parcel, self)));
         self.put_back(to, actor);
         match ran {
@@ -421,7 +421,7 @@ impl Shard {
         let state = &mut *self.state.borrow_mut();
         let slot = state.records.insert(&self.shared.next_record, std::sync::Arc::clone(&mailbox));
         if let Some(record) = state.records.get(slot) {
-            record.far = Some(far);
+            record.far = Some(Box::new(far));
         }
         crate::Address { place: self.place, slot, mailbox, actor: std::marker::PhantomData }
     }

@@ -17,7 +17,6 @@ mod records;
 mod state;
 mod timers;
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -403,7 +402,7 @@ impl Shard {
     pub(crate) fn with_state<R>(
         &self,
         index: u32,
-        run: impl FnOnce(&mut dyn Any, Slot) -> R,
+        run: impl FnOnce(&mut dyn AnyActor, Slot) -> R,
     ) -> Option<R> {
         let (slot, mut actor) = {
             let state = &mut *self.state.borrow_mut();

@@ -13,7 +13,9 @@ use crate::parcel::Slot;
 use crate::remote::Far;
 
 /// One actor.
+/// One line of the cache: a send and the message's turn touch nothing else of it.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct Record {
     pub(crate) generation: u32,
     /// Messages that wait in the ring or in the backlog.
@@ -23,7 +25,7 @@ pub(crate) struct Record {
     pub(crate) parked: u32,
     pub(crate) state: Option<Box<dyn AnyActor>>,
     pub(crate) mailbox: Option<Arc<Mailbox>>,
-    pub(crate) far: Option<Far>,
+    pub(crate) far: Option<Box<Far>>,
 }
 
 /// All of them.
