@@ -2,47 +2,18 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use crate::actor::{Message, Receives};
-use crate::asked::Asked;
+use crate::asked::{Asked, block_on};
 use crate::error::{NotSent, TellError};
-use crate::mailbox::Policy;
-use crate::parcel::{Parcel, Slot};
-use crate::places::ShardInbox;
+use crate::mailbox::{Mailbox, Policy};
+use crate::parcel::Slot;
+use crate::shard::{Control, End, Shard, Watcher};
 use crate::when::{NEVER, OUTSIDE, Place, When, deadline_after};
 use crate::{clock, current, outside};
-
-/// The part of a mailbox that all threads see.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    pub(crate) inbox: Arc<ShardInbox>,
-    /// Messages from other threads and shards that have not been handled yet.
-    pub(crate) outside: AtomicU32,
-    pub(crate) bound: u32,
-    pub(crate) policy: Policy,
-    /// How many messages it did not take.
-    pub(crate) refused: AtomicU32,
-}
-
-impl Mailbox {
-    /// A place in the mailbox for one from outside.
-    pub(crate) fn reserve(&self) -> Result<(), NotSent> {
-        let taken = self.outside.fetch_add(1, Ordering::Relaxed);
-        if taken < self.bound {
-            return Ok(());
-        }
-        self.outside.fetch_sub(1, Ordering::Relaxed);
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        Err(NotSent::Full)
-    }
-
-    /// One from outside was handled, or will never be.
-    pub(crate) fn release(&self) {
-        self.outside.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// The address of an actor: from any thread, in any number, of an actor here or in a peer.
 ///
@@ -79,7 +50,7 @@ impl<A> std::fmt::Debug for Address<A> {
 
 impl<A> Address<A> {
     /// Sends and goes on. It does not wait: a full mailbox gives the message back (unless it drops
-    /// its oldest), see [`Address::tell_waiting`].
+    /// its oldest), see [`Address::send`] and [`Address::tell_waiting`].
     pub fn tell<M, How>(&self, message: M) -> Result<(), TellError<M>>
     where
         M: Message,
@@ -122,7 +93,7 @@ impl<A> Address<A> {
             None => self.put(message, slot, when),
         });
         let failed = sent.err().map(|failed| failed.why.into());
-        Asked::new(slot, deadline, Arc::clone(&self.mailbox.inbox), failed)
+        Asked::new(slot, deadline, Arc::clone(&self.mailbox), failed)
     }
 
     /// From a thread that is no shard.
@@ -131,15 +102,113 @@ impl<A> Address<A> {
         M: Message,
         A: Receives<M, How>,
     {
-        if let Err(why) = self.mailbox.reserve() {
-            return Err(TellError { why, message });
-        }
         let what = &A::dispatch().0;
-        let parcel = Parcel::new(what, self.slot, asker, when.counted_outside(), message);
-        self.mailbox.inbox.put(parcel).map_err(|parcel| {
-            self.mailbox.release();
-            let message = parcel.open::<M>().unwrap_or_else(|_| unreachable!("just packed"));
-            TellError { why: NotSent::Stopped, message }
+        self.mailbox.put(what, self.slot, asker, when, message, |inbox, parcel| inbox.put(parcel))
+    }
+
+    /// Sends, and waits for a place in a full mailbox if its policy is [`Policy::Wait`]. In a
+    /// handler's future it is awaited; the actor takes further messages meanwhile.
+    ///
+    /// [`Policy::Wait`]: crate::Policy::Wait
+    pub fn send<M, How>(&self, message: M) -> impl Future<Output = Result<(), TellError<M>>>
+    where
+        M: Message,
+        A: Receives<M, How>,
+    {
+        let mut message = Some(message);
+        std::future::poll_fn(move |cx| {
+            for attempt in [Attempt::First, Attempt::Second] {
+                let Some(next) = message.take() else { return Poll::Pending };
+                match self.tell(next) {
+                    Err(TellError { why: NotSent::Full, message: back })
+                        if self.mailbox.policy == Policy::Wait =>
+                    {
+                        message = Some(back);
+                        if attempt == Attempt::First {
+                            // Once more afterwards: a place may have become free in between.
+                            self.wait_for_room(cx.waker());
+                        }
+                    }
+                    done => return Poll::Ready(done),
+                }
+            }
+            Poll::Pending
         })
     }
+
+    fn wait_for_room(&self, waker: &Waker) {
+        self.mailbox.wait(waker);
+        current::with(|shard| {
+            if let Some(shard) = shard.filter(|shard| shard.shared.place == self.place) {
+                shard.wait_for_room(self.slot);
+            }
+        });
+    }
+
+    /// The same for a thread, which blocks. On a shard's thread, which must not, it does not wait.
+    pub fn tell_waiting<M, How>(&self, message: M) -> Result<(), TellError<M>>
+    where
+        M: Message,
+        A: Receives<M, How>,
+    {
+        if current::with(|shard| shard.is_some()) {
+            return self.tell(message);
+        }
+        match self.tell(message) {
+            Err(TellError { why: NotSent::Full, message }) => block_on(self.send(message)),
+            done => done,
+        }
+    }
+
+    /// Ends the actor, after what this sender has sent it so far; what others send later becomes
+    /// dead letters. Exempt from the mailbox's bound.
+    pub fn stop(&self) {
+        self.control(Control::Stop);
+    }
+
+    /// How many messages its mailbox has not taken for being full.
+    #[must_use]
+    pub fn refused(&self) -> u32 {
+        self.mailbox.refused.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when the actor has ended.
+    pub fn ended(&self) -> Asked<End> {
+        let slot = outside::open();
+        let when = When::new(OUTSIDE, NEVER);
+        let me = Arc::clone(&self.mailbox);
+        self.watch_with(Box::new(move |_, end| current::answer(slot, when, end)));
+        Asked::new(slot, NEVER, me, None)
+    }
+
+    pub(crate) fn watch_with(&self, tell: Watcher) {
+        self.control(Control::Watch(tell));
+    }
+
+    fn control(&self, control: Control) {
+        let parcel = Shard::control_parcel(self.slot, Slot::NONE, control);
+        current::with(|shard| match shard {
+            Some(shard) => shard.control_away(self.place, &self.mailbox, parcel),
+            None => self.mailbox.control(parcel),
+        });
+    }
+
+    /// A number that no other actor of this process has or will have.
+    #[must_use]
+    pub fn id(&self) -> ActorId {
+        ActorId { place: self.place, slot: self.slot }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Second,
+}
+
+/// Which actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ActorId {
+    place: Place,
+    slot: Slot,
 }

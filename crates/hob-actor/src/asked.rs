@@ -8,10 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use crate::error::AskError;
+use crate::mailbox::Mailbox;
 use crate::parcel::{Kind, Parcel, Slot};
-use crate::places::ShardInbox;
-use crate::shard::Shard;
-use crate::when::{Millis, NEVER};
+use crate::when::{Millis, NEVER, OUTSIDE};
 use crate::{clock, current, outside};
 
 /// The answer to an ask of an actor, awaited by one of its continuations. The message is on its
@@ -35,6 +34,26 @@ impl<T: Send + 'static> Ask<T> {
     #[inline]
     pub(crate) fn new(slot: Slot) -> Ask<T> {
         Ask { slot, answer: PhantomData }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
     }
 }
 
@@ -87,7 +106,7 @@ pub struct Asked<T: Send + 'static> {
     slot: Slot,
     deadline: Millis,
     /// None once it has ended.
-    inbox: Option<Arc<ShardInbox>>,
+    mailbox: Option<Arc<Mailbox>>,
     failed: Option<AskError>,
     timed: bool,
     answer: PhantomData<fn() -> T>,
@@ -103,22 +122,16 @@ impl<T: Send + 'static> Asked<T> {
     pub(crate) fn new(
         slot: Slot,
         deadline: Millis,
-        inbox: Arc<ShardInbox>,
+        mailbox: Arc<Mailbox>,
         failed: Option<AskError>,
     ) -> Asked<T> {
-        let (inbox, timed) = (Some(inbox), false);
-        Asked { slot, deadline, inbox, failed, timed, answer: PhantomData }
+        let (mailbox, timed) = (Some(mailbox), false);
+        Asked { slot, deadline, mailbox, failed, timed, answer: PhantomData }
     }
 
     /// Blocks this thread until the answer is there or the deadline has come. Not for actors: a
     /// shard that waits here runs nothing else.
     pub fn wait(mut self) -> Result<T, AskError> {
-        struct Unpark(Thread);
-        impl Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             if let Some(result) = self.poll_with(&waker) {
@@ -144,7 +157,7 @@ impl<T: Send + 'static> Asked<T> {
         if matches!(result, Err(AskError::Expired)) {
             self.end();
         } else {
-            self.inbox = None;
+            self.mailbox = None;
             outside::close(self.slot);
         }
         Some(result)
@@ -152,9 +165,9 @@ impl<T: Send + 'static> Asked<T> {
 
     /// Closes the promise, and tells whoever is about to answer.
     fn end(&mut self) {
-        if let Some(inbox) = self.inbox.take() {
+        if let Some(mailbox) = self.mailbox.take() {
             outside::close(self.slot);
-            let _ = inbox.put(Shard::cancel_parcel(self.slot, crate::when::OUTSIDE));
+            mailbox.cancel(self.slot, OUTSIDE);
         }
     }
 }

@@ -195,6 +195,7 @@ impl Asks {
     }
 
     /// How many are open.
+    #[cfg(test)]
     pub(crate) fn open_now(&self) -> u32 {
         self.open
     }

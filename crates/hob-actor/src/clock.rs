@@ -22,6 +22,11 @@ pub(crate) fn now() -> Millis {
     u64::try_from(epoch().elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The same as others count it.
+pub(crate) fn instant() -> Instant {
+    Instant::now()
+}
+
 /// How long until then.
 pub(crate) fn until(at: Millis) -> Duration {
     // A millisecond's fraction is over already: without the one more, the sleep ends too early and

@@ -10,7 +10,7 @@ use crate::current;
 use crate::error::TellError;
 use crate::mailbox::Mail;
 use crate::parcel::{Slot, actor_of};
-use crate::shard::Shard;
+use crate::shard::{End, Shard};
 use crate::when::{Millis, NEVER, When, deadline_after};
 
 /// Lent to a handler for the time of one message.
@@ -111,6 +111,20 @@ impl<'a, A: Actor> Context<'a, A> {
     /// Ends this actor, after what it has sent to itself so far.
     pub fn stop(&self) {
         self.shard.stop(self.me);
+    }
+
+    /// Tells this actor when another has ended, as the message that `tell` makes of it; at once,
+    /// if it has.
+    pub fn watch<B, M, How>(&self, other: &Address<B>, tell: impl FnOnce(End) -> M + Send + 'static)
+    where
+        A: Receives<M, How>,
+        M: Message,
+    {
+        let me = self.address();
+        other.watch_with(Box::new(move |shard, end| {
+            // One that has ended itself need not be told.
+            let _ = shard.send(&me, tell(end), Slot::NONE, When::TELL);
+        }));
     }
 
     /// The actor, for a future that is going to outlive this message.

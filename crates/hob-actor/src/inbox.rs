@@ -3,14 +3,10 @@
 //!
 //! Invariants: nothing that was put is lost, and a shard that sleeps is rung for what was put
 //! before it could see it: it says that it sleeps *before* it looks for the last time, and whoever
-//! puts looks at that word *after*, both under the queue's lock. `cargo test` runs this under loom
-//! in `tests/inbox.rs`, with the same file.
+//! puts looks at that word *after*, both under the queue's lock. `tests/inbox.rs` runs this file
+//! under loom, with its `sync` in place of std's.
 
-#[cfg(not(loom))]
-use std::sync::Mutex;
-
-#[cfg(loom)]
-use loom::sync::Mutex;
+use crate::sync::Mutex;
 
 /// How a sleeping shard is woken.
 pub(crate) trait Bell {

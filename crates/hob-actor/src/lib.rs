@@ -48,9 +48,19 @@ mod outside;
 mod parcel;
 mod peers;
 mod places;
+mod pool;
+mod registry;
 mod remote;
 mod reply;
+mod schedule;
 mod shard;
+#[cfg(test)]
+mod sim;
+mod supervision;
+mod sync {
+    //! What `inbox` is made of; its test under loom brings another one.
+    pub(crate) use std::sync::Mutex;
+}
 mod system;
 mod tasks;
 mod thread;
@@ -61,11 +71,15 @@ pub use actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,
     ReplyHandler,
 };
-pub use address::Address;
+pub use address::{ActorId, Address};
 pub use asked::{Ask, Asked};
 pub use context::{Context, This};
 pub use error::{AskError, NotSent, TellError};
 pub use mailbox::{MAILBOX_MESSAGES, Mail, Policy};
 pub use peers::{Peer, PeerError, Peers};
+pub use registry::{Registry, TagTaken};
 pub use reply::Reply;
-pub use system::{StartError, System, Troubles};
+pub use schedule::Scheduled;
+pub use shard::End;
+pub use supervision::{Scope, Supervision};
+pub use system::{StartError, Supervisor, System, Troubles};

@@ -12,6 +12,7 @@ use crate::address::Address;
 use crate::asked::Asked;
 use crate::link::links::{Command, Commands, NameOf};
 use crate::link::{Links, Messages, Names, Program, inherited};
+use crate::mailbox::Mail;
 use crate::outside;
 use crate::parcel::Slot;
 use crate::reply::Reply;
@@ -205,7 +206,7 @@ impl Peers {
     fn promise<T: Send + 'static>(&self) -> (Reply<T>, Asked<T>) {
         let slot = outside::open();
         let reply = Reply::to(slot, When::new(OUTSIDE, NEVER));
-        (reply, Asked::new(slot, NEVER, Arc::clone(&self.shared.inbox), None))
+        (reply, Asked::new(slot, NEVER, self.shared.mailbox(Mail::default()), None))
     }
 
     fn command(&self, command: Command) {

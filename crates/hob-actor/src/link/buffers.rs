@@ -149,6 +149,8 @@ impl<D> Outgoing<D> {
         if self.written == self.bytes.len() {
             self.written = 0;
             self.bytes.clear();
+            // A link that had much to send once does not keep the memory for it.
+            self.bytes.shrink_to(READ_LEN);
         } else if self.written > READ_LEN.max(self.bytes.len() / 2) {
             self.bytes.drain(..self.written);
             for (at, _) in &mut self.descriptors {
@@ -165,13 +167,6 @@ impl<D> Outgoing<D> {
     /// How many bytes wait.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.written
-    }
-
-    /// Nothing is to be sent soon: keeps little memory.
-    pub(crate) fn rest(&mut self) {
-        if self.is_empty() && self.bytes.capacity() > FIRST_LEN {
-            self.bytes = Vec::new();
-        }
     }
 }
 
@@ -251,10 +246,9 @@ mod tests {
         feed(&mut room, &mut tail, &encoded(), &mut found);
         assert!(tail.bytes.capacity() <= FIRST_LEN && room.bytes.capacity() <= READ_LEN);
         let mut out = Outgoing::<()>::default();
-        out.append(Head::new(Kind::Tell, 1), |bytes| bytes.resize(100_000, 1)).unwrap();
+        out.append(Head::new(Kind::Tell, 1), |bytes| bytes.resize(1 << 22, 1)).unwrap();
         out.wrote(out.len());
-        out.rest();
-        assert_eq!(out.bytes.capacity(), 0);
+        assert!(out.is_empty() && out.bytes.capacity() <= READ_LEN);
     }
 
     #[test]

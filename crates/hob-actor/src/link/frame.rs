@@ -126,10 +126,12 @@ pub(crate) fn append(
     }
 }
 
-/// The first frame of some bytes, if all of it is there: its header, its payload, and how many
-/// bytes it takes.
+/// A frame at the start of some bytes: its header, its payload, and how many bytes it takes.
+pub(crate) type Split<'a> = (Head, &'a [u8], usize);
+
+/// The first frame of some bytes, if all of it is there.
 #[inline]
-pub(crate) fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8], usize)>, FrameError> {
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<Split<'_>>, FrameError> {
     let Some(length) = bytes.first_chunk().map(|first| u32::from_le_bytes(*first)) else {
         return Ok(None);
     };

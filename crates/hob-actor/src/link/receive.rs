@@ -12,8 +12,8 @@ use super::links::{Call, Links, PeerError, Serving, State};
 use super::names::Along;
 use super::table::{decode_error, encode_error};
 use super::wire::Decoder;
-use crate::address::Mailbox;
 use crate::error::{AskError, NotSent};
+use crate::mailbox::{Mailbox, Route};
 use crate::parcel::{Parcel, Slot};
 use crate::shard::Shard;
 use crate::when::{NEVER, When};
@@ -113,7 +113,7 @@ impl Links {
                 let Some(entry) = message.copied().flatten() else { return Ok(()) };
                 // Nobody waits: what cannot be delivered is a dead letter, and counted as one.
                 let _ =
-                    self.deliver(at, (head.to, entry), payload, (Slot::NONE, When::TELL), shard);
+                    self.deliver(at, (head.to, entry, payload), (Slot::NONE, When::TELL), shard);
                 Ok(())
             }
             Kind::Answer => self.take_answer(at, head.to, payload, shard),
@@ -173,7 +173,7 @@ impl Links {
         link.serving.insert(theirs, token);
         let deadline = if left == NO_LIMIT { NEVER } else { shard.now().saturating_add(left) };
         let asker = (slot_of(token), When::new(self.place.get(), deadline));
-        if let Err(why) = self.deliver(at, (head.to, entry), &payload[ASK_HEAD..], asker, shard) {
+        if let Err(why) = self.deliver(at, (head.to, entry, &payload[ASK_HEAD..]), asker, shard) {
             self.serving.close(token);
             self.links[at as usize].serving.remove(&theirs);
             self.fail_theirs(at, theirs, why);
@@ -185,8 +185,7 @@ impl Links {
     fn deliver(
         &mut self,
         at: u32,
-        (actor, entry): (u64, u16),
-        payload: &[u8],
+        (actor, entry, payload): (u64, u16, &[u8]),
         asker: (Slot, When),
         shard: &Shard,
     ) -> Result<(), AskError> {
@@ -201,6 +200,10 @@ impl Links {
         match shard.deliver(parcel) {
             Ok(()) => Ok(()),
             Err((NotSent::Full, parcel)) => {
+                let mailbox = self.names.mailbox(actor);
+                if mailbox.as_deref().is_some_and(drops_oldest) {
+                    return deliver_away(mailbox, parcel);
+                }
                 self.links[at as usize].stalled = Some(parcel);
                 self.any_stalled = true;
                 // The kernel's buffer fills, then the sender's: it is slowed down.
@@ -288,13 +291,27 @@ impl Links {
     }
 }
 
-/// Into the mailbox of an actor of another shard.
+/// Into a mailbox that is not in the ring of the links' own shard.
 fn deliver_away(mailbox: Option<Arc<Mailbox>>, mut parcel: Parcel) -> Result<(), AskError> {
     let mailbox = mailbox.ok_or(AskError::Stopped)?;
+    if drops_oldest(&mailbox) {
+        let to = parcel.to;
+        let put = mailbox.put_latest(to, parcel, |inbox, parcel| inbox.put(parcel));
+        return put.map_err(|_| AskError::Stopped);
+    }
     mailbox.reserve().map_err(AskError::from)?;
     parcel.when = parcel.when.counted_outside();
-    mailbox.inbox.put(parcel).map_err(|_| {
+    let put = match &mailbox.route {
+        Route::Inbox(inbox) => inbox.put(parcel),
+        Route::Pool(pool) => pool.put(parcel),
+    };
+    put.map_err(|_| {
         mailbox.release();
         AskError::Stopped
     })
+}
+
+/// Such a mailbox is never full, and keeps its messages elsewhere than in a shard's ring.
+fn drops_oldest(mailbox: &Mailbox) -> bool {
+    mailbox.bound_in_ring() == 0
 }

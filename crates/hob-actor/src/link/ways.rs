@@ -34,7 +34,7 @@ impl Links {
                 self.links[at as usize].ready.push(ready);
             }
             Command::Resolve { node, actor, tag, found } => {
-                self.resolve(node, actor, &tag, found, shard);
+                self.resolve((node, actor, tag), found, shard);
             }
             Command::Publish { tag, actor, name } => {
                 let name = name(&self.names);
@@ -202,9 +202,7 @@ impl Links {
 
     fn resolve(
         &mut self,
-        node: u64,
-        actor: TypeId,
-        tag: &str,
+        (node, actor, tag): (u64, TypeId, String),
         found: super::links::Found2,
         shard: &Shard,
     ) {
@@ -220,7 +218,7 @@ impl Links {
         };
         let token = self.calls.open(Call::Resolve { link: at, found });
         let mut payload = Vec::new();
-        tag.to_owned().encode(&mut Encoder::new(&mut payload, None));
+        tag.encode(&mut Encoder::new(&mut payload, None));
         let head = Head { kind: Kind::Resolve, message: number, to: token };
         self.push(at, head, &payload);
     }

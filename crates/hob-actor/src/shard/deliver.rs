@@ -1,16 +1,20 @@
 //! A shard's turns: each parcel to its actor, ask or task, and what follows from it.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
 
 use crate::actor::AnyActor;
 use crate::asks::{By, Meets};
 use crate::error::AskError;
+use crate::mailbox::{Mailbox, Route};
 use crate::parcel::{Kind, Parcel, Slot};
 use crate::places;
 use crate::remote::Edge;
-use crate::shard::state::EDGE_LINE;
-use crate::shard::{Control, Due, Shard, count};
+use crate::shard::state::{Doom, EDGE_LINE};
+use crate::shard::{Again, Control, Due, End, Shard, count};
 use crate::when::{Millis, NEVER, NOBODY, OUTSIDE, Place, When};
 
 /// What a message meets.
@@ -23,6 +27,8 @@ enum Met {
     Unwanted,
     /// Its asker's deadline is over.
     Late,
+    /// The actor is about to be restarted.
+    Waiting,
 }
 
 impl Shard {
@@ -60,14 +66,38 @@ impl Shard {
     /// Who is to have a message: counted out of its mailbox.
     #[inline]
     fn meet(&self, parcel: &Parcel) -> Met {
-        let state = &mut *self.state.borrow_mut();
+        let mut guard = self.state.borrow_mut();
+        let state = &mut *guard;
         let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
         record.queued = record.queued.saturating_sub(1);
-        if parcel.when.is_counted_outside()
-            && let Some(mailbox) = &record.mailbox
-        {
-            mailbox.release();
+        if parcel.when.is_counted_outside() || record.waited {
+            let waited = std::mem::take(&mut record.waited);
+            let mailbox = record.mailbox.clone();
+            // A waker is somebody else's code: nothing is borrowed while it runs.
+            drop(guard);
+            self.made_room(mailbox, parcel.when.is_counted_outside(), waited);
+            return self.meet_counted(parcel);
         }
+        self.met(state, parcel)
+    }
+
+    fn made_room(&self, mailbox: Option<Arc<Mailbox>>, counted: bool, waited: bool) {
+        let Some(mailbox) = mailbox else { return };
+        if counted {
+            mailbox.release();
+        } else if waited {
+            mailbox.wake_waiting();
+        }
+    }
+
+    fn meet_counted(&self, parcel: &Parcel) -> Met {
+        let mut guard = self.state.borrow_mut();
+        self.met(&mut guard, parcel)
+    }
+
+    #[inline]
+    fn met(&self, state: &mut super::state::State, parcel: &Parcel) -> Met {
+        let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
         if !parcel.when.is_tell() {
             if parcel.when.place() == self.place && !state.asks.is_open(parcel.asker) {
                 return Met::Unwanted;
@@ -79,12 +109,13 @@ impl Shard {
         match (record.state.take(), record.far.as_deref().copied()) {
             (Some(actor), _) => Met::Actor(actor),
             (None, Some(far)) => Met::Far(far),
+            (None, None) if record.ties.as_ref().is_some_and(|ties| ties.waiting) => Met::Waiting,
             (None, None) => Met::Nobody,
         }
     }
 
     #[inline]
-    fn message(&self, parcel: &mut Parcel) {
+    pub(super) fn message(&self, parcel: &mut Parcel) {
         match self.meet(parcel) {
             Met::Actor(actor) => self.run(actor, parcel),
             Met::Far(far) => self.send_far(far, parcel.take_whole()),
@@ -96,6 +127,7 @@ impl Shard {
                 count(&self.shared.counts.cancelled);
                 self.unhandled(parcel.take_whole(), AskError::Stopped);
             }
+            Met::Waiting => self.keep_for_later(parcel.take_whole()),
             Met::Late => self.unhandled(parcel.take_whole(), AskError::Expired),
         }
     }
@@ -149,23 +181,20 @@ impl Shard {
             return;
         }
         let slot = parcel.to;
-        let task = {
+        let met = {
             let state = &mut *self.state.borrow_mut();
             match state.asks.meets(slot) {
                 Meets::Task(task) => {
                     state.arrived = Some(parcel);
-                    task
+                    Ok(task)
                 }
                 Meets::Nobody => return,
-                Meets::Later | Meets::Waker => {
-                    let waker = state.keep(slot, parcel);
-                    if let Some(waker) = waker {
-                        // It wakes through the inbox, and so borrows nothing of ours.
-                        waker.wake();
-                    }
-                    return;
-                }
+                Meets::Later | Meets::Waker => Err(state.keep(slot, parcel)),
             }
+        };
+        let task = match met {
+            Ok(task) => task,
+            Err(waker) => return waker.map_or((), Waker::wake),
         };
         self.proceed(task);
         // The task was polled for this answer and did not look: it may later.
@@ -192,13 +221,10 @@ impl Shard {
                 // A job is ours, but what it constructs is a user's.
                 let _ = catch_unwind(AssertUnwindSafe(|| job(self)));
             }
-            Control::Start => {
-                let started = self.with_actor(to, |actor| actor.started(self, to));
-                if let Err(panic) = started {
-                    self.panicked(to.index, panic);
-                }
-            }
-            Control::Stop => self.end_actor(to),
+            Control::Start => self.start(to),
+            Control::Stop => self.end_actor(to, End::Stopped),
+            Control::Watch(tell) => self.watch(to, tell),
+            Control::Ticket => self.ticket(to),
             Control::End => self.ended.set(true),
         }
     }
@@ -209,7 +235,7 @@ impl Shard {
         }
     }
 
-    fn with_actor(
+    pub(super) fn with_actor(
         &self,
         slot: Slot,
         run: impl FnOnce(&mut dyn AnyActor),
@@ -242,41 +268,18 @@ impl Shard {
         }
     }
 
-    /// A handler panicked: that message is lost, its asker knows, and the actor goes on.
-    pub(super) fn panicked(&self, actor: u32, panic: Box<dyn Any + Send>) {
-        count(&self.shared.counts.panics);
-        let _ = actor;
-        // A payload's own drop may panic too.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-    }
-
-    pub(super) fn end_actor(&self, slot: Slot) {
-        let (actor, there) = {
-            let state = &mut *self.state.borrow_mut();
-            let there = state.records.get(slot).is_some();
-            let actor = state.records.remove(slot);
-            if there {
-                state.doomed.push(slot.index);
-            }
-            (actor, there)
-        };
-        if let (Some(mut actor), true) = (actor, there) {
-            let _ = catch_unwind(AssertUnwindSafe(move || {
-                actor.stopped();
-                drop(actor);
-            }));
-        }
-    }
-
     /// Drops the continuations of actors that have ended, all in one pass.
-    fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         let doomed = std::mem::take(&mut self.state.borrow_mut().doomed);
         let some = {
-            let state = &mut *self.state.borrow_mut();
-            doomed.iter().any(|&index| state.records.at(index).is_some_and(|(_, at)| at.parked > 0))
+            let own = &mut *self.state.borrow_mut();
+            let parked = |at: u32, own: &mut super::state::State| {
+                own.records.at(at).is_some_and(|(_, record)| record.parked > 0)
+            };
+            doomed.iter().any(|(slot, _)| parked(slot.index, own))
         };
         if some {
-            let set: std::collections::HashSet<u32> = doomed.iter().copied().collect();
+            let set: HashSet<u32> = doomed.iter().map(|(slot, _)| slot.index).collect();
             let tasks = self.tasks.borrow().of(|actor| set.contains(&actor));
             for task in tasks {
                 if let Some(header) = self.discard(task) {
@@ -284,9 +287,12 @@ impl Shard {
                 }
             }
         }
-        let state = &mut *self.state.borrow_mut();
-        for index in doomed {
-            state.records.reuse(index);
+        let own = &mut *self.state.borrow_mut();
+        for (slot, doom) in doomed {
+            match doom {
+                Doom::End => own.records.reuse(slot.index),
+                Doom::Restart => {}
+            }
         }
     }
 
@@ -298,9 +304,30 @@ impl Shard {
             match due {
                 None => return,
                 Some(Due::Ask(slot)) => self.expire(slot),
-                Some(Due::Scheduled(_)) => {}
+                Some(Due::Scheduled(slot)) => self.tell_scheduled(slot, now),
+                Some(Due::Restart(slot)) => self.restart(slot),
             }
         }
+    }
+
+    fn tell_scheduled(&self, slot: Slot, now: Millis) {
+        let taken = self.state.borrow_mut().schedules.take(slot);
+        let Some((mut tell, every)) = taken else { return };
+        // What makes the message is a user's; one that panics is not asked again.
+        let again = catch_unwind(AssertUnwindSafe(|| tell(self))).unwrap_or(Again::No);
+        let own = &mut *self.state.borrow_mut();
+        let left = match (again, every) {
+            (Again::Yes, Some(every)) => {
+                own.timers.push(now.saturating_add(every), Due::Scheduled(slot));
+                own.schedules.put_back(slot, tell)
+            }
+            (Again::Yes | Again::No, _) => {
+                own.schedules.remove(slot);
+                Some(tell)
+            }
+        };
+        let _ = own;
+        drop(left);
     }
 
     fn expire(&self, slot: Slot) {
@@ -322,6 +349,12 @@ impl Shard {
     /// When something is due next.
     pub(crate) fn next_due(&self) -> Option<Millis> {
         self.state.borrow().timers.next().filter(|&at| at < NEVER)
+    }
+
+    /// How many asks are open, and how many continuations are parked.
+    #[cfg(test)]
+    pub(crate) fn open_now(&self) -> (u32, usize) {
+        (self.state.borrow().asks.open_now(), self.tasks.borrow().parked())
     }
 
     /// Nothing waits in the ring.
@@ -369,7 +402,7 @@ impl Shard {
             // The place of this shard's own edge.
             state.ring.push_parcel(parcel);
         } else {
-            let line = state.line(place, &inbox);
+            let line = state.line(place, &Route::Inbox(inbox));
             state.out[line as usize].gathered.push(parcel);
         }
     }
@@ -379,21 +412,33 @@ impl Shard {
     pub(crate) fn flush(&self) {
         let lines = self.state.borrow().out.len();
         for line in 1..lines {
-            let (inbox, mut gathered) = {
+            let (route, mut gathered) = {
                 let line = &mut self.state.borrow_mut().out[line];
                 if line.gathered.is_empty() {
                     continue;
                 }
-                (line.inbox.clone(), std::mem::take(&mut line.gathered))
+                (line.route.clone(), std::mem::take(&mut line.gathered))
             };
-            let Some(inbox) = inbox else { continue };
-            if inbox.put_all(&mut gathered).is_err() {
-                for parcel in gathered.drain(..) {
-                    if parcel.kind() == Kind::Message {
-                        count(&self.shared.counts.dead_letters);
-                        self.unhandled(parcel, AskError::Stopped);
+            match route {
+                Some(Route::Inbox(inbox)) => drop(inbox.put_all(&mut gathered)),
+                Some(Route::Pool(pool)) => {
+                    let mut left = Vec::new();
+                    for parcel in gathered.drain(..) {
+                        match parcel.kind() {
+                            Kind::Message => left.extend(pool.put(parcel).err()),
+                            Kind::Control | Kind::Answer | Kind::Failure | Kind::Taken => {
+                                pool.control_or_cancel(parcel);
+                            }
+                        }
                     }
+                    gathered.append(&mut left);
                 }
+                None => {}
+            }
+            // What is left was for a place that has ended.
+            for parcel in gathered.drain(..).filter(|parcel| parcel.kind() == Kind::Message) {
+                count(&self.shared.counts.dead_letters);
+                self.unhandled(parcel, AskError::Stopped);
             }
             let line = &mut self.state.borrow_mut().out[line];
             if line.gathered.is_empty() {
@@ -437,7 +482,7 @@ impl Shard {
     pub(crate) fn close(&self) {
         let slots = self.state.borrow().records.slots();
         for slot in slots {
-            self.end_actor(slot);
+            self.end_actor(slot, End::Stopped);
         }
         self.sweep();
         for parcel in self.shared.inbox.close() {

@@ -13,6 +13,7 @@
 //! - a message that is not handled is counted (dead letters, cancelled), and its asker is told.
 
 mod deliver;
+mod lives;
 mod records;
 mod state;
 mod timers;
@@ -24,19 +25,20 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crate::actor::{AnyActor, Message, Receives};
-use crate::address::{Address, Mailbox};
+use crate::address::Address;
 use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
+use crate::mailbox::{Mail, Mailbox, Policy, Route};
 use crate::parcel::{Batch, Kind, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::remote::Edge;
+use crate::tasks;
 use crate::tasks::{Continuation, Header, Tasks};
 use crate::waker::Scope;
 use crate::when::{Millis, NOBODY, Place, When};
-use crate::{mailbox, tasks};
 
 use state::State;
-pub(crate) use timers::Due;
+pub(crate) use timers::{Again, Due, Tell};
 
 /// What other threads see of a shard.
 #[derive(Debug)]
@@ -45,7 +47,8 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<ShardInbox>,
     /// The next index of an actor: spawners on other threads take one without asking.
     pub(crate) next_record: AtomicU32,
-    pub(crate) counts: Counts,
+    pub(crate) next_group: AtomicU32,
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// What does not happen on a good day.
@@ -63,6 +66,21 @@ pub(crate) fn count(of: &AtomicU64) {
     of.fetch_add(1, Ordering::Relaxed);
 }
 
+/// How an actor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was stopped, or its system was.
+    Stopped,
+    /// It failed more often than its supervision bears.
+    Failed,
+}
+
+/// Told of an end, by the shard of the one who ended.
+pub(crate) type Watcher = Box<dyn FnOnce(&Shard, End) + Send>;
+
+/// Makes an actor anew.
+pub(crate) type Make = Box<dyn FnMut() -> Box<dyn AnyActor>>;
+
 /// Words to a shard itself.
 pub(crate) enum Control {
     /// The asker, at a place, no longer wants its answer; the task that works on it, if known.
@@ -75,6 +93,10 @@ pub(crate) enum Control {
     Start,
     /// The actor `to` ends.
     Stop,
+    /// Its end is to be told.
+    Watch(Watcher),
+    /// A message waits in its mailbox, which drops the oldest.
+    Ticket,
     /// The shard ends.
     End,
 }
@@ -145,28 +167,22 @@ impl Shard {
         if to.place != self.place {
             return self.send_away(to, what, message, asker, when);
         }
-        let state = &mut *self.state.borrow_mut();
+        let mut guard = self.state.borrow_mut();
+        let state = &mut *guard;
         match state.records.admit(to.slot) {
             Ok(()) => {
                 state.ring.push(what, to.slot, asker, when, message);
-                Ok(())
+                return Ok(());
             }
+            // A mailbox that drops its oldest never lets anything wait in the ring.
+            Err(NotSent::Full) if to.mailbox.policy == Policy::DropOldest => {}
             Err(why) => {
-                self.count_unsent(why, &to.mailbox);
-                Err(TellError { why, message })
+                to.mailbox.note(why);
+                return Err(TellError { why, message });
             }
         }
-    }
-
-    #[cold]
-    fn count_unsent(&self, why: NotSent, mailbox: &Mailbox) {
-        match why {
-            NotSent::Stopped => count(&self.shared.counts.dead_letters),
-            NotSent::Full => {
-                mailbox.refused.fetch_add(1, Ordering::Relaxed);
-                count(&self.shared.counts.refused);
-            }
-        }
+        drop(guard);
+        self.send_latest(to, Parcel::new(what, to.slot, asker, when, message))
     }
 
     #[inline(never)]
@@ -178,15 +194,59 @@ impl Shard {
         asker: Slot,
         when: When,
     ) -> Result<(), TellError<M>> {
-        if let Err(why) = to.mailbox.reserve() {
-            self.count_unsent(why, &to.mailbox);
-            return Err(TellError { why, message });
+        let gather = |parcel| {
+            let state = &mut *self.state.borrow_mut();
+            let line = state.line(to.place, &to.mailbox.route);
+            state.out[line as usize].gathered.push(parcel);
+        };
+        if let Route::Pool(_) = to.mailbox.route {
+            // Its bound is kept here, its queue is filled at the turn's end.
+            if let Err(why) = to.mailbox.reserve() {
+                to.mailbox.note(why);
+                return Err(TellError { why, message });
+            }
+            gather(Parcel::new(what, to.slot, asker, when.counted_outside(), message));
+            return Ok(());
         }
-        let parcel = Parcel::new(what, to.slot, asker, when.counted_outside(), message);
+        to.mailbox.put(what, to.slot, asker, when, message, |_, parcel| {
+            gather(parcel);
+            Ok(())
+        })
+    }
+
+    /// Into a mailbox of this shard that drops its oldest.
+    #[cold]
+    fn send_latest<A, M: Message>(
+        &self,
+        to: &Address<A>,
+        parcel: Parcel,
+    ) -> Result<(), TellError<M>> {
+        let put = to.mailbox.put_latest(to.slot, parcel, |_, ticket| {
+            self.state.borrow_mut().ring.push_parcel(ticket);
+            Ok(())
+        });
+        put.map_err(|parcel| {
+            to.mailbox.note(NotSent::Stopped);
+            crate::mailbox::unpacked(parcel)
+        })
+    }
+
+    /// A word to an actor, in order with what this shard has sent it.
+    pub(crate) fn control_away(&self, place: Place, mailbox: &Mailbox, parcel: Parcel) {
         let state = &mut *self.state.borrow_mut();
-        let line = state.line(to.place, &to.mailbox.inbox);
-        state.out[line as usize].gathered.push(parcel);
-        Ok(())
+        if place == self.place {
+            state.ring.push_parcel(parcel);
+        } else {
+            let line = state.line(place, &mailbox.route);
+            state.out[line as usize].gathered.push(parcel);
+        }
+    }
+
+    /// Somebody waits for a place in the mailbox of one of this shard's actors.
+    pub(crate) fn wait_for_room(&self, slot: Slot) {
+        if let Some(record) = self.state.borrow_mut().records.get(slot) {
+            record.waited = true;
+        }
     }
 
     /// Asks, for one of this shard's actors. `timed`: the deadline is this ask's own and not one
@@ -205,10 +265,11 @@ impl Shard {
     {
         let slot = {
             let state = &mut *self.state.borrow_mut();
-            let line = (to.place != self.place).then(|| state.line(to.place, &to.mailbox.inbox));
+            let line = (to.place != self.place).then(|| state.line(to.place, &to.mailbox.route));
             let slot = state.asks.open(line, timed);
             if let (Some(slot), true) = (slot, timed) {
                 state.timers.push(deadline, Due::Ask(slot));
+                state.sweep_timers();
             }
             slot.unwrap_or(Slot::NONE)
         };
@@ -369,11 +430,7 @@ impl Shard {
     // --- actors
 
     /// Gives an actor a place; its first word is `started`.
-    pub(crate) fn spawn(
-        &self,
-        state: Box<dyn AnyActor>,
-        mail: mailbox::Mail,
-    ) -> (Slot, Arc<Mailbox>) {
+    pub(crate) fn spawn(&self, state: Box<dyn AnyActor>, mail: Mail) -> (Slot, Arc<Mailbox>) {
         let mailbox = self.shared.mailbox(mail);
         let slot = {
             let own = &mut *self.state.borrow_mut();
@@ -421,6 +478,20 @@ impl Shard {
         self.state.borrow_mut().records.get(slot)?.mailbox.clone()
     }
 
+    /// Sends by itself at a time, and again after each `every`.
+    pub(crate) fn schedule(&self, at: Millis, every: Option<Millis>, tell: Tell) -> Slot {
+        let state = &mut *self.state.borrow_mut();
+        let slot = state.schedules.insert(every, tell);
+        state.timers.push(at, Due::Scheduled(slot));
+        state.sweep_timers();
+        slot
+    }
+
+    pub(crate) fn unschedule(&self, slot: Slot) {
+        let tell = self.state.borrow_mut().schedules.remove(slot);
+        drop(tell);
+    }
+
     /// Asks for an actor's end, after what it has been sent so far by this shard.
     pub(crate) fn stop(&self, slot: Slot) {
         let parcel = Shard::control_parcel(slot, Slot::NONE, Control::Stop);
@@ -429,14 +500,8 @@ impl Shard {
 }
 
 impl Shared {
-    pub(crate) fn mailbox(&self, mail: mailbox::Mail) -> Arc<Mailbox> {
-        Arc::new(Mailbox {
-            inbox: Arc::clone(&self.inbox),
-            outside: AtomicU32::new(0),
-            bound: mail.bound,
-            policy: mail.policy,
-            refused: AtomicU32::new(0),
-        })
+    pub(crate) fn mailbox(&self, mail: Mail) -> Arc<Mailbox> {
+        Arc::new(Mailbox::new(Route::Inbox(Arc::clone(&self.inbox)), mail, &self.counts))
     }
 
     /// An index for an actor that is about to be sent.

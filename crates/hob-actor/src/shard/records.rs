@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::actor::AnyActor;
-use crate::address::Mailbox;
 use crate::error::NotSent;
+use crate::mailbox::Mailbox;
 use crate::parcel::Slot;
 use crate::remote::Far;
+use crate::shard::lives::Ties;
 
 /// One actor.
 /// One line of the cache: a send and the message's turn touch nothing else of it.
@@ -26,6 +27,9 @@ pub(crate) struct Record {
     pub(crate) state: Option<Box<dyn AnyActor>>,
     pub(crate) mailbox: Option<Arc<Mailbox>>,
     pub(crate) far: Option<Box<Far>>,
+    pub(crate) ties: Option<Box<Ties>>,
+    /// Somebody of this shard waits for a place in the mailbox.
+    pub(crate) waited: bool,
 }
 
 /// All of them.
@@ -53,7 +57,11 @@ impl Records {
             self.all.resize_with(index + 1, Record::default);
         }
         let record = &mut self.all[index];
-        *record = Record { generation: slot.generation, bound: mailbox.bound, ..Record::default() };
+        *record = Record {
+            generation: slot.generation,
+            bound: mailbox.bound_in_ring(),
+            ..Record::default()
+        };
         record.mailbox = Some(mailbox);
     }
 
@@ -88,6 +96,7 @@ impl Records {
         record.queued = 0;
         record.mailbox = None;
         record.far = None;
+        record.ties = None;
         record.state.take()
     }
 

@@ -3,15 +3,15 @@
 //! Nothing here runs user code; what is to be dropped is handed out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::task::Waker;
 
 use crate::asks::{Asks, By};
+use crate::mailbox::Route;
 use crate::parcel::{Parcel, Ring, Slot};
-use crate::places::ShardInbox;
 use crate::shard::records::Records;
-use crate::shard::timers::Timers;
-use crate::shard::{Control, Shard};
+use crate::shard::timers::{Schedules, Timers};
+use crate::shard::{Control, Due, Shard};
+use crate::supervision::Group;
 use crate::tasks::Header;
 use crate::when::Place;
 
@@ -21,8 +21,18 @@ pub(crate) const EDGE_LINE: u32 = 0;
 /// What is gathered for another shard until the turn's end.
 pub(crate) struct Line {
     pub(crate) place: Place,
-    pub(crate) inbox: Option<Arc<ShardInbox>>,
+    /// None: the edge.
+    pub(crate) route: Option<Route>,
     pub(crate) gathered: Vec<Parcel>,
+}
+
+/// Why an actor's continuations end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doom {
+    /// It has ended: its index is free afterwards.
+    End,
+    /// It begins anew.
+    Restart,
 }
 
 /// See the module.
@@ -40,8 +50,12 @@ pub(crate) struct State {
     pub(crate) foreign: HashMap<(Place, Slot), u32>,
     pub(crate) out: Vec<Line>,
     pub(crate) timers: Timers,
-    /// Indices of actors that have ended, whose continuations are still there.
-    pub(crate) doomed: Vec<u32>,
+    /// Actors that have ended or failed, whose continuations are still there.
+    pub(crate) doomed: Vec<(Slot, Doom)>,
+    pub(crate) groups: HashMap<u32, Group>,
+    pub(crate) schedules: Schedules,
+    /// How many actors wait to be restarted.
+    pub(crate) restarting: usize,
 }
 
 /// What a cancelled ask leaves behind; dropped when nothing is borrowed.
@@ -61,18 +75,21 @@ impl State {
             kept: HashMap::new(),
             wakers: HashMap::new(),
             foreign: HashMap::new(),
-            out: vec![Line { place: 0, inbox: None, gathered: Vec::new() }],
+            out: vec![Line { place: 0, route: None, gathered: Vec::new() }],
             timers: Timers::default(),
             doomed: Vec::new(),
+            groups: HashMap::new(),
+            schedules: Schedules::default(),
+            restarting: 0,
         }
     }
 
     /// The line for a shard; there are few, and the last ones are used again and again.
-    pub(crate) fn line(&mut self, place: Place, inbox: &Arc<ShardInbox>) -> u32 {
+    pub(crate) fn line(&mut self, place: Place, route: &Route) -> u32 {
         let known = self.out.iter().position(|line| line.place == place);
         let line = known.unwrap_or_else(|| {
-            let inbox = Some(Arc::clone(inbox));
-            self.out.push(Line { place, inbox, gathered: Vec::new() });
+            let route = Some(route.clone());
+            self.out.push(Line { place, route, gathered: Vec::new() });
             self.out.len() - 1
         });
         u32::try_from(line).unwrap_or(EDGE_LINE)
@@ -116,6 +133,17 @@ impl State {
                 false
             }
         }
+    }
+
+    /// Whatever is due for nobody any more is swept away now and then.
+    pub(crate) fn sweep_timers(&mut self) {
+        let live = self.asks.timed_now() + self.schedules.len() + self.restarting;
+        let (asks, schedules) = (&self.asks, &self.schedules);
+        self.timers.sweep(live, |due| match due {
+            Due::Ask(slot) => asks.is_timed(slot),
+            Due::Scheduled(slot) => schedules.is_live(slot),
+            Due::Restart(_) => true,
+        });
     }
 
     /// A continuation was parked.

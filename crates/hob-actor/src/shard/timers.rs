@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::parcel::Slot;
+use crate::shard::Shard;
 use crate::when::Millis;
 
 /// What is to happen.
@@ -17,11 +18,15 @@ pub(crate) enum Due {
     Ask(Slot),
     /// A scheduled message.
     Scheduled(Slot),
+    /// A failed actor's pause is over.
+    Restart(Slot),
 }
 
 /// Below this, stale entries are not worth a sweep.
 const SWEEP_MIN: usize = 1024;
+// What an index names, in its top bits.
 const SCHEDULED: u32 = 1 << 31;
+const RESTART: u32 = 1 << 30;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -31,10 +36,11 @@ pub(crate) struct Timers {
 }
 
 fn due((_, index, generation): (Millis, u32, u32)) -> Due {
-    if index & SCHEDULED == 0 {
-        Due::Ask(Slot { index, generation })
-    } else {
-        Due::Scheduled(Slot { index: index & !SCHEDULED, generation })
+    let slot = Slot { index: index & !(SCHEDULED | RESTART), generation };
+    match index & (SCHEDULED | RESTART) {
+        0 => Due::Ask(slot),
+        RESTART => Due::Restart(slot),
+        _ => Due::Scheduled(slot),
     }
 }
 
@@ -43,6 +49,7 @@ impl Timers {
         let (index, generation) = match what {
             Due::Ask(slot) => (slot.index, slot.generation),
             Due::Scheduled(slot) => (slot.index | SCHEDULED, slot.generation),
+            Due::Restart(slot) => (slot.index | RESTART, slot.generation),
         };
         self.heap.push(Reverse((at, index, generation)));
     }
@@ -71,6 +78,74 @@ impl Timers {
     #[cfg(test)]
     fn len(&self) -> usize {
         self.heap.len()
+    }
+}
+
+/// Whether a scheduled message is to be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    Yes,
+    No,
+}
+
+/// What sends a scheduled message.
+pub(crate) type Tell = Box<dyn FnMut(&Shard) -> Again>;
+
+#[derive(Default)]
+struct Entry {
+    generation: u32,
+    every: Option<Millis>,
+    tell: Option<Tell>,
+}
+
+/// The scheduled messages of a shard.
+#[derive(Default)]
+pub(crate) struct Schedules {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Schedules {
+    pub(crate) fn insert(&mut self, every: Option<Millis>, tell: Tell) -> Slot {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.every = every;
+        entry.tell = Some(tell);
+        Slot { index, generation: entry.generation }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    pub(crate) fn is_live(&self, at: Slot) -> bool {
+        self.entries.get(at.index as usize).is_some_and(|one| one.generation == at.generation)
+    }
+
+    /// What sends it, to be put back if it is to be sent again, and how often that is.
+    pub(crate) fn take(&mut self, at: Slot) -> Option<(Tell, Option<Millis>)> {
+        let entry = self.entries.get_mut(at.index as usize)?;
+        (entry.generation == at.generation).then_some(())?;
+        Some((entry.tell.take()?, entry.every))
+    }
+
+    pub(crate) fn put_back(&mut self, at: Slot, tell: Tell) -> Option<Tell> {
+        match self.entries.get_mut(at.index as usize) {
+            Some(entry) if entry.generation == at.generation => entry.tell.replace(tell),
+            Some(_) | None => Some(tell),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, at: Slot) -> Option<Tell> {
+        let entry = self.entries.get_mut(at.index as usize)?;
+        (entry.generation == at.generation).then_some(())?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(at.index);
+        entry.tell.take()
     }
 }
 
