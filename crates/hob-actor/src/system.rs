@@ -201,7 +201,12 @@ impl System {
         sum
     }
 
-    fn job(&self, shared: &Shared, job: impl FnOnce(&Shard) + Send + 'static) {
+    /// The shard that has the links.
+    pub(crate) fn first(&self) -> &Arc<Shared> {
+        &self.shards[0]
+    }
+
+    pub(crate) fn job(&self, shared: &Shared, job: impl FnOnce(&Shard) + Send + 'static) {
         let job = Control::Job(Box::new(job));
         // The inbox closes when the system is dropped, and not before.
         let _ = shared.inbox.put(Shard::control_parcel(Slot::NONE, Slot::NONE, job));

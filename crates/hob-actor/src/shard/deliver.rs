@@ -250,7 +250,15 @@ impl Shard {
     /// Drops the task that works for an asker who has gone.
     pub(crate) fn cancelled(&self, asker: Slot, place: Place, task: Option<u32>) {
         let known = task.or_else(|| self.state.borrow().foreign.get(&(place, asker)).copied());
-        let Some(task) = known else { return };
+        let Some(task) = known else {
+            // It may have gone on to a peer.
+            if let Ok(mut edge) = self.edge.try_borrow_mut()
+                && let Some(edge) = edge.as_mut()
+            {
+                edge.cancel(asker, place, self);
+            }
+            return;
+        };
         let header = self.tasks.borrow().header(task);
         let same =
             |header: crate::tasks::Header| header.asker == asker && header.when().place() == place;
