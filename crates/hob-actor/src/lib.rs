@@ -31,27 +31,49 @@
 //! `waker` (a waker without an allocation).
 #![deny(unsafe_code)]
 
+// One flat list of modules, in folders by what they own: `talk` is what users hold, `cells` how
+// things lie in memory, `threads` where threads meet, `shard` what is decided.
+
+#[path = "talk/actor.rs"]
 mod actor;
+#[path = "talk/address.rs"]
 mod address;
+#[path = "talk/asked.rs"]
 mod asked;
+#[path = "cells/asks.rs"]
 mod asks;
+#[path = "threads/bell.rs"]
 mod bell;
+#[path = "threads/clock.rs"]
 mod clock;
+#[path = "talk/context.rs"]
 mod context;
+#[path = "threads/current.rs"]
 mod current;
+#[path = "talk/error.rs"]
 mod error;
+#[path = "cells/hash.rs"]
 mod hash;
+#[path = "threads/inbox.rs"]
 mod inbox;
 pub mod link;
+#[path = "threads/mailbox.rs"]
 mod mailbox;
+#[path = "threads/outside.rs"]
 mod outside;
+#[path = "cells/parcel.rs"]
 mod parcel;
 mod peers;
+#[path = "threads/places.rs"]
 mod places;
+#[path = "threads/pool.rs"]
 mod pool;
+#[path = "talk/registry.rs"]
 mod registry;
 mod remote;
+#[path = "talk/reply.rs"]
 mod reply;
+#[path = "talk/schedule.rs"]
 mod schedule;
 mod shard;
 #[cfg(test)]
@@ -62,9 +84,13 @@ mod sync {
     pub(crate) use std::sync::Mutex;
 }
 mod system;
+#[path = "cells/tasks.rs"]
 mod tasks;
+#[path = "threads/thread.rs"]
 mod thread;
+#[path = "cells/waker.rs"]
 mod waker;
+#[path = "cells/when.rs"]
 mod when;
 
 pub use actor::{

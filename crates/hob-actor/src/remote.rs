@@ -17,7 +17,7 @@
 //! of its own, and when the answer comes it calls [`Shard::answer`], or [`Shard::fail`] (a lost
 //! peer: `AskError::Lost`, at once, for all that are open). If the asker gives up, the shard calls
 //! [`Edge::cancel`] with the same slot and place; a cancel for a call that has ended is to be
-//! ignored. An asker of this same shard that is gone shows in `Shard::is_wanted`.
+//! ignored.
 //!
 //! # What comes in
 //! The edge has a place number of its own ([`Shard::attach`] gives it). A message from a peer is a

@@ -4,7 +4,7 @@
 //! The inbox's own source is compiled here with loom's mutex in place of std's.
 #![expect(dead_code, reason = "a part of the inbox is used")]
 
-#[path = "../src/inbox.rs"]
+#[path = "../src/threads/inbox.rs"]
 mod inbox;
 
 mod sync {

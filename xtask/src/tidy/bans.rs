@@ -187,9 +187,9 @@ const ENTRY_POINT_LINES: usize = 2;
 
 /// The modules outside hob-os that may be unsafe, each with its reason at its head and under Miri.
 const UNSAFE_MODULES: [&str; 3] = [
-    "crates/hob-actor/src/parcel.rs",
-    "crates/hob-actor/src/tasks.rs",
-    "crates/hob-actor/src/waker.rs",
+    "crates/hob-actor/src/cells/parcel.rs",
+    "crates/hob-actor/src/cells/tasks.rs",
+    "crates/hob-actor/src/cells/waker.rs",
 ];
 /// What such a module says, so that the compiler holds all others to having none.
 const UNSAFE_REASON: &str = "#![expect(unsafe_code, reason = ";
@@ -271,8 +271,8 @@ mod tests {
         assert_eq!(faults("crates/hob-daemon/src/owner.rs", block), 1);
         assert_eq!(faults("crates/hob-new/src/lib.rs", "//! New.\n"), 1);
         let reason = "#![expect(unsafe_code, reason = \"so\")]\n";
-        assert_eq!(faults("crates/hob-actor/src/tasks.rs", &format!("{reason}{block}")), 0);
-        assert_eq!(faults("crates/hob-actor/src/tasks.rs", block), 1);
+        assert_eq!(faults("crates/hob-actor/src/cells/tasks.rs", &format!("{reason}{block}")), 0);
+        assert_eq!(faults("crates/hob-actor/src/cells/tasks.rs", block), 1);
         assert_eq!(faults("crates/hob-actor/src/shard/mod.rs", block), 1);
         assert_eq!(faults("crates/hob-actor/src/lib.rs", "//! Actors.\n"), 0);
     }

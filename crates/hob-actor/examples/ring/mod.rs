@@ -1,5 +1,4 @@
 //! What the examples share: options, progress on a terminal, one line of JSON at the end.
-#![expect(dead_code, reason = "each example uses a part")]
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};

@@ -376,6 +376,7 @@ impl Shard {
     }
 
     /// A message from a peer into the mailbox of an actor here.
+    #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
     pub(crate) fn deliver(&self, parcel: Parcel) -> Result<(), (crate::NotSent, Parcel)> {
         let mut state = self.state.borrow_mut();
         match state.records.admit(parcel.to) {

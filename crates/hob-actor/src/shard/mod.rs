@@ -29,7 +29,7 @@ use crate::address::Address;
 use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
 use crate::mailbox::{Mail, Mailbox, Policy, Route};
-use crate::parcel::{Batch, Kind, Parcel, Slot, Typed};
+use crate::parcel::{Batch, Kind, Label, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::remote::Edge;
 use crate::tasks;
@@ -165,13 +165,13 @@ impl Shard {
     {
         let what = &A::dispatch().0;
         if to.place != self.place {
-            return self.send_away(to, what, message, asker, when);
+            return self.send_away(to, what, message, Label { to: to.slot, asker, when });
         }
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         match state.records.admit(to.slot) {
             Ok(()) => {
-                state.ring.push(what, to.slot, asker, when, message);
+                state.ring.push(what, Label { to: to.slot, asker, when }, message);
                 return Ok(());
             }
             // A mailbox that drops its oldest never lets anything wait in the ring.
@@ -191,8 +191,7 @@ impl Shard {
         to: &Address<A>,
         what: &'static Typed<M>,
         message: M,
-        asker: Slot,
-        when: When,
+        label: Label,
     ) -> Result<(), TellError<M>> {
         let gather = |parcel| {
             let state = &mut *self.state.borrow_mut();
@@ -205,10 +204,11 @@ impl Shard {
                 to.mailbox.note(why);
                 return Err(TellError { why, message });
             }
-            gather(Parcel::new(what, to.slot, asker, when.counted_outside(), message));
+            let when = label.when.counted_outside();
+            gather(Parcel::new(what, to.slot, label.asker, when, message));
             return Ok(());
         }
-        to.mailbox.put(what, to.slot, asker, when, message, |_, parcel| {
+        to.mailbox.put(what, label, message, |_, parcel| {
             gather(parcel);
             Ok(())
         })
@@ -306,7 +306,11 @@ impl Shard {
     pub(crate) fn answer<T: Send + 'static>(&self, asker: Slot, when: When, answer: T) {
         if when.place() == self.place {
             let what = &const { Typed::<T>::of(Kind::Answer) };
-            self.state.borrow_mut().ring.push(what, asker, Slot::NONE, when, answer);
+            self.state.borrow_mut().ring.push(
+                what,
+                Label { to: asker, asker: Slot::NONE, when },
+                answer,
+            );
         } else if when.place() != NOBODY {
             self.route(when.place(), Shard::answer_parcel(asker, when, answer));
         }
@@ -322,11 +326,6 @@ impl Shard {
     }
 
     // --- asks
-
-    /// Whether an asker still waits, as far as this shard can tell.
-    pub(crate) fn is_wanted(&self, asker: Slot, when: When) -> bool {
-        when.place() != self.place || self.state.borrow().asks.is_open(asker)
-    }
 
     /// The answer of an ask, or it is remembered who waits for it.
     #[inline]

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use crate::parcel::{Parcel, Slot};
 
-const STRIPES: usize = 16;
+const STRIPES: u32 = 16;
 
 #[derive(Debug)]
 enum Promise {
@@ -21,11 +21,11 @@ struct Stripe {
     free: Vec<u32>,
 }
 
-static OUTSIDE: [Mutex<Stripe>; STRIPES] =
-    [const { Mutex::new(Stripe { slots: Vec::new(), free: Vec::new() }) }; STRIPES];
+static OUTSIDE: [Mutex<Stripe>; STRIPES as usize] =
+    [const { Mutex::new(Stripe { slots: Vec::new(), free: Vec::new() }) }; STRIPES as usize];
 
 fn with<R>(index: u32, change: impl FnOnce(&mut Stripe) -> R) -> R {
-    let stripe = &OUTSIDE[index as usize % STRIPES];
+    let stripe = &OUTSIDE[(index % STRIPES) as usize];
     change(&mut stripe.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -34,7 +34,7 @@ fn stripe() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     thread_local! {
-        static MINE: u32 = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES as u32;
+        static MINE: u32 = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
     }
     MINE.try_with(|mine| *mine).unwrap_or(0)
 }
@@ -49,12 +49,12 @@ pub(crate) fn open() -> Slot {
         });
         let (generation, promise) = &mut table.slots[line as usize];
         *promise = Promise::Waiting(None);
-        Slot { index: line * STRIPES as u32 + stripe, generation: *generation }
+        Slot { index: line * STRIPES + stripe, generation: *generation }
     })
 }
 
 fn get(table: &mut Stripe, at: Slot) -> Option<&mut Promise> {
-    let slot = table.slots.get_mut(at.index as usize / STRIPES)?;
+    let slot = table.slots.get_mut((at.index / STRIPES) as usize)?;
     (slot.0 == at.generation).then_some(&mut slot.1)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn poll(at: Slot, waker: &Waker) -> Option<Parcel> {
 /// Nobody waits any more. False: an answer had come.
 pub(crate) fn close(at: Slot) -> bool {
     let dropped = with(at.index, |table| {
-        let line = at.index / STRIPES as u32;
+        let line = at.index / STRIPES;
         let promise = std::mem::replace(get(table, at)?, Promise::Free);
         let slot = &mut table.slots[line as usize];
         slot.0 = slot.0.wrapping_add(1);

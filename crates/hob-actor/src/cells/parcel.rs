@@ -67,6 +67,14 @@ impl Slot {
     pub(crate) const NONE: Slot = Slot { index: u32::MAX, generation: 0 };
 }
 
+/// For whom a parcel is, who waits for what comes of it, and until when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label {
+    pub(crate) to: Slot,
+    pub(crate) asker: Slot,
+    pub(crate) when: When,
+}
+
 struct Body([MaybeUninit<u64>; WORDS]);
 
 /// The cell.
@@ -255,9 +263,7 @@ impl Ring {
     pub(crate) fn push<T: Send + 'static>(
         &mut self,
         what: &'static Typed<T>,
-        to: Slot,
-        asker: Slot,
-        when: When,
+        label: Label,
         payload: T,
     ) {
         if self.0.len() == self.0.capacity() {
@@ -269,10 +275,12 @@ impl Ring {
         unsafe {
             let at = self.0.as_mut_ptr().add(len);
             (&raw mut (*at).what).write(&what.what);
-            (&raw mut (*at).to).write(to);
-            (&raw mut (*at).asker).write(asker);
-            (&raw mut (*at).when).write(when);
-            (*(&raw mut (*at).body)).write(payload);
+            (&raw mut (*at).to).write(label.to);
+            (&raw mut (*at).asker).write(label.asker);
+            (&raw mut (*at).when).write(label.when);
+            // Made of nothing but words that need not be written: a reference to it is sound.
+            let body: &mut Body = &mut (*at).body;
+            body.write(payload);
             self.0.set_len(len + 1);
         }
     }

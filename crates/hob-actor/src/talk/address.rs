@@ -10,7 +10,7 @@ use crate::actor::{Message, Receives};
 use crate::asked::{Asked, block_on};
 use crate::error::{NotSent, TellError};
 use crate::mailbox::{Mailbox, Policy};
-use crate::parcel::Slot;
+use crate::parcel::{Label, Slot};
 use crate::shard::{Control, End, Shard, Watcher};
 use crate::when::{NEVER, OUTSIDE, Place, When, deadline_after};
 use crate::{clock, current, outside};
@@ -103,7 +103,8 @@ impl<A> Address<A> {
         A: Receives<M, How>,
     {
         let what = &A::dispatch().0;
-        self.mailbox.put(what, self.slot, asker, when, message, |inbox, parcel| inbox.put(parcel))
+        let label = Label { to: self.slot, asker, when };
+        self.mailbox.put(what, label, message, |inbox, parcel| inbox.put(parcel))
     }
 
     /// Sends, and waits for a place in a full mailbox if its policy is [`Policy::Wait`]. In a

@@ -145,6 +145,7 @@ impl Tasks {
     }
 
     /// How many are parked.
+    #[cfg(test)]
     pub(crate) fn parked(&self) -> usize {
         self.parked
     }
@@ -184,7 +185,7 @@ impl Tasks {
         // SAFETY: the page has `SLOTS` places of this stride, aligned for it, and this one is free.
         unsafe { at.add(slot * stride).cast::<Parked<F>>().write(Parked { header, future }) };
         self.parked += 1;
-        Ok(page * SLOTS as u32 + u32::try_from(slot).unwrap_or(0))
+        Ok(u32::try_from(page as usize * SLOTS + slot).expect("pages are bounded by `TASKS_MAX`"))
     }
 
     /// One more page; its number is the last of its slab's `partial`.

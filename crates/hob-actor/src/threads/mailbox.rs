@@ -9,11 +9,11 @@ use std::task::Waker;
 use crate::actor::Message;
 use crate::current;
 use crate::error::{AskError, NotSent, TellError};
-use crate::parcel::{Parcel, Slot, Typed};
+use crate::parcel::{Label, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::pool::Pool;
 use crate::shard::{Control, Counts, Shard, count};
-use crate::when::{Place, When};
+use crate::when::Place;
 
 /// What a full mailbox does with one more message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,12 +172,11 @@ impl Mailbox {
     pub(crate) fn put<M: Message>(
         &self,
         what: &'static Typed<M>,
-        to: Slot,
-        asker: Slot,
-        when: When,
+        label: Label,
         message: M,
         carry: impl FnOnce(&Arc<ShardInbox>, Parcel) -> Result<(), Parcel>,
     ) -> Result<(), TellError<M>> {
+        let Label { to, asker, when } = label;
         if self.latest.is_some() {
             let parcel = Parcel::new(what, to, asker, when, message);
             return self.put_latest(to, parcel, carry).map_err(|parcel| {

@@ -95,13 +95,6 @@ impl<T, B: Bell> Inbox<T, B> {
         })
     }
 
-    /// Wakes the shard although nothing was put.
-    pub(crate) fn ring(&self) {
-        if self.with(|waiting| std::mem::take(&mut waiting.asleep)) {
-            self.bell.ring();
-        }
-    }
-
     /// Takes nothing any more; what was there comes out.
     pub(crate) fn close(&self) -> Vec<T> {
         self.with(|waiting| {
