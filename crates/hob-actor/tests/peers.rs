@@ -11,6 +11,7 @@ use hob_actor::{
 };
 
 hob_actor::wire! {
+    #[derive(Debug)]
     pub struct Add { value: u64 }
     pub struct Text { text: String, many: Vec<u64> }
     /// Is never answered.

@@ -50,9 +50,8 @@ impl Handler<Token> for Node {
 async fn main() {
     let rounds = hob_bench_actors::option("--rounds", 200);
     let nodes = hob_bench_actors::option("--nodes", 5000);
-    let ring: Vec<Address<Node>> = (0..nodes)
-        .map(|_| xtra::spawn_tokio(Node::default(), Mailbox::bounded(16)))
-        .collect();
+    let ring: Vec<Address<Node>> =
+        (0..nodes).map(|_| xtra::spawn_tokio(Node::default(), Mailbox::bounded(16))).collect();
     let (done, ended) = oneshot::channel();
     let mut done = Some(done);
     for (at, node) in ring.iter().enumerate() {
