@@ -79,7 +79,8 @@ impl ReplyHandler<Pass> for Node {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let forward = std::env::args().any(|word| word == "--forward");
     let name = if forward { "forward" } else { "ring_ask" };
-    let options = Options::read(name, Options { rounds: 2_000, nodes: 5_000, messages: 1 })?;
+    let options =
+        Options::read(name, Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 })?;
     let progress = Progress::start(name);
     let system = System::with_shards(1)?;
     let nodes: Vec<Address<Node>> = (0..options.nodes)

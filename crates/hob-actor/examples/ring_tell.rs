@@ -43,7 +43,7 @@ impl Handler<Hop> for Node {
         let sent = match (left, &self.next, &self.ended) {
             (0, _, Some(ended)) => cx.tell(ended, Hop(0)).is_ok(),
             (left, Some(next), _) => cx.tell(next, Hop(left - 1)).is_ok(),
-            (_, None, _) | (0, _, None) => false,
+            (_, None, _) => false,
         };
         assert!(sent, "the next mailbox has room for every message of the ring");
     }
@@ -77,7 +77,8 @@ impl ReplyHandler<Done> for Finish {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = Options::read("ring_tell", Options { rounds: 2_000, nodes: 5_000, messages: 1 })?;
+    let options =
+        Options::read("ring_tell", Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 })?;
     let progress = Progress::start("ring_tell");
     let system = System::with_shards(1)?;
     let missing = options.messages;

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 /// What can be asked of an example.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
-    pub rounds: u64,
-    pub nodes: u64,
-    pub messages: u64,
+pub(crate) struct Options {
+    pub(crate) rounds: u64,
+    pub(crate) nodes: u64,
+    pub(crate) messages: u64,
+    pub(crate) ask: u64,
 }
 
 impl Options {
-    /// From the command line: `--rounds`, `--nodes`, `--messages`, each with a number.
-    pub fn read(name: &str, otherwise: Options) -> Result<Options, String> {
+    /// From the command line: `--rounds`, `--nodes`, `--messages`, `--ask`, each with a number.
+    pub(crate) fn read(name: &str, otherwise: Options) -> Result<Options, String> {
         let mut options = otherwise;
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -30,6 +31,7 @@ impl Options {
                 "--rounds" => options.rounds = number,
                 "--nodes" => options.nodes = number,
                 "--messages" => options.messages = number,
+                "--ask" => options.ask = number,
                 "--forward" => {}
                 _ => return Err(format!("{name}: there is no {key}; see the example's head")),
             }
@@ -40,17 +42,17 @@ impl Options {
 
 /// A line on a terminal that says where it is; nothing elsewhere.
 #[derive(Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     name: &'static str,
     shows: bool,
 }
 
 impl Progress {
-    pub fn start(name: &'static str) -> Progress {
+    pub(crate) fn start(name: &'static str) -> Progress {
         Progress { name, shows: std::io::stderr().is_terminal() }
     }
 
-    pub fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         if self.shows {
             let _ = write!(std::io::stderr(), "\r\x1b[K{}: {what}", self.name);
         }
@@ -67,30 +69,30 @@ impl Drop for Progress {
 
 /// The line at the end.
 #[derive(Debug)]
-pub struct Line(String);
+pub(crate) struct Line(String);
 
 impl Line {
-    pub fn of(example: &str, options: &Options, elapsed: Duration, hops: u64) -> Line {
-        let Options { rounds, nodes, messages } = *options;
+    pub(crate) fn of(example: &str, options: &Options, elapsed: Duration, hops: u64) -> Line {
+        let Options { rounds, nodes, messages, ask } = *options;
         let ns = elapsed.as_nanos();
         #[expect(clippy::cast_precision_loss, reason = "for people to read")]
         let per_hop = ns as f64 / hops.max(1) as f64;
         let line = format!(
             "{{\"example\":\"{example}\",\"nodes\":{nodes},\"rounds\":{rounds},\
-             \"messages\":{messages},\"hops\":{hops},\"elapsed_ns\":{ns},\
+             \"messages\":{messages},\"ask\":{ask},\"hops\":{hops},\"elapsed_ns\":{ns},\
              \"per_hop_ns\":{per_hop:.1}"
         );
         Line(line)
     }
 
     /// One more number.
-    pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Line {
+    pub(crate) fn with(mut self, name: &str, value: impl std::fmt::Display) -> Line {
         let _ = write!(self.0, ",\"{name}\":{value}");
         self
     }
 
     /// With the most memory that the process has had.
-    pub fn print(self) -> std::io::Result<()> {
+    pub(crate) fn print(self) -> std::io::Result<()> {
         let line = self.with("peak_rss_bytes", peak_rss_bytes());
         writeln!(std::io::stdout(), "{}}}", line.0)
     }
@@ -104,11 +106,6 @@ fn status_bytes(field: &str) -> u64 {
 }
 
 /// The most that it has had.
-pub fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     status_bytes("VmHWM:")
-}
-
-/// What it has now.
-pub fn rss_bytes() -> u64 {
-    status_bytes("VmRSS:")
 }
