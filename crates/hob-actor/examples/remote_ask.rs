@@ -8,14 +8,14 @@ use hob_actor::{Actor, Context, Handler, Message, Peers, System};
 
 hob_actor::wire! {
     /// Is greeted.
-    pub struct Greet { name: String }
+    struct Greet { name: String }
 }
 
 impl Message for Greet {
     type Answer = String;
 }
 
-pub struct Greeter;
+struct Greeter;
 
 impl Actor for Greeter {}
 
