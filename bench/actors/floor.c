@@ -67,8 +67,8 @@ static int get(int fd, void *bytes, size_t length)
 
 static void told(uint64_t count, double seconds, uint64_t check)
 {
-	printf("{\"count\":%lu,\"seconds\":%.9f,\"check\":%lu,\"peak_kib\":0,\"before_kib\":0}\n",
-	       (unsigned long)count, seconds, (unsigned long)check);
+	printf("{\"hops\":%lu,\"elapsed_ns\":%.0f,\"check\":%lu}\n",
+	       (unsigned long)count, seconds * 1e9, (unsigned long)check);
 }
 
 static pid_t child(void)

@@ -19,9 +19,9 @@ pub fn peak_kib() -> u64 {
 /// Ends a measurement: `count` things since `start`, `check` to be compared with other sides.
 /// `before_kib` is the peak before the first of them.
 pub fn told(count: u64, start: Instant, check: u64, before_kib: u64) {
-    let seconds = start.elapsed().as_secs_f64();
+    let elapsed = start.elapsed().as_nanos();
+    let (peak, before) = (peak_kib() * 1024, before_kib * 1024);
     println!(
-        "{{\"count\":{count},\"seconds\":{seconds:.9},\"check\":{check},\"peak_kib\":{},\"before_kib\":{before_kib}}}",
-        peak_kib()
+        "{{\"hops\":{count},\"elapsed_ns\":{elapsed},\"check\":{check},\"peak_rss_bytes\":{peak},\"before_rss_bytes\":{before}}}"
     );
 }

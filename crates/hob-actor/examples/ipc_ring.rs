@@ -10,9 +10,9 @@ use hob_actor::{Actor, Address, Context, Handler, Message, Peers, Reply, ReplyHa
 
 hob_actor::wire! {
     /// One hop: how many are left, and how many were made.
-    pub struct Hop { left: u64, made: u64 }
+    struct Hop { left: u64, made: u64 }
     /// Whom a node passes on to.
-    pub struct Next { next: Address<Node> }
+    struct Next { next: Address<Node> }
 }
 
 impl Message for Hop {
@@ -30,7 +30,7 @@ impl Message for Done {
 }
 
 #[derive(Default)]
-pub struct Node {
+struct Node {
     next: Option<Address<Node>>,
     waits: Option<Reply<u64>>,
 }

@@ -11,17 +11,17 @@ use hob_actor::{Actor, Address, AskError, AsyncHandler, Context, Handler, Messag
 
 hob_actor::wire! {
     /// Adds, and is answered with one more.
-    pub struct Add { value: u64 }
+    struct Add { value: u64 }
     /// Adds, and is only told.
-    pub struct Note { value: u64 }
+    struct Note { value: u64 }
     /// What was added up so far.
-    pub struct Sum {}
+    struct Sum {}
     /// To a worker: ask, or tell, that actor.
-    pub struct Run { counter: Address<Counter>, messages: u64, open: u64 }
+    struct Run { counter: Address<Counter>, messages: u64, open: u64 }
     /// From a worker to itself: one of the asks that are open at a time.
-    pub struct Lane { counter: Address<Counter>, from: u64, step: u64, messages: u64 }
+    struct Lane { counter: Address<Counter>, from: u64, step: u64, messages: u64 }
     /// From a worker to itself: the next tells.
-    pub struct Burst { counter: Address<Counter>, from: u64, messages: u64 }
+    struct Burst { counter: Address<Counter>, from: u64, messages: u64 }
 }
 
 impl Message for Add {
@@ -44,7 +44,7 @@ impl Message for Burst {
 }
 
 #[derive(Default)]
-pub struct Counter {
+struct Counter {
     sum: u64,
 }
 
@@ -69,7 +69,7 @@ impl Handler<Sum> for Counter {
     }
 }
 
-pub struct Client;
+struct Client;
 
 impl Actor for Client {}
 
@@ -166,7 +166,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ipc::progress("ipc_storm: starting the workers");
     let workers = peers.spawn_all(ipc::workers(nodes)?)?;
     let processes = workers.iter().filter_map(|worker| peers.process(*worker));
-    let idle = processes.map(ipc::pss_kib).max().unwrap_or(0);
+    let idle = processes.map(pss_kib).max().unwrap_or(0);
     let mut clients = Vec::new();
     for worker in workers {
         clients.push(peers.remote::<Client>(worker, "client")?);
@@ -185,4 +185,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let more = [("nodes", nodes), ("open", open), ("check", check), ("idle_pss_kib", idle)];
     ipc::tell("ipc_storm", (nodes * each, elapsed), &more)?;
     Ok(())
+}
+
+/// The proportional memory of a process in KiB.
+fn pss_kib(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }

@@ -5,7 +5,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::actor::Actor;
 use crate::address::Address;
@@ -77,7 +77,7 @@ impl Peers {
     /// # Errors
     /// When the kernel gives no descriptor, or the system has links already.
     pub fn start(system: &System, messages: Messages) -> Result<Peers, PeerError> {
-        let commands = Commands::new(Mutex::default());
+        let commands = Commands::default();
         let peers = Peers { shared: Arc::clone(system.first()), commands };
         let (reply, attached) = peers.promise();
         let commands = Arc::clone(&peers.commands);
@@ -210,17 +210,15 @@ impl Peers {
     }
 
     fn command(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
-        // A job that does nothing wakes the shard, and its links look at their commands in each
-        // of its turns. A shard that has ended has dropped the links, and these commands are
-        // dropped here: whoever waits for one is told.
-        let job = Control::Job(Box::new(|_| ()));
+        self.commands.put(command);
+        // The job wakes the shard, and keeps its place behind what was sent before it. A shard
+        // that has ended has dropped the links, and these commands are dropped here: whoever
+        // waits for one is told.
+        let commands = Arc::clone(&self.commands);
+        let job = Control::Job(Box::new(move |_| commands.is_due()));
         let job = Shard::control_parcel(Slot::NONE, Slot::NONE, job);
         if self.shared.inbox.put(job).is_err() {
-            let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-            let left = std::mem::take(&mut *commands);
-            drop(commands);
-            drop(left);
+            drop(self.commands.take_all());
         }
     }
 }

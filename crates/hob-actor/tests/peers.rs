@@ -1,6 +1,8 @@
 //! Links with real processes: this test's own executable, started as a worker, runs the test
 //! `a_worker_process`, which does nothing when it is not one.
 
+#![expect(clippy::unwrap_used, reason = "the tests' own functions are tests too")]
+
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
@@ -11,17 +13,18 @@ use hob_actor::{
 };
 
 hob_actor::wire! {
-    pub struct Add { value: u64 }
-    pub struct Text { text: String, many: Vec<u64> }
+    #[derive(Debug)]
+    struct Add { value: u64 }
+    struct Text { text: String, many: Vec<u64> }
     /// Is never answered.
-    pub struct Hold {}
+    struct Hold {}
     /// Ends the process with this code.
-    pub struct Leave { code: u8 }
+    struct Leave { code: u8 }
     /// Asks the other actor, which may be anywhere, `left` times in turn.
-    pub struct Chain { other: Address<Node>, left: u64 }
-    pub struct Left {}
+    struct Chain { other: Address<Node>, left: u64 }
+    struct Left {}
     /// Panics.
-    pub struct Fault {}
+    struct Fault {}
 }
 
 impl Message for Add {
@@ -47,7 +50,7 @@ impl Message for Fault {
 }
 
 #[derive(Default)]
-pub struct Node {
+struct Node {
     sum: u64,
     held: Vec<Reply<()>>,
 }

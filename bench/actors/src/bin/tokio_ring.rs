@@ -73,7 +73,10 @@ async fn main() {
         first.send(Message::Ask { left: hops, reply }).await.unwrap_or_else(|_| panic!("whole"));
         answer.await.expect("answered")
     } else {
-        first.send(Message::Token { left: hops, hops: 0 }).await.unwrap_or_else(|_| panic!("whole"));
+        first
+            .send(Message::Token { left: hops, hops: 0 })
+            .await
+            .unwrap_or_else(|_| panic!("whole"));
         ended.await.expect("the token comes back")
     };
     hob_bench_actors::told(hops, start, check, before);

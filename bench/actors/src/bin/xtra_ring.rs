@@ -42,7 +42,7 @@ impl Handler<Token> for Node {
         let next = self.next.as_ref().expect("linked");
         let token = Token { left: token.left - 1, hops: token.hops + 1 };
         // Its receipt is dropped: nobody waits for an answer.
-        let _ = next.send(token).detach().await.expect("the ring is whole");
+        drop(next.send(token).detach().await.expect("the ring is whole"));
     }
 }
 
@@ -50,9 +50,8 @@ impl Handler<Token> for Node {
 async fn main() {
     let rounds = hob_bench_actors::option("--rounds", 200);
     let nodes = hob_bench_actors::option("--nodes", 5000);
-    let ring: Vec<Address<Node>> = (0..nodes)
-        .map(|_| xtra::spawn_tokio(Node::default(), Mailbox::bounded(16)))
-        .collect();
+    let ring: Vec<Address<Node>> =
+        (0..nodes).map(|_| xtra::spawn_tokio(Node::default(), Mailbox::bounded(16))).collect();
     let (done, ended) = oneshot::channel();
     let mut done = Some(done);
     for (at, node) in ring.iter().enumerate() {
@@ -62,7 +61,7 @@ async fn main() {
     let before = hob_bench_actors::peak_kib();
     let hops = rounds * nodes;
     let start = Instant::now();
-    let _ = ring[0].send(Token { left: hops, hops: 0 }).detach().await.expect("sent");
+    drop(ring[0].send(Token { left: hops, hops: 0 }).detach().await.expect("sent"));
     let check = ended.await.expect("the token comes back");
     hob_bench_actors::told(hops, start, check, before);
 }

@@ -33,24 +33,32 @@ pub(super) struct Side {
 /// What a side says at its end.
 #[derive(Debug, Deserialize)]
 pub(super) struct Told {
-    count: f64,
-    seconds: f64,
-    pub(super) check: u64,
+    hops: f64,
+    elapsed_ns: f64,
+    /// Examples that check their result themselves say none.
+    pub(super) check: Option<u64>,
     /// The most memory it had, and how much of that before the first message. 0 where it does
     /// not matter.
     #[serde(default)]
-    pub(super) peak_kib: f64,
+    peak_rss_bytes: f64,
     #[serde(default)]
-    before_kib: f64,
+    before_rss_bytes: f64,
+    /// Or what that makes for each of them.
+    bytes_per_open_ask: Option<f64>,
 }
 
 impl Told {
     pub(super) fn us_each(&self) -> f64 {
-        self.seconds * 1e6 / self.count
+        self.elapsed_ns / 1e3 / self.hops
+    }
+
+    pub(super) fn peak_mib(&self) -> f64 {
+        self.peak_rss_bytes / f64::from(1 << 20)
     }
 
     pub(super) fn bytes_each(&self) -> f64 {
-        (self.peak_kib - self.before_kib) * 1024.0 / self.count
+        let grown = self.peak_rss_bytes - self.before_rss_bytes;
+        self.bytes_per_open_ask.unwrap_or(grown / self.hops)
     }
 }
 

@@ -195,8 +195,9 @@ mod tests {
     #[test]
     fn a_message_beyond_the_cap_leaves_nothing_behind() {
         let mut bytes = vec![1, 2];
-        let refused =
-            append(&mut bytes, Head::new(Kind::Tell, 1), |out| out.resize(FRAME_MAX + 1, 0));
-        assert_eq!((refused, bytes.len()), (Err(FRAME_MAX + 1), 2));
+        let payload = vec![0; FRAME_MAX];
+        let head = Head::new(Kind::Tell, 1);
+        let refused = append(&mut bytes, head, |out| out.extend_from_slice(&payload));
+        assert_eq!((refused, bytes.len()), (Err(FRAME_MAX + HEADER_LEN), 2));
     }
 }

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::epoll;
@@ -168,8 +169,41 @@ pub(crate) enum Command {
 pub(crate) type Found2 = Box<dyn FnOnce(Result<(u64, u64), PeerError>, Along<'_>) + Send>;
 /// Names an address of ours.
 pub(crate) type NameOf = Box<dyn FnOnce(&Names) -> (u64, u64) + Send>;
-/// Commands that wait.
-pub(crate) type Commands = Arc<Mutex<VecDeque<Command>>>;
+/// Commands that wait, and how many of them are due: a command takes its turn behind what its
+/// thread has sent to the shard before, such as the actor that it is about to publish.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    commands: Mutex<VecDeque<Command>>,
+    due: AtomicUsize,
+}
+
+/// The same, shared with all threads.
+pub(crate) type Commands = Arc<Waiting>;
+
+impl Waiting {
+    pub(crate) fn put(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
+    }
+
+    /// One more is due.
+    pub(crate) fn is_due(&self) {
+        self.due.fetch_add(1, Ordering::Release);
+    }
+
+    /// All of them: nobody will perform them any more.
+    pub(crate) fn take_all(&self) -> VecDeque<Command> {
+        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn next(&self) -> Option<Command> {
+        // Only the links' thread takes any.
+        if self.due.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.due.fetch_sub(1, Ordering::Relaxed);
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
 
 /// The links.
 pub(crate) struct Links {
@@ -347,12 +381,7 @@ impl Links {
     }
 
     fn take_commands(&mut self, shard: &Shard) {
-        loop {
-            let command = {
-                let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-                commands.pop_front()
-            };
-            let Some(command) = command else { return };
+        while let Some(command) = self.commands.next() {
             self.perform(command, shard);
         }
     }
