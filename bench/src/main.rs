@@ -23,6 +23,7 @@ use report::{Figure, Results};
 const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--strict] COMMAND
   hello throughput commands pandas ahead soak receipts why stale
             measures one figure
+  actors    hob-actor, its peers, and raw sockets in C
   chaos     a thousand faults of chance, and what a fault before the call costs
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
@@ -70,6 +71,11 @@ impl Setting {
             (None, Pace::Quick) => full.div_ceil(10).max(3),
         }
     }
+
+    /// Whether it is only to be seen that everything works.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.pace == Pace::Quick
+    }
 }
 
 fn main() -> Result<ExitCode> {
@@ -87,6 +93,7 @@ fn main() -> Result<ExitCode> {
         "all" => measure(&setting, "all", &figures::ALL),
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
+        "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),

@@ -1,5 +1,6 @@
 //! One file per figure. `bench/README.md` lists what each is for.
 
+pub(crate) mod actors;
 mod ahead;
 pub(crate) mod chaos;
 mod commands;

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-core", &["hob-wire"]),
     ("hob-os", &[]),
     ("hob-resolve", &["hob-os"]),
+    ("hob-actor", &["hob-wire", "hob-os"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve"]),
     ("hob", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-daemon"]),
 ];

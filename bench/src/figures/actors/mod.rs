@@ -1,0 +1,249 @@
+//! `hob-actor` beside the libraries that people use today, and between processes beside what raw
+//! sockets do in C: every side a program of its own, in interleaved rounds, all checked.
+//!
+//! Owns: what is compared with what, and what is to be reached. `sides.rs` builds the programs
+//! and runs one. Deliberately not part of `make bench`: it compiles five libraries and runs for
+//! some minutes, one of them with 7 GiB.
+
+mod sides;
+
+use anyhow::{Result, ensure};
+
+use crate::Setting;
+use crate::measure::Series;
+use crate::progress::Progress;
+use crate::report::{Figure, Want};
+use crate::stats;
+use sides::{Built, Side, Told};
+
+/// Rounds of a full run. A round takes about a minute.
+const ROUNDS: usize = 5;
+/// What the issue names: actors in a ring, and times that a message goes round.
+const NODES: u64 = 5000;
+const TURNS: u64 = 2000;
+/// Processes of a storm, and what each sends.
+const CLIENTS: u64 = 100;
+const ASKS: u64 = 10_000;
+/// Tells take so little time that ten times as many are sent.
+const TELLS: u64 = 100_000;
+/// What a ring of processes passes on in all.
+const HOPS: u64 = 200_000;
+/// What actix needs for 10,000,000 open asks, and some air. With less it is measured at a tenth.
+const HEAVY_KIB: u64 = 12 << 20;
+
+/// Sides that are compared, and what their numbers are per.
+struct Contest {
+    name: &'static str,
+    unit: &'static str,
+    sides: Vec<Side>,
+}
+
+/// What the rounds gave for one side: microseconds for one of what it counts.
+struct Ran {
+    series: Series,
+    told: Vec<Told>,
+}
+
+pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
+    let built = sides::build(&setting.root)?;
+    let mut figure = Figure::new("actors", "hob-actor, its peers, and raw sockets in C");
+    // A tenth of each size, to see that everything works.
+    let size = |full: u64| if setting.is_quick() { full / 10 } else { full };
+    let rounds = setting.rounds(ROUNDS);
+    let turns = size(TURNS);
+
+    let tells = ring_tells(&built, turns);
+    let ran = run(&tells, rounds, &mut figure)?;
+    least(&mut figure, "ring_tell: actix over hob-actor", 4.0, (&ran[1], &ran[0]));
+    figure.target("ring_tell: peak memory (MiB)", Want::AtMost(8.0), ran[0].peak_mib());
+
+    let asks = ring_asks(&built, turns, &mut figure);
+    let ran = run(&asks, rounds, &mut figure)?;
+    least(&mut figure, "ring_ask: actix over hob-actor", 20.0, (&ran[2], &ran[0]));
+    figure.target("ring_ask: bytes an open ask", Want::AtMost(64.0), ran[0].bytes_each());
+    figure.fact("ring_ask: bytes an open ask, actix", ran[2].bytes_each());
+    figure.fact("ring_ask: bytes an open ask, tokio", ran[3].bytes_each());
+    figure.target("ring_ask by forward: bytes each", Want::AtMost(1.0), ran[1].bytes_each());
+
+    for nodes in [2, 20] {
+        let ran = run(&ipc_ring(&built, nodes, size(HOPS)), rounds, &mut figure)?;
+        let name = format!("ipc_ring, {nodes} processes: hob-actor over raw sockets");
+        most(&mut figure, &name, 1.4, (&ran[0], &ran[1]));
+    }
+    let ran = run(&ipc_storm(&built, size(ASKS)), rounds, &mut figure)?;
+    least(&mut figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, (&ran[1], &ran[0]));
+    let ran = run(&ipc_storm_16(&built, size(ASKS)), rounds, &mut figure)?;
+    least(&mut figure, "ipc_storm, 16 open: asks a second over C's", 0.8, (&ran[1], &ran[0]));
+    let ran = run(&ipc_storm_tells(&built, size(TELLS)), rounds, &mut figure)?;
+    least(&mut figure, "ipc_storm, tells: tells a second over C's", 0.5, (&ran[1], &ran[0]));
+    let idle = sides::idle_kib(&built)?;
+    figure.target("an idle worker process (MiB PSS)", Want::AtMost(3.0), idle / 1024.0);
+    Ok(figure)
+}
+
+fn ring_tells(built: &Built, turns: u64) -> Contest {
+    let ring =
+        |name, turns: u64| Side::peer(built, name, &[("--rounds", turns), ("--nodes", NODES)]);
+    Contest {
+        name: "ring_tell",
+        unit: "ns a hop",
+        sides: vec![
+            Side::example(built, "ring_tell", &[("--rounds", turns), ("--nodes", NODES)])
+                .gives(turns * NODES),
+            ring("actix_ring", turns).gives(turns * NODES),
+            ring("tokio_ring", turns).gives(turns * NODES),
+            ring("xtra_ring", turns).gives(turns * NODES),
+            // These take so long that a tenth says as much: a hop costs what it costs.
+            ring("ractor_ring", turns / 10).gives(turns / 10 * NODES),
+            ring("kameo_ring", turns / 10).gives(turns / 10 * NODES),
+        ],
+    }
+}
+
+fn ring_asks(built: &Built, turns: u64, figure: &mut Figure) -> Contest {
+    let roomy = sides::available_kib() >= HEAVY_KIB;
+    let heavy = if roomy { turns } else { turns / 10 };
+    figure.fact("ring_ask: open asks of actix and tokio", number(heavy * NODES));
+    let ring = |name| {
+        let options = [("--rounds", heavy), ("--nodes", NODES), ("--ask", 1)];
+        Side::peer(built, name, &options).gives(heavy * NODES).once()
+    };
+    let options = [("--rounds", turns), ("--nodes", NODES)];
+    Contest {
+        name: "ring_ask",
+        unit: "ns an ask",
+        sides: vec![
+            Side::example(built, "ring_ask", &options).gives(turns * NODES),
+            Side::example(built, "ring_ask", &options)
+                .with("--forward")
+                .with("1")
+                .gives(turns * NODES),
+            ring("actix_ring"),
+            ring("tokio_ring"),
+        ],
+    }
+}
+
+fn ipc_ring(built: &Built, nodes: u64, hops: u64) -> Contest {
+    Contest {
+        name: if nodes == 2 { "ipc_ring, 2" } else { "ipc_ring, 20" },
+        unit: "ns a hop",
+        sides: vec![
+            Side::example(built, "ipc_ring", &[("--nodes", nodes), ("--rounds", hops / nodes)])
+                .gives(hops),
+            Side::floor(built, &["ring", &nodes.to_string(), &hops.to_string()]).gives(hops),
+        ],
+    }
+}
+
+/// What the server of a storm adds up: each client sends 0, 1, 2 and so on.
+fn sum(messages: u64) -> u64 {
+    CLIENTS * (messages * (messages - 1) / 2)
+}
+
+fn ipc_storm(built: &Built, asks: u64) -> Contest {
+    let options = [("--nodes", CLIENTS), ("--messages", asks)];
+    Contest {
+        name: "ipc_storm, 1 open",
+        unit: "ns an ask",
+        sides: vec![
+            Side::example(built, "ipc_storm", &options).with("--ask").with("1").gives(sum(asks)),
+            Side::peer(built, "tarpc_storm", &options).gives(CLIENTS * asks),
+            Side::floor(built, &["storm", &CLIENTS.to_string(), &asks.to_string(), "1"])
+                .gives(sum(asks)),
+        ],
+    }
+}
+
+fn ipc_storm_16(built: &Built, asks: u64) -> Contest {
+    let options = [("--nodes", CLIENTS), ("--messages", asks)];
+    Contest {
+        name: "ipc_storm, 16 open",
+        unit: "ns an ask",
+        sides: vec![
+            Side::example(built, "ipc_storm", &options).with("--ask").with("16").gives(sum(asks)),
+            Side::floor(built, &["storm", &CLIENTS.to_string(), &asks.to_string(), "16"])
+                .gives(sum(asks)),
+        ],
+    }
+}
+
+fn ipc_storm_tells(built: &Built, tells: u64) -> Contest {
+    let options = [("--nodes", CLIENTS), ("--messages", tells)];
+    Contest {
+        name: "ipc_storm, tells",
+        unit: "ns a tell",
+        sides: vec![
+            Side::example(built, "ipc_storm", &options).with("--ask").with("0").gives(sum(tells)),
+            Side::floor(built, &["tells", &CLIENTS.to_string(), &tells.to_string()])
+                .gives(sum(tells)),
+        ],
+    }
+}
+
+/// Runs all sides of a contest in interleaved rounds, and tells the median of each.
+fn run(contest: &Contest, rounds: usize, figure: &mut Figure) -> Result<Vec<Ran>> {
+    let mut ran: Vec<Ran> = contest
+        .sides
+        .iter()
+        .map(|side| Ran {
+            series: Series { name: side.name.clone(), us: Vec::new(), pids: Vec::new() },
+            told: Vec::new(),
+        })
+        .collect();
+    let mut progress = Progress::new(&format!("actors: {}", contest.name));
+    for round in 0..rounds {
+        for (side, ran) in contest.sides.iter().zip(&mut ran) {
+            if side.once && round > 0 {
+                continue;
+            }
+            progress.at(round, rounds);
+            let told = side.run()?;
+            ensure!(
+                told.check.is_none_or(|check| check == side.check),
+                "{} says {:?}, which should be {}",
+                side.name,
+                told.check,
+                side.check
+            );
+            ran.series.us.push(told.us_each());
+            ran.told.push(told);
+        }
+    }
+    progress.done();
+    for one in &ran {
+        let name = format!("{}: {} ({})", contest.name, one.series.name, contest.unit);
+        figure.fact(&name, stats::median(&one.series.us) * 1e3);
+    }
+    Ok(ran)
+}
+
+/// A target by the ratio of two sides: above over below is at least `bound`.
+fn least(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ran)) {
+    let ratio = figure.ratio(name, &above.series, &below.series);
+    figure.target(name, Want::AtLeast(bound), ratio.of_medians);
+}
+
+/// The same with at most.
+fn most(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ran)) {
+    let ratio = figure.ratio(name, &above.series, &below.series);
+    figure.target(name, Want::AtMost(bound), ratio.of_medians);
+}
+
+impl Ran {
+    fn peak_mib(&self) -> f64 {
+        let peaks: Vec<f64> = self.told.iter().map(Told::peak_mib).collect();
+        stats::median(&peaks)
+    }
+
+    /// Memory at the peak, over what there was before the first message, for each of them.
+    fn bytes_each(&self) -> f64 {
+        let each: Vec<f64> = self.told.iter().map(Told::bytes_each).collect();
+        stats::median(&each)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most some ten million")]
+fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,56 @@
+//! What the examples between processes share: options, progress on a terminal, one line of JSON
+//! at the end.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use hob_actor::PeerError;
+use hob_actor::link::Program;
+
+/// What makes a process of an example a worker of it.
+const WORKER: &str = "--worker";
+
+/// The number after `--name`, or `otherwise`.
+pub(crate) fn option(name: &str, otherwise: u64) -> Result<u64, String> {
+    let mut words = std::env::args().skip_while(|word| word != name).skip(1);
+    match words.next() {
+        None => Ok(otherwise),
+        Some(word) => word.parse().map_err(|_| format!("{name} wants a number, not {word}")),
+    }
+}
+
+/// Whether this process is a worker.
+pub(crate) fn is_worker() -> bool {
+    std::env::args().any(|word| word == WORKER)
+}
+
+/// This program as a worker, `count` times.
+pub(crate) fn workers(count: u64) -> Result<Vec<Program>, PeerError> {
+    let own = std::env::current_exe().map_err(|error| PeerError::Start(error.to_string()))?;
+    Ok((0..count).map(|_| Program::new(own.clone()).argument(WORKER)).collect())
+}
+
+/// Says on a terminal what is going on; nothing elsewhere.
+pub(crate) fn progress(what: &str) {
+    let mut out = std::io::stderr();
+    if out.is_terminal() {
+        let _ = write!(out, "\r\x1b[K{what}");
+    }
+}
+
+/// The line at the end: `hops` of something in `elapsed`, and more numbers.
+pub(crate) fn tell(
+    example: &str,
+    (hops, elapsed): (u64, Duration),
+    more: &[(&str, u64)],
+) -> std::io::Result<()> {
+    progress("");
+    let ns = elapsed.as_nanos();
+    #[expect(clippy::cast_precision_loss, reason = "for people to read")]
+    let each = ns as f64 / hops.max(1) as f64;
+    let more: String = more.iter().map(|(name, value)| format!(",\"{name}\":{value}")).collect();
+    writeln!(
+        std::io::stdout(),
+        "{{\"example\":\"{example}\",\"hops\":{hops},\"elapsed_ns\":{ns},\"per_hop_ns\":{each:.1}{more}}}"
+    )
+}

@@ -1,0 +1,369 @@
+//! Parked continuations: the futures of asynchronous handlers, packed by type in pages of 64, and
+//! what each of them owes an answer to. A parked future costs its own size and a header of 20
+//! bytes: no box, no reference count, no waker.
+//!
+//! Invariants: a page belongs to one type of future and never moves while one of its slots is
+//! taken, so that a future is pinned from the moment it is parked; a bit of `free` is clear exactly
+//! while its slot holds a header and a future; a future is not removed while it is being polled.
+//!
+//! One of the three modules with `unsafe` code: a slab of futures of many types that stay where
+//! they are is not to be had from safe Rust without a box for each. Miri runs over its tests.
+#![expect(unsafe_code, reason = "futures of many types are packed and pinned in pages")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+use crate::parcel::Slot;
+use crate::shard::Shard;
+use crate::when::When;
+
+const SLOTS: usize = 64;
+/// Ask slots keep 28 bits for the number of a task.
+const TASKS_MAX: usize = (1 << 28) - 1;
+
+/// Whose a continuation is, and who waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) actor: u32,
+    pub(crate) asker: Slot,
+    // In halves, for an alignment of four: a future of twenty bytes then costs forty.
+    when: [u32; 2],
+}
+
+impl Header {
+    #[expect(clippy::cast_possible_truncation, reason = "the word is taken in two halves")]
+    pub(crate) fn new(actor: u32, asker: Slot, when: When) -> Header {
+        Header { actor, asker, when: [(when.bits() >> 32) as u32, when.bits() as u32] }
+    }
+
+    pub(crate) fn when(&self) -> When {
+        When::from_bits((u64::from(self.when[0]) << 32) | u64::from(self.when[1]))
+    }
+}
+
+#[repr(C)]
+struct Parked<F> {
+    header: Header,
+    future: F,
+}
+
+/// What is known of a type of future.
+struct Kind {
+    layout: Layout,
+    poll: unsafe fn(NonNull<u8>, &mut Context<'_>, &Shard) -> Poll<()>,
+    drop: unsafe fn(NonNull<u8>),
+}
+
+/// A future whose end is an answer. The shard knows what to do with it.
+pub(crate) trait Continuation: 'static {
+    type Answer: Send + 'static;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Answer>;
+}
+
+impl<F> Continuation for F
+where
+    F: Future + 'static,
+    F::Output: Send + 'static,
+{
+    type Answer = F::Output;
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        Future::poll(self, cx)
+    }
+}
+
+unsafe fn poll<F: Continuation>(at: NonNull<u8>, cx: &mut Context<'_>, shard: &Shard) -> Poll<()> {
+    let at = at.cast::<Parked<F>>().as_ptr();
+    // SAFETY: the caller says that a `Parked<F>` lies here and that nobody else has a reference to
+    // it; a page never moves, so the future is pinned.
+    let (header, future) =
+        unsafe { ((&raw const (*at).header).read(), Pin::new_unchecked(&mut (*at).future)) };
+    match future.poll(cx) {
+        Poll::Ready(answer) => {
+            shard.answer(header.asker, header.when(), answer);
+            Poll::Ready(())
+        }
+        Poll::Pending => Poll::Pending,
+    }
+}
+
+unsafe fn drop_future<F>(at: NonNull<u8>) {
+    let at = at.cast::<Parked<F>>().as_ptr();
+    // SAFETY: the caller says that a `Parked<F>` lies here, and forgets it.
+    unsafe { (&raw mut (*at).future).drop_in_place() };
+}
+
+struct Page {
+    /// None: given back.
+    at: Option<NonNull<u8>>,
+    slab: u32,
+    free: u64,
+}
+
+struct Slab {
+    kind: Kind,
+    /// Pages with a free slot; the last one is used first.
+    partial: Vec<u32>,
+}
+
+/// All continuations of a shard.
+pub(crate) struct Tasks {
+    pages: Vec<Page>,
+    unused: Vec<u32>,
+    slabs: Vec<Slab>,
+    by_type: HashMap<TypeId, u32, crate::hash::ByType>,
+    polled: Option<u32>,
+    parked: usize,
+}
+
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tasks").field("parked", &self.parked).finish_non_exhaustive()
+    }
+}
+
+fn split(index: u32) -> (usize, usize) {
+    (index as usize / SLOTS, index as usize % SLOTS)
+}
+
+impl Tasks {
+    pub(crate) fn new() -> Tasks {
+        Tasks {
+            pages: Vec::new(),
+            unused: Vec::new(),
+            slabs: Vec::new(),
+            by_type: HashMap::default(),
+            polled: None,
+            parked: 0,
+        }
+    }
+
+    /// How many are parked.
+    #[cfg(test)]
+    pub(crate) fn parked(&self) -> usize {
+        self.parked
+    }
+
+    fn slab<F: Continuation>(&mut self) -> u32 {
+        if let Some(&slab) = self.by_type.get(&TypeId::of::<F>()) {
+            return slab;
+        }
+        let slab = u32::try_from(self.slabs.len()).unwrap_or(u32::MAX);
+        let layout = Layout::new::<Parked<F>>().pad_to_align();
+        let kind = Kind { layout, poll: poll::<F>, drop: drop_future::<F> };
+        self.slabs.push(Slab { kind, partial: Vec::new() });
+        self.by_type.insert(TypeId::of::<F>(), slab);
+        slab
+    }
+
+    /// Parks a continuation; from here on it stays where it is. It comes back if there are too many.
+    pub(crate) fn park<F: Continuation>(&mut self, header: Header, future: F) -> Result<u32, F> {
+        let slab = self.slab::<F>();
+        let page = match self.slabs[slab as usize].partial.last() {
+            Some(&page) => page,
+            None => match self.grow(slab) {
+                Some(page) => page,
+                None => return Err(future),
+            },
+        };
+        let (at, slot) = {
+            let entry = &mut self.pages[page as usize];
+            let slot = entry.free.trailing_zeros() as usize;
+            entry.free &= entry.free - 1;
+            if entry.free == 0 {
+                self.slabs[slab as usize].partial.pop();
+            }
+            (entry.at.expect("a page in use has memory"), slot)
+        };
+        let stride = Layout::new::<Parked<F>>().pad_to_align().size();
+        // SAFETY: the page has `SLOTS` places of this stride, aligned for it, and this one is free.
+        unsafe { at.add(slot * stride).cast::<Parked<F>>().write(Parked { header, future }) };
+        self.parked += 1;
+        Ok(u32::try_from(page as usize * SLOTS + slot).expect("pages are bounded by `TASKS_MAX`"))
+    }
+
+    /// One more page; its number is the last of its slab's `partial`.
+    fn grow(&mut self, slab: u32) -> Option<u32> {
+        let layout = page_layout(&self.slabs[slab as usize].kind)?;
+        // A future has a header beside it, so its page is not empty.
+        // SAFETY: the size is not zero.
+        let at = NonNull::new(unsafe { alloc(layout) });
+        let at = at.unwrap_or_else(|| handle_alloc_error(layout));
+        let entry = Page { at: Some(at), slab, free: u64::MAX };
+        let page = match self.unused.pop() {
+            Some(page) => {
+                self.pages[page as usize] = entry;
+                page
+            }
+            None if self.pages.len() < TASKS_MAX / SLOTS => {
+                self.pages.push(entry);
+                u32::try_from(self.pages.len() - 1).ok()?
+            }
+            None => {
+                // SAFETY: allocated above with this layout, and nothing is in it.
+                unsafe { dealloc(at.as_ptr(), layout) };
+                return None;
+            }
+        };
+        self.slabs[slab as usize].partial.push(page);
+        Some(page)
+    }
+
+    fn place(&self, index: u32) -> Option<(NonNull<u8>, &Kind)> {
+        let (page, slot) = split(index);
+        let page = self.pages.get(page)?;
+        if page.free & (1 << slot) != 0 {
+            return None;
+        }
+        let kind = &self.slabs[page.slab as usize].kind;
+        // SAFETY: within the page: `slot` is below `SLOTS`.
+        page.at.map(|at| (unsafe { at.add(slot * kind.layout.size()) }, kind))
+    }
+
+    /// Whose it is.
+    pub(crate) fn header(&self, index: u32) -> Option<Header> {
+        let (at, _) = self.place(index)?;
+        // SAFETY: the slot is taken, and a parked continuation begins with its header, which nobody
+        // holds a reference to.
+        Some(unsafe { at.cast::<Header>().read() })
+    }
+
+    /// The continuations of actors for which `doomed` holds.
+    pub(crate) fn of(&self, doomed: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (number, page) in self.pages.iter().enumerate().filter(|(_, page)| page.at.is_some()) {
+            let mut taken = !page.free;
+            while taken != 0 {
+                let index = number * SLOTS + taken.trailing_zeros() as usize;
+                taken &= taken - 1;
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
+                if self.header(index).is_some_and(|header| doomed(header.actor)) {
+                    found.push(index);
+                }
+            }
+        }
+        found
+    }
+
+    fn release(&mut self, index: u32) {
+        let (page, slot) = split(index);
+        let entry = &mut self.pages[page];
+        let was_full = entry.free == 0;
+        entry.free |= 1 << slot;
+        self.parked -= 1;
+        let slab = &mut self.slabs[entry.slab as usize];
+        let number = u32::try_from(page).unwrap_or(u32::MAX);
+        if was_full {
+            slab.partial.push(number);
+        }
+        // One empty page is kept, so that asks that come and go allocate nothing.
+        if entry.free == u64::MAX && slab.partial.len() > 1 && slab.partial.last() == Some(&number)
+        {
+            slab.partial.pop();
+            if let (Some(at), Some(layout)) = (entry.at.take(), page_layout(&slab.kind)) {
+                // SAFETY: allocated in `grow` with this layout; no slot of it is taken.
+                unsafe { dealloc(at.as_ptr(), layout) };
+            }
+            self.unused.push(number);
+        }
+    }
+}
+
+fn page_layout(kind: &Kind) -> Option<Layout> {
+    let size = kind.layout.size().checked_mul(SLOTS)?;
+    Layout::from_size_align(size, kind.layout.align()).ok()
+}
+
+/// Continues a task. Ready: it has answered, and is to be removed; so it is if this panics.
+/// Pending too if there is no such task.
+#[inline]
+pub(crate) fn proceed(
+    tasks: &RefCell<Tasks>,
+    index: u32,
+    cx: &mut Context<'_>,
+    shard: &Shard,
+) -> Poll<()> {
+    let (at, poll) = {
+        let mut tasks = tasks.borrow_mut();
+        assert!(tasks.polled.is_none(), "a shard polls one continuation at a time");
+        let Some((at, kind)) = tasks.place(index) else { return Poll::Pending };
+        let poll = kind.poll;
+        tasks.polled = Some(index);
+        (at, poll)
+    };
+    let polled = Polled(tasks);
+    // SAFETY: the slot is taken, by the type whose `poll` this is; `remove` leaves it alone while
+    // it is marked as polled, and it is polled by this call only.
+    let ready = unsafe { poll(at, cx, shard) };
+    drop(polled);
+    ready
+}
+
+/// Ends the mark, also when a future panics.
+struct Polled<'a>(&'a RefCell<Tasks>);
+
+impl Drop for Polled<'_> {
+    fn drop(&mut self) {
+        self.0.borrow_mut().polled = None;
+    }
+}
+
+/// Drops a continuation, and says whose it was. A task that is just being polled stays.
+pub(crate) fn remove(tasks: &RefCell<Tasks>, index: u32) -> Option<Header> {
+    let (at, drop, header) = {
+        let mut tasks = tasks.borrow_mut();
+        if tasks.polled == Some(index) {
+            return None;
+        }
+        let header = tasks.header(index)?;
+        let (at, kind) = tasks.place(index)?;
+        let drop = kind.drop;
+        // What the future's own drop does may come back here, and must find the slot taken and
+        // untouchable.
+        let before = tasks.polled.replace(index);
+        assert!(before.is_none(), "nothing is removed in the middle of a poll");
+        (at, drop, header)
+    };
+    let polled = Polled(tasks);
+    let released = Released(tasks, index);
+    // SAFETY: the slot is taken, by the type whose `drop` this is; it is released right after,
+    // also when the drop panics.
+    unsafe { drop(at) };
+    std::mem::drop(polled);
+    std::mem::drop(released);
+    Some(header)
+}
+
+struct Released<'a>(&'a RefCell<Tasks>, u32);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        self.0.borrow_mut().release(self.1);
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        for page in 0..self.pages.len() {
+            let Some(at) = self.pages[page].at else { continue };
+            let kind = &self.slabs[self.pages[page].slab as usize].kind;
+            let mut taken = !self.pages[page].free;
+            while taken != 0 {
+                let slot = taken.trailing_zeros() as usize;
+                taken &= taken - 1;
+                // SAFETY: the slot is taken, and its future is dropped here only.
+                unsafe { (kind.drop)(at.add(slot * kind.layout.size())) };
+            }
+            if let Some(layout) = page_layout(kind) {
+                // SAFETY: allocated in `grow` with this layout.
+                unsafe { dealloc(at.as_ptr(), layout) };
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The frame between two peers: a header of 16 bytes and a payload. Pure.
+//!
+//! ```text
+//!  0            4      5     6           8                 16
+//!  +------------+------+-----+-----------+-----------------+--- - -
+//!  | length, LE | kind | 0   | message   | to              | payload
+//!  +------------+------+-----+-----------+-----------------+--- - -
+//! ```
+//! `length` counts what follows it. `message` is the number that the sender's table gave to the
+//! type of the message. `to` is the number under which an actor is known to others, or the token
+//! of an ask. An ask's payload begins with its token and the time that it still has, in
+//! milliseconds; a tell carries neither, since nobody waits. With the first byte of `Introduced`
+//! travels one descriptor.
+
+/// Bytes of a header.
+pub(crate) const HEADER_LEN: usize = 16;
+/// What the length field does not count: itself.
+const LENGTH_LEN: usize = 4;
+/// The largest frame. A message that needs more is refused where it is sent.
+pub(crate) const FRAME_MAX: usize = 64 << 20;
+/// An ask without a deadline.
+pub(crate) const NO_LIMIT: u64 = u64::MAX;
+/// What an ask's payload begins with: token and remaining milliseconds.
+pub(crate) const ASK_HEAD: usize = 16;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// First on each link, either way: version, node, table of messages.
+    Hello = 1,
+    /// A message whose sender waits.
+    Ask = 2,
+    /// A message whose sender does not.
+    Tell = 3,
+    /// To the token of an ask: the answer.
+    Answer = 4,
+    /// To the token of an ask: why there is none.
+    Failure = 5,
+    /// The asker with this token wants no answer any more.
+    Cancel = 6,
+    /// To a token: which actor of this type has this tag?
+    Resolve = 7,
+    /// To that token: its slot.
+    Resolved = 8,
+    /// `to` is a node: a link to it, please.
+    Introduce = 9,
+    /// `to` is a node; its link is the descriptor that comes along.
+    Introduced = 10,
+    /// Nothing new is sent any more; what is open is finished.
+    Drain = 11,
+    /// `to` is a node: there is no way to it.
+    NoWay = 12,
+}
+
+impl Kind {
+    const ALL: [Kind; 12] = [
+        Kind::Hello,
+        Kind::Ask,
+        Kind::Tell,
+        Kind::Answer,
+        Kind::Failure,
+        Kind::Cancel,
+        Kind::Resolve,
+        Kind::Resolved,
+        Kind::Introduce,
+        Kind::Introduced,
+        Kind::Drain,
+        Kind::NoWay,
+    ];
+
+    #[inline]
+    fn of(byte: u8) -> Option<Kind> {
+        Kind::ALL.get(usize::from(byte).wrapping_sub(1)).copied()
+    }
+}
+
+/// A header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    pub(crate) message: u16,
+    pub(crate) to: u64,
+}
+
+impl Head {
+    pub(crate) fn new(kind: Kind, to: u64) -> Head {
+        Head { kind, message: 0, to }
+    }
+}
+
+/// Why bytes are no frame. The link is ended: what follows cannot be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error("a frame of {0} bytes")]
+    Length(u32),
+    #[error("a frame of the unknown kind {0}")]
+    Kind(u8),
+}
+
+/// Appends a frame; `payload` appends what it holds. One that is too large is taken back, and its
+/// length returned.
+#[inline]
+pub(crate) fn append(
+    out: &mut Vec<u8>,
+    head: Head,
+    payload: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), usize> {
+    let start = out.len();
+    let mut bytes = [0; HEADER_LEN];
+    bytes[4] = head.kind as u8;
+    bytes[6..8].copy_from_slice(&head.message.to_le_bytes());
+    bytes[8..].copy_from_slice(&head.to.to_le_bytes());
+    out.extend_from_slice(&bytes);
+    payload(out);
+    let length = out.len() - start;
+    match u32::try_from(length - LENGTH_LEN) {
+        Ok(counted) if length <= FRAME_MAX => {
+            out[start..start + LENGTH_LEN].copy_from_slice(&counted.to_le_bytes());
+            Ok(())
+        }
+        Ok(_) | Err(_) => {
+            out.truncate(start);
+            Err(length)
+        }
+    }
+}
+
+/// A frame at the start of some bytes: its header, its payload, and how many bytes it takes.
+pub(crate) type Split<'a> = (Head, &'a [u8], usize);
+
+/// The first frame of some bytes, if all of it is there.
+#[inline]
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<Split<'_>>, FrameError> {
+    let Some(length) = bytes.first_chunk().map(|first| u32::from_le_bytes(*first)) else {
+        return Ok(None);
+    };
+    let whole = length as usize + LENGTH_LEN;
+    if !(HEADER_LEN..=FRAME_MAX).contains(&whole) {
+        return Err(FrameError::Length(length));
+    }
+    let Some(head) = bytes.first_chunk::<HEADER_LEN>() else { return Ok(None) };
+    let kind = Kind::of(head[4]).ok_or(FrameError::Kind(head[4]))?;
+    let Some(frame) = bytes.get(..whole) else { return Ok(None) };
+    let message = u16::from_le_bytes([head[6], head[7]]);
+    let [_, to] = *head.as_chunks::<8>().0 else { return Ok(None) };
+    let head = Head { kind, message, to: u64::from_le_bytes(to) };
+    Ok(Some((head, &frame[HEADER_LEN..], whole)))
+}
+
+/// How many bytes the first frame takes, as far as can be seen: what to make room for.
+pub(crate) fn wanted(bytes: &[u8]) -> usize {
+    let length = bytes.first_chunk().map_or(0, |first| u32::from_le_bytes(*first) as usize);
+    (length + LENGTH_LEN).clamp(HEADER_LEN, FRAME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_out_as_they_went_in_and_every_cut_is_only_a_wait() {
+        let mut bytes = Vec::new();
+        for (index, kind) in Kind::ALL.into_iter().enumerate() {
+            let to = u64::try_from(index).unwrap() << 40;
+            let head = Head { kind, message: 0x1234, to };
+            append(&mut bytes, head, |out| out.extend((0..index).map(|_| 7))).unwrap();
+        }
+        let mut rest = &bytes[..];
+        for (index, kind) in Kind::ALL.into_iter().enumerate() {
+            let (head, payload, taken) = split(rest).unwrap().unwrap();
+            assert_eq!((head.kind, head.message), (kind, 0x1234));
+            assert_eq!((head.to, payload.len()), ((index as u64) << 40, index));
+            for cut in 0..taken {
+                assert_eq!(split(&rest[..cut]), Ok(None), "cut at {cut}");
+            }
+            rest = &rest[taken..];
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused_before_anything_is_kept_for_it() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, Head::new(Kind::Tell, 1), |_| ()).unwrap();
+        let mut unknown = bytes.clone();
+        unknown[4] = 99;
+        assert_eq!(split(&unknown), Err(FrameError::Kind(99)));
+        for length in [0, 11, u32::MAX] {
+            bytes[..4].copy_from_slice(&length.to_le_bytes());
+            assert_eq!(split(&bytes[..4]), Err(FrameError::Length(length)));
+        }
+    }
+
+    #[test]
+    fn a_message_beyond_the_cap_leaves_nothing_behind() {
+        let mut bytes = vec![1, 2];
+        let payload = vec![0; FRAME_MAX];
+        let head = Head::new(Kind::Tell, 1);
+        let refused = append(&mut bytes, head, |out| out.extend_from_slice(&payload));
+        assert_eq!((refused, bytes.len()), (Err(FRAME_MAX + HEADER_LEN), 2));
+    }
+}

@@ -1,0 +1,32 @@
+//! Links to peers: other processes on this machine, with actors that are used like local ones.
+//!
+//! ```text
+//!   actor ──tell, ask──▶ shard ──Edge::send──▶ links ──frame──▶ socket ──▶ the peer's links
+//!   actor ◀──message──── shard ◀──deliver───── receive ◀──────────────── (the same the other way)
+//! ```
+//! - `wire`: how values become bytes and back; `frame`: header and payload; `buffers`: the bytes on
+//!   both sides of a socket, gathered and written once a turn;
+//! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
+//!   named between processes; `tokens`: what is open;
+//! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
+//!   how links begin and end; `process`: worker processes.
+//!
+//! All but `process` and the system calls of `links` and `ways` is pure.
+
+mod buffers;
+mod frame;
+pub(crate) mod links;
+mod names;
+mod process;
+mod receive;
+mod table;
+mod tokens;
+mod ways;
+mod wire;
+
+pub(crate) use links::Links;
+pub(crate) use names::Names;
+pub(crate) use process::inherited;
+pub use process::{Ended, Program};
+pub use table::{HelloError, Messages};
+pub use wire::{Decoder, Encoder, Schema, Wire, WireError};

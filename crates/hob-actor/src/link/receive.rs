@@ -1,0 +1,317 @@
+//! What comes in on a link: frame by frame to actors, asks and cancels.
+//!
+//! Invariant: what a peer sends can end its link, and nothing else. A frame that makes no sense
+//! does; a message that does not decode fails its ask.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::frame::{ASK_HEAD, Head, Kind, NO_LIMIT};
+use super::links::{Call, Links, PeerError, Serving, State};
+use super::names::Along;
+use super::table::{decode_error, encode_error};
+use super::wire::Decoder;
+use crate::error::{AskError, NotSent};
+use crate::mailbox::{Mailbox, Route};
+use crate::parcel::{Parcel, Slot};
+use crate::shard::Shard;
+use crate::when::{NEVER, When};
+
+/// What came is no link's.
+#[derive(Debug)]
+pub(super) struct Nonsense;
+
+fn token_of(slot: Slot) -> u64 {
+    u64::from(slot.generation) << 32 | u64::from(slot.index)
+}
+
+fn slot_of(token: u64) -> Slot {
+    let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
+    Slot { index: half(token), generation: half(token >> 32) }
+}
+
+fn number(payload: &[u8], at: usize) -> Result<u64, Nonsense> {
+    let bytes = payload.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u64::from_le_bytes).ok_or(Nonsense)
+}
+
+impl Links {
+    /// Reads what has come on a link, once, and takes all whole frames.
+    pub(super) fn receive(&mut self, at: u32, shard: &Shard) {
+        match self.read(at) {
+            Ok(0) => self.broken(at, shard),
+            Ok(_) => {
+                if self.take_frames(at, shard).is_err() {
+                    self.broken(at, shard);
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.broken(at, shard),
+        }
+    }
+
+    /// Reads into the room, which is left to [`Links::take_frames`] if anything came.
+    fn read(&mut self, at: u32) -> Result<usize, Errno> {
+        let link = &mut self.links[at as usize];
+        let Some(socket) = &link.socket else { return Err(Errno::AGAIN) };
+        let mut descriptors = Vec::new();
+        let space = self.room.begin(&mut link.tail);
+        let received = hob_os::uds::receive(socket, space, &mut descriptors);
+        link.descriptors.extend(descriptors);
+        self.room.filled(received.unwrap_or(0));
+        if !matches!(received, Ok(1..)) {
+            self.room.end(&mut link.tail);
+        }
+        received
+    }
+
+    /// All that there still is, before the link is given up: a peer that ends may have answered.
+    pub(super) fn receive_rest(&mut self, at: u32, shard: &Shard) {
+        while !matches!(self.links[at as usize].state, State::Ended(_)) {
+            match self.read(at) {
+                Ok(0) => return,
+                Ok(_) if self.take_frames(at, shard).is_ok() => {}
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    fn take_frames(&mut self, at: u32, shard: &Shard) -> Result<(), Nonsense> {
+        // Taken out, so that its payloads can be looked at while everything else may change.
+        let mut room = std::mem::take(&mut self.room);
+        let taken = loop {
+            if self.links[at as usize].stalled.is_some() {
+                break Ok(());
+            }
+            match room.next() {
+                Ok(None) => break Ok(()),
+                Ok(Some((head, payload))) => {
+                    if let Err(nonsense) = self.take(at, head, payload, shard) {
+                        break Err(nonsense);
+                    }
+                }
+                Err(_) => break Err(Nonsense),
+            }
+        };
+        room.end(&mut self.links[at as usize].tail);
+        self.room = room;
+        taken
+    }
+
+    #[inline]
+    fn take(&mut self, at: u32, head: Head, payload: &[u8], shard: &Shard) -> Result<(), Nonsense> {
+        let greeting = self.links[at as usize].state == State::Greeting;
+        if greeting != (head.kind == Kind::Hello) {
+            return Err(Nonsense);
+        }
+        match head.kind {
+            Kind::Ask => self.take_ask(at, head, payload, shard),
+            Kind::Tell => {
+                let message = self.links[at as usize].numbers.get(usize::from(head.message));
+                let Some(entry) = message.copied().flatten() else { return Ok(()) };
+                // Nobody waits: what cannot be delivered is a dead letter, and counted as one.
+                let _ =
+                    self.deliver(at, (head.to, entry, payload), (Slot::NONE, When::TELL), shard);
+                Ok(())
+            }
+            Kind::Answer => self.take_answer(at, head.to, payload, shard),
+            Kind::Failure => {
+                self.take_failure(head.to, payload, shard);
+                Ok(())
+            }
+            Kind::Cancel => {
+                let serving = self.links[at as usize].serving.remove(&head.to);
+                if let Some(token) = serving {
+                    self.serving.close(token);
+                    shard.cancelled(slot_of(token), self.place.get(), None);
+                }
+                Ok(())
+            }
+            Kind::Hello => self.take_hello(at, payload),
+            Kind::Resolve => self.take_resolve(at, head, payload),
+            Kind::Resolved => {
+                let found = Decoder::whole::<(u64, u64)>(payload, None).map_err(|_| Nonsense)?;
+                self.resolved(head.to, Ok(found), shard);
+                Ok(())
+            }
+            Kind::Introduce => {
+                self.introduce(at, head.to);
+                Ok(())
+            }
+            Kind::Introduced => {
+                let socket = self.links[at as usize].descriptors.pop_front().ok_or(Nonsense)?;
+                self.introduced(head.to, socket, shard);
+                Ok(())
+            }
+            Kind::NoWay => {
+                self.no_way(head.to, shard);
+                Ok(())
+            }
+            Kind::Drain => {
+                self.links[at as usize].drains = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn take_ask(
+        &mut self,
+        at: u32,
+        head: Head,
+        payload: &[u8],
+        shard: &Shard,
+    ) -> Result<(), Nonsense> {
+        let (theirs, left) = (number(payload, 0)?, number(payload, 8)?);
+        let link = &mut self.links[at as usize];
+        let Some(entry) = link.numbers.get(usize::from(head.message)).copied().flatten() else {
+            self.fail_theirs(at, theirs, AskError::Unregistered);
+            return Ok(());
+        };
+        let token = self.serving.open(Serving { link: at, token: theirs, entry });
+        link.serving.insert(theirs, token);
+        let deadline = if left == NO_LIMIT { NEVER } else { shard.now().saturating_add(left) };
+        let asker = (slot_of(token), When::new(self.place.get(), deadline));
+        if let Err(why) = self.deliver(at, (head.to, entry, &payload[ASK_HEAD..]), asker, shard) {
+            self.serving.close(token);
+            self.links[at as usize].serving.remove(&theirs);
+            self.fail_theirs(at, theirs, why);
+        }
+        Ok(())
+    }
+
+    /// A message into its actor's mailbox.
+    fn deliver(
+        &mut self,
+        at: u32,
+        (actor, entry, payload): (u64, u16, &[u8]),
+        asker: (Slot, When),
+        shard: &Shard,
+    ) -> Result<(), AskError> {
+        let (place, slot) = self.names.told(actor).ok_or(AskError::Stopped)?;
+        let entry = self.messages.get(entry).ok_or(AskError::Unregistered)?;
+        let along = Along { names: &self.names, shard, link: at };
+        let parcel = (entry.parcel)(payload, along, slot, asker);
+        let parcel = parcel.map_err(|_| AskError::Unregistered)?;
+        if place != shard.shared.place {
+            return deliver_away(self.names.mailbox(actor), parcel);
+        }
+        match shard.deliver(parcel) {
+            Ok(()) => Ok(()),
+            Err((NotSent::Full, parcel)) => {
+                let mailbox = self.names.mailbox(actor);
+                if mailbox.as_deref().is_some_and(drops_oldest) {
+                    return deliver_away(mailbox, parcel);
+                }
+                self.links[at as usize].stalled = Some(parcel);
+                self.any_stalled = true;
+                // The kernel's buffer fills, then the sender's: it is slowed down.
+                let _ = self.listen(at);
+                Ok(())
+            }
+            Err((NotSent::Stopped, _)) => Err(AskError::Stopped),
+        }
+    }
+
+    /// Looks whether mailboxes that were full have room now.
+    pub(super) fn retry_stalled(&mut self, shard: &Shard) {
+        if !self.any_stalled {
+            return;
+        }
+        self.any_stalled = false;
+        for at in 0..u32::try_from(self.links.len()).unwrap_or(u32::MAX) {
+            let Some(parcel) = self.links[at as usize].stalled.take() else { continue };
+            let asker = parcel.asker;
+            match shard.deliver(parcel) {
+                Ok(()) => {}
+                Err((NotSent::Full, parcel)) => {
+                    self.links[at as usize].stalled = Some(parcel);
+                    self.any_stalled = true;
+                    continue;
+                }
+                Err((NotSent::Stopped, _)) => {
+                    if let Some(serving) = self.serving.close(token_of(asker)) {
+                        self.links[at as usize].serving.remove(&serving.token);
+                        self.fail_theirs(at, serving.token, AskError::Stopped);
+                    }
+                }
+            }
+            self.room.begin(&mut self.links[at as usize].tail);
+            let listens = self.listen(at);
+            if listens.is_err() || self.take_frames(at, shard).is_err() {
+                self.broken(at, shard);
+            }
+        }
+    }
+
+    fn take_answer(
+        &mut self,
+        at: u32,
+        token: u64,
+        payload: &[u8],
+        shard: &Shard,
+    ) -> Result<(), Nonsense> {
+        match self.calls.get(token) {
+            Some(Call::Ask { link, asker, entry }) if *link == at => {
+                let (asker, entry) = (*asker, *entry);
+                self.calls.close(token);
+                self.calls_by.remove(&(asker.0, asker.1.place()));
+                let along = Along { names: &self.names, shard, link: at };
+                let answer = self.messages.get(entry).map(|entry| entry.answer);
+                let given = answer.map(|answer| answer(payload, along, asker));
+                if !matches!(given, Some(Ok(()))) {
+                    shard.fail(asker.0, asker.1, AskError::Unanswered);
+                }
+                Ok(())
+            }
+            // A cancel was on its way when it came.
+            Some(Call::Ask { .. }) | None => Ok(()),
+            Some(Call::Resolve { .. }) => Err(Nonsense),
+        }
+    }
+
+    fn take_failure(&mut self, token: u64, payload: &[u8], shard: &Shard) {
+        let why = decode_error(payload);
+        match self.calls.close(token) {
+            Some(Call::Ask { asker, .. }) => {
+                self.calls_by.remove(&(asker.0, asker.1.place()));
+                shard.fail(asker.0, asker.1, why);
+            }
+            Some(Call::Resolve { link, found }) => {
+                let why = if why == AskError::Stopped { PeerError::Tag } else { PeerError::Type };
+                found(Err(why), Along { names: &self.names, shard, link });
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn fail_theirs(&mut self, at: u32, token: u64, why: AskError) {
+        self.push(at, Head::new(Kind::Failure, token), &encode_error(why));
+    }
+}
+
+/// Into a mailbox that is not in the ring of the links' own shard.
+fn deliver_away(mailbox: Option<Arc<Mailbox>>, mut parcel: Parcel) -> Result<(), AskError> {
+    let mailbox = mailbox.ok_or(AskError::Stopped)?;
+    if drops_oldest(&mailbox) {
+        let to = parcel.to;
+        let put = mailbox.put_latest(to, parcel, |inbox, parcel| inbox.put(parcel));
+        return put.map_err(|_| AskError::Stopped);
+    }
+    mailbox.reserve().map_err(AskError::from)?;
+    parcel.when = parcel.when.counted_outside();
+    let put = match &mailbox.route {
+        Route::Inbox(inbox) => inbox.put(parcel),
+        Route::Pool(pool) => pool.put(parcel),
+    };
+    put.map_err(|_| {
+        mailbox.release();
+        AskError::Stopped
+    })
+}
+
+/// Such a mailbox is never full, and keeps its messages elsewhere than in a shard's ring.
+fn drops_oldest(mailbox: &Mailbox) -> bool {
+    mailbox.bound_in_ring() == 0
+}

@@ -1,0 +1,78 @@
+//! The seam between a shard and the links to peers: what a link layer implements, and what it may
+//! ask of its shard. `link/` implements it; a test may too.
+//!
+//! # How a remote actor is an address
+//! An [`Edge`] belongs to one shard and is only touched by that shard's thread, so it needs no
+//! lock. When a remote actor has been resolved, the edge calls [`Shard::adopt`] with its [`Far`]
+//! name and gets an address like any other: a record of the shard that has no state. Whoever sends
+//! to that address, from this shard, another one or a thread, does what it always does; when its
+//! shard comes to the message and finds no state but a `Far`, it hands the parcel to
+//! [`Edge::send`].
+//!
+//! # What goes out
+//! `Edge::send` has the parcel: the message (its type by `Parcel::type_id`, itself by
+//! `Parcel::open`), the asker's slot and `When`: the place of the asker and the deadline, which is
+//! to be sent as *remaining* time (`when.deadline() - shard.now()`; `NEVER`: none). A tell
+//! (`when.is_tell()`) has no reply. For an ask the edge keeps slot and place under a call number
+//! of its own, and when the answer comes it calls [`Shard::answer`], or [`Shard::fail`] (a lost
+//! peer: `AskError::Lost`, at once, for all that are open). If the asker gives up, the shard calls
+//! [`Edge::cancel`] with the same slot and place; a cancel for a call that has ended is to be
+//! ignored.
+//!
+//! # What comes in
+//! The edge has a place number of its own ([`Shard::attach`] gives it). A message from a peer is a
+//! parcel made with `A::dispatch()` of its receiver, with the edge's place in its `When`
+//! (`When::new(place, shard.now() + remaining)`) and a slot of the edge's own choosing as asker;
+//! [`Shard::deliver`] puts it into the mailbox, or says why not. The answer, or failure, comes back
+//! as the parcel of [`Edge::answer`], whose `to` is that slot. A cancel from a peer becomes
+//! `shard.cancelled(slot, place)`.
+//!
+//! # When
+//! [`Edge::turn`] runs once in each turn of the shard's loop, after its messages: the time to
+//! write what was gathered and to read what has come. While the shard has nothing to do it sleeps
+//! in one `poll` over its bell and [`Edge::descriptors`].
+
+use std::os::fd::BorrowedFd;
+
+use crate::parcel::{Parcel, Slot};
+use crate::shard::Shard;
+use crate::when::Place;
+
+/// An actor over there, as its edge names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Far {
+    /// Which of the edge's peers.
+    pub(crate) peer: u32,
+    /// Which of the peer's actors.
+    pub(crate) actor: u64,
+}
+
+/// What happened in an edge's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Something came, or is still to be written: do not sleep yet.
+    Busy,
+    /// Nothing did.
+    Idle,
+}
+
+/// The links of one shard.
+pub(crate) trait Edge {
+    /// A message for an actor over there; a tell or an ask.
+    fn send(&mut self, to: Far, parcel: Parcel, shard: &Shard);
+
+    /// What became of a call that came in: `parcel.to` is the slot that it came with.
+    fn answer(&mut self, parcel: Parcel, shard: &Shard);
+
+    /// The asker of `slot` at `place` gave up.
+    fn cancel(&mut self, slot: Slot, place: Place, shard: &Shard);
+
+    /// Writes what was gathered, reads what has come.
+    fn turn(&mut self, shard: &Shard) -> Turn;
+
+    /// What to wait for while there is nothing to do.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// The shard ends: write what is left.
+    fn drain(&mut self, shard: &Shard);
+}

@@ -1,0 +1,508 @@
+//! A shard's turns: each parcel to its actor, ask or task, and what follows from it.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::actor::AnyActor;
+use crate::asks::{By, Meets};
+use crate::error::AskError;
+use crate::mailbox::{Mailbox, Route};
+use crate::parcel::{Kind, Parcel, Slot};
+use crate::places;
+use crate::remote::Edge;
+use crate::shard::state::{Doom, EDGE_LINE};
+use crate::shard::{Again, Control, Due, End, Shard, count};
+use crate::when::{Millis, NEVER, NOBODY, OUTSIDE, Place, When};
+
+/// What a message meets.
+enum Met {
+    Actor(Box<dyn AnyActor>),
+    Far(crate::remote::Far),
+    /// The actor has ended.
+    Nobody,
+    /// Its asker no longer waits.
+    Unwanted,
+    /// Its asker's deadline is over.
+    Late,
+    /// The actor is about to be restarted.
+    Waiting,
+}
+
+impl Shard {
+    /// Handles up to `budget` parcels, and what is due by `now`.
+    pub(crate) fn turn(&self, now: Millis, budget: usize) {
+        self.now.set(now);
+        self.fire(now);
+        {
+            let batch = &mut *self.batch.borrow_mut();
+            for _ in 0..budget {
+                let next = batch.next(|empty| self.state.borrow_mut().ring.swap(empty));
+                let Some(parcel) = next else { break };
+                self.perform(parcel);
+            }
+        }
+        if !self.state.borrow().doomed.is_empty() {
+            self.sweep();
+        }
+        let mut edge = self.edge.borrow_mut();
+        if let Some(edge) = edge.as_mut() {
+            edge.turn(self);
+        }
+    }
+
+    #[inline]
+    fn perform(&self, parcel: &mut Parcel) {
+        match parcel.kind() {
+            Kind::Message => self.message(parcel),
+            Kind::Answer | Kind::Failure => self.settle(parcel.take_whole()),
+            Kind::Control => self.control(parcel.take_whole()),
+            Kind::Taken => {}
+        }
+    }
+
+    /// Who is to have a message: counted out of its mailbox.
+    #[inline]
+    fn meet(&self, parcel: &Parcel) -> Met {
+        let mut guard = self.state.borrow_mut();
+        let state = &mut *guard;
+        let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
+        record.queued = record.queued.saturating_sub(1);
+        if parcel.when.is_counted_outside() || record.waited {
+            let waited = std::mem::take(&mut record.waited);
+            let mailbox = record.mailbox.clone();
+            // A waker is somebody else's code: nothing is borrowed while it runs.
+            drop(guard);
+            self.made_room(mailbox, parcel.when.is_counted_outside(), waited);
+            return self.meet_counted(parcel);
+        }
+        self.met(state, parcel)
+    }
+
+    fn made_room(&self, mailbox: Option<Arc<Mailbox>>, counted: bool, waited: bool) {
+        let Some(mailbox) = mailbox else { return };
+        if counted {
+            mailbox.release();
+        } else if waited {
+            mailbox.wake_waiting();
+        }
+    }
+
+    fn meet_counted(&self, parcel: &Parcel) -> Met {
+        let mut guard = self.state.borrow_mut();
+        self.met(&mut guard, parcel)
+    }
+
+    #[inline]
+    fn met(&self, state: &mut super::state::State, parcel: &Parcel) -> Met {
+        let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
+        if !parcel.when.is_tell() {
+            if parcel.when.place() == self.place && !state.asks.is_open(parcel.asker) {
+                return Met::Unwanted;
+            }
+            if parcel.when.deadline() <= self.now.get() {
+                return Met::Late;
+            }
+        }
+        match (record.state.take(), record.far.as_deref().copied()) {
+            (Some(actor), _) => Met::Actor(actor),
+            (None, Some(far)) => Met::Far(far),
+            (None, None) if record.ties.as_ref().is_some_and(|ties| ties.waiting) => Met::Waiting,
+            (None, None) => Met::Nobody,
+        }
+    }
+
+    #[inline]
+    pub(super) fn message(&self, parcel: &mut Parcel) {
+        match self.meet(parcel) {
+            Met::Actor(actor) => self.run(actor, parcel),
+            Met::Far(far) => self.send_far(far, parcel.take_whole()),
+            Met::Nobody => {
+                count(&self.shared.counts.dead_letters);
+                self.unhandled(parcel.take_whole(), AskError::Stopped);
+            }
+            Met::Unwanted => {
+                count(&self.shared.counts.cancelled);
+                self.unhandled(parcel.take_whole(), AskError::Stopped);
+            }
+            Met::Waiting => self.keep_for_later(parcel.take_whole()),
+            Met::Late => self.unhandled(parcel.take_whole(), AskError::Expired),
+        }
+    }
+
+    #[inline]
+    fn run(&self, mut actor: Box<dyn AnyActor>, parcel: &mut Parcel) {
+        let to = parcel.to;
+        let run = parcel.run();
+        let state = &mut *actor;
+        let ran = catch_unwind(AssertUnwindSafe(|| run(state, parcel, self)));
+        self.put_back(to, actor);
+        match ran {
+            Ok(None) => {}
+            Ok(Some(task)) => self.proceed(task),
+            Err(panic) => self.panicked(to.index, panic),
+        }
+    }
+
+    #[inline]
+    pub(super) fn put_back(&self, slot: Slot, actor: Box<dyn AnyActor>) {
+        let mut actor = Some(actor);
+        if let Some(record) = self.state.borrow_mut().records.get(slot) {
+            record.state = actor.take();
+        }
+        drop(actor);
+    }
+
+    /// Tells the asker of a message that nobody handles.
+    pub(super) fn unhandled(&self, parcel: Parcel, why: AskError) {
+        self.fail(parcel.asker, parcel.when, why);
+    }
+
+    fn send_far(&self, far: crate::remote::Far, parcel: Parcel) {
+        if !parcel.when.is_tell() && parcel.when.place() == self.place {
+            let edge = By::Elsewhere(EDGE_LINE);
+            self.state.borrow_mut().asks.answered_by(parcel.asker, edge);
+        }
+        if let Some(edge) = self.edge.borrow_mut().as_mut() {
+            edge.send(far, parcel, self);
+        }
+    }
+
+    /// An answer, or a failure, to the ask that it names.
+    #[inline]
+    fn settle(&self, parcel: Parcel) {
+        let place = parcel.when.place();
+        if place != self.place && place != NOBODY {
+            if let Some(edge) = self.edge.borrow_mut().as_mut() {
+                edge.answer(parcel, self);
+            }
+            return;
+        }
+        let slot = parcel.to;
+        let met = {
+            let state = &mut *self.state.borrow_mut();
+            match state.asks.meets(slot) {
+                Meets::Task(task) => {
+                    state.arrived = Some(parcel);
+                    Ok(task)
+                }
+                Meets::Nobody => return,
+                Meets::Later | Meets::Waker => Err(state.keep(slot, parcel)),
+            }
+        };
+        let task = match met {
+            Ok(task) => task,
+            Err(waker) => return waker.map_or((), Waker::wake),
+        };
+        self.proceed(task);
+        // The task was polled for this answer and did not look: it may later.
+        let left = {
+            let state = &mut *self.state.borrow_mut();
+            match state.arrived.take() {
+                Some(parcel) if state.asks.is_open(parcel.to) => {
+                    state.keep(parcel.to, parcel);
+                    None
+                }
+                left => left,
+            }
+        };
+        drop(left);
+    }
+
+    fn control(&self, parcel: Parcel) {
+        let (to, asker) = (parcel.to, parcel.asker);
+        let Ok(control) = parcel.open::<Control>() else { return };
+        match control {
+            Control::Cancel { place, task } => self.cancelled(asker, place, task),
+            Control::Wake(task) => self.proceed_if_alive(task),
+            Control::Job(job) => {
+                // A job is ours, but what it constructs is a user's.
+                let _ = catch_unwind(AssertUnwindSafe(|| job(self)));
+            }
+            Control::Start => self.start(to),
+            Control::Stop => self.end_actor(to, End::Stopped),
+            Control::Watch(tell) => self.watch(to, tell),
+            Control::Ticket => self.ticket(to),
+            Control::End => self.ended.set(true),
+        }
+    }
+
+    fn proceed_if_alive(&self, task: u32) {
+        if self.tasks.borrow().header(task).is_some() {
+            self.proceed(task);
+        }
+    }
+
+    pub(super) fn with_actor(
+        &self,
+        slot: Slot,
+        run: impl FnOnce(&mut dyn AnyActor),
+    ) -> Result<(), Box<dyn Any + Send>> {
+        let actor = self.state.borrow_mut().records.get(slot).and_then(|at| at.state.take());
+        let Some(mut actor) = actor else { return Ok(()) };
+        let ran = catch_unwind(AssertUnwindSafe(|| run(&mut *actor)));
+        self.put_back(slot, actor);
+        ran
+    }
+
+    /// Drops the task that works for an asker who has gone.
+    pub(crate) fn cancelled(&self, asker: Slot, place: Place, task: Option<u32>) {
+        let known = task.or_else(|| self.state.borrow().foreign.get(&(place, asker)).copied());
+        let Some(task) = known else {
+            // It may have gone on to a peer.
+            if let Ok(mut edge) = self.edge.try_borrow_mut()
+                && let Some(edge) = edge.as_mut()
+            {
+                edge.cancel(asker, place, self);
+            }
+            return;
+        };
+        let header = self.tasks.borrow().header(task);
+        let same =
+            |header: crate::tasks::Header| header.asker == asker && header.when().place() == place;
+        if header.is_some_and(same) {
+            count(&self.shared.counts.cancelled);
+            self.discard(task);
+        }
+    }
+
+    /// Drops the continuations of actors that have ended, all in one pass.
+    pub(super) fn sweep(&self) {
+        let doomed = std::mem::take(&mut self.state.borrow_mut().doomed);
+        let some = {
+            let own = &mut *self.state.borrow_mut();
+            let parked = |at: u32, own: &mut super::state::State| {
+                own.records.at(at).is_some_and(|(_, record)| record.parked > 0)
+            };
+            doomed.iter().any(|(slot, _)| parked(slot.index, own))
+        };
+        if some {
+            let set: HashSet<u32> = doomed.iter().map(|(slot, _)| slot.index).collect();
+            let tasks = self.tasks.borrow().of(|actor| set.contains(&actor));
+            for task in tasks {
+                if let Some(header) = self.discard(task) {
+                    self.fail(header.asker, header.when(), AskError::Stopped);
+                }
+            }
+        }
+        let own = &mut *self.state.borrow_mut();
+        for (slot, doom) in doomed {
+            match doom {
+                Doom::End => own.records.reuse(slot.index),
+                Doom::Restart => {}
+            }
+        }
+    }
+
+    // --- time
+
+    fn fire(&self, now: Millis) {
+        loop {
+            let due = self.state.borrow_mut().timers.pop(now);
+            match due {
+                None => return,
+                Some(Due::Ask(slot)) => self.expire(slot),
+                Some(Due::Scheduled(slot)) => self.tell_scheduled(slot, now),
+                Some(Due::Restart(slot)) => self.restart(slot),
+            }
+        }
+    }
+
+    fn tell_scheduled(&self, slot: Slot, now: Millis) {
+        let taken = self.state.borrow_mut().schedules.take(slot);
+        let Some((mut tell, every)) = taken else { return };
+        // What makes the message is a user's; one that panics is not asked again.
+        let again = catch_unwind(AssertUnwindSafe(|| tell(self))).unwrap_or(Again::No);
+        let own = &mut *self.state.borrow_mut();
+        let left = match (again, every) {
+            (Again::Yes, Some(every)) => {
+                own.timers.push(now.saturating_add(every), Due::Scheduled(slot));
+                own.schedules.put_back(slot, tell)
+            }
+            (Again::Yes | Again::No, _) => {
+                own.schedules.remove(slot);
+                Some(tell)
+            }
+        };
+        let _ = own;
+        drop(left);
+    }
+
+    fn expire(&self, slot: Slot) {
+        let to_edge = {
+            let state = &mut *self.state.borrow_mut();
+            if !state.asks.is_timed(slot) {
+                return;
+            }
+            let failure = Shard::failure_parcel(slot, When::TELL, AskError::Expired);
+            state.ring.push_parcel(failure);
+            let by = state.asks.by(slot);
+            by.is_some_and(|by| state.tell_cancelled(by, slot, self.place))
+        };
+        if to_edge && let Some(edge) = self.edge.borrow_mut().as_mut() {
+            edge.cancel(slot, self.place, self);
+        }
+    }
+
+    /// When something is due next.
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        self.state.borrow().timers.next().filter(|&at| at < NEVER)
+    }
+
+    /// How many asks are open, and how many continuations are parked.
+    #[cfg(test)]
+    pub(crate) fn open_now(&self) -> (u32, usize) {
+        (self.state.borrow().asks.open_now(), self.tasks.borrow().parked())
+    }
+
+    /// Nothing waits in the ring.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.batch.borrow().is_empty() && self.state.borrow().ring.is_empty()
+    }
+
+    // --- from and to others
+
+    /// What came from another thread or shard.
+    pub(crate) fn accept(&self, parcel: Parcel) {
+        let mut state = self.state.borrow_mut();
+        if parcel.kind() == Kind::Message
+            && let Some(record) = state.records.get(parcel.to)
+        {
+            record.queued += 1;
+        }
+        state.ring.push_parcel(parcel);
+    }
+
+    /// A message from a peer into the mailbox of an actor here.
+    #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
+    pub(crate) fn deliver(&self, parcel: Parcel) -> Result<(), (crate::NotSent, Parcel)> {
+        let mut state = self.state.borrow_mut();
+        match state.records.admit(parcel.to) {
+            Ok(()) => {
+                state.ring.push_parcel(parcel);
+                Ok(())
+            }
+            Err(why) => Err((why, parcel)),
+        }
+    }
+
+    /// Brings an answer to another place.
+    pub(super) fn route(&self, place: Place, parcel: Parcel) {
+        if place == OUTSIDE {
+            return crate::outside::settle(parcel);
+        }
+        let mut state = self.state.borrow_mut();
+        let known = state.out.iter().position(|line| line.place == place);
+        if let Some(line) = known {
+            return state.out[line].gathered.push(parcel);
+        }
+        let Some(inbox) = places::inbox(place) else { return drop(state) };
+        if std::sync::Arc::ptr_eq(&inbox, &self.shared.inbox) {
+            // The place of this shard's own edge.
+            state.ring.push_parcel(parcel);
+        } else {
+            let line = state.line(place, &Route::Inbox(inbox));
+            state.out[line as usize].gathered.push(parcel);
+        }
+    }
+
+    /// Hands over what was gathered for other shards. What a shard that has ended cannot take is
+    /// told to its askers.
+    pub(crate) fn flush(&self) {
+        let lines = self.state.borrow().out.len();
+        for line in 1..lines {
+            let (route, mut gathered) = {
+                let line = &mut self.state.borrow_mut().out[line];
+                if line.gathered.is_empty() {
+                    continue;
+                }
+                (line.route.clone(), std::mem::take(&mut line.gathered))
+            };
+            match route {
+                Some(Route::Inbox(inbox)) => drop(inbox.put_all(&mut gathered)),
+                Some(Route::Pool(pool)) => {
+                    let mut left = Vec::new();
+                    for parcel in gathered.drain(..) {
+                        match parcel.kind() {
+                            Kind::Message => left.extend(pool.put(parcel).err()),
+                            Kind::Control | Kind::Answer | Kind::Failure | Kind::Taken => {
+                                pool.control_or_cancel(parcel);
+                            }
+                        }
+                    }
+                    gathered.append(&mut left);
+                }
+                None => {}
+            }
+            // What is left was for a place that has ended.
+            for parcel in gathered.drain(..).filter(|parcel| parcel.kind() == Kind::Message) {
+                count(&self.shared.counts.dead_letters);
+                self.unhandled(parcel, AskError::Stopped);
+            }
+            let line = &mut self.state.borrow_mut().out[line];
+            if line.gathered.is_empty() {
+                line.gathered = gathered;
+            }
+        }
+    }
+
+    // --- the edge
+
+    /// Gives this shard its links, and them a place of their own: answers to it come to the edge.
+    pub(crate) fn attach(&self, edge: Box<dyn Edge>) -> Option<Place> {
+        let place = places::register(&self.shared.inbox)?;
+        *self.edge.borrow_mut() = Some(edge);
+        Some(place)
+    }
+
+    /// An address for an actor in a peer.
+    pub(crate) fn adopt<A>(
+        &self,
+        far: crate::remote::Far,
+        mail: crate::mailbox::Mail,
+    ) -> crate::Address<A> {
+        let mailbox = self.shared.mailbox(mail);
+        let state = &mut *self.state.borrow_mut();
+        let slot = state.records.insert(&self.shared.next_record, std::sync::Arc::clone(&mailbox));
+        if let Some(record) = state.records.get(slot) {
+            record.far = Some(Box::new(far));
+        }
+        crate::Address { place: self.place, slot, mailbox, actor: std::marker::PhantomData }
+    }
+
+    /// What the shard waits for besides its bell.
+    pub(crate) fn sleep(&self, at_most: Option<std::time::Duration>) {
+        let edge = self.edge.borrow();
+        let descriptors = edge.as_ref().map(|edge| edge.descriptors()).unwrap_or_default();
+        self.shared.inbox.bell().sleep(&descriptors, at_most);
+    }
+
+    /// Ends everything: all that waits is told that it will not be answered.
+    pub(crate) fn close(&self) {
+        let slots = self.state.borrow().records.slots();
+        for slot in slots {
+            self.end_actor(slot, End::Stopped);
+        }
+        self.sweep();
+        for parcel in self.shared.inbox.close() {
+            self.accept(parcel);
+        }
+        // Handlers are gone: messages become dead letters, answers still find their tasks' ends.
+        let batch = &mut *self.batch.borrow_mut();
+        while let Some(parcel) = batch.next(|empty| self.state.borrow_mut().ring.swap(empty)) {
+            let parcel = parcel.take_whole();
+            if parcel.kind() == Kind::Message {
+                count(&self.shared.counts.dead_letters);
+                self.unhandled(parcel, AskError::Stopped);
+            }
+        }
+        let mut edge = self.edge.borrow_mut().take();
+        if let Some(edge) = edge.as_mut() {
+            edge.drain(self);
+        }
+        self.flush();
+        places::forget(self.place);
+    }
+}

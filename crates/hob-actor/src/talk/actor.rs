@@ -1,0 +1,159 @@
+//! What a user writes: messages with their answers, actors, and how an actor handles a message.
+//!
+//! The same message may be handled at once ([`Handler`]), by a future ([`AsyncHandler`]), or by a
+//! reply that is passed on or kept ([`ReplyHandler`]); an actor implements one of the three for
+//! each message that it takes, and a sender does not see which.
+
+use std::any::TypeId;
+use std::future::Future;
+
+use crate::context::Context;
+use crate::parcel::{Kind, Parcel, Slot, Typed, actor_of};
+use crate::reply::Reply;
+use crate::shard::Shard;
+use crate::tasks::Header;
+
+/// What is sent.
+pub trait Message: Send + 'static {
+    /// What an ask of it gives back; `()` for what is only told.
+    type Answer: Send + 'static;
+}
+
+/// State that is only ever touched by its own messages, one at a time.
+pub trait Actor: Sized + 'static {
+    /// Runs before the first message, also after a restart.
+    fn started(&mut self, cx: &mut Context<'_, Self>) {
+        let _ = cx;
+    }
+
+    /// Runs after the last one. A state that panicked is not asked.
+    fn stopped(&mut self) {}
+}
+
+/// Answers before it returns.
+pub trait Handler<M: Message>: Actor {
+    /// Runs to its end; nothing else runs on the actor's shard meanwhile.
+    fn handle(&mut self, message: M, cx: &mut Context<'_, Self>) -> M::Answer;
+}
+
+/// Answers when its future ends.
+///
+/// The future is parked beside the actor and does not borrow it: the actor takes further messages
+/// while it waits, so that actors may ask each other in rings. What it needs of the actor it takes
+/// with it, or reaches for with [`This::with`](crate::This::with).
+pub trait AsyncHandler<M: Message>: Actor {
+    /// Runs to its end at once; the future that it returns is polled right afterwards.
+    fn handle(
+        &mut self,
+        message: M,
+        cx: &mut Context<'_, Self>,
+    ) -> impl Future<Output = M::Answer> + 'static;
+}
+
+/// Answers by a [`Reply`], now or later, here or elsewhere.
+pub trait ReplyHandler<M: Message>: Actor {
+    /// Runs to its end; a reply that is dropped tells the asker so.
+    fn handle(&mut self, message: M, reply: Reply<M::Answer>, cx: &mut Context<'_, Self>);
+}
+
+/// Marks [`Receives`] for a [`Handler`].
+#[derive(Debug)]
+pub struct AtOnce;
+/// Marks [`Receives`] for an [`AsyncHandler`].
+#[derive(Debug)]
+pub struct ByFuture;
+/// Marks [`Receives`] for a [`ReplyHandler`].
+#[derive(Debug)]
+pub struct ByReply;
+
+/// That an actor takes a message, in whichever way; `How` is inferred.
+pub trait Receives<M: Message, How>: Actor {
+    #[doc(hidden)]
+    fn dispatch() -> &'static Dispatch<M>;
+}
+
+/// What a parcel needs to know of its actor's way.
+#[derive(Debug)]
+pub struct Dispatch<M>(pub(crate) Typed<M>);
+
+impl<A: Handler<M>, M: Message> Receives<M, AtOnce> for A {
+    #[inline]
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, at_once::<A, M>)) }
+    }
+}
+
+impl<A: AsyncHandler<M>, M: Message> Receives<M, ByFuture> for A {
+    #[inline]
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, by_future::<A, M>)) }
+    }
+}
+
+impl<A: ReplyHandler<M>, M: Message> Receives<M, ByReply> for A {
+    #[inline]
+    fn dispatch() -> &'static Dispatch<M> {
+        &const { Dispatch(Typed::running(Kind::Message, by_reply::<A, M>)) }
+    }
+}
+
+// What runs a message. Should actor or message be of another type than the parcel says, its reply
+// is dropped and its asker told; the order of things in a shard does not let that happen.
+
+fn at_once<A: Handler<M>, M: Message>(
+    state: &mut dyn AnyActor,
+    parcel: &mut Parcel,
+    shard: &Shard,
+) -> Option<u32> {
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let answer = actor.handle(message, &mut Context::new(shard, to, reply.when()));
+    reply.send_from(shard, answer);
+    None
+}
+
+fn by_future<A: AsyncHandler<M>, M: Message>(
+    state: &mut dyn AnyActor,
+    parcel: &mut Parcel,
+    shard: &Shard,
+) -> Option<u32> {
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let future = actor.handle(message, &mut Context::new(shard, to, reply.when()));
+    let (asker, when) = reply.into_parts();
+    shard.park(Header::new(to.index, asker, when), future)
+}
+
+fn by_reply<A: ReplyHandler<M>, M: Message>(
+    state: &mut dyn AnyActor,
+    parcel: &mut Parcel,
+    shard: &Shard,
+) -> Option<u32> {
+    let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let when = reply.when();
+    actor.handle(message, reply, &mut Context::new(shard, to, when));
+    None
+}
+
+/// An actor whose type is not known.
+pub(crate) trait AnyActor {
+    /// Whether this is its type.
+    fn is(&self, other: &TypeId) -> bool;
+    fn started(&mut self, shard: &Shard, me: Slot);
+    fn stopped(&mut self);
+}
+
+impl<A: Actor> AnyActor for A {
+    fn is(&self, other: &TypeId) -> bool {
+        *other == TypeId::of::<A>()
+    }
+
+    fn started(&mut self, shard: &Shard, me: Slot) {
+        Actor::started(self, &mut Context::new(shard, me, crate::when::When::TELL));
+    }
+
+    fn stopped(&mut self) {
+        Actor::stopped(self);
+    }
+}

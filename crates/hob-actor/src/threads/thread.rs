@@ -1,0 +1,39 @@
+//! The thread that drives a shard: turns, what came from others, sleep.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::pool::Pool;
+use crate::shard::{Shard, Shared};
+use crate::{clock, current};
+
+/// How many parcels a turn handles at most before it looks at the clock and at other threads.
+const TURN_PARCELS: usize = 256;
+
+/// Runs a shard until it is told to end; an instance of a pool takes its messages from there.
+pub(crate) fn run(shared: Arc<Shared>, pool: Option<Arc<Pool>>) {
+    let shard = Rc::new(Shard::new(shared));
+    current::enter(Some(Rc::clone(&shard)));
+    let mut batch = Vec::new();
+    while !shard.has_ended() {
+        shard.turn(clock::now(), TURN_PARCELS);
+        shard.flush();
+        shard.shared.inbox.take(&mut batch);
+        for parcel in batch.drain(..) {
+            shard.accept(parcel);
+        }
+        if let Some(pool) = &pool
+            && shard.is_idle()
+            && !shard.has_ended()
+            && let Some(parcel) = pool.take(&shard.shared.inbox)
+        {
+            shard.accept(parcel);
+            continue;
+        }
+        if shard.is_idle() && !shard.has_ended() && shard.shared.inbox.falls_asleep() {
+            shard.sleep(shard.next_due().map(clock::until));
+        }
+    }
+    shard.close();
+    current::enter(None);
+}

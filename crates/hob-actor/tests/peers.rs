@@ -1,0 +1,342 @@
+//! Links with real processes: this test's own executable, started as a worker, runs the test
+//! `a_worker_process`, which does nothing when it is not one.
+
+#![expect(clippy::unwrap_used, reason = "the tests' own functions are tests too")]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use hob_actor::link::{HelloError, Messages, Program};
+use hob_actor::{
+    Actor, Address, AskError, AsyncHandler, Context, Handler, Message, Peer, PeerError, Peers,
+    Reply, ReplyHandler, System,
+};
+
+hob_actor::wire! {
+    #[derive(Debug)]
+    struct Add { value: u64 }
+    struct Text { text: String, many: Vec<u64> }
+    /// Is never answered.
+    struct Hold {}
+    /// Ends the process with this code.
+    struct Leave { code: u8 }
+    /// Asks the other actor, which may be anywhere, `left` times in turn.
+    struct Chain { other: Address<Node>, left: u64 }
+    struct Left {}
+    /// Panics.
+    struct Fault {}
+}
+
+impl Message for Add {
+    type Answer = u64;
+}
+impl Message for Text {
+    type Answer = String;
+}
+impl Message for Hold {
+    type Answer = ();
+}
+impl Message for Leave {
+    type Answer = ();
+}
+impl Message for Chain {
+    type Answer = Result<u64, String>;
+}
+impl Message for Left {
+    type Answer = u64;
+}
+impl Message for Fault {
+    type Answer = ();
+}
+
+#[derive(Default)]
+struct Node {
+    sum: u64,
+    held: Vec<Reply<()>>,
+}
+
+impl Actor for Node {}
+
+impl Handler<Add> for Node {
+    fn handle(&mut self, Add { value }: Add, _: &mut Context<'_, Self>) -> u64 {
+        self.sum += value;
+        self.sum
+    }
+}
+
+impl Handler<Text> for Node {
+    fn handle(&mut self, Text { text, many }: Text, _: &mut Context<'_, Self>) -> String {
+        format!("{text} {}", many.iter().sum::<u64>())
+    }
+}
+
+impl Handler<Left> for Node {
+    fn handle(&mut self, _: Left, cx: &mut Context<'_, Self>) -> u64 {
+        cx.remaining().map_or(0, |left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Handler<Fault> for Node {
+    fn handle(&mut self, _: Fault, _: &mut Context<'_, Self>) {
+        panic!("as asked");
+    }
+}
+
+impl ReplyHandler<Hold> for Node {
+    fn handle(&mut self, _: Hold, reply: Reply<()>, _: &mut Context<'_, Self>) {
+        self.held.push(reply);
+    }
+}
+
+impl Handler<Leave> for Node {
+    fn handle(&mut self, _: Leave, _: &mut Context<'_, Self>) {
+        let me = rustix::process::getpid();
+        rustix::process::kill_process(me, rustix::process::Signal::TERM).unwrap();
+    }
+}
+
+impl AsyncHandler<Chain> for Node {
+    fn handle(
+        &mut self,
+        Chain { other, left }: Chain,
+        cx: &mut Context<'_, Self>,
+    ) -> impl Future<Output = Result<u64, String>> + 'static {
+        let me = cx.address();
+        let ask = (left > 0).then(|| cx.ask(&other, Chain { other: me, left: left - 1 }));
+        async move {
+            match ask {
+                None => Ok(0),
+                Some(ask) => Ok(ask.await.map_err(|why| why.to_string())?? + 1),
+            }
+        }
+    }
+}
+
+fn messages() -> Messages {
+    Messages::new()
+        .takes::<Node, Add, _>("add")
+        .takes::<Node, Text, _>("text")
+        .takes::<Node, Hold, _>("hold")
+        .takes::<Node, Leave, _>("leave")
+        .takes::<Node, Chain, _>("chain")
+        .takes::<Node, Left, _>("left")
+        .takes::<Node, Fault, _>("fault")
+}
+
+/// What this executable does when a test below starts it as a worker.
+#[test]
+fn a_worker_process() {
+    let system = System::with_shards(1).unwrap();
+    let table = if std::env::var_os("HOB_TEST_SCHEMA").is_some() {
+        // The same name for something else.
+        Messages::new().takes::<Node, Text, _>("add")
+    } else {
+        messages()
+    };
+    let peers = match Peers::join(&system, table) {
+        Ok(peers) => peers,
+        // Started as a test, not as a worker.
+        Err(PeerError::NoParent) => return,
+        Err(other) => panic!("{other}"),
+    };
+    if std::env::var_os("HOB_TEST_GRANDPARENT").is_some() {
+        let worker = peers.spawn(worker()).unwrap();
+        println!("worker {}", peers.process(worker).unwrap());
+    }
+    peers.publish("node", &system.spawn(Node::default()));
+    peers.until_drained();
+}
+
+fn worker() -> Program {
+    Program::new(std::env::current_exe().unwrap())
+        .argument("--exact")
+        .argument("a_worker_process")
+        .argument("--nocapture")
+}
+
+fn start() -> (System, Peers) {
+    let system = System::with_shards(1).unwrap();
+    let peers = Peers::start(&system, messages()).unwrap();
+    (system, peers)
+}
+
+fn node(peers: &Peers) -> (Peer, Address<Node>) {
+    let worker = peers.spawn(worker()).unwrap();
+    (worker, peers.remote(worker, "node").unwrap())
+}
+
+fn kill(process: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(process).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
+    let (_system, peers) = start();
+    let (_, remote) = node(&peers);
+    for _ in 0..1000 {
+        remote.tell(Add { value: 1 }).unwrap();
+    }
+    // One sender, one receiver: the ask comes after every tell before it.
+    assert_eq!(remote.ask(Add { value: 1 }).wait(), Ok(1001));
+    let text = Text { text: "ä".repeat(300_000), many: (0..100_000).collect() };
+    let answer = remote.ask(text).wait().unwrap();
+    assert!(answer.ends_with(" 4999950000") && answer.len() == 600_011);
+    assert_eq!(remote.ask(Fault {}).wait(), Err(AskError::Panicked));
+    assert_eq!(remote.ask(Add { value: 0 }).wait(), Ok(1001), "the actor goes on");
+    peers.drain();
+}
+
+#[test]
+fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed() {
+    let (_system, peers) = start();
+    let (worker, remote) = node(&peers);
+    let open: Vec<_> = (0..10_000).map(|_| remote.ask(Hold {})).collect();
+    // It has them all: this one was sent after them.
+    assert_eq!(remote.ask(Add { value: 1 }).wait(), Ok(1));
+    kill(peers.process(worker).unwrap());
+    for ask in open {
+        assert_eq!(ask.wait(), Err(AskError::Lost { code: None, signal: Some(9) }));
+    }
+    // And so does what is asked afterwards.
+    let late = remote.ask(Add { value: 1 }).wait();
+    assert_eq!(late, Err(AskError::Lost { code: None, signal: Some(9) }));
+}
+
+#[test]
+fn a_worker_that_ends_by_itself_says_with_what() {
+    let (_system, peers) = start();
+    let (_, remote) = node(&peers);
+    assert_eq!(
+        remote.ask(Leave { code: 0 }).wait(),
+        Err(AskError::Lost { code: None, signal: Some(15) })
+    );
+}
+
+#[test]
+fn a_message_of_another_schema_is_an_error_at_connect() {
+    let (_system, peers) = start();
+    let own = std::env::current_exe().unwrap();
+    let program = Program::new("/usr/bin/env")
+        .argument("HOB_TEST_SCHEMA=1")
+        .argument(own)
+        .argument("--exact")
+        .argument("a_worker_process");
+    let mismatch = PeerError::Hello(HelloError::Schema { message: "add".to_owned() });
+    assert_eq!(peers.spawn(program), Err(mismatch));
+    // The system is none the worse.
+    assert_eq!(node(&peers).1.ask(Add { value: 2 }).wait(), Ok(2));
+}
+
+#[test]
+fn what_is_no_worker_is_an_error_and_not_a_hang() {
+    let (_system, peers) = start();
+    assert!(matches!(peers.spawn_worker("/nonexistent/worker"), Err(PeerError::Start(_))));
+    assert!(matches!(peers.spawn_worker("/bin/true"), Err(PeerError::Ended(_))));
+    let (worker, _) = node(&peers);
+    assert_eq!(peers.remote::<Node>(worker, "nobody").unwrap_err(), PeerError::Tag);
+}
+
+#[test]
+fn two_systems_side_by_side_never_meet() {
+    let ((_one, first), (_other, second)) = (start(), start());
+    let ((_, a), (_, b)) = (node(&first), node(&second));
+    assert_eq!((a.ask(Add { value: 1 }).wait(), b.ask(Add { value: 5 }).wait()), (Ok(1), Ok(5)));
+    first.drain();
+    assert_eq!(b.ask(Add { value: 5 }).wait(), Ok(10));
+}
+
+#[test]
+fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly() {
+    let (_system, peers) = start();
+    let ((_, a), (_, b)) = (node(&peers), node(&peers));
+    // From a to b and back, each asking the other within its answer: a ring over processes.
+    assert_eq!(a.ask(Chain { other: b.clone(), left: 500 }).wait(), Ok(Ok(500)));
+    assert_eq!(b.ask(Chain { other: a, left: 3 }).wait(), Ok(Ok(3)));
+    peers.drain();
+}
+
+#[test]
+fn the_time_that_is_left_travels_and_ends_the_ask() {
+    use std::time::Duration;
+    let (_system, peers) = start();
+    let (_, remote) = node(&peers);
+    let left = remote.ask_within(Left {}, Duration::from_secs(1000)).wait().unwrap();
+    assert!((1..=1_000_000).contains(&left), "{left} ms");
+    assert_eq!(remote.ask(Left {}).wait(), Ok(0), "no limit is none there either");
+    let expired = remote.ask_within(Hold {}, Duration::from_millis(1)).wait();
+    assert_eq!(expired, Err(AskError::Expired));
+    assert_eq!(remote.ask(Add { value: 3 }).wait(), Ok(3), "the link goes on");
+}
+
+#[test]
+fn a_drain_lets_workers_finish_what_they_were_sent() {
+    let (system, peers) = start();
+    let (_, remote) = node(&peers);
+    let here = system.spawn(Node::default());
+    let answers: Vec<_> =
+        (0..100).map(|_| remote.ask(Chain { other: here.clone(), left: 7 })).collect();
+    peers.drain();
+    for answer in answers {
+        assert_eq!(answer.wait(), Ok(Ok(7)));
+    }
+    let late = remote.ask(Add { value: 1 }).wait();
+    assert_eq!(late, Err(AskError::Lost { code: Some(0), signal: None }));
+}
+
+/// The middle one of three processes is killed: its worker goes with it.
+#[test]
+fn a_parent_that_is_killed_takes_its_workers_with_it() {
+    let own = std::env::current_exe().unwrap();
+    let (system, peers) = start();
+    let _ = &system;
+    // Its output goes to this test's, so a shell gives it a file of ours.
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let program = Program::new("/bin/sh")
+        .argument("-c")
+        .argument(
+            "HOB_TEST_GRANDPARENT=1 exec \"$0\" --exact a_worker_process --nocapture > \"$1\"",
+        )
+        .argument(&own)
+        .argument(&said);
+    let middle = peers.spawn(program).unwrap();
+    // Published after its own worker was started.
+    peers.remote::<Node>(middle, "node").unwrap();
+    let text = std::fs::read_to_string(&said).unwrap();
+    let line = text.lines().find_map(|line| line.split_once("worker ").map(|(_, pid)| pid));
+    let last = line.unwrap().trim().parse::<i32>().unwrap();
+    let pid = rustix::process::Pid::from_raw(last).unwrap();
+    let flags = rustix::process::PidfdFlags::empty();
+    let end = rustix::process::pidfd_open(pid, flags).unwrap();
+    kill(peers.process(middle).unwrap());
+    // Readable when the process has ended; a bound only so that a failure is seen.
+    let limit = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+    let mut ends = [rustix::event::PollFd::new(&end, rustix::event::PollFlags::IN)];
+    assert_eq!(rustix::event::poll(&mut ends, Some(&limit)), Ok(1), "an orphan is left");
+}
+
+#[test]
+fn an_idle_worker_process_is_small() {
+    let (_system, peers) = start();
+    let (worker, _) = node(&peers);
+    let process = peers.process(worker).unwrap();
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    let kib: u64 = line.trim().strip_suffix(" kB").unwrap().trim().parse().unwrap();
+    assert!(kib <= 3 * 1024, "{kib} KiB");
+}
+
+#[test]
+fn a_worker_started_by_hand_says_so() {
+    let own = std::env::current_exe().unwrap();
+    let mut child = Command::new(own)
+        .args(["--exact", "a_worker_process"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("1 passed")));
+    assert!(child.wait().unwrap().success());
+}
