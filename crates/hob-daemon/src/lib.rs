@@ -19,6 +19,7 @@ mod freshness;
 mod fronts;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;
+pub mod outbox;
 mod owner;
 mod programs;
 pub mod recorder;
