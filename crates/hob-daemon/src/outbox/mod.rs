@@ -18,11 +18,15 @@
 //! bytes. A message with a key waits for the one before it with the same program and key; one
 //! without a key waits for nobody.
 
+use std::sync::Arc;
+
 mod id;
 mod queue;
 mod store;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod torn;
 mod writer;
 
 pub use id::{Ids, MessageId};
@@ -32,8 +36,11 @@ pub use writer::{Notify, Outbox};
 /// How many messages the outbox holds at most, dead letters included.
 pub const MESSAGES_MAX: u64 = 1_000_000;
 
-/// How many bytes they hold at most: payloads, names, keys and content types.
+/// How many bytes they hold at most: payloads, keys, content types, and [`MESSAGE_BYTES`] each.
 pub const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// What a message takes beside its words.
+pub const MESSAGE_BYTES: usize = 64;
 
 /// How many new messages wait for the disk at most.
 pub const REQUESTS_MAX: usize = 4096;
@@ -49,8 +56,9 @@ pub const LISTED_MAX: usize = 1000;
 pub struct Message {
     /// Its name, from [`Ids::next`].
     pub id: MessageId,
-    /// Whom it is for.
-    pub program: Vec<u8>,
+    /// Whom it is for, in the words of whoever delivers it. It is on the disk once for all of its
+    /// messages, so it may say how the program is found.
+    pub program: Arc<[u8]>,
     /// Messages of one program with the same key are delivered one after the other.
     pub key: Option<Vec<u8>>,
     /// What the payload is.
@@ -66,8 +74,9 @@ pub struct Message {
 pub struct Waiting {
     /// Its name.
     pub id: MessageId,
-    /// Whom it is for.
-    pub program: Vec<u8>,
+    /// Whom it is for, in the words of whoever delivers it. It is on the disk once for all of its
+    /// messages, so it may say how the program is found.
+    pub program: Arc<[u8]>,
     /// Its key.
     pub key: Option<Vec<u8>>,
     /// How much of the outbox it takes.
@@ -158,7 +167,7 @@ pub enum Which {
     /// This one.
     One(MessageId),
     /// All that are for this program.
-    Of(Vec<u8>),
+    Of(Arc<[u8]>),
     /// All.
     All,
 }
@@ -169,7 +178,7 @@ impl Message {
     pub fn waiting(&self) -> Waiting {
         Waiting {
             id: self.id,
-            program: self.program.clone(),
+            program: Arc::clone(&self.program),
             key: self.key.clone(),
             bytes: self.bytes(),
             tries: 0,
@@ -180,7 +189,7 @@ impl Message {
     /// How much of the outbox it takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        size(&self.program, self.key.as_deref(), &self.content_type, &self.payload)
+        size(self.key.as_deref(), &self.content_type, &self.payload)
     }
 }
 
@@ -194,6 +203,6 @@ impl Which {
     }
 }
 
-fn size(program: &[u8], key: Option<&[u8]>, content_type: &[u8], payload: &[u8]) -> u64 {
-    (program.len() + key.map_or(0, <[u8]>::len) + content_type.len() + payload.len()) as u64
+fn size(key: Option<&[u8]>, content_type: &[u8], payload: &[u8]) -> u64 {
+    (MESSAGE_BYTES + key.map_or(0, <[u8]>::len) + content_type.len() + payload.len()) as u64
 }

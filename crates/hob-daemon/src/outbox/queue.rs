@@ -105,8 +105,8 @@ impl Queue {
     }
 
     /// The programs that have something to be given now.
-    pub fn ready(&self) -> impl Iterator<Item = &[u8]> {
-        self.programs.iter().filter(|(_, lane)| !lane.ready.is_empty()).map(|(name, _)| &**name)
+    pub fn ready(&self) -> impl Iterator<Item = &Arc<[u8]>> {
+        self.programs.iter().filter(|(_, lane)| !lane.ready.is_empty()).map(|(name, _)| name)
     }
 
     /// When the next message that failed is due, in milliseconds since 1970.
@@ -117,10 +117,9 @@ impl Queue {
 
     /// Adds a message behind all others.
     pub fn push(&mut self, message: Waiting) {
-        let program = match self.programs.get_key_value(&*message.program) {
-            Some((known, _)) => Arc::clone(known),
-            None => Arc::from(message.program),
-        };
+        // The known name, so that there is one in memory however many came off the disk.
+        let known = self.programs.get_key_value(&message.program).map(|(known, _)| known);
+        let program = Arc::clone(known.unwrap_or(&message.program));
         let lane = self.programs.entry(Arc::clone(&program)).or_default();
         lane.came += 1;
         lane.len += 1;
@@ -235,7 +234,7 @@ impl Entry {
     fn waiting(&self) -> Waiting {
         Waiting {
             id: self.id,
-            program: self.program.to_vec(),
+            program: Arc::clone(&self.program),
             key: self.key.as_ref().map(|key| key.to_vec()),
             bytes: self.bytes,
             tries: self.tries,
@@ -247,4 +246,162 @@ impl Entry {
 fn wait_ms(tries: u32) -> u64 {
     let doublings = tries.saturating_sub(1).min(16);
     (WAIT_MS_MIN << doublings).min(WAIT_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Ids;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn waiting(ids: &mut Ids, program: u8, key: Option<u8>) -> Waiting {
+        Waiting {
+            id: ids.next(1),
+            program: Arc::from([program]),
+            key: key.map(|key| vec![key]),
+            bytes: 1,
+            tries: 0,
+            due_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_failed_message_without_a_key_lets_others_pass_and_comes_again_when_due() {
+        let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+        let (a, b) = (waiting(&mut ids, 1, None), waiting(&mut ids, 1, None));
+        queue.push(a.clone());
+        queue.push(b.clone());
+        assert_eq!(queue.next(&[1]).unwrap().id, a.id);
+        let again = queue.failed(a.id, 10_000).unwrap();
+        assert_eq!(again, Verdict::Again(Waiting { tries: 1, due_ms: 11_000, ..a.clone() }));
+        assert_eq!(queue.next(&[1]).unwrap().id, b.id);
+        queue.tick(10_999);
+        assert_eq!(queue.next(&[1]), None);
+        assert_eq!(queue.next_due_ms(), Some(11_000));
+        queue.tick(11_000);
+        assert_eq!(queue.next(&[1]).unwrap().id, a.id);
+    }
+
+    #[test]
+    fn a_message_that_always_fails_holds_its_key_until_it_is_dead() {
+        let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+        let (a, b) = (waiting(&mut ids, 1, Some(1)), waiting(&mut ids, 1, Some(1)));
+        queue.push(a.clone());
+        queue.push(b.clone());
+        let mut now = 0;
+        let mut waits = Vec::new();
+        loop {
+            assert_eq!(queue.next(&[1]).unwrap().id, a.id);
+            assert_eq!(queue.next(&[1]), None);
+            match queue.failed(a.id, now).unwrap() {
+                Verdict::Again(again) => {
+                    waits.push(again.due_ms - now);
+                    now = again.due_ms;
+                    assert_eq!(queue.next(&[1]), None);
+                    queue.tick(now);
+                }
+                Verdict::Dead(dead) => {
+                    assert_eq!(dead.tries, TRIES_MAX);
+                    break;
+                }
+            }
+        }
+        assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000]);
+        assert_eq!(queue.next(&[1]).unwrap().id, b.id);
+        assert_eq!(queue.len(), 1);
+    }
+
+    #[test]
+    fn what_was_put_back_is_next_again() {
+        let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+        let (a, b) = (waiting(&mut ids, 1, None), waiting(&mut ids, 1, None));
+        queue.push(a.clone());
+        queue.push(b);
+        queue.next(&[1]).unwrap();
+        queue.put_back(a.id);
+        assert_eq!((queue.in_flight(&[1]), queue.next(&[1]).unwrap().id), (0, a.id));
+    }
+
+    /// What may be done to a queue.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(u8, Option<u8>),
+        Next(u8),
+        Finish(usize),
+        Fail(usize),
+        PutBack(usize),
+        Tick(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let program = 0..2u8;
+        prop_oneof![
+            4 => (program.clone(), proptest::option::of(0..3u8)).prop_map(|(p, k)| Step::Push(p, k)),
+            4 => program.prop_map(Step::Next),
+            2 => any::<usize>().prop_map(Step::Finish),
+            2 => any::<usize>().prop_map(Step::Fail),
+            1 => any::<usize>().prop_map(Step::PutBack),
+            1 => (0..100_000u64).prop_map(Step::Tick),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_delivered_until_it_ends_and_keys_keep_their_order(
+            steps in proptest::collection::vec(step(), 0..300)
+        ) {
+            let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+            let mut now = 0;
+            let mut live: BTreeMap<MessageId, Waiting> = BTreeMap::new();
+            let mut flying: Vec<MessageId> = Vec::new();
+            let finale = (0..2_000).flat_map(|_| {
+                [Step::Tick(WAIT_MS_MAX), Step::Next(0), Step::Next(1), Step::Finish(0), Step::Finish(0)]
+            });
+            for step in steps.into_iter().chain(finale) {
+                match step {
+                    Step::Push(program, key) => {
+                        let message = waiting(&mut ids, program, key);
+                        live.insert(message.id, message.clone());
+                        queue.push(message);
+                    }
+                    Step::Next(program) => {
+                        let Some(given) = queue.next(&[program]) else { continue };
+                        prop_assert!(live.contains_key(&given.id) && !flying.contains(&given.id));
+                        let same = |other: &&Waiting| {
+                            other.program == given.program && other.key == given.key
+                        };
+                        if given.key.is_some() {
+                            // None before it with its key is left.
+                            prop_assert_eq!(live.values().find(same).map(|one| one.id), Some(given.id));
+                        }
+                        flying.push(given.id);
+                    }
+                    Step::Finish(which) if !flying.is_empty() => {
+                        let id = flying.remove(which % flying.len());
+                        prop_assert_eq!(queue.finished(id).map(|one| one.id), Some(id));
+                        live.remove(&id);
+                    }
+                    Step::Fail(which) if !flying.is_empty() => {
+                        let id = flying.remove(which % flying.len());
+                        match queue.failed(id, now).unwrap() {
+                            Verdict::Again(again) => prop_assert!(again.due_ms > now),
+                            Verdict::Dead(_) => _ = live.remove(&id),
+                        }
+                    }
+                    Step::PutBack(which) if !flying.is_empty() => {
+                        queue.put_back(flying.remove(which % flying.len()));
+                    }
+                    Step::Tick(later) => {
+                        now += later;
+                        queue.tick(now);
+                    }
+                    Step::Finish(_) | Step::Fail(_) | Step::PutBack(_) => {}
+                }
+                prop_assert_eq!(queue.len(), live.len());
+                prop_assert_eq!(queue.flying(), flying.len());
+            }
+            prop_assert!(queue.is_empty() && live.is_empty());
+            prop_assert!(queue.programs.is_empty() && queue.aside.is_empty() && queue.due.is_empty());
+        }
+    }
 }

@@ -68,7 +68,7 @@ impl Side {
 pub(super) fn message(ids: &mut Ids, key: Option<&str>, payload: &[u8]) -> Message {
     Message {
         id: ids.next(1_000),
-        program: b"greeter".to_vec(),
+        program: Arc::from(*b"greeter"),
         key: key.map(|key| key.as_bytes().to_vec()),
         content_type: b"application/octet-stream".to_vec(),
         payload: payload.to_vec(),
@@ -132,7 +132,7 @@ fn tries_are_kept_over_a_restart_and_the_dead_are_listed_revived_and_dropped() {
         _ => None,
     });
     assert_eq!(revived, [messages[1].waiting()]);
-    side.outbox.drop_dead(9, Which::Of(b"greeter".to_vec())).unwrap();
+    side.outbox.drop_dead(9, Which::Of(Arc::from(*b"greeter"))).unwrap();
     let dropped = side.wait(|done| match done {
         Done::Dropped(9, count) => Some(count.clone().unwrap()),
         _ => None,

@@ -13,6 +13,7 @@
 //! - a batch that failed is refused whole, and what of it may have reached the disk is removed.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -86,6 +87,19 @@ enum Request {
     List(u64),
     Drop(u64, Which),
     Revive(u64, Which),
+}
+
+impl Request {
+    fn accepts(&self) -> Option<MessageId> {
+        match self {
+            Request::Accept(message) => Some(message.id),
+            Request::End(..)
+            | Request::Read(_)
+            | Request::List(_)
+            | Request::Drop(..)
+            | Request::Revive(..) => None,
+        }
+    }
 }
 
 impl Outbox {
@@ -243,15 +257,21 @@ impl Shared {
         let shared = Arc::clone(self);
         let builder = std::thread::Builder::new().name("hob-outbox".to_owned());
         let thread = builder.spawn(move || {
-            Writer {
+            let mut writer = Writer {
                 shared: &shared,
                 state_dir,
                 notify,
                 store: None,
                 owed: Vec::new(),
+                unanswered: Vec::new(),
                 opened: false,
+            };
+            let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run()));
+            // The file is free before anybody hears that the outbox is closed.
+            writer.store = None;
+            if ended.is_err() {
+                writer.give_up();
             }
-            .run();
             shared.lock().thread = Thread::Gone;
             shared.closed.notify_all();
         });
@@ -326,12 +346,14 @@ struct Writer<'a> {
     store: Option<Store>,
     /// Changes that nobody waits for and that are not on the disk yet.
     owed: Vec<Change>,
+    /// New messages of the batch at hand.
+    unanswered: Vec<MessageId>,
     /// Whether [`Done::Opened`] was told.
     opened: bool,
 }
 
 impl Writer<'_> {
-    fn run(mut self) {
+    fn run(&mut self) {
         let mut trouble: Option<(String, Instant)> = None;
         loop {
             let mut done = Vec::new();
@@ -354,6 +376,7 @@ impl Writer<'_> {
             // What is owed is tried again by itself, as is opening.
             let wait = (self.store.is_none() || !self.owed.is_empty()).then_some(REOPEN_WAIT);
             let Some(batch) = self.shared.gather(wait) else { return };
+            self.unanswered = batch.iter().filter_map(Request::accepts).collect();
             match &trouble {
                 Some((text, _)) if self.store.is_none() => self.refuse(batch, text, &mut done),
                 _ => self.perform(batch, &mut done),
@@ -362,7 +385,20 @@ impl Writer<'_> {
         }
     }
 
+    /// After a fault of its own: nobody waits for an answer that does not come.
+    fn give_up(&mut self) {
+        let mut state = self.shared.lock();
+        state.thread = Thread::Gone;
+        let left = std::mem::take(&mut state.requests);
+        drop(state);
+        let ids = self.unanswered.drain(..).chain(left.iter().filter_map(Request::accepts));
+        let why = Refusal::Store("outbox-fault: the outbox's thread has failed".to_owned());
+        let done = ids.map(|id| Done::Refused(id, why.clone())).collect();
+        self.tell(done);
+    }
+
     fn tell(&mut self, done: Vec<Done>) {
+        self.unanswered.clear();
         if !done.is_empty() {
             (self.notify)(done);
         }
@@ -439,8 +475,8 @@ impl Writer<'_> {
         let idle = state.requests.is_empty();
         drop(state);
         if let Some(store) = self.store.as_mut()
-            && (freed > 0 && messages == 0 || idle)
-            && store.compact(bytes).is_err()
+            && idle
+            && (messages == 0 && store.forget_programs().is_err() || store.compact(bytes).is_err())
         {
             self.store = None;
         }
@@ -514,7 +550,7 @@ fn put(change: &Change) -> Option<(MessageId, u64)> {
 }
 
 /// Commits changes, and gives back those that could not be.
-fn commit_owed(store: &Store, owed: Vec<Change>) -> Vec<Change> {
+fn commit_owed(store: &mut Store, owed: Vec<Change>) -> Vec<Change> {
     if owed.is_empty() || store.commit(&owed).is_ok() { Vec::new() } else { owed }
 }
 
