@@ -5,6 +5,7 @@ pub(crate) mod chaos;
 mod commands;
 pub(crate) mod demo;
 mod hello;
+pub(crate) mod outbox;
 mod pandas;
 mod receipts;
 mod soak;
