@@ -19,8 +19,10 @@ mod freshness;
 mod fronts;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;
+mod messages;
 mod owner;
 mod programs;
+pub mod project;
 pub mod recorder;
 mod resolutions;
 mod serve;
