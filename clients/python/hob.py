@@ -39,7 +39,8 @@ _WORD_MAX = 1024
 
 _HEADER = _struct.Struct("<4sBBHI")
 _SENT = _struct.Struct("<4sBBHIQBQIIII")
-_ANSWERED = _struct.Struct("<4sBBHIQI")
+_NUMBERED = _struct.Struct("<4sBBHIQ")
+_NO_TYPE = bytes(4)
 _STATED = _struct.Struct("<QBqQI")
 
 
@@ -104,6 +105,15 @@ class Answer(bytes):
     def json(self):
         """The answer, read as JSON."""
         return _json.loads(self)
+
+
+def _answer(frame):
+    if frame[20:24] == _NO_TYPE:
+        return Answer(frame[24:])
+    end = 24 + int.from_bytes(frame[20:24], "little")
+    answer = Answer(frame[end:])
+    answer.content_type = str(frame[24:end], "utf-8", "replace")
+    return answer
 
 
 def _failure(frame):
@@ -308,7 +318,7 @@ class _Sender:
         try:
             if deadline is None:
                 frame = connection.recv(65536)
-                if len(frame) < 24 or 12 + _HEADER.unpack_from(frame)[4] != len(frame):
+                if len(frame) < 12 or 12 + _HEADER.unpack_from(frame)[4] != len(frame):
                     lane.rest = frame
                     frame = lane.read(None)[0] if frame else b""
             else:
@@ -325,15 +335,12 @@ class _Sender:
         if not frame:
             self.leave(program)
             raise Lost("%s: its worker ended before it answered" % program)
-        _, code, _, _, _, back, kind = _ANSWERED.unpack_from(frame)
+        _, code, _, _, _, back = _NUMBERED.unpack_from(frame)
         if back != number:
             self.leave(program)
             raise Lost("%s: an answer to something else" % program)
         if code == _ANSWER:
-            answer = Answer(frame[24 + kind :])
-            if kind:
-                answer.content_type = str(frame[24 : 24 + kind], "utf-8", "replace")
-            return answer
+            return _answer(frame)
         if frame[20] == _AGAIN:
             self.leave(program)
             return None
@@ -383,11 +390,7 @@ class _Sender:
             raise
         if frame[4] == _ACCEPTED:
             return str(frame[24:], "utf-8", "replace")
-        kind = _struct.unpack_from("<I", frame, 20)[0]
-        answer = Answer(frame[24 + kind :])
-        if kind:
-            answer.content_type = str(frame[24 : 24 + kind], "utf-8", "replace")
-        return answer
+        return _answer(frame)
 
     def state(self, verb, name, number=0, ttl=None, value=b""):
         name = _bytes(name, "name")

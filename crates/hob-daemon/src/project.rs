@@ -22,6 +22,8 @@ use crate::trust::{self, Trusted};
 const LEVELS_MAX: usize = 64;
 /// What `workers` may ask for.
 const WORKERS_MAX: u32 = 64;
+/// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
+const USES: u32 = 10_000;
 /// What `queue` may ask for.
 const QUEUE_MAX: u32 = 65_536;
 
@@ -210,6 +212,9 @@ impl Section {
         let ahead = self.ahead.unwrap_or(if name == Name::Fork { 2 } else { 1 });
         let ahead = if ahead == 0 { 0 } else { within("ahead", ahead, workers_max)? };
         let mut recipe = name.lower(if name == Name::Session { 0 } else { ahead });
+        if name == Name::Prefork {
+            recipe.uses = Uses::Times(USES);
+        }
         if let Some(uses) = self.uses {
             if name != Name::Prefork {
                 return Err("uses: only a prefork worker has a number of uses".to_owned());

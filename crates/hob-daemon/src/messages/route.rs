@@ -24,6 +24,7 @@ use crate::fronts::message::SenderId;
 use crate::owner::Owner;
 use crate::programs::{self, Lesson, Seed};
 use crate::project::{self, Handler};
+use crate::trust;
 
 use super::ROUTES_MAX;
 
@@ -40,7 +41,13 @@ pub(super) struct Way {
 pub(super) struct Route {
     pool: PoolId,
     fingerprint: FingerprintId,
+    /// The register of trusted files, as it was. It lies where receipts are written all the time,
+    /// so that it is looked at, not watched; `hob trust` tells of what it changes.
+    register: Register,
 }
+
+/// What tells that the register is the same file with the same content.
+type Register = Option<(u64, u64, i64, i64, u64)>;
 
 /// A handler, as far as it is loaded.
 #[derive(Debug)]
@@ -79,7 +86,8 @@ impl Owner {
         };
         if let Some(route) = self.desk.routes.get(&way) {
             let (pool, fingerprint) = (route.pool, route.fingerprint);
-            if self.holds(pool, fingerprint) {
+            let same = route.register == register(self.state_dir.as_deref());
+            if self.holds(pool, fingerprint) && same {
                 return Ok((pool, Some(fingerprint)));
             }
             self.desk.routes.remove(&way);
@@ -121,6 +129,13 @@ impl Owner {
         }
     }
 
+    /// Something was trusted, or is no longer: every sender is asked for its way anew.
+    pub(crate) fn trust_changed(&mut self) {
+        self.desk.routes.clear();
+        let pools: Vec<PoolId> = self.desk.handlers.keys().copied().collect();
+        pools.into_iter().for_each(|pool| self.recall_lanes(pool));
+    }
+
     /// Whether a worker can tell by the doorbell alone that nothing has changed.
     pub(super) fn is_watched(&self, pool: PoolId, route: Option<FingerprintId>) -> bool {
         self.desk.handlers.get(&pool).is_some_and(|loaded| {
@@ -135,6 +150,7 @@ impl Owner {
         way: Way,
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
         let since = SystemTime::now();
+        let register = register(self.state_dir.as_deref());
         let program = String::from_utf8_lossy(&way.program).into_owned();
         let directory = Path::new(std::ffi::OsStr::from_bytes(&way.directory));
         let state_dir = self.state_dir.clone();
@@ -151,7 +167,6 @@ impl Owner {
             None => self.open_pool(&program, (key, handler), python, env)?,
         };
         let mut candidates = found.candidates;
-        candidates.extend(state_dir.map(|dir| dir.join("trusted").as_os_str().as_bytes().to_vec()));
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
             return Err((Reason::Lost, String::new()));
         };
@@ -176,7 +191,7 @@ impl Owner {
             if self.desk.routes.len() >= ROUTES_MAX {
                 self.desk.routes.clear();
             }
-            self.desk.routes.insert(way, Route { pool, fingerprint });
+            self.desk.routes.insert(way, Route { pool, fingerprint, register });
         }
         Ok((pool, kept))
     }
@@ -319,6 +334,12 @@ fn key_of(handler: &Handler, python: &PythonProgram, env: &hob_wire::strings::St
 /// What of an environment may decide a route: all of it, in its order.
 pub(super) fn env_key(env: &hob_wire::strings::Strings) -> Key {
     KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish()
+}
+
+fn register(state_dir: Option<&Path>) -> Register {
+    let stat = rustix::fs::stat(&trust::register(state_dir?)).ok()?;
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    Some((stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64, size))
 }
 
 fn open_directory(path: &Path) -> Option<OwnedFd> {

@@ -19,6 +19,10 @@ impl Owner {
         let answer = match request.get("verb").and_then(Value::as_str) {
             Some("status") => serde_json::to_value(self.status())
                 .unwrap_or_else(|error| json!({ "error": error.to_string() })),
+            Some("trusted") => {
+                self.trust_changed();
+                json!({ "asked_anew": true })
+            }
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
                 self.stop_accepting();
