@@ -17,6 +17,7 @@ use crate::channel::{self, Reader};
 use crate::config::{Config, StartAs};
 use crate::fresh::Fingerprints;
 use crate::fronts::local::{Front, accept};
+use crate::messages::Desk;
 use crate::owner::ledger::Ledger;
 use crate::owner::{INBOX_MAX, Owner};
 use crate::programs::Programs;
@@ -77,6 +78,7 @@ async fn serve(
     let runtimes = Runtimes::write(&config.directory)?;
     let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
     let accepting = tokio::spawn(accept(listener, front)).abort_handle();
+    let desk = Desk::new(config.limits.clone());
     let owner = Owner {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
@@ -99,6 +101,9 @@ async fn serve(
         inbox,
         flushes: Vec::new(),
         silences: HashMap::new(),
+        desk,
+        state_dir: config.state_dir,
+        retired: false,
     };
     if let Some(ready) = ready {
         // Whoever started us may have left; that is its business.

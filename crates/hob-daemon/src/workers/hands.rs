@@ -26,7 +26,7 @@ use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Fork, Give, Preload, Role, TargetKind};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -170,10 +170,35 @@ impl Hands {
         (key, seed): (Key, &Seed),
         lesson: &Lesson,
     ) -> std::io::Result<()> {
+        let kind = match seed.python.kind {
+            hob_resolve::TargetKind::Script => TargetKind::Script,
+            hob_resolve::TargetKind::Module => TargetKind::Module,
+        };
+        let preload = Preload {
+            role,
+            kind,
+            target: seed.python.target.clone(),
+            prefix: seed.python.prefix.iter().collect(),
+            modules: lesson.preload(),
+        };
+        self.start_with(worker, (key, seed), &preload)
+    }
+
+    /// The same with what it is to preload.
+    pub(crate) fn start_with(
+        &mut self,
+        worker: WorkerId,
+        (key, seed): (Key, &Seed),
+        preload: &Preload,
+    ) -> std::io::Result<()> {
         let (ours, theirs) = uds::pair()?;
         // The worker's end blocks: it has nothing else to do.
         rustix::io::ioctl_fionbio(&theirs, false)?;
-        if !self.runtimes.are_there() {
+        let there = match preload.kind {
+            TargetKind::Handler => self.runtimes.are_there_for_handlers(),
+            TargetKind::Script | TargetKind::Module => self.runtimes.are_there(),
+        };
+        if !there {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let argv = self.runtimes.serve(&seed.python);
@@ -192,17 +217,6 @@ impl Hands {
         let pid = match seed.session {
             0 => spawn::worker(&image, &streams, spawn::Session::New)?,
             session => self.launch(session, worker, &image, &streams)?,
-        };
-        let kind = match seed.python.kind {
-            hob_resolve::TargetKind::Script => TargetKind::Script,
-            hob_resolve::TargetKind::Module => TargetKind::Module,
-        };
-        let preload = Preload {
-            role,
-            kind,
-            target: seed.python.target.clone(),
-            prefix: seed.python.prefix.iter().collect(),
-            modules: lesson.preload(),
         };
         let (stream, unread) = self.listen(worker, ours)?;
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
@@ -439,6 +453,12 @@ impl Hands {
             }
             None => process.signals.push(signal),
         }
+    }
+
+    /// Sends a frame to a worker; `false`: it is not there any more.
+    pub(crate) fn tell(&self, worker: WorkerId, bytes: Vec<u8>, fds: &[BorrowedFd<'_>]) -> bool {
+        let process = self.processes.get(&worker);
+        process.is_some_and(|process| channel::send(&process.stream, bytes, fds).is_ok())
     }
 
     /// Ends the process's channel: idle ones leave by that.
