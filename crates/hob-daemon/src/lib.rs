@@ -20,6 +20,7 @@ mod fronts;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;
 mod messages;
+pub mod outbox;
 mod owner;
 mod programs;
 pub mod project;
