@@ -18,8 +18,9 @@ use crate::config::{Config, StartAs};
 use crate::fresh::Fingerprints;
 use crate::fronts::local::{Front, accept};
 use crate::messages::Desk;
+use crate::outbox::Outbox;
 use crate::owner::ledger::Ledger;
-use crate::owner::{INBOX_MAX, Owner};
+use crate::owner::{INBOX_MAX, Input, Owner};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::resolutions::Resolutions;
@@ -78,7 +79,13 @@ async fn serve(
     let runtimes = Runtimes::write(&config.directory)?;
     let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
     let accepting = tokio::spawn(accept(listener, front)).abort_handle();
-    let desk = Desk::new(config.limits.clone());
+    let told = inbox.clone();
+    let outbox = Outbox::start(
+        config.home.as_deref(),
+        // A loop that has ended hears nothing any more.
+        Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
+    );
+    let desk = Desk::new(config.limits.clone(), outbox);
     let owner = Owner {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
@@ -102,7 +109,7 @@ async fn serve(
         flushes: Vec::new(),
         silences: HashMap::new(),
         desk,
-        state_dir: config.state_dir,
+        home: config.home,
         retired: false,
     };
     if let Some(ready) = ready {

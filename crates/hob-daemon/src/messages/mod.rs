@@ -8,6 +8,7 @@
 //! | `workers` | what handlers' processes say |
 //! | `settle` | outcomes: to the sender, and to the recorder |
 //! | `state` | the shared state |
+//! | `tells` | tells that are kept: the outbox |
 //!
 //! Invariants: a sender hears of each of its messages once; nothing of a message outlives its
 //! outcome; a lane's doorbell is the watch that its pool's freshness is judged by, and the lane is
@@ -17,6 +18,7 @@ mod perform;
 mod route;
 mod settle;
 mod state;
+mod tells;
 mod workers;
 
 use std::collections::{HashMap, VecDeque};
@@ -29,15 +31,16 @@ use hob_core::state::Shared;
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Lent, Manner, Message, Named, Reason};
-use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
 
 use crate::channel::{self, Outlet};
 use crate::fronts::message::{SenderEvent, SenderId};
+use crate::outbox::{MessageId, Outbox};
 use crate::owner::Owner;
 
-use route::{Loaded, Route, Way};
+use route::{From, Loaded, Route, Way};
 use settle::Thin;
+use tells::Tells;
 
 /// Payloads of messages that are open at one time.
 const OPEN_BYTES_MAX: usize = 64 << 20;
@@ -56,6 +59,9 @@ pub(crate) struct Desk {
     routes: HashMap<Way, Route>,
     shared: Shared,
     thin: Thin,
+    tells: Tells,
+    /// Nothing new is delivered.
+    stopping: bool,
     open_bytes: usize,
     next_pool: u64,
     next_lane: u64,
@@ -65,9 +71,7 @@ pub(crate) struct Desk {
 
 #[derive(Debug)]
 struct Sender {
-    directory: Vec<u8>,
-    env: Arc<Strings>,
-    env_key: hob_core::key::Key,
+    from: Arc<From>,
     outlet: Outlet,
     pid: u32,
     /// Its open messages, by its own numbers.
@@ -95,6 +99,8 @@ struct Open {
     at: jiff::Timestamp,
     /// What its worker has said.
     said: Option<Said>,
+    /// Its id in the outbox.
+    told: Option<MessageId>,
 }
 
 /// What a worker says of its message.
@@ -118,7 +124,7 @@ struct Lane {
 }
 
 impl Desk {
-    pub(crate) fn new(limits: Limits) -> Desk {
+    pub(crate) fn new(limits: Limits, outbox: Outbox) -> Desk {
         Desk {
             core: Messages::new(limits),
             events: VecDeque::new(),
@@ -129,6 +135,8 @@ impl Desk {
             routes: HashMap::new(),
             shared: Shared::default(),
             thin: Thin::default(),
+            tells: Tells::new(outbox),
+            stopping: false,
             open_bytes: 0,
             next_pool: 1,
             next_lane: 1,
@@ -142,7 +150,7 @@ impl Desk {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.core.next_deadline()
+        self.core.next_deadline().into_iter().chain(self.tells.next_due()).min()
     }
 
     /// Whether the daemon can end without taking anything away from anybody.
@@ -152,8 +160,19 @@ impl Desk {
 
     /// Whether somebody relies on this daemon to be there: it does not leave for idleness.
     pub(crate) fn take_activity(&mut self) -> bool {
-        let holds = !self.senders.is_empty() || !self.shared.is_empty();
+        let holds = !self.senders.is_empty() || !self.shared.is_empty() || !self.tells.is_empty();
         std::mem::take(&mut self.active) || holds
+    }
+
+    /// From now on nothing new is given.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        self.events.push_back(Event::Drain);
+    }
+
+    /// Gives the outbox up, for another daemon to open.
+    pub(crate) fn close(&self) {
+        self.tells.close();
     }
 
     pub(crate) fn push(&mut self, event: Event) {
@@ -177,9 +196,8 @@ impl Owner {
         self.desk.active = true;
         match event {
             SenderEvent::Attached { attach, outlet, pid } => {
-                let (directory, env) = (attach.directory, Arc::new(attach.env));
-                let (env_key, open) = (route::env_key(&env), HashMap::new());
-                let sender = Sender { directory, env, env_key, outlet, pid, open };
+                let from = Arc::new(From::new(attach.directory, attach.env));
+                let sender = Sender { from, outlet, pid, open: HashMap::new() };
                 self.desk.senders.insert(id, sender);
             }
             SenderEvent::Message { payload, received_ns } => {
@@ -229,7 +247,11 @@ impl Owner {
             let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
             return Err((Reason::Busy, text));
         }
-        let (pool, _) = self.route(id, message.program)?;
+        if message.manner == Manner::Tell {
+            return self.keep_tell(id, &message);
+        }
+        let from = self.from(id)?;
+        let (pool, _) = self.route(&from, message.program)?;
         let call = CallId(self.recorder.next_call());
         let deadline_ns = (message.remaining_us > 0)
             .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
@@ -254,6 +276,7 @@ impl Owner {
             found: Found::Waiting,
             at,
             said: None,
+            told: None,
         };
         self.desk.open_bytes += open.payload.len();
         self.desk.open.insert(call, open);
@@ -289,7 +312,7 @@ impl Owner {
         let lane = LaneId(self.desk.next_lane);
         self.desk.next_lane += 1;
         // Whatever is wrong with the program is told to its first message.
-        let routed = self.route(id, program).ok();
+        let routed = self.from(id).and_then(|from| self.route(&from, program)).ok();
         let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
         let Some((pool, _)) = lendable else {
             self.no_lane(id, number);

@@ -17,6 +17,7 @@ use hob_core::messages::{Event, Terms};
 use hob_core::plan::Hosted;
 use hob_resolve::{Program, PythonProgram};
 use hob_wire::message::Reason;
+use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
@@ -27,6 +28,21 @@ use crate::project::{self, Handler};
 use crate::trust;
 
 use super::ROUTES_MAX;
+
+/// Where a message comes from, as far as that decides where it goes.
+#[derive(Debug)]
+pub(super) struct From {
+    pub(super) directory: Vec<u8>,
+    pub(super) env: Strings,
+    env_key: Key,
+}
+
+impl From {
+    pub(super) fn new(directory: Vec<u8>, env: Strings) -> From {
+        let env_key = KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish();
+        From { directory, env, env_key }
+    }
+}
 
 /// What decides where a sender's message goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,6 +74,8 @@ pub(super) struct Loaded {
     pub(super) seed: Seed,
     pub(super) target: Vec<u8>,
     pub(super) terms: Terms,
+    /// The variables that its configuration names.
+    pub(super) variables: Vec<String>,
     pub(super) lesson: Lesson,
     pub(super) freshness: Freshness,
     /// Of what its newest zygote (or worker) loaded.
@@ -69,30 +87,30 @@ pub(super) struct Loaded {
 type Refused = (Reason, String);
 
 impl Owner {
+    /// Where a sender's messages come from.
+    pub(super) fn from(&self, sender: SenderId) -> Result<Arc<From>, Refused> {
+        let known = self.desk.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
+        known.ok_or_else(|| (Reason::Cancelled, String::new()))
+    }
+
     /// The pool of a sender's program, fresh as of this moment; and what its configuration is
     /// judged by, if that can be.
     pub(super) fn route(
         &mut self,
-        sender: SenderId,
+        from: &From,
         program: &[u8],
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
-        let Some(known) = self.desk.senders.get(&sender) else {
-            return Err((Reason::Cancelled, String::new()));
-        };
-        let way = Way {
-            directory: known.directory.clone(),
-            env: known.env_key,
-            program: program.to_vec(),
-        };
+        let way =
+            Way { directory: from.directory.clone(), env: from.env_key, program: program.to_vec() };
         if let Some(route) = self.desk.routes.get(&way) {
             let (pool, fingerprint) = (route.pool, route.fingerprint);
-            let same = route.register == register(self.state_dir.as_deref());
+            let same = route.register == register(self.home.as_deref());
             if self.holds(pool, fingerprint) && same {
                 return Ok((pool, Some(fingerprint)));
             }
             self.desk.routes.remove(&way);
         }
-        self.find_route(sender, way)
+        self.find_route(from, way)
     }
 
     /// Whether a route and what its pool has loaded are as they were. Where the loaded code is
@@ -146,17 +164,17 @@ impl Owner {
 
     fn find_route(
         &mut self,
-        sender: SenderId,
+        from: &From,
         way: Way,
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
         let since = SystemTime::now();
-        let register = register(self.state_dir.as_deref());
+        let register = register(self.home.as_deref());
         let program = String::from_utf8_lossy(&way.program).into_owned();
         let directory = Path::new(std::ffi::OsStr::from_bytes(&way.directory));
-        let state_dir = self.state_dir.clone();
-        let found = project::find(state_dir.as_deref(), directory, &program);
+        let home = self.home.clone();
+        let found = project::find(home.as_deref(), directory, &program);
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
-        let (python, env) = self.interpreter(sender, &handler)?;
+        let (python, env) = self.interpreter(from, &handler)?;
         let key = key_of(&handler, &python, &env);
         let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
         let pool = match known.map(|(pool, _)| *pool) {
@@ -199,19 +217,16 @@ impl Owner {
     /// The interpreter, as the sender's own environment finds it, and what a handler gets of that.
     fn interpreter(
         &mut self,
-        sender: SenderId,
+        from: &From,
         handler: &Handler,
-    ) -> Result<(PythonProgram, Arc<hob_wire::strings::Strings>), Refused> {
+    ) -> Result<(PythonProgram, Arc<Strings>), Refused> {
         let config = |text: String| (Reason::Config, text);
-        let Some(known) = self.desk.senders.get(&sender) else {
-            return Err((Reason::Cancelled, String::new()));
-        };
-        let env = Arc::clone(&known.env);
+        let env = &from.env;
         let root = open_directory(&handler.root)
             .ok_or_else(|| config(format!("{}: cannot be opened", handler.root.display())))?;
         let file = handler.file.as_os_str().as_bytes();
         let argv: [&[u8]; 2] = [handler.python.as_bytes(), file];
-        let found = self.resolutions.resolve(self.fresh.files(), (&argv, &env), root.as_fd());
+        let found = self.resolutions.resolve(self.fresh.files(), (&argv, env), root.as_fd());
         let program = found.program.map_err(|error| config(error.to_string()))?;
         if self.programs.hosted(&program) != Hosted::Python {
             let text = format!(
@@ -224,7 +239,7 @@ impl Owner {
             return Err(config(format!("{}: is not a Python", handler.python)));
         };
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
-        Ok((python, Arc::new(programs::kept(&env, &names))))
+        Ok((python, Arc::new(programs::kept(env, &names))))
     }
 
     fn open_pool(
@@ -232,7 +247,7 @@ impl Owner {
         program: &str,
         (key, handler): (Key, Handler),
         python: PythonProgram,
-        env: Arc<hob_wire::strings::Strings>,
+        env: Arc<Strings>,
     ) -> Result<PoolId, Refused> {
         let directory = open_directory(&handler.root);
         let mut target = handler.file.as_os_str().as_bytes().to_vec();
@@ -256,6 +271,7 @@ impl Owner {
             seed,
             target,
             terms: handler.terms,
+            variables: handler.variables,
             lesson: Lesson::default(),
             freshness: Freshness::new(),
             fingerprint: None,
@@ -271,12 +287,7 @@ impl Owner {
 
     /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
     /// it may not be what is there now.
-    pub(super) fn admit(
-        &mut self,
-        pool: PoolId,
-        notes: &hob_wire::strings::Strings,
-        since: SystemTime,
-    ) -> bool {
+    pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
         let mut lesson = Lesson::default();
         let _ = lesson.take(notes);
@@ -315,7 +326,7 @@ impl Loaded {
     }
 }
 
-fn key_of(handler: &Handler, python: &PythonProgram, env: &hob_wire::strings::Strings) -> Key {
+fn key_of(handler: &Handler, python: &PythonProgram, env: &Strings) -> Key {
     let mut builder = KeyBuilder::new();
     builder
         .absorb(Part::Program, handler.file.as_os_str().as_bytes())
@@ -329,11 +340,6 @@ fn key_of(handler: &Handler, python: &PythonProgram, env: &hob_wire::strings::St
     let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
     builder.select_env(env, &names);
     builder.finish()
-}
-
-/// What of an environment may decide a route: all of it, in its order.
-pub(super) fn env_key(env: &hob_wire::strings::Strings) -> Key {
-    KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish()
 }
 
 fn register(state_dir: Option<&Path>) -> Register {

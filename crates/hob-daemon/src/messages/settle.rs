@@ -98,6 +98,9 @@ impl Owner {
             };
             sender.outlet.send(bytes);
         }
+        if let Some(id) = open.told {
+            self.tell_settled(id, &open, outcome, &format!("{}: {text}", reason.code()));
+        }
         self.record_message(call, &open, outcome, reason);
     }
 

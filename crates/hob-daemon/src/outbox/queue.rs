@@ -98,6 +98,12 @@ impl Queue {
         self.programs.get(program).map_or(0, |lane| lane.in_flight)
     }
 
+    /// Whether this message is with a worker, or on its way there.
+    #[must_use]
+    pub fn is_flying(&self, id: MessageId) -> bool {
+        self.flying.contains_key(&id)
+    }
+
     /// How many messages are with workers.
     #[must_use]
     pub fn flying(&self) -> usize {

@@ -34,6 +34,7 @@ use crate::fresh::{Admission, Fingerprints};
 use crate::fronts::local::Incoming;
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::messages::Desk;
+use crate::outbox::Done;
 use crate::owner::ledger::Ledger;
 use crate::programs::Programs;
 use crate::recorder::Recorder;
@@ -64,6 +65,8 @@ pub(crate) enum Input {
     Control { request: Value, reply: oneshot::Sender<Value> },
     /// A sender of messages did something.
     Sender { sender: SenderId, event: SenderEvent },
+    /// The outbox has done something.
+    Outbox(Vec<Done>),
     /// Memory was read.
     Memory(Vec<(WorkerId, u64)>),
 }
@@ -181,8 +184,8 @@ pub(crate) struct Owner {
     pub(crate) silences: HashMap<WorkerId, CallId>,
     /// All about messages.
     pub(crate) desk: Desk,
-    /// Where the register of trusted files is.
-    pub(crate) state_dir: Option<PathBuf>,
+    /// The state directory, receipts or not: the register of trusted files, the outbox.
+    pub(crate) home: Option<PathBuf>,
     /// The supervisor has nothing left.
     pub(crate) retired: bool,
 }
@@ -208,6 +211,7 @@ impl Owner {
                 _ = readings.tick() => {
                     self.read_memory();
                     self.look_for_the_name();
+                    self.tick_tells();
                     if self.desk.take_activity() {
                         self.events.push_back(Event::Active);
                     }
@@ -218,6 +222,7 @@ impl Owner {
             self.leaving = self.retired && self.desk.is_empty();
             self.flush_when_complete();
         }
+        self.desk.close();
         self.recorder.flush();
         Ok(())
     }
@@ -235,6 +240,7 @@ impl Owner {
     fn tick(&mut self) {
         self.events.push_back(Event::Tick);
         self.desk.push(hob_core::messages::Event::Tick);
+        self.tick_tells();
         let now = Time(clock::now_ns());
         while let Some((id, entry)) = self.ledger.close_overdue(now) {
             self.record(id, &entry);
@@ -259,6 +265,7 @@ impl Owner {
                 self.hands.leave_deserted();
             }
             Input::Control { request, reply } => self.control(&request, reply),
+            Input::Outbox(done) => self.outbox_did(done),
             Input::Sender { sender, event } => self.sender(sender, event),
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
@@ -427,7 +434,7 @@ impl Owner {
     /// Stops: calls and messages that are open may end.
     pub(crate) fn drain(&mut self) {
         self.events.push_back(Event::Drain);
-        self.desk.push(hob_core::messages::Event::Drain);
+        self.desk.stop();
     }
 
     fn reap(&mut self) {

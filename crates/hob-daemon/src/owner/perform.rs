@@ -41,7 +41,7 @@ impl Owner {
             Effect::Exit => {
                 self.retired = true;
                 // Idle, not asked to: handlers go with it.
-                self.desk.push(hob_core::messages::Event::Drain);
+                self.desk.stop();
             }
         }
     }
