@@ -1,21 +1,28 @@
 //! A tell that is acknowledged after it is on the disk, 256 in flight: hob's outbox against NATS
 //! JetStream that syncs each message (`sync_interval: always`), on the same file system.
 //!
+//! hob's side is what a user's tell takes: the daemon's socket, trust, the outbox, and the answer
+//! when it is synced. Its handler runs all the while (JetStream has no consumer), and what it has
+//! not handled when a round's clock stops is handled before the next. The module by itself, in the
+//! measuring process, shows what of it is the outbox.
+//!
 //! The floor is what the disk gives: the same bytes, 256 messages a write and a sync, by nobody
 //! but one thread. No figure of the README's run: it downloads a server of 19 MB.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 use hob_daemon::outbox::{Done, Ids, Message, Outbox, Waiting};
+use hob_tests::teller::{Reply, Teller};
 
 use crate::Setting;
+use crate::hob::Hob;
 use crate::measure::Series;
 use crate::nats;
 use crate::progress::Progress;
@@ -41,10 +48,16 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let mut client = server.connect()?;
     client.make_stream(SUBJECT)?;
     let mut module = Module::start(&folder.join("state"));
+    let mut daemon = Daemon::start(setting)?;
     let payload = [b'x'; PAYLOAD_BYTES];
 
-    let names = ["JetStream, sync always", "hob's outbox, in one process", "floor: write and sync"];
-    let [mut jetstream, mut outbox, mut floor] =
+    let names = [
+        "JetStream, sync always",
+        "hob tell, by the daemon",
+        "hob's outbox, in one process",
+        "floor: write and sync",
+    ];
+    let mut all =
         names.map(|name| Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() });
     let mut progress = Progress::new("outbox");
     let rounds = setting.rounds(ROUNDS);
@@ -53,13 +66,14 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         progress.at(round, rounds);
         let measured = [
             timed(PUBLISHES, || client.storm(SUBJECT, &payload, PUBLISHES, WINDOW))?,
+            timed(TELLS, || daemon.storm(&payload, TELLS, WINDOW))?,
             timed(TELLS, || module.storm(&payload, TELLS, WINDOW))?,
             timed(FLOOR_BATCHES * WINDOW, || write_and_sync(&folder.join("floor")))?,
         ];
         module.drain()?;
+        daemon.drain()?;
         if round > 0 {
-            for (series, us) in [&mut jetstream, &mut outbox, &mut floor].into_iter().zip(measured)
-            {
+            for (series, us) in all.iter_mut().zip(measured) {
                 series.us.push(us);
             }
         }
@@ -67,18 +81,21 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     progress.done();
     drop(module);
     drop(server);
+    daemon.hob.stop()?;
     std::fs::remove_dir_all(&folder)?;
 
     let mut figure = Figure::new(
         "outbox",
         "a tell of 256 bytes, acknowledged after the sync, 256 in flight: time a message",
     );
-    for series in [&jetstream, &outbox, &floor] {
+    for series in &all {
         figure.series(series);
         figure.fact(&format!("{}, a second", series.name), 1e6 / series.p(0.5));
     }
-    let ratio = figure.ratio("JetStream over hob", &jetstream, &outbox);
-    figure.ratio("hob over the floor", &outbox, &floor);
+    let [jetstream, hob, module, floor] = &all;
+    let ratio = figure.ratio("JetStream over hob", jetstream, hob);
+    figure.ratio("JetStream over hob's outbox alone", jetstream, module);
+    figure.ratio("hob's outbox alone over the floor", module, floor);
     figure.target("JetStream over hob", Want::AtLeast(20.0), ratio.of_medians);
     Ok(figure)
 }
@@ -112,6 +129,81 @@ fn write_and_sync(path: &Path) -> Result<()> {
     }
     file.flush()?;
     Ok(())
+}
+
+/// A handler that leaves a byte for each message.
+const HANDLER: &str = "\
+import os
+
+OUT = os.open(os.path.join(os.path.dirname(__file__), \"handled\"), os.O_WRONLY | os.O_APPEND)
+
+
+def handle(payload, message):
+    os.write(OUT, b\".\")
+";
+const CONFIG: &str = "[program.tells]\nhandler = \"tells.py:handle\"\nworkers = 1\n";
+/// How long what was told may take to be handled.
+const DRAIN_MAX: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A private daemon, and a connection that tells.
+struct Daemon {
+    hob: Hob,
+    teller: Teller,
+    handled: PathBuf,
+    told: u64,
+}
+
+impl Daemon {
+    fn start(setting: &Setting) -> Result<Daemon> {
+        let hob = super::private(setting, &[])?;
+        let folder = hob.folder("project")?;
+        std::fs::write(folder.join("tells.py"), HANDLER)?;
+        std::fs::write(folder.join("hob.toml"), CONFIG)?;
+        let handled = folder.join("handled");
+        std::fs::write(&handled, "")?;
+        on_a_disk(&folder)?;
+        let folder_name = folder.to_str().context("a name of text")?;
+        hob.ask(&["trust", folder_name])?;
+        hob.ask(&["start"])?;
+        let environment: Vec<Vec<u8>> = hob.variables();
+        let variables = environment.iter().map(Vec::as_slice);
+        let teller = Teller::connect(&hob.directory(), &folder, variables)?;
+        Ok(Daemon { hob, teller, handled, told: 0 })
+    }
+
+    fn storm(&mut self, payload: &[u8], count: usize, window: usize) -> Result<()> {
+        let (mut sent, mut accepted) = (0, 0);
+        while accepted < count {
+            while sent < count && sent - accepted < window {
+                self.told += 1;
+                self.teller.tell(self.told, SUBJECT, payload)?;
+                sent += 1;
+            }
+            self.teller.flush()?;
+            // One at least, and all that have come with it.
+            loop {
+                match self.teller.reply()?.context("the daemon has left")? {
+                    Reply::Accepted(..) => accepted += 1,
+                    Reply::Failed(_, reason, text) => bail!("a tell was refused: {reason}: {text}"),
+                }
+                if !self.teller.has_reply() || accepted == count {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was told is handled.
+    fn drain(&self) -> Result<()> {
+        let start = Instant::now();
+        while std::fs::metadata(&self.handled)?.len() < self.told {
+            ensure!(start.elapsed() < DRAIN_MAX, "the handler does not come to an end");
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
 }
 
 /// The daemon's outbox without the daemon.
