@@ -95,7 +95,7 @@ class Message:
         return "<hob.Message %s %s>" % (self.kind, self.id)
 
 
-class Handler:
+class Loaded:
     """A function in a file, as `hob.toml` names it."""
 
     def __init__(self, target):

@@ -107,7 +107,7 @@ fn tells_of_one_key_are_handled_in_their_order() {
     let world = project(HANDLERS, &program("note", "note", "isolation = \"session\""));
     let ids: Vec<String> = (0..12)
         .map(|number: u32| {
-            let key = if number % 2 == 0 { "even" } else { "odd" };
+            let key = if number.is_multiple_of(2) { "even" } else { "odd" };
             tell(&world, &["note", &number.to_string(), "--key", key])
         })
         .collect();

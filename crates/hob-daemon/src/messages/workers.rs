@@ -71,7 +71,7 @@ impl Owner {
             let loaded = self.desk.handlers.get(&view.pool)?;
             let state = match (&loaded.trouble, view.idle + view.busy) {
                 (Some(_), _) => "cold",
-                (None, 0) => "starting",
+                (None, 0) => "warming",
                 (None, _) => "warm",
             };
             if view.kib == 0 && view.idle + view.busy + view.queued == 0 && loaded.trouble.is_none()
