@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use report::{Figure, Results};
 
 const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--strict] COMMAND
-  hello throughput commands pandas ahead soak receipts why stale
+  hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
   chaos     a thousand faults of chance, and what a fault before the call costs
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)

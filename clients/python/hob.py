@@ -231,7 +231,7 @@ class _Stream:
         self.wait(deadline)
         try:
             more, ancillary, _, _ = self.connection.recvmsg(65536, 64, _socket.MSG_CMSG_CLOEXEC)
-        except BlockingIOError:
+        except (_socket.timeout, BlockingIOError):
             raise TimedOut("the time passed") from None
         except OSError as error:
             raise Lost("the connection has ended: %s" % error) from None
@@ -252,6 +252,7 @@ class _Lane(_Stream):
     def __init__(self, number, connection):
         super().__init__(connection)
         self.number = number
+        self.timed = False
 
 
 # After so many messages by way of the daemon a lane is asked for again where there was none.
@@ -303,6 +304,10 @@ class _Sender:
         if deadline is not None:
             remaining = max(1, int((deadline - _time.monotonic()) * 1e6))
             lane.wait(deadline)
+            lane.timed = True
+        elif lane.timed:
+            lane.connection.settimeout(None)
+            lane.timed = False
         size = 33 + len(kind) + len(body)
         head = _SENT.pack(_MAGIC, _MESSAGE, 0, 0, size, number, _ASK, remaining, 0, 0, len(kind), 0)
         connection = lane.connection
@@ -312,6 +317,9 @@ class _Sender:
             # Nothing of it, or not the whole of it, was there to be read.
             self.leave(program)
             return None
+        except _socket.timeout:
+            self.leave(program)
+            raise TimedOut("the time passed") from None
         except BaseException:
             self.leave(program)
             raise

@@ -95,7 +95,7 @@ class Message:
         return "<hob.Message %s %s>" % (self.kind, self.id)
 
 
-class Handler:
+class Loaded:
     """A function in a file, as `hob.toml` names it."""
 
     def __init__(self, target):
@@ -109,12 +109,16 @@ class Handler:
         directory = os.path.dirname(os.path.abspath(worker.NATURAL["__file__"]))
         # Last: a user's own module of this name is found before it.
         sys.path.append(directory + "/python")
+        # Bytecode is kept under its source's size and second: an edit within that second would
+        # not be seen. What lies there already was written by others.
+        sys.dont_write_bytecode = True
         try:
             util = __import__("importlib.util", fromlist=["util"])
             spec = util.spec_from_file_location(self.name, self.file)
             module = util.module_from_spec(spec)
             sys.modules[self.name] = module
-            spec.loader.exec_module(module)
+            # As a script is: always from its source.
+            exec(worker.compile_script(self.file), module.__dict__)
             self.call = getattr(module, self.function, None)
             if not callable(self.call):
                 self.error = "%s has no function `%s`" % (self.file, self.function)

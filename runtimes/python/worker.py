@@ -480,7 +480,7 @@ class Program:
             del sys.path[0]
         sys.path_importer_cache.pop(NATURAL["__file__"], None)
         if self.kind == HANDLER:
-            self.handler = HANDLERS.Handler(self.target)
+            self.handler = HANDLERS.Loaded(self.target)
             self.directory = os.path.dirname(self.handler.file)
         elif self.kind == SCRIPT and self.importer():
             self.directory = self.target

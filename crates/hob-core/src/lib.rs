@@ -22,6 +22,5 @@ pub mod phase;
 pub mod plan;
 pub mod pool;
 pub mod receipt;
-pub mod state;
 pub mod status;
 pub mod supervisor;

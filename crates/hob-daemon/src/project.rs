@@ -45,7 +45,7 @@ impl ProjectError {
 
 /// A handler as a `hob.toml` declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Handler {
+pub struct Declared {
     /// The directory of its `hob.toml`.
     pub root: PathBuf,
     /// Its file, absolute.
@@ -64,7 +64,7 @@ pub struct Handler {
 #[derive(Debug)]
 pub struct Found {
     /// The handler, or why there is none.
-    pub handler: Result<Handler, ProjectError>,
+    pub handler: Result<Declared, ProjectError>,
     /// Each `hob.toml` that there is or could have been.
     pub candidates: Vec<Vec<u8>>,
 }
@@ -136,7 +136,7 @@ fn untrusted(path: &Path, what: &str) -> ProjectError {
 }
 
 /// What one file says of a program; `None` if nothing.
-fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Handler>, ProjectError> {
+fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, ProjectError> {
     let path = dir.join(trust::FILE);
     let fault = |what: String| ProjectError::config(&path, what);
     let text = std::str::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
@@ -161,7 +161,7 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Handler>, Proj
         error.reason = Reason::NoProgram;
         return Err(error);
     }
-    Ok(Some(Handler {
+    Ok(Some(Declared {
         root,
         file,
         function: function.to_owned(),
@@ -267,7 +267,7 @@ mod tests {
         (dir, state)
     }
 
-    fn found(text: &str) -> Result<Handler, ProjectError> {
+    fn found(text: &str) -> Result<Declared, ProjectError> {
         let (dir, state) = project(text);
         let inner = dir.path().join("deep/er");
         std::fs::create_dir_all(&inner).unwrap();

@@ -20,6 +20,7 @@
 
 mod event;
 mod serve;
+pub mod state;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::limits::Limits;
+use hob_core::messages::state::Shared;
 use hob_core::messages::{Effect, Event, Found, Messages, WORKERS_FROM};
-use hob_core::state::Shared;
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Lent, Manner, Message, Named, Reason};

@@ -24,7 +24,7 @@ use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
 use crate::fronts::message::SenderId;
 use crate::owner::Owner;
 use crate::programs::{self, Lesson, Seed};
-use crate::project::{self, Handler};
+use crate::project::{self, Declared};
 use crate::trust;
 
 use super::ROUTES_MAX;
@@ -218,7 +218,7 @@ impl Owner {
     fn interpreter(
         &mut self,
         from: &From,
-        handler: &Handler,
+        handler: &Declared,
     ) -> Result<(PythonProgram, Arc<Strings>), Refused> {
         let config = |text: String| (Reason::Config, text);
         let env = &from.env;
@@ -245,7 +245,7 @@ impl Owner {
     fn open_pool(
         &mut self,
         program: &str,
-        (key, handler): (Key, Handler),
+        (key, handler): (Key, Declared),
         python: PythonProgram,
         env: Arc<Strings>,
     ) -> Result<PoolId, Refused> {
@@ -326,7 +326,7 @@ impl Loaded {
     }
 }
 
-fn key_of(handler: &Handler, python: &PythonProgram, env: &Strings) -> Key {
+fn key_of(handler: &Declared, python: &PythonProgram, env: &Strings) -> Key {
     let mut builder = KeyBuilder::new();
     builder
         .absorb(Part::Program, handler.file.as_os_str().as_bytes())
@@ -343,7 +343,7 @@ fn key_of(handler: &Handler, python: &PythonProgram, env: &Strings) -> Key {
 }
 
 fn register(state_dir: Option<&Path>) -> Register {
-    let stat = rustix::fs::stat(&trust::register(state_dir?)).ok()?;
+    let stat = rustix::fs::stat(trust::register(state_dir?)).ok()?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     Some((stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64, size))
 }

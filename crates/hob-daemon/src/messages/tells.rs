@@ -15,11 +15,10 @@ use std::sync::Arc;
 use hob_core::ids::{CallId, Time};
 use hob_core::messages::{Event, Found, Given, Refusal, Settled};
 use hob_os::clock;
-use hob_wire::frame::Kind;
+use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Named, Reason};
 use hob_wire::strings::Strings;
 
-use crate::channel;
 use crate::fronts::message::SenderId;
 use crate::outbox::{self, Done, Ids, MessageId, Outbox, Queue, Verdict};
 use crate::owner::Owner;
@@ -32,6 +31,11 @@ use super::{Open, Said};
 const WINDOW: usize = 64;
 /// Payloads that are kept in memory beside the disk, to be delivered without reading them again.
 const KEPT_BYTES_MAX: usize = 32 << 20;
+/// For so long what was found about a sender's program holds for its next tell. It is asked again
+/// when the message is delivered: this only spares a storm the same question.
+const FOUND_FOR_NS: u64 = 1_000_000;
+/// Addresses that are remembered as they are read.
+const PARSED_MAX: usize = 64;
 
 /// What the owner holds for tells.
 #[derive(Debug)]
@@ -43,6 +47,20 @@ pub(super) struct Tells {
     accepting: HashMap<MessageId, (SenderId, u64)>,
     kept: HashMap<MessageId, outbox::Message>,
     kept_bytes: usize,
+    /// The newest tell's sender and program, its address, and when that was found.
+    found: Option<Address>,
+    parsed: HashMap<Arc<[u8]>, Parsed>,
+}
+
+/// Where a message comes from, and its program's name.
+type Parsed = (Arc<From>, Arc<[u8]>);
+
+#[derive(Debug)]
+struct Address {
+    sender: SenderId,
+    program: Vec<u8>,
+    at_ns: u64,
+    bytes: Arc<[u8]>,
 }
 
 impl Tells {
@@ -57,7 +75,23 @@ impl Tells {
             accepting: HashMap::new(),
             kept: HashMap::new(),
             kept_bytes: 0,
+            found: None,
+            parsed: HashMap::new(),
         }
+    }
+
+    /// Reads an address, most often one that was read before.
+    fn parse(&mut self, address: &Arc<[u8]>) -> Option<Parsed> {
+        if let Some(known) = self.parsed.get(address) {
+            return Some(known.clone());
+        }
+        let (from, program) = parse(address)?;
+        if self.parsed.len() >= PARSED_MAX {
+            self.parsed.clear();
+        }
+        let read = (from, Arc::from(program));
+        self.parsed.insert(Arc::clone(address), Parsed::clone(&read));
+        Some(read)
     }
 
     /// When a message that failed is due.
@@ -95,11 +129,7 @@ impl Owner {
         sender: SenderId,
         message: &Message<'_>,
     ) -> Result<(), (Reason, String)> {
-        // What is wrong with the program is told to who tells it.
-        let from = self.from(sender)?;
-        let (pool, _) = self.route(&from, message.program)?;
-        let variables = self.desk.handlers.get(&pool).map(|loaded| loaded.variables.clone());
-        let address = address(&from, message.program, &variables.unwrap_or_default());
+        let address = self.address(sender, message.program)?;
         let tells = &mut self.desk.tells;
         let created_ms = now_ms();
         let id = tells.ids.next(created_ms);
@@ -118,16 +148,43 @@ impl Owner {
         Ok(())
     }
 
+    /// Where a sender's tell goes. What is wrong with the program is told to who tells it.
+    fn address(&mut self, sender: SenderId, program: &[u8]) -> Result<Arc<[u8]>, (Reason, String)> {
+        let now_ns = clock::now_ns();
+        if let Some(found) = &self.desk.tells.found
+            && found.sender == sender
+            && found.program == program
+            && now_ns < found.at_ns.saturating_add(FOUND_FOR_NS)
+        {
+            return Ok(Arc::clone(&found.bytes));
+        }
+        let from = self.from(sender)?;
+        let (pool, _) = self.route(&from, program)?;
+        let variables = self.desk.handlers.get(&pool).map(|loaded| loaded.variables.clone());
+        let bytes = address(&from, program, &variables.unwrap_or_default());
+        let found =
+            Address { sender, program: program.to_vec(), at_ns: now_ns, bytes: Arc::clone(&bytes) };
+        self.desk.tells.found = Some(found);
+        Ok(bytes)
+    }
+
     /// What the outbox has done.
     pub(crate) fn outbox_did(&mut self, done: Vec<Done>) {
         self.desk.active = true;
+        let mut accepted: HashMap<SenderId, Vec<u8>> = HashMap::new();
         for done in done {
-            self.outbox_did_one(done);
+            self.outbox_did_one(done, &mut accepted);
+        }
+        // One write a sender, however many of its messages the sync has carried.
+        for (sender, frames) in accepted {
+            if let Some(sender) = self.desk.senders.get(&sender) {
+                sender.outlet.send(Some(frames));
+            }
         }
         self.deliver_tells();
     }
 
-    fn outbox_did_one(&mut self, done: Done) {
+    fn outbox_did_one(&mut self, done: Done, accepted: &mut HashMap<SenderId, Vec<u8>>) {
         let tells = &mut self.desk.tells;
         match done {
             Done::Opened { waiting, last, .. } => {
@@ -143,12 +200,10 @@ impl Owner {
                 } else {
                     tells.outbox.read(id);
                 }
-                let accepted = Named { id: number, name: id.to_string().into_bytes() };
-                if let Some(sender) = self.desk.senders.get(&sender) {
-                    sender
-                        .outlet
-                        .send(channel::encode(Kind::Accepted, 0, |out| accepted.encode(out)));
-                }
+                let named = Named { id: number, name: id.to_string().into_bytes() };
+                let frames = accepted.entry(sender).or_default();
+                // It is far within a frame.
+                let _ = frame::append(frames, Kind::Accepted, 0, |out| named.encode(out));
             }
             Done::Refused(id, refusal) => {
                 tells.take(id);
@@ -199,7 +254,7 @@ impl Owner {
 
     fn deliver(&mut self, message: outbox::Message) {
         let id = message.id;
-        let Some((from, program)) = parse(&message.program) else {
+        let Some((from, program)) = self.desk.tells.parse(&message.program) else {
             return self.tell_failed(id, "its address cannot be read");
         };
         let pool = match self.route(&from, &program) {

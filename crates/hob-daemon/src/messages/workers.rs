@@ -1,7 +1,8 @@
 //! What handlers' processes say, and how they end.
 
 use hob_core::ids::{CallId, LaneId, WorkerId};
-use hob_core::messages::{Event, Over};
+use hob_core::messages::{Event, Over, PoolView};
+use hob_core::status::PoolPart;
 use hob_wire::message::{Answer, Failure, Handled};
 use hob_wire::worker::{Ready, Role};
 
@@ -62,6 +63,37 @@ impl Owner {
             | WorkerEvent::Joined(_)
             | WorkerEvent::Closed => {}
         }
+    }
+
+    /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
+    pub(crate) fn handler_pools(&self, now_ns: u64) -> Vec<PoolPart> {
+        let part = |view: PoolView| {
+            let loaded = self.desk.handlers.get(&view.pool)?;
+            let state = match (&loaded.trouble, view.idle + view.busy) {
+                (Some(_), _) => "cold",
+                (None, 0) => "warming",
+                (None, _) => "warm",
+            };
+            if view.kib == 0 && view.idle + view.busy + view.queued == 0 && loaded.trouble.is_none()
+            {
+                return None;
+            }
+            Some(PoolPart {
+                program: loaded.name.clone(),
+                runtime: "python".to_owned(),
+                isolation: view.terms.recipe.name().code().to_owned(),
+                state: state.to_owned(),
+                ready: view.idle,
+                busy: view.busy,
+                queued: view.queued,
+                ahead: view.terms.recipe.ahead,
+                calls: view.messages,
+                memory_kib: view.kib,
+                idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
+                why: loaded.trouble.clone(),
+            })
+        };
+        self.desk.core.pools().into_iter().filter_map(part).collect()
     }
 
     fn pool_of(&mut self, worker: WorkerId) -> Option<hob_core::ids::PoolId> {

@@ -20,6 +20,9 @@ const VERSION: u128 = 7 << 76;
 const VARIANT: u128 = 2 << 62;
 const DRAWN_BITS: u128 = (1 << 62) - 1;
 const TEXT_LEN: usize = 36;
+/// How far each part of the text is shifted, and what is left of it.
+const PARTS: [(u32, u128); 5] =
+    [(96, 0xffff_ffff), (80, 0xffff), (64, 0xffff), (48, 0xffff), (0, 0xffff_ffff_ffff)];
 /// Before which digit of the text a hyphen stands.
 const HYPHENS: [usize; 4] = [8, 12, 16, 20];
 
@@ -66,14 +69,8 @@ impl MessageId {
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:032x}", self.0);
-        for (at, digit) in digits.chars().enumerate() {
-            if HYPHENS.contains(&at) {
-                f.write_str("-")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
+        let [a, b, c, d, e] = PARTS.map(|(shift, mask)| self.0 >> shift & mask);
+        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
     }
 }
 

@@ -117,7 +117,11 @@ impl Owner {
             cold: self.ledger.cold(),
             memory_kib: self.readings.iter().map(|(_, kib)| kib).sum(),
             budget_kib: self.budget_kib,
-            pools: pools.iter().map(|pool| self.pool(pool, now_ns)).collect(),
+            pools: pools
+                .iter()
+                .map(|pool| self.pool(pool, now_ns))
+                .chain(self.handler_pools(now_ns))
+                .collect(),
             recorder: self.recorder.status(),
         }
     }

@@ -210,6 +210,7 @@ impl Owner {
                 () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
                 _ = readings.tick() => {
                     self.read_memory();
+                    self.hands.bound_log();
                     self.look_for_the_name();
                     self.tick_tells();
                     if self.desk.take_activity() {

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,9 @@ use crate::owner::ledger;
 use crate::owner::{Input, WorkerEvent};
 use crate::programs::{Lesson, Seed};
 use crate::workers::runtimes::Runtimes;
+
+/// The log begins anew when it has grown over this.
+const LOG_BYTES_MAX: i64 = 8 << 20;
 
 const SIGKILL: u8 = 9;
 const SIGSTOP: u8 = 19;
@@ -136,7 +140,10 @@ impl Hands {
     ) -> std::io::Result<Hands> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
-        let log = std::fs::File::create(directory.join("log"))?.into();
+        let _ = std::fs::remove_file(directory.join("log"));
+        let mut options = std::fs::OpenOptions::new();
+        let log = options.append(true).create(true).mode(0o600).open(directory.join("log"))?;
+        let log = log.into();
         // A starter's own restriction (`taskset`) is not every later caller's.
         let _ = Processors::take_all();
         let processors = Processors::own()?;
@@ -452,6 +459,13 @@ impl Hands {
                 let _ = process::signal(pidfd, if stops { SIGSTOP } else { signal });
             }
             None => process.signals.push(signal),
+        }
+    }
+
+    /// Empties the log when it has grown over its bound: handlers print into it.
+    pub(crate) fn bound_log(&self) {
+        if rustix::fs::fstat(&self.log).is_ok_and(|stat| stat.st_size > LOG_BYTES_MAX) {
+            let _ = rustix::fs::ftruncate(&self.log, 0);
         }
     }
 

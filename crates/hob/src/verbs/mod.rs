@@ -185,7 +185,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Doctor(format) => return doctor::run(start, format),
         Verb::Shim(what) => shim::run(start, what),
         Verb::Top(top) => top::run(start, top),
-        Verb::Trust(trust) => trust::run(trust),
+        Verb::Trust(trust) => trust::run(start, trust),
         Verb::Why(why) => why::run(start, &why),
         Verb::Start => lifecycle::start(start),
         Verb::Stop => lifecycle::stop(start),
