@@ -6,6 +6,9 @@
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::{self, Kind};
 use hob_wire::launch::{Launch, Launched, Launcher};
+use hob_wire::message::{
+    Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, State, StateReply,
+};
 use hob_wire::reply::{Ended, Gone, Refused, RunCold};
 use hob_wire::worker::{Failed, Finished, Fork, Forked, Joined, Notes, Preload, Ready};
 
@@ -62,6 +65,17 @@ fn as_kind(kind: Kind, payload: &[u8]) -> bool {
         Kind::Notes => comes_back!(Notes),
         Kind::Failed => comes_back!(Failed),
         Kind::Joined => comes_back!(Joined),
+        Kind::Message => comes_back!(Message),
+        Kind::Attach => comes_back!(Attach),
+        Kind::Cancel | Kind::LeaveLane => comes_back!(Numbered),
+        Kind::WantLane | Kind::Accepted => comes_back!(Named),
+        Kind::State => comes_back!(State),
+        Kind::Answer => comes_back!(Answer),
+        Kind::Failure => comes_back!(Failure),
+        Kind::Lent => comes_back!(Lent),
+        Kind::StateReply => comes_back!(StateReply),
+        Kind::Lend => comes_back!(Lend),
+        Kind::Handled => comes_back!(Handled),
         // A give is decoded by runtimes only; the others are JSON, or empty.
         Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => false,
     }

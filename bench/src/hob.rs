@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -238,7 +239,16 @@ impl Hob {
         self.ask(&["last"])
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<String> {
+    /// The environment as a sender of messages names it.
+    pub(crate) fn variables(&self) -> Vec<Vec<u8>> {
+        let entry = |(name, value): &(OsString, OsString)| {
+            [name.as_bytes(), b"=", value.as_bytes()].concat()
+        };
+        self.environment.iter().map(entry).collect()
+    }
+
+    /// `hob` with these words: what it prints.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Result<String> {
         let output = Command::new(&self.binary)
             .args(arguments)
             .env_clear()

@@ -7,6 +7,7 @@ mod descriptors;
 mod figures;
 mod hob;
 mod measure;
+mod nats;
 mod progress;
 mod readme;
 mod report;
@@ -21,10 +22,11 @@ use anyhow::{Context, Result, bail};
 use report::{Figure, Results};
 
 const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--strict] COMMAND
-  hello throughput commands pandas ahead soak receipts why stale
+  hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
   chaos     a thousand faults of chance, and what a fault before the call costs
+  outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
   readme    renders the README's table from bench/results.json
@@ -94,6 +96,7 @@ fn main() -> Result<ExitCode> {
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
+        "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),

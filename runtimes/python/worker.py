@@ -41,7 +41,7 @@ _signal = borrow("_signal")
 gc = borrow("gc")
 
 ZYGOTE, STANDBY, COPY = 0, 1, 2
-SCRIPT, MODULE = 0, 1
+SCRIPT, MODULE, HANDLER = 0, 1, 2
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, JOINED, ENDED = 37, 38, 39, 40, 41, 18
 
@@ -500,6 +500,8 @@ class Program:
         self.container = False
         # What stands first on sys.path; None if the interpreter was told to put nothing there.
         self.directory = None
+        # A handler's file and function are split by its own runtime (`message.py`).
+        self.handler = None
 
     def locate(self):
         """Takes the runtime's own directory off `sys.path` and puts the program's there."""
@@ -507,7 +509,10 @@ class Program:
         if own:
             del sys.path[0]
         sys.path_importer_cache.pop(NATURAL["__file__"], None)
-        if self.kind == SCRIPT and self.importer():
+        if self.kind == HANDLER:
+            self.handler = HANDLERS.Loaded(self.target)
+            self.directory = os.path.dirname(self.handler.file)
+        elif self.kind == SCRIPT and self.importer():
             self.directory = self.target
         elif own and self.kind == SCRIPT:
             self.directory = os.path.dirname(os.path.realpath(self.target))
@@ -530,6 +535,9 @@ class Program:
 
     def load(self, captured):
         """Compiles the script ahead of the calls, unless that says anything to the user."""
+        if self.kind == HANDLER:
+            self.handler.load()
+            return
         if self.kind == MODULE or self.container:
             __import__("runpy")
         try:
@@ -2205,6 +2213,8 @@ def set_up(program, modules, role):
     SEARCHED = set(sys.path[1:])
     sys.modules["__main__"] = new_main(None)
     notes = preload(program, modules, role)
+    if program.kind == HANDLER:
+        program.handler.check()
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
     # What only the preload needed is no kind of object that a program would leave alive.
@@ -2216,6 +2226,16 @@ def set_up(program, modules, role):
     gc.disable()
     gc.freeze()
     return notes
+
+
+def load_handlers():
+    """Takes in `message.py`, which lies beside this file, for a handler's processes alone."""
+    global HANDLERS
+    path = NATURAL["__file__"].rpartition("/")[0] + "/message.py"
+    HANDLERS = type(sys)("hob handlers")
+    HANDLERS.__dict__["worker"] = OURS
+    HANDLERS.__dict__["__file__"] = path
+    exec(compile(read_file(path), path, "exec"), HANDLERS.__dict__)
 
 
 def serve():
@@ -2232,6 +2252,8 @@ def serve():
     if frame[0] != PRELOAD:
         raise WireError("a preload was expected")
     role, kind, target, prefix, modules, argv = decode_preload(frame[1])
+    if kind == HANDLER:
+        load_handlers()
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
     collects = gc.isenabled()
     sys.argv[:] = [os.fsdecode(word) for word in argv]
@@ -2257,6 +2279,9 @@ def serve():
     OWNER = posix.getpid()
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, COPY_FD)
     KEPT[COPY_FD] = identity_of(COPY_FD)
+    if program.kind == HANDLER:
+        THREADS.restore()
+        HANDLERS.serve(program.handler, channel, role, collects)
     if paid:
         PAGES.pay()
         THREADS.restore()
@@ -2394,6 +2419,7 @@ def enter(kind, error, traceback):
 
 
 OWNER = 0
+OURS = sys.modules["__main__"]
 if __name__ == "__main__":
     MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
     run_code, run_module, call_hook = hide(run_code), hide(run_module), hide(call_hook)

@@ -6,5 +6,6 @@ mod chaos;
 mod cli;
 mod fallback;
 mod fidelity;
+mod messages;
 mod others;
 mod verbs;

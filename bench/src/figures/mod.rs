@@ -6,6 +6,8 @@ pub(crate) mod chaos;
 mod commands;
 pub(crate) mod demo;
 mod hello;
+mod messages;
+pub(crate) mod outbox;
 mod pandas;
 mod receipts;
 mod soak;
@@ -28,7 +30,7 @@ use crate::report::{Figure, Want};
 pub(crate) type Measure = fn(&Setting) -> Result<Figure>;
 
 /// Every figure, in the order of the README.
-pub(crate) const ALL: [(&str, Measure); 8] = [
+pub(crate) const ALL: [(&str, Measure); 9] = [
     ("hello", hello::measure),
     ("throughput", throughput::measure),
     ("commands", commands::measure),
@@ -37,6 +39,7 @@ pub(crate) const ALL: [(&str, Measure); 8] = [
     ("soak", soak::measure),
     ("receipts", receipts::measure),
     ("why", why::measure),
+    ("messages", messages::measure),
 ];
 
 /// Between two runs: long enough that a copy is forked and paid for again, as between the calls

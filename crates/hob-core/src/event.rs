@@ -120,6 +120,8 @@ pub enum Event {
         /// One reading per living process of ours.
         readings: Vec<(WorkerId, u64)>,
     },
+    /// Somebody other than a caller relies on the daemon: it does not leave for idleness yet.
+    Active,
     /// The time that [`crate::supervisor::Supervisor::next_deadline`] named has come.
     Tick,
     /// Stop: take no new call warm, let running calls end, retire everything.

@@ -37,3 +37,7 @@ pub struct PoolId(pub u64);
 /// late message about a dead one cannot be taken for a new one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerId(pub u64);
+
+/// A worker that is lent to one sender of messages. Numbers are never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LaneId(pub u64);

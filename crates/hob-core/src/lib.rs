@@ -15,6 +15,7 @@ pub mod ids;
 pub mod isolation;
 pub mod key;
 pub mod limits;
+pub mod messages;
 pub mod outcome;
 mod pace;
 pub mod phase;

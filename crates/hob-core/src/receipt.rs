@@ -45,6 +45,19 @@ pub struct Receipt {
     /// where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demoted: Option<String>,
+    /// What is said of a message alone; absent for other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessagePart>,
+}
+
+/// What a message's receipt says besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePart {
+    /// The bytes of its payload; 0 where only its worker knows.
+    pub bytes: usize,
+    /// How many messages this receipt stands for: those before it that have none of their own, and
+    /// itself.
+    pub stands_for: u64,
 }
 
 /// What was called.

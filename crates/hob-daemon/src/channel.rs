@@ -4,7 +4,8 @@
 //! the kernel's buffer does not take at once is finished by a task of its own, in order, and
 //! bounded by the size of one frame.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hob_os::uds;
 use hob_wire::cursor::DecodeError;
@@ -150,6 +151,81 @@ async fn finish(stream: Arc<UnixStream>, bytes: Vec<u8>, mut sent: usize) {
             Ok(count) => sent += count,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => return,
+        }
+    }
+}
+
+/// Bytes that may wait for one receiver. One that takes no more is gone for us.
+const OUTLET_BYTES_MAX: usize = 32 << 20;
+
+/// The writing half of a connection on which many frames may be on their way: each is whole
+/// before the next begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Outlet {
+    stream: Arc<UnixStream>,
+    /// What the kernel has not taken, while a task sees to it.
+    waiting: Arc<Mutex<Option<VecDeque<u8>>>>,
+}
+
+impl Outlet {
+    pub(crate) fn new(stream: Arc<UnixStream>) -> Outlet {
+        Outlet { stream, waiting: Arc::default() }
+    }
+
+    /// Sends a frame, now or in its turn. A receiver that has left is noticed by its reader; one
+    /// that takes nothing any more is sent away.
+    pub(crate) fn send(&self, frame: Option<Vec<u8>>) {
+        self.send_with(frame, &[]);
+    }
+
+    /// The same with descriptors, which go now or not at all: `false`.
+    pub(crate) fn send_with(&self, frame: Option<Vec<u8>>, fds: &[BorrowedFd<'_>]) -> bool {
+        let Some(bytes) = frame else { return false };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = waiting.as_mut() {
+            let full = queue.len() + bytes.len() > OUTLET_BYTES_MAX;
+            if full || !fds.is_empty() {
+                drop(waiting);
+                self.close();
+                return false;
+            }
+            queue.extend(bytes);
+            return true;
+        }
+        let sent = match rustix::io::retry_on_intr(|| uds::send(&self.stream, &bytes, fds)) {
+            Ok(sent) => sent,
+            Err(Errno::AGAIN) if fds.is_empty() => 0,
+            Err(_) => return false,
+        };
+        if sent < bytes.len() {
+            *waiting = Some(bytes[sent..].iter().copied().collect());
+            tokio::spawn(self.clone().finish());
+        }
+        true
+    }
+
+    /// Ends the connection for both sides.
+    pub(crate) fn close(&self) {
+        close(&self.stream);
+    }
+
+    /// Sends what waits as the other side makes room.
+    async fn finish(self) {
+        while self.stream.writable().await.is_ok() {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(queue) = waiting.as_mut().filter(|queue| !queue.is_empty()) else {
+                *waiting = None;
+                return;
+            };
+            let stream = &self.stream;
+            let sent = stream.try_io(Interest::WRITABLE, || {
+                uds::send(stream, queue.as_slices().0, &[]).map_err(std::io::Error::from)
+            });
+            match sent {
+                Ok(count) => _ = queue.drain(..count),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct Config {
     pub start: StartAs,
     /// Where receipts go; `None` when there is no place or they are turned off.
     pub state_dir: Option<PathBuf>,
+    /// The state directory, for all that is not a receipt; `None` when there is no place.
+    pub home: Option<PathBuf>,
     /// The bounds of the core.
     pub limits: Limits,
 }
@@ -52,6 +54,12 @@ impl Config {
         let off = variable("HOB_RECEIPTS").is_some_and(|value| value == "0");
         let home = (variable("XDG_STATE_HOME"), variable("HOME"));
         let state_dir = crate::recorder::place::state_dir_for(home.0.as_deref(), home.1.as_deref());
-        Config { directory, start, state_dir: state_dir.filter(|_| !off), limits }
+        Config {
+            directory,
+            start,
+            state_dir: state_dir.clone().filter(|_| !off),
+            home: state_dir,
+            limits,
+        }
     }
 }

@@ -19,8 +19,11 @@ mod freshness;
 mod fronts;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;
+mod messages;
+pub mod outbox;
 mod owner;
 mod programs;
+pub mod project;
 pub mod recorder;
 mod resolutions;
 mod serve;

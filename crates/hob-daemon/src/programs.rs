@@ -223,7 +223,7 @@ const USUAL_PREFIXES: [&[u8]; 4] = [b"HOB_", b"XDG_", b"CUDA_", b"NVIDIA_"];
 
 /// What a zygote gets of a caller's environment: what is part of its key, what its imports read,
 /// and the usual. Whatever else the caller has (tokens, passwords) is nobody else's business.
-fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
+pub(crate) fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
     let is_kept = |entry: &&[u8]| {
         let name = entry.split(|byte| *byte == b'=').next().unwrap_or(entry);
         key::selects(name)

@@ -17,8 +17,10 @@ use crate::channel::{self, Reader};
 use crate::config::{Config, StartAs};
 use crate::fresh::Fingerprints;
 use crate::fronts::local::{Front, accept};
+use crate::messages::Desk;
+use crate::outbox::Outbox;
 use crate::owner::ledger::Ledger;
-use crate::owner::{INBOX_MAX, Owner};
+use crate::owner::{INBOX_MAX, Input, Owner};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::resolutions::Resolutions;
@@ -77,6 +79,13 @@ async fn serve(
     let runtimes = Runtimes::write(&config.directory)?;
     let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
     let accepting = tokio::spawn(accept(listener, front)).abort_handle();
+    let told = inbox.clone();
+    let outbox = Outbox::start(
+        config.home.as_deref(),
+        // A loop that has ended hears nothing any more.
+        Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
+    );
+    let desk = Desk::new(config.limits.clone(), outbox);
     let owner = Owner {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
@@ -99,6 +108,9 @@ async fn serve(
         inbox,
         flushes: Vec::new(),
         silences: HashMap::new(),
+        desk,
+        home: config.home,
+        retired: false,
     };
     if let Some(ready) = ready {
         // Whoever started us may have left; that is its business.

@@ -116,6 +116,12 @@ pub fn trusted(state_dir: Option<&Path>, dir: &Path) -> Trusted {
     }
 }
 
+/// Where the register is.
+#[must_use]
+pub fn register(state_dir: &Path) -> PathBuf {
+    state_dir.join(REGISTER)
+}
+
 /// Reads the `hob.toml` of a directory; `None` if there is none.
 pub fn read(dir: &Path) -> Result<Option<Project>, TrustError> {
     let path = dir.join(FILE);

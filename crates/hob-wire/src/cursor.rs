@@ -82,6 +82,21 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }
 
+    /// One byte that is 0 or 1.
+    pub fn flag(&mut self, field: &'static str) -> Result<bool, DecodeError> {
+        match self.u8(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::Value(field)),
+        }
+    }
+
+    /// All that is left.
+    #[must_use]
+    pub fn rest(self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Sixteen raw bytes.
     pub fn id16(&mut self, field: &'static str) -> Result<[u8; 16], DecodeError> {
         self.array(field)

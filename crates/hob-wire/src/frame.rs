@@ -41,6 +41,18 @@ pub enum Kind {
     Received = 6,
     /// Launcher to daemon: starts workers inside this terminal's session.
     Launcher = 7,
+    /// Sender to daemon, daemon to worker, and sender to worker on a lane: a message.
+    Message = 8,
+    /// Sender to daemon: where its messages come from.
+    Attach = 9,
+    /// Sender to daemon: a message is taken back.
+    Cancel = 10,
+    /// Sender to daemon: a lane to a program is wanted.
+    WantLane = 11,
+    /// Sender to daemon: a lane was left.
+    LeaveLane = 12,
+    /// Sender to daemon: a request to the shared state.
+    State = 13,
 
     /// Daemon to client: alive; the call waits. Disarms the client's budget.
     Queued = 16,
@@ -56,6 +68,16 @@ pub enum Kind {
     Launch = 21,
     /// Launcher to daemon: started, or not. Carries a pidfd when started.
     Launched = 22,
+    /// Daemon or worker to sender, worker to daemon: what a handler answered.
+    Answer = 23,
+    /// The same ways: why there is no answer.
+    Failure = 24,
+    /// Daemon to sender: a lane, or none. Carries its descriptor.
+    Lent = 25,
+    /// Daemon to sender: a tell was accepted.
+    Accepted = 26,
+    /// Daemon to sender: what the shared state holds.
+    StateReply = 27,
 
     /// Daemon to zygote or standby: what to preload. First on each worker channel.
     Preload = 32,
@@ -77,11 +99,15 @@ pub enum Kind {
     Failed = 40,
     /// Worker to daemon: it has joined its caller's process group.
     Joined = 41,
+    /// Daemon to worker: answer on this lane. Carries it and its doorbell.
+    Lend = 42,
+    /// Worker to daemon: what was handled on a lane.
+    Handled = 43,
 }
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Kind; 24] = [
+    pub const ALL: [Kind; 37] = [
         Kind::Hello,
         Kind::Call,
         Kind::Signal,
@@ -89,6 +115,12 @@ impl Kind {
         Kind::Control,
         Kind::Received,
         Kind::Launcher,
+        Kind::Message,
+        Kind::Attach,
+        Kind::Cancel,
+        Kind::WantLane,
+        Kind::LeaveLane,
+        Kind::State,
         Kind::Queued,
         Kind::RunCold,
         Kind::Ended,
@@ -96,6 +128,11 @@ impl Kind {
         Kind::ControlReply,
         Kind::Launch,
         Kind::Launched,
+        Kind::Answer,
+        Kind::Failure,
+        Kind::Lent,
+        Kind::Accepted,
+        Kind::StateReply,
         Kind::Preload,
         Kind::Ready,
         Kind::Fork,
@@ -106,6 +143,8 @@ impl Kind {
         Kind::Notes,
         Kind::Failed,
         Kind::Joined,
+        Kind::Lend,
+        Kind::Handled,
     ];
 
     /// The kind with this number, if there is one.

@@ -19,6 +19,7 @@ pub mod cursor;
 pub mod exit;
 pub mod frame;
 pub mod launch;
+pub mod message;
 pub mod reply;
 pub mod strings;
 pub mod worker;

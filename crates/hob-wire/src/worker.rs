@@ -32,6 +32,8 @@ pub enum TargetKind {
     Script = 0,
     /// A module that the interpreter runs (`-m`).
     Module = 1,
+    /// A function that handles messages: its file, a colon, its name.
+    Handler = 2,
 }
 
 /// The first frame on a zygote's or standby's channel.
@@ -75,6 +77,7 @@ impl Preload {
         let kind = match cursor.u8("kind")? {
             0 => TargetKind::Script,
             1 => TargetKind::Module,
+            2 => TargetKind::Handler,
             _ => return Err(DecodeError::Value("kind")),
         };
         let target = cursor.blob("target")?.to_vec();

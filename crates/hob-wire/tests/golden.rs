@@ -12,6 +12,10 @@ use hob_wire::call::{
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
 use hob_wire::launch::{Launch, Launched, Launcher};
+use hob_wire::message::{
+    Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Reason,
+    State, StateReply, StateVerb,
+};
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
@@ -122,7 +126,57 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
     put("notes", Kind::Notes, 0, &|out| Notes { call: 7, notes: notes.clone() }.encode(out));
     put("joined", Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
     put("failed", Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
+    messages(&mut put);
     all
+}
+
+fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
+    let message = Message {
+        id: 11,
+        manner: Manner::Ask,
+        remaining_us: 5_000_000,
+        program: b"greeter",
+        key: b"tab-1",
+        content_type: b"application/json",
+        message_id: b"m-1",
+        payload: b"{\"name\":\"x\"}",
+    };
+    put("message", Kind::Message, 0, &|out| message.encode(out));
+    let attach = Attach { directory: b"/srv/app".to_vec(), env: strings(&[b"PATH=/usr/bin"]) };
+    put("attach", Kind::Attach, 0, &|out| attach.encode(out));
+    put("cancel", Kind::Cancel, 0, &|out| Numbered { id: 11 }.encode(out));
+    let named = Named { id: 12, name: b"greeter".to_vec() };
+    put("want-lane", Kind::WantLane, 0, &|out| named.encode(out));
+    put("leave-lane", Kind::LeaveLane, 0, &|out| Numbered { id: 13 }.encode(out));
+    let state = State {
+        id: 14,
+        verb: StateVerb::Set,
+        number: -1,
+        ttl_us: 60_000_000,
+        name: b"hits",
+        value: b"\x00value",
+    };
+    put("state", Kind::State, 0, &|out| state.encode(out));
+    let answer = Answer { id: 11, content_type: b"text/plain", payload: b"hello x" };
+    put("answer", Kind::Answer, 0, &|out| answer.encode(out));
+    let failure = Failure { id: 11, reason: Reason::Raised, text: b"KeyError: 'name'" };
+    put("failure", Kind::Failure, 0, &|out| failure.encode(out));
+    put("lent", Kind::Lent, 1, &|out| Lent { id: 12, lane: 13 }.encode(out));
+    let accepted = Named { id: 11, name: b"m-1".to_vec() };
+    put("accepted", Kind::Accepted, 0, &|out| accepted.encode(out));
+    let reply = StateReply { id: 14, held: Held::There, number: 42, value: b"value" };
+    put("state-reply", Kind::StateReply, 0, &|out| reply.encode(out));
+    put("lend", Kind::Lend, 2, &|out| Lend { lane: 13, uses: 256 }.encode(out));
+    let handled = Handled {
+        lane: 13,
+        count: 100,
+        raised: 1,
+        newest_raised: false,
+        main_ns: 1_000_400_000,
+        finished_ns: 1_000_410_000,
+        over: true,
+    };
+    put("handled", Kind::Handled, 0, &|out| handled.encode(out));
 }
 
 #[test]
@@ -180,6 +234,17 @@ fn re_encode(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
         Kind::Notes => Notes::decode(body).unwrap().encode(out),
         Kind::Joined => Joined::decode(body).unwrap().encode(out),
         Kind::Failed => Failed::decode(body).unwrap().encode(out),
+        Kind::Message => Message::decode(body).unwrap().encode(out),
+        Kind::Attach => Attach::decode(body).unwrap().encode(out),
+        Kind::Cancel | Kind::LeaveLane => Numbered::decode(body).unwrap().encode(out),
+        Kind::WantLane | Kind::Accepted => Named::decode(body).unwrap().encode(out),
+        Kind::State => State::decode(body).unwrap().encode(out),
+        Kind::Answer => Answer::decode(body).unwrap().encode(out),
+        Kind::Failure => Failure::decode(body).unwrap().encode(out),
+        Kind::Lent => Lent::decode(body).unwrap().encode(out),
+        Kind::StateReply => StateReply::decode(body).unwrap().encode(out),
+        Kind::Lend => Lend::decode(body).unwrap().encode(out),
+        Kind::Handled => Handled::decode(body).unwrap().encode(out),
         // Only workers decode a give; the rest is JSON or empty.
         Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => {
             out.extend_from_slice(body);

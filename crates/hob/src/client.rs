@@ -429,7 +429,20 @@ fn answer(kind: Kind, payload: &[u8]) -> Result<Option<Answer>, Trouble> {
         | Kind::Finished
         | Kind::Notes
         | Kind::Failed
-        | Kind::Joined => Err(Trouble::Protocol),
+        | Kind::Joined
+        | Kind::Message
+        | Kind::Attach
+        | Kind::Cancel
+        | Kind::WantLane
+        | Kind::LeaveLane
+        | Kind::State
+        | Kind::Answer
+        | Kind::Failure
+        | Kind::Lent
+        | Kind::Accepted
+        | Kind::StateReply
+        | Kind::Lend
+        | Kind::Handled => Err(Trouble::Protocol),
     }
 }
 

@@ -26,7 +26,7 @@ fn an_edited_file_is_untrusted_again() {
     let trusted = trust(&world, &["project"]);
     trusted.succeeded();
     assert!(trusted.text().contains("[programs], 1 key"), "{trusted:?}");
-    assert!(trusted.text().contains("acts on nothing in it"), "{trusted:?}");
+    assert!(trusted.text().contains("can be asked and told"), "{trusted:?}");
     assert_eq!(states(&trust(&world, &["--list", "--json"])), ["trusted"]);
     let mode = std::fs::metadata(world.path("state/hob/trusted")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

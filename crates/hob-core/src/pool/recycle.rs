@@ -40,7 +40,7 @@ pub enum Memory {
 }
 
 /// How many calls this worker performs, of at most `times`; at least one.
-fn uses_of(worker: WorkerId, times: u32) -> u32 {
+pub(crate) fn uses_of(worker: WorkerId, times: u32) -> u32 {
     let spread = u64::from(times / JITTER);
     if spread == 0 {
         return times.max(1);

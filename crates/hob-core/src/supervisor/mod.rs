@@ -142,6 +142,12 @@ impl Supervisor {
             Event::ColdEnded { call, exit, timing } => self.cold_ended(call, exit, timing, out),
             Event::Measured { program, took } => self.measured(program, took, out),
             Event::Memory { readings } => self.memory(&readings, out),
+            Event::Active => {
+                if self.timers.is_set(Timer::Idle) {
+                    let idle = self.now.after_us(self.limits.idle_exit_us);
+                    self.timers.set(Timer::Idle, Some(idle));
+                }
+            }
             Event::Tick => {}
             Event::Drain => self.drain(out),
         }

@@ -119,6 +119,22 @@ impl Freshness {
         verdict
     }
 
+    /// Whether the watch has something to tell that was not taken in yet. Reads nothing.
+    pub(crate) fn rings(&self) -> bool {
+        self.watch.rings()
+    }
+
+    /// What rings when something that is watched may have changed: for others to look at, and to
+    /// read nothing from.
+    pub(crate) fn doorbell(&self) -> Option<rustix::fd::OwnedFd> {
+        self.watch.doorbell()
+    }
+
+    /// Whether an untouched watch is all that it takes to be fresh.
+    pub(crate) fn is_watched(&self, id: FingerprintId) -> bool {
+        self.kept.get(&id).is_some_and(|kept| kept.suspicion == Suspicion::Clear)
+    }
+
     /// Takes in what the watch has to tell.
     fn drain(&mut self) {
         let kept = &mut self.kept;

@@ -129,6 +129,19 @@ impl Watch {
         self.owners.len()
     }
 
+    /// Whether events wait. Where nothing can be watched, or the kernel does not say: yes.
+    pub(super) fn rings(&self) -> bool {
+        let Some(sources) = self.sources.as_ref() else { return true };
+        let mut fds = [PollFd::new(&sources.inotify, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&at_once)) != Ok(0)
+    }
+
+    /// Another descriptor of the events, to be looked at by others.
+    pub(super) fn doorbell(&self) -> Option<OwnedFd> {
+        self.sources.as_ref()?.inotify.try_clone().ok()
+    }
+
     /// Watches a path for a fingerprint, beside what is already watched there.
     pub(super) fn add(
         &mut self,

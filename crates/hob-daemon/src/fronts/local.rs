@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::around::Seen;
 use crate::channel::{self, Frame, Reader};
+use crate::fronts::message;
 use crate::owner::{CallerEvent, Input, WorkerEvent};
 use crate::recorder::Recorder;
 
@@ -95,6 +96,10 @@ async fn serve(stream: Arc<UnixStream>, front: &Front) {
         call(frame, reader, (stream, seen), front).await;
     } else if frame.kind == Kind::Launcher && hello.build == front.build {
         launcher(frame, reader, stream, front).await;
+    } else if frame.kind == Kind::Attach {
+        // Senders live in other languages' processes, and outlive an upgrade: the version of the
+        // wire, which each frame carries, is what they have to agree on.
+        message::serve(frame, reader, stream, front).await;
     } else if frame.kind == Kind::Call {
         say_hello(&stream, front);
     }
@@ -178,6 +183,9 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, fro
             | WorkerEvent::Notes(_)
             | WorkerEvent::Failed(_)
             | WorkerEvent::Joined(_)
+            | WorkerEvent::Answer(_)
+            | WorkerEvent::Failure(_)
+            | WorkerEvent::Handled(_)
             | WorkerEvent::Closed => break,
         };
         if owner.send(Input::Worker { worker: WorkerId(worker), event }).await.is_err() {

@@ -2,3 +2,4 @@
 //! what isolation is.
 
 pub(crate) mod local;
+pub(crate) mod message;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hob_core::event::Event;
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::{Demotion, PoolView};
 use hob_os::clock;
@@ -20,17 +19,21 @@ impl Owner {
         let answer = match request.get("verb").and_then(Value::as_str) {
             Some("status") => serde_json::to_value(self.status())
                 .unwrap_or_else(|error| json!({ "error": error.to_string() })),
+            Some("trusted") => {
+                self.trust_changed();
+                json!({ "asked_anew": true })
+            }
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
                 self.stop_accepting();
-                self.events.push_back(Event::Drain);
+                self.drain();
                 json!({ "stopping": std::process::id() })
             }
             // Another build takes over: the name is free before the answer is sent.
             Some("replace") => {
                 self.stop_accepting();
                 self.socket.release();
-                self.events.push_back(Event::Drain);
+                self.drain();
                 json!({ "released": std::process::id() })
             }
             Some(other) => json!({ "error": format!("unknown verb `{other}`") }),
@@ -81,12 +84,12 @@ impl Owner {
                         };
                         self.accepting = Some(tokio::spawn(accept(listener, front)).abort_handle());
                     }
-                    None => self.events.push_back(Event::Drain),
+                    None => self.drain(),
                 }
             }
             Name::Lost => {
                 self.stop_accepting();
-                self.events.push_back(Event::Drain);
+                self.drain();
             }
         }
     }
@@ -114,7 +117,11 @@ impl Owner {
             cold: self.ledger.cold(),
             memory_kib: self.readings.iter().map(|(_, kib)| kib).sum(),
             budget_kib: self.budget_kib,
-            pools: pools.iter().map(|pool| self.pool(pool, now_ns)).collect(),
+            pools: pools
+                .iter()
+                .map(|pool| self.pool(pool, now_ns))
+                .chain(self.handler_pools(now_ns))
+                .collect(),
             recorder: self.recorder.status(),
         }
     }

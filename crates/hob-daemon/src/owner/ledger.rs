@@ -215,6 +215,7 @@ impl Entry {
             worker: self.worker_part,
             cold_us: known.cold_us,
             demoted: self.demoted.clone(),
+            message: None,
         })
     }
 

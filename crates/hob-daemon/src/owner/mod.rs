@@ -19,6 +19,7 @@ use hob_wire::call::{ColdEnded, Signal, Usage};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
+use hob_wire::message::Handled;
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
 use rustix::fd::OwnedFd;
@@ -31,6 +32,9 @@ use crate::around::Around;
 use crate::channel::Frame;
 use crate::fresh::{Admission, Fingerprints};
 use crate::fronts::local::Incoming;
+use crate::fronts::message::{SenderEvent, SenderId};
+use crate::messages::Desk;
+use crate::outbox::Done;
 use crate::owner::ledger::Ledger;
 use crate::programs::Programs;
 use crate::recorder::Recorder;
@@ -59,6 +63,10 @@ pub(crate) enum Input {
     LauncherGone { session: u32, stream: Arc<UnixStream> },
     /// Somebody asks about the daemon, or asks something of it.
     Control { request: Value, reply: oneshot::Sender<Value> },
+    /// A sender of messages did something.
+    Sender { sender: SenderId, event: SenderEvent },
+    /// The outbox has done something.
+    Outbox(Vec<Done>),
     /// Memory was read.
     Memory(Vec<(WorkerId, u64)>),
 }
@@ -87,6 +95,9 @@ pub(crate) enum WorkerEvent {
     Notes(Notes),
     Failed(Failed),
     Joined(Joined),
+    Answer(Vec<u8>),
+    Failure(Vec<u8>),
+    Handled(Handled),
     Closed,
 }
 
@@ -109,7 +120,21 @@ impl WorkerEvent {
             Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
             Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
             Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
+            // The owner decodes them where it needs them: their payloads may be large.
+            Kind::Answer => Some(WorkerEvent::Answer(frame.payload)),
+            Kind::Failure => Some(WorkerEvent::Failure(frame.payload)),
+            Kind::Handled => Handled::decode(payload).ok().map(WorkerEvent::Handled),
             Kind::Hello
+            | Kind::Message
+            | Kind::Attach
+            | Kind::Cancel
+            | Kind::WantLane
+            | Kind::LeaveLane
+            | Kind::State
+            | Kind::Lent
+            | Kind::Accepted
+            | Kind::StateReply
+            | Kind::Lend
             | Kind::Call
             | Kind::Signal
             | Kind::ColdEnded
@@ -157,6 +182,12 @@ pub(crate) struct Owner {
     pub(crate) flushes: Vec<oneshot::Sender<Value>>,
     /// Workers whose process has ended and whose last words may not have been read yet.
     pub(crate) silences: HashMap<WorkerId, CallId>,
+    /// All about messages.
+    pub(crate) desk: Desk,
+    /// The state directory, receipts or not: the register of trusted files, the outbox.
+    pub(crate) home: Option<PathBuf>,
+    /// The supervisor has nothing left.
+    pub(crate) retired: bool,
 }
 
 impl Owner {
@@ -174,24 +205,33 @@ impl Owner {
                 // First, for a call must not be given to the copies of a zygote that has ended.
                 _ = children.recv() => self.reap(),
                 Some(input) = inputs.recv() => self.take(input),
-                _ = terminate.recv() => self.events.push_back(Event::Drain),
-                _ = interrupt.recv() => self.events.push_back(Event::Drain),
+                _ = terminate.recv() => self.drain(),
+                _ = interrupt.recv() => self.drain(),
                 () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
                 _ = readings.tick() => {
                     self.read_memory();
+                    self.hands.bound_log();
                     self.look_for_the_name();
+                    self.tick_tells();
+                    if self.desk.take_activity() {
+                        self.events.push_back(Event::Active);
+                    }
                 }
             }
             self.settle_events();
+            self.settle_messages();
+            self.leaving = self.retired && self.desk.is_empty();
             self.flush_when_complete();
         }
+        self.desk.close();
         self.recorder.flush();
         Ok(())
     }
 
     /// How long until something is due.
     fn wake_in(&mut self) -> Duration {
-        let due = [self.core.next_deadline(), self.ledger.next_deadline()];
+        let messages = self.desk.next_deadline();
+        let due = [self.core.next_deadline(), self.ledger.next_deadline(), messages];
         match due.into_iter().flatten().min() {
             Some(Time(at_ns)) => Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())),
             None => Duration::MAX,
@@ -200,6 +240,8 @@ impl Owner {
 
     fn tick(&mut self) {
         self.events.push_back(Event::Tick);
+        self.desk.push(hob_core::messages::Event::Tick);
+        self.tick_tells();
         let now = Time(clock::now_ns());
         while let Some((id, entry)) = self.ledger.close_overdue(now) {
             self.record(id, &entry);
@@ -224,8 +266,13 @@ impl Owner {
                 self.hands.leave_deserted();
             }
             Input::Control { request, reply } => self.control(&request, reply),
+            Input::Outbox(done) => self.outbox_did(done),
+            Input::Sender { sender, event } => self.sender(sender, event),
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
+                let (handlers, readings) =
+                    readings.into_iter().partition(|(worker, _)| Desk::has(*worker));
+                self.desk.push(hob_core::messages::Event::Memory { readings: handlers });
                 self.events.push_back(Event::Memory { readings });
             }
         }
@@ -274,6 +321,9 @@ impl Owner {
     }
 
     fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
+        if Desk::has(worker) {
+            return self.handler_says(worker, event);
+        }
         match event {
             WorkerEvent::Ready(ready) => self.ready(worker, &ready),
             WorkerEvent::Forked(forked, pidfd) => self.forked(&forked, pidfd),
@@ -292,6 +342,8 @@ impl Owner {
             WorkerEvent::Failed(failed) => self.failed(worker, &failed),
             WorkerEvent::Joined(joined) => self.joined(worker, joined),
             WorkerEvent::Closed => self.silent(worker),
+            // Only handlers' workers say this.
+            WorkerEvent::Answer(_) | WorkerEvent::Failure(_) | WorkerEvent::Handled(_) => {}
         }
     }
 
@@ -380,6 +432,12 @@ impl Owner {
         }
     }
 
+    /// Stops: calls and messages that are open may end.
+    pub(crate) fn drain(&mut self) {
+        self.events.push_back(Event::Drain);
+        self.desk.stop();
+    }
+
     fn reap(&mut self) {
         for ended in self.hands.reap() {
             self.gone(ended);
@@ -391,6 +449,10 @@ impl Owner {
         let mut all = Vec::new();
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
+            if Desk::has(ended.worker) {
+                self.handler_gone(ended.worker);
+                continue;
+            }
             if let Some(call) = process.call
                 && let Some(entry) = self.ledger.get(call)
             {

@@ -38,7 +38,11 @@ impl Owner {
             Effect::Signal { worker, signal } => self.hands.signal(worker, signal),
             Effect::Retire { worker } => self.hands.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
-            Effect::Exit => self.leaving = true,
+            Effect::Exit => {
+                self.retired = true;
+                // Idle, not asked to: handlers go with it.
+                self.desk.stop();
+            }
         }
     }
 

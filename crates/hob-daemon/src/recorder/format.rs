@@ -153,6 +153,7 @@ pub(super) mod tests {
             worker: None,
             cold_us: Some(45_000),
             demoted: None,
+            message: None,
         }
     }
 

@@ -69,7 +69,7 @@ pub fn state_dir_for(state_home: Option<&OsStr>, home: Option<&OsStr>) -> Option
 
 /// What to do when the directory is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     /// Make it, and what is missing above it (a writer).
     Create,
     /// Say so (a reader).
@@ -86,7 +86,7 @@ pub(super) fn open_receipts(
 }
 
 /// Opens one of the directories in the state directory, likewise.
-pub(super) fn open_place(
+pub(crate) fn open_place(
     state_dir: &Path,
     name: &'static str,
     missing: Missing,

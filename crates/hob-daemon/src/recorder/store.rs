@@ -180,7 +180,7 @@ fn newest_segment(dir: &OwnedFd) -> Result<Segment, Errno> {
 }
 
 /// Whether it is a regular file of ours. A link or a device in a segment's place is not.
-pub(super) fn is_our_file(stat: &Stat) -> bool {
+pub(crate) fn is_our_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == our_uid()
 }
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Fork, Give, Preload, Role, TargetKind};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -37,6 +38,9 @@ use crate::owner::ledger;
 use crate::owner::{Input, WorkerEvent};
 use crate::programs::{Lesson, Seed};
 use crate::workers::runtimes::Runtimes;
+
+/// The log begins anew when it has grown over this.
+const LOG_BYTES_MAX: i64 = 8 << 20;
 
 const SIGKILL: u8 = 9;
 const SIGSTOP: u8 = 19;
@@ -136,7 +140,10 @@ impl Hands {
     ) -> std::io::Result<Hands> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
-        let log = std::fs::File::create(directory.join("log"))?.into();
+        let _ = std::fs::remove_file(directory.join("log"));
+        let mut options = std::fs::OpenOptions::new();
+        let log = options.append(true).create(true).mode(0o600).open(directory.join("log"))?;
+        let log = log.into();
         // A starter's own restriction (`taskset`) is not every later caller's.
         let _ = Processors::take_all();
         let processors = Processors::own()?;
@@ -170,10 +177,36 @@ impl Hands {
         (key, seed): (Key, &Seed),
         lesson: &Lesson,
     ) -> std::io::Result<()> {
+        let kind = match seed.python.kind {
+            hob_resolve::TargetKind::Script => TargetKind::Script,
+            hob_resolve::TargetKind::Module => TargetKind::Module,
+        };
+        let preload = Preload {
+            role,
+            kind,
+            target: seed.python.target.clone(),
+            prefix: seed.python.prefix.iter().collect(),
+            modules: lesson.preload(seed.streams),
+            argv: lesson.argv(&seed.python),
+        };
+        self.start_with(worker, (key, seed), &preload)
+    }
+
+    /// The same with what it is to preload.
+    pub(crate) fn start_with(
+        &mut self,
+        worker: WorkerId,
+        (key, seed): (Key, &Seed),
+        preload: &Preload,
+    ) -> std::io::Result<()> {
         let (ours, theirs) = uds::pair()?;
         // The worker's end blocks: it has nothing else to do.
         rustix::io::ioctl_fionbio(&theirs, false)?;
-        if !self.runtimes.are_there() {
+        let there = match preload.kind {
+            TargetKind::Handler => self.runtimes.are_there_for_handlers(),
+            TargetKind::Script | TargetKind::Module => self.runtimes.are_there(),
+        };
+        if !there {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let argv = self.runtimes.serve(&seed.python);
@@ -192,18 +225,6 @@ impl Hands {
         let pid = match seed.session {
             0 => spawn::worker(&image, &streams, spawn::Session::New)?,
             session => self.launch(session, worker, &image, &streams)?,
-        };
-        let kind = match seed.python.kind {
-            hob_resolve::TargetKind::Script => TargetKind::Script,
-            hob_resolve::TargetKind::Module => TargetKind::Module,
-        };
-        let preload = Preload {
-            role,
-            kind,
-            target: seed.python.target.clone(),
-            prefix: seed.python.prefix.iter().collect(),
-            modules: lesson.preload(seed.streams),
-            argv: lesson.argv(&seed.python),
         };
         let (stream, unread) = self.listen(worker, ours)?;
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
@@ -440,6 +461,19 @@ impl Hands {
             }
             None => process.signals.push(signal),
         }
+    }
+
+    /// Empties the log when it has grown over its bound: handlers print into it.
+    pub(crate) fn bound_log(&self) {
+        if rustix::fs::fstat(&self.log).is_ok_and(|stat| stat.st_size > LOG_BYTES_MAX) {
+            let _ = rustix::fs::ftruncate(&self.log, 0);
+        }
+    }
+
+    /// Sends a frame to a worker; `false`: it is not there any more.
+    pub(crate) fn tell(&self, worker: WorkerId, bytes: Vec<u8>, fds: &[BorrowedFd<'_>]) -> bool {
+        let process = self.processes.get(&worker);
+        process.is_some_and(|process| channel::send(&process.stream, bytes, fds).is_ok())
     }
 
     /// Ends the process's channel: idle ones leave by that.

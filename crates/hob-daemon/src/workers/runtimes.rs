@@ -2,12 +2,16 @@
 //! interpreter is started with one.
 
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hob_resolve::{PythonProgram, TargetKind};
 
 const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
+/// What handlers' processes have besides, found beside it.
+const MESSAGE: &str = include_str!("../../../../runtimes/python/message.py");
+/// The library for callers, which a handler has without installing it.
+const CLIENT: &str = include_str!("../../../../clients/python/hob.py");
 
 /// The Python minor versions (3.N) that the runtime supports.
 pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
@@ -16,12 +20,18 @@ pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
 #[derive(Debug)]
 pub(crate) struct Runtimes {
     python: PathBuf,
+    message: PathBuf,
+    client: PathBuf,
 }
 
 impl Runtimes {
     /// Writes them into the daemon's own directory.
     pub(crate) fn write(directory: &Path) -> std::io::Result<Runtimes> {
-        let runtimes = Runtimes { python: directory.join("worker.py") };
+        let runtimes = Runtimes {
+            python: directory.join("worker.py"),
+            message: directory.join("message.py"),
+            client: directory.join("python/hob.py"),
+        };
         runtimes.put()?;
         Ok(runtimes)
     }
@@ -32,13 +42,25 @@ impl Runtimes {
         rustix::fs::access(&self.python, rustix::fs::Access::READ_OK).is_ok() || self.put().is_ok()
     }
 
+    /// Whether those of handlers are there, likewise.
+    pub(crate) fn are_there_for_handlers(&self) -> bool {
+        let there = |path| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
+        let all = [&self.python, &self.message, &self.client].into_iter().all(there);
+        all || self.put().is_ok()
+    }
+
     fn put(&self) -> std::io::Result<()> {
-        let fresh = self.python.with_extension("py.new");
-        let _ = std::fs::remove_file(&fresh);
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-        file.write_all(PYTHON.as_bytes())?;
-        std::fs::rename(&fresh, &self.python)
+        if let Some(directory) = self.client.parent() {
+            match std::fs::DirBuilder::new().mode(0o700).create(directory) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error);
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        put(&self.message, MESSAGE)?;
+        put(&self.client, CLIENT)?;
+        put(&self.python, PYTHON)
     }
 
     /// The argv of a zygote or standby: the interpreter as the caller names it, its options, the
@@ -77,6 +99,16 @@ impl Runtimes {
         argv.push(bytes(&self.python));
         argv
     }
+}
+
+/// Puts a file in its place, whole.
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    let fresh = path.with_extension("py.new");
+    let _ = std::fs::remove_file(&fresh);
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&fresh, path)
 }
 
 /// A path as bytes.

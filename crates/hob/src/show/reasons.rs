@@ -8,6 +8,8 @@ pub const WARM: &[(&str, &str)] = &[
     ("standby-ready", "a preloaded process was waiting"),
     ("forked-on-demand", "no copy was waiting, so one was forked for it"),
     ("queued", "it waited for a worker"),
+    ("worker-ready", "a handler's worker was waiting"),
+    ("lane", "its sender was connected with a worker, and the daemon not asked"),
 ];
 
 /// Why a call ran cold although the daemon was there.

@@ -83,6 +83,7 @@ pub(super) fn warm() -> Receipt {
         worker: Some(WorkerPart { pid: 4712, generation: 3 }),
         cold_us: Some(45_310),
         demoted: None,
+        message: None,
     };
     with_phases(
         receipt,

@@ -9,6 +9,7 @@ pub mod last;
 pub mod launcher;
 pub mod lifecycle;
 pub mod log;
+pub mod message;
 pub mod request;
 pub mod shim;
 pub mod status;
@@ -43,6 +44,10 @@ pub struct Hob {
 enum Verb {
     /// Run a program: warm if it can be, cold if not, with a receipt either way
     Run(Run),
+    /// Send a message to a program of hob.toml, and print its answer
+    Ask(message::Ask),
+    /// Send a message to a program of hob.toml, and go on
+    Tell(message::Tell),
     /// Show the receipt of the last call
     Last(Format),
     /// List recent receipts, the newest last
@@ -55,7 +60,7 @@ enum Verb {
     Status(Format),
     /// Watch the daemon: calls per second, pools, memory, why calls are cold
     Top(top::Top),
-    /// Allow a project's hob.toml (nothing acts on one yet)
+    /// Allow a project's hob.toml so that its programs can be asked and told
     Trust(trust::Trust),
     /// Show where a cold start's time goes, and what warmth would save
     Why(why::Why),
@@ -161,6 +166,14 @@ pub fn run(start: &Start) -> u8 {
     };
     let result = match hob.verb {
         Verb::Run(_) => Err(Failure::new("`run` is parsed elsewhere; this is a fault of hob")),
+        Verb::Ask(asked) => match message::ask(start, asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Verb::Tell(asked) => match message::tell(start, asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Verb::Last(format) => last::run(start, format),
         Verb::Log(log) => log::run(start, log),
         Verb::Verify(asked) => match verify::run(start, &asked) {
@@ -172,7 +185,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Doctor(format) => return doctor::run(start, format),
         Verb::Shim(what) => shim::run(start, what),
         Verb::Top(top) => top::run(start, top),
-        Verb::Trust(trust) => trust::run(trust),
+        Verb::Trust(trust) => trust::run(start, trust),
         Verb::Why(why) => why::run(start, &why),
         Verb::Start => lifecycle::start(start),
         Verb::Stop => lifecycle::stop(start),
@@ -205,6 +218,16 @@ impl Failure {
     /// A failure with exit code 1.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
         Failure { text: text.into(), code: 1 }
+    }
+
+    /// A failure of whoever wrote the command line.
+    pub(crate) fn usage(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), code: ExitCode::Usage as u8 }
+    }
+
+    /// A failure of hob itself.
+    pub(crate) fn lost(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), code: ExitCode::Lost as u8 }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The register and the question "is it trusted?" are `hob_daemon::trust`; this is the person's
 //! side of it. A file that is no TOML is not recorded: nobody can have read what it means.
 //!
-//! This version acts on nothing in a `hob.toml`. It says so wherever it is asked to trust one.
+//! A trusted `hob.toml` names programs that can be asked and told (`hob_daemon::project`).
 
 mod sections;
 
@@ -11,10 +11,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hob_daemon::trust::{self, Entry, Project, Trusted};
+use hob_os::start::Start;
 use serde_json::{Value, json};
 
 use self::sections::Section;
-use super::{Failure, out};
+use super::{Failure, out, request};
 use crate::fallback;
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit_end, pad, printable};
@@ -22,15 +23,14 @@ use crate::show::text::{Align, fit_end, pad, printable};
 /// The name of the format.
 const SCHEMA: &str = "hob.trust/1";
 /// What is said to whoever trusts a file.
-const NOTE: &str = "this version of hob acts on nothing in it";
+const NOTE: &str = "its programs can be asked and told: `hob ask PROGRAM`";
 
 /// What to trust.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A file is trusted as it was read, by its path and the SHA-256 of its bytes: an
-edited hob.toml is untrusted again. This version of hob acts on nothing in a
-hob.toml, trusted or not: it checks that the file is TOML, shows its sections,
-and records your answer for versions that do.")]
+edited hob.toml is untrusted again. Its handlers run with your rights, for
+`hob ask` and `hob tell` from its directory and below; see docs/messages.md.")]
 pub(crate) struct Trust {
     /// The project's directory [default: this one]
     dir: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct Trust {
 }
 
 /// Runs the verb.
-pub(crate) fn run(trust: Trust) -> Result<(), Failure> {
+pub(crate) fn run(start: &Start, trust: Trust) -> Result<(), Failure> {
     let state = fallback::state_dir().ok_or_else(|| {
         Failure::new(
             "nowhere to record it: neither XDG_STATE_HOME nor HOME is set to an absolute path",
@@ -60,7 +60,9 @@ pub(crate) fn run(trust: Trust) -> Result<(), Failure> {
     let shown = printable(&path.to_string_lossy(), Look::of_stdout().charset);
     let failed = |error: trust::TrustError| Failure::new(error.to_string());
     if trust.remove {
-        return match trust::remove(&state, &dir).map_err(failed)? {
+        let removed = trust::remove(&state, &dir).map_err(failed)?;
+        tell(start);
+        return match removed {
             true => said(trust.json, &[], &format!("{shown}: no longer trusted\n")),
             false => Err(Failure::new(format!(
                 "{shown}: was not trusted; `hob trust --list` names what is"
@@ -73,8 +75,15 @@ pub(crate) fn run(trust: Trust) -> Result<(), Failure> {
     let sections = sections::of(&project.bytes)
         .map_err(|why| Failure::new(format!("{shown}{why}; nothing was trusted")))?;
     trust::allow(&state, &project).map_err(failed)?;
+    tell(start);
     let file = File::new(&project, "trusted", Some(&sections));
     said(trust.json, &[file], &text(&shown, &project, &sections))
+}
+
+/// Tells the daemon, whose senders' lanes rest on what was trusted. It finds out by itself for all
+/// others; where none runs there is nothing to tell.
+fn tell(start: &Start) {
+    let _ = request::ask(start, "trusted");
 }
 
 /// One file in JSON.

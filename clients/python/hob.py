@@ -1,0 +1,530 @@
+"""hob from Python: ask and tell handlers, and use the state that programs share.
+
+    import hob
+
+    answer = hob.ask("greeter", b'{"name": "x"}')
+    hob.tell("mailer", {"to": "x@example.org"})
+    hob.counter("hits").add(1)
+    hob.cache.set("page", html, ttl=60)
+
+One file with no dependency but the standard library, for Python 3.9 and newer; copy it, or install
+it. In a handler that hob runs it is there already. It speaks the frames of docs/wire.md. Programs
+are named in the `hob.toml` of the current directory or above; see docs/messages.md.
+
+Threads and processes may use it freely: each thread has its own connection, and a child of a fork
+makes its own.
+"""
+
+import json as _json
+import os as _os
+import socket as _socket
+import stat as _stat
+import struct as _struct
+import subprocess as _subprocess
+import threading as _threading
+import time as _time
+
+__all__ = [
+    "Answer", "Error", "NoDaemon", "Failed", "Raised", "Lost", "TimedOut", "Busy", "NotGiven",
+    "ask", "tell", "counter", "cache",
+]  # fmt: skip
+
+_MAGIC = b"hob\x01"
+_HELLO, _MESSAGE, _ATTACH, _CANCEL, _WANT_LANE, _LEAVE_LANE, _STATE = 1, 8, 9, 10, 11, 12, 13
+_ANSWER, _FAILURE, _LENT, _ACCEPTED, _STATE_REPLY = 23, 24, 25, 26, 27
+_ASK, _TELL, _TELL_ONCE = 0, 1, 2
+_PAYLOAD_MAX = 1 << 20
+_BODY_MAX = _PAYLOAD_MAX - 8 * 1024
+_WORD_MAX = 1024
+
+_HEADER = _struct.Struct("<4sBBHI")
+_SENT = _struct.Struct("<4sBBHIQBQIIII")
+_NUMBERED = _struct.Struct("<4sBBHIQ")
+_NO_TYPE = bytes(4)
+_STATED = _struct.Struct("<QBqQI")
+
+
+class Error(Exception):
+    """Anything that hob says."""
+
+
+class NoDaemon(Error):
+    """No daemon can be reached, and none could be started."""
+
+
+class Failed(Error):
+    """A message has no answer; `reason` is the stable code."""
+
+    reason = "failed"
+
+
+class Raised(Failed):
+    """The handler raised; the text is the last line of its traceback. It ran."""
+
+    reason = "raised"
+
+
+class Lost(Failed):
+    """Its worker, or the daemon, ended before it answered. It may have run."""
+
+    reason = "lost"
+
+
+class TimedOut(Failed, TimeoutError):
+    """The time passed. It may have run."""
+
+    reason = "timed-out"
+
+
+class NotGiven(Failed):
+    """It never ran: there is no such program, or it cannot be used as it is."""
+
+    reason = "not-given"
+
+
+class Busy(NotGiven):
+    """It never ran: too many messages wait."""
+
+    reason = "busy"
+
+
+_REASONS = {
+    1: (Raised, "raised"), 2: (Lost, "lost"), 3: (TimedOut, "timed-out"), 4: (Lost, "cancelled"),
+    5: (Busy, "busy"), 6: (NotGiven, "no-program"), 7: (NotGiven, "untrusted"),
+    8: (NotGiven, "config"), 9: (NotGiven, "not-loaded"), 10: (NotGiven, "stopping"),
+    12: (NotGiven, "malformed"), 13: (NotGiven, "not-kept"),
+}  # fmt: skip
+_AGAIN = 11
+
+
+class Answer(bytes):
+    """The bytes of an answer; `content_type` says what they are, if the handler did."""
+
+    content_type = None
+
+    def json(self):
+        """The answer, read as JSON."""
+        return _json.loads(self)
+
+
+def _answer(frame):
+    if frame[20:24] == _NO_TYPE:
+        return Answer(frame[24:])
+    end = 24 + int.from_bytes(frame[20:24], "little")
+    answer = Answer(frame[end:])
+    answer.content_type = str(frame[24:end], "utf-8", "replace")
+    return answer
+
+
+def _failure(frame):
+    kind, code = _REASONS.get(frame[20], (Failed, "failed"))
+    error = kind(str(frame[21:], "utf-8", "replace") or code)
+    error.reason = code
+    return error
+
+
+def _directory():
+    """Where the daemon's socket is, by the same rules as the command."""
+    directory = _os.environ.get("HOB_DIR")
+    if directory:
+        return directory
+    uid = _os.getuid()
+
+    def ours(path):
+        try:
+            status = _os.stat(path)
+        except OSError:
+            return False
+        return _stat.S_ISDIR(status.st_mode) and status.st_uid == uid
+
+    runtime = _os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and runtime.startswith("/") and ours(runtime):
+        return runtime + "/hob"
+    if ours("/run/user/%d" % uid):
+        return "/run/user/%d/hob" % uid
+    return "/tmp/hob-%d" % uid
+
+
+def _open():
+    """A connection to the daemon of this user, and to nobody else's."""
+    directory = _directory()
+    try:
+        status = _os.lstat(directory)
+    except OSError as error:
+        raise NoDaemon("no daemon: %s" % error) from None
+    if not _stat.S_ISDIR(status.st_mode) or status.st_uid != _os.getuid() or status.st_mode & 0o77:
+        raise NoDaemon("%s is not a private directory of this user" % directory)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.connect(directory + "/socket")
+        credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    except OSError as error:
+        connection.close()
+        raise NoDaemon("no daemon at %s/socket: %s" % (directory, error)) from None
+    if _struct.unpack("3i", credentials)[1] != _os.getuid():
+        connection.close()
+        raise NoDaemon("%s/socket belongs to somebody else" % directory)
+    return connection
+
+
+def _connect():
+    try:
+        return _open()
+    except NoDaemon as first:
+        try:
+            _subprocess.run(["hob", "start"], stdin=_subprocess.DEVNULL, capture_output=True)
+        except OSError:
+            raise first from None
+        return _open()
+
+
+def _frame(kind, payload):
+    return _HEADER.pack(_MAGIC, kind, 0, 0, len(payload)) + payload
+
+
+def _bytes(word, what):
+    if word is None:
+        return b""
+    word = word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogateescape")
+    if len(word) > _WORD_MAX:
+        raise ValueError("%s: at most %d bytes" % (what, _WORD_MAX))
+    return word
+
+
+def _body(payload, content_type):
+    """A payload as its content type and bytes."""
+    if isinstance(payload, (bytes, bytearray, memoryview)):
+        kind, body = None, bytes(payload)
+    elif isinstance(payload, str):
+        kind, body = "text/plain; charset=utf-8", payload.encode("utf-8", "surrogateescape")
+    else:
+        kind, body = "application/json", _json.dumps(payload, separators=(",", ":")).encode()
+    if len(body) > _BODY_MAX:
+        raise ValueError("a payload of %d bytes is over the cap of %d" % (len(body), _BODY_MAX))
+    return _bytes(content_type or kind, "content_type"), body
+
+
+class _Stream:
+    """Whole frames on a connection, the rest of which is one sender's business."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.rest = b""
+
+    def read(self, deadline):
+        """The next whole frame and the descriptors that came meanwhile."""
+        data, fds = self.rest, []
+        while True:
+            if len(data) >= 12:
+                magic, _, _, _, length = _HEADER.unpack_from(data)
+                if magic != _MAGIC or length > _PAYLOAD_MAX:
+                    raise Lost("the other end does not speak hob's wire")
+                if len(data) >= 12 + length:
+                    self.rest = data[12 + length :]
+                    return data[: 12 + length], fds
+            more = self.receive(deadline, fds)
+            if not more:
+                raise Lost("the connection has ended")
+            data = data + more if data else more
+
+    def receive(self, deadline, fds):
+        self.wait(deadline)
+        try:
+            more, ancillary, _, _ = self.connection.recvmsg(65536, 64, _socket.MSG_CMSG_CLOEXEC)
+        except (_socket.timeout, BlockingIOError):
+            raise TimedOut("the time passed") from None
+        except OSError as error:
+            raise Lost("the connection has ended: %s" % error) from None
+        for _, _, words in ancillary:
+            fds += [x[0] for x in _struct.iter_unpack("i", words[: len(words) // 4 * 4])]
+        return more
+
+    def wait(self, deadline):
+        left = None if deadline is None else deadline - _time.monotonic()
+        if left is not None and left <= 0:
+            raise TimedOut("the time passed")
+        self.connection.settimeout(left)
+
+
+class _Lane(_Stream):
+    """A worker that is lent to this thread: messages go straight to it."""
+
+    def __init__(self, number, connection):
+        super().__init__(connection)
+        self.number = number
+        self.timed = False
+
+
+# After so many messages by way of the daemon a lane is asked for again where there was none.
+_LANE_EVERY = 64
+
+
+class _Sender:
+    """The connection of one thread."""
+
+    def __init__(self):
+        self.pid = _os.getpid()
+        self.directory = _os.getcwd()
+        self.connection = _connect()
+        self.stream = _Stream(self.connection)
+        self.number = 0
+        self.lanes = {}
+        # How many messages until a lane is asked for, by program: none for the first.
+        self.patience = {}
+        directory = _os.fsencode(self.directory)
+        env = [k + b"=" + v for k, v in _os.environb.items()]
+        env = b"".join([entry + b"\0" for entry in env])
+        attach = _struct.pack("<I", len(directory)) + directory
+        attach += _struct.pack("<II", env.count(b"\0"), len(env)) + env
+        hello = bytes(16) + _struct.pack("<I", self.pid)
+        self.connection.sendall(_frame(_HELLO, hello) + _frame(_ATTACH, attach))
+
+    def close(self):
+        for lane in self.lanes.values():
+            lane.connection.close()
+        self.connection.close()
+
+    def next(self):
+        self.number += 1
+        return self.number
+
+    def ask(self, program, key, kind, body, timeout):
+        deadline = None if timeout is None else _time.monotonic() + timeout
+        lane = None if key else self.lane(program, deadline)
+        if lane is not None:
+            answer = self.ask_lane(lane, program, kind, body, deadline)
+            if answer is not None:
+                return answer
+        return self.ask_daemon(program, key, kind, body, deadline)
+
+    def ask_lane(self, lane, program, kind, body, deadline):
+        """The answer; None: it was not given, and the daemon is to be asked."""
+        self.number = number = self.number + 1
+        remaining = 0
+        if deadline is not None:
+            remaining = max(1, int((deadline - _time.monotonic()) * 1e6))
+            lane.wait(deadline)
+            lane.timed = True
+        elif lane.timed:
+            lane.connection.settimeout(None)
+            lane.timed = False
+        size = 33 + len(kind) + len(body)
+        head = _SENT.pack(_MAGIC, _MESSAGE, 0, 0, size, number, _ASK, remaining, 0, 0, len(kind), 0)
+        connection = lane.connection
+        try:
+            connection.sendall(head + kind + body if kind else head + body)
+        except (BrokenPipeError, ConnectionResetError):
+            # Nothing of it, or not the whole of it, was there to be read.
+            self.leave(program)
+            return None
+        except _socket.timeout:
+            self.leave(program)
+            raise TimedOut("the time passed") from None
+        except BaseException:
+            self.leave(program)
+            raise
+        try:
+            if deadline is None:
+                frame = connection.recv(65536)
+                if len(frame) < 12 or 12 + _HEADER.unpack_from(frame)[4] != len(frame):
+                    lane.rest = frame
+                    frame = lane.read(None)[0] if frame else b""
+            else:
+                frame = lane.read(deadline)[0]
+        except TimedOut:
+            self.leave(program)
+            raise
+        except OSError as error:
+            self.leave(program)
+            raise Lost("its worker ended before it answered: %s" % error) from None
+        except BaseException:
+            self.leave(program)
+            raise
+        if not frame:
+            self.leave(program)
+            raise Lost("%s: its worker ended before it answered" % program)
+        _, code, _, _, _, back = _NUMBERED.unpack_from(frame)
+        if back != number:
+            self.leave(program)
+            raise Lost("%s: an answer to something else" % program)
+        if code == _ANSWER:
+            return _answer(frame)
+        if frame[20] == _AGAIN:
+            self.leave(program)
+            return None
+        raise _failure(frame)
+
+    def lane(self, program, deadline):
+        """The lane to a program, asked for from the second message on."""
+        lane = self.lanes.get(program)
+        if lane is not None:
+            return lane
+        patience = self.patience.get(program, 1)
+        self.patience[program] = patience - 1
+        if patience > 0:
+            return None
+        self.patience[program] = _LANE_EVERY
+        number, name = self.next(), _bytes(program, "program")
+        wanted = _struct.pack("<QI", number, len(name)) + name
+        self.send(_frame(_WANT_LANE, wanted))
+        frame, fds = self.reply(number, deadline, _LENT)
+        lane = _struct.unpack_from("<Q", frame, 20)[0]
+        if not lane or not fds:
+            return None
+        self.lanes[program] = _Lane(lane, _socket.socket(fileno=fds[0]))
+        return self.lanes[program]
+
+    def leave(self, program):
+        """Gives a lane back, or up."""
+        lane = self.lanes.pop(program)
+        self.patience[program] = 0
+        lane.connection.close()
+        self.send(_frame(_LEAVE_LANE, _struct.pack("<Q", lane.number)))
+
+    def ask_daemon(self, program, key, kind, body, deadline, manner=_ASK):
+        number = self.next()
+        remaining = 0 if deadline is None else max(1, int((deadline - _time.monotonic()) * 1e6))
+        name = _bytes(program, "program")
+        size = 33 + len(name) + len(key) + len(kind) + len(body)
+        lengths = len(name), len(key), len(kind), 0
+        head = _SENT.pack(_MAGIC, _MESSAGE, 0, 0, size, number, manner, remaining, *lengths)
+        self.send(b"".join((head, name, key, kind, body)))
+        try:
+            # The daemon keeps the time too; its word is waited for a little longer.
+            patience = None if deadline is None else deadline + 0.25
+            frame, _ = self.reply(number, patience, _ANSWER, _ACCEPTED)
+        except TimedOut:
+            self.send(_frame(_CANCEL, _struct.pack("<Q", number)))
+            raise
+        if frame[4] == _ACCEPTED:
+            return str(frame[24:], "utf-8", "replace")
+        return _answer(frame)
+
+    def state(self, verb, name, number=0, ttl=None, value=b""):
+        name = _bytes(name, "name")
+        if len(value) > _BODY_MAX:
+            raise ValueError("a value of %d bytes is over the cap of %d" % (len(value), _BODY_MAX))
+        ttl_us = 0 if ttl is None else max(1, int(ttl * 1e6))
+        mine = self.next()
+        body = _STATED.pack(mine, verb, number, ttl_us, len(name))
+        self.send(_frame(_STATE, b"".join((body, name, value))))
+        frame, _ = self.reply(mine, None, _STATE_REPLY)
+        held, number = _struct.unpack_from("<Bq", frame, 20)
+        if held == 2:
+            raise Error("there is no room for it in the shared state")
+        return held == 1, number, frame[29:]
+
+    def send(self, data):
+        try:
+            self.connection.settimeout(None)
+            self.connection.sendall(data)
+        except OSError as error:
+            raise Lost("the daemon has left: %s" % error) from None
+
+    def reply(self, number, deadline, *kinds):
+        """The reply to a request; what belongs to requests that were given up is passed over."""
+        while True:
+            frame, fds = self.stream.read(deadline)
+            if _struct.unpack_from("<Q", frame, 12)[0] != number:
+                for fd in fds:
+                    _os.close(fd)
+                continue
+            if frame[4] == _FAILURE:
+                raise _failure(frame)
+            if frame[4] not in kinds:
+                raise Lost("the daemon answers something else")
+            return frame, fds
+
+
+_local = _threading.local()
+
+
+def _sender():
+    sender = getattr(_local, "sender", None)
+    if sender is not None:
+        if sender.pid == _os.getpid() and sender.directory == _os.getcwd():
+            return sender
+        # A child's closing takes nothing from its parent: both have their own descriptors.
+        sender.close()
+    _local.sender = sender = _Sender()
+    return sender
+
+
+def _forget():
+    sender = getattr(_local, "sender", None)
+    if sender is not None:
+        sender.close()
+        _local.sender = None
+
+
+def _try(step):
+    """Does a step on this thread's connection. One that is found dead before anything was sent on
+    it is made anew once; one that breaks later is given up."""
+    sender = _sender()
+    try:
+        return step(sender)
+    except Lost:
+        _forget()
+        raise
+
+
+def ask(program, payload=b"", *, key=None, timeout=None, content_type=None):
+    """Sends a message to a program and awaits its answer, as `Answer` (bytes).
+
+    `payload` is bytes, text, or what JSON can carry. `key` names a session. `timeout` is in
+    seconds; without it the answer is waited for as long as it takes.
+    """
+    kind, body = _body(payload, content_type)
+    key = _bytes(key, "key")
+    return _try(lambda sender: sender.ask(program, key, kind, body, timeout))
+
+
+def tell(program, payload=b"", *, key=None, content_type=None, at_most_once=False):
+    """Sends a message and goes on; its id. It is kept on disk until it was handled, and may come
+    again after a crash, with the same id; with `at_most_once` neither."""
+    kind, body = _body(payload, content_type)
+    key = _bytes(key, "key")
+    manner = _TELL_ONCE if at_most_once else _TELL
+    return _try(lambda sender: sender.ask_daemon(program, key, kind, body, None, manner))
+
+
+class _Counter:
+    """A number that all programs of this user share."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def add(self, number=1):
+        """Adds, and returns what it is then."""
+        return _try(lambda sender: sender.state(0, self.name, number))[1]
+
+    def get(self):
+        """What it is; 0 before anything was added."""
+        return _try(lambda sender: sender.state(1, self.name))[1]
+
+
+def counter(name):
+    """The counter of this name."""
+    return _Counter(name)
+
+
+class _Cache:
+    """Bytes that all programs of this user share, in a bounded room: the least recently used go
+    first."""
+
+    def set(self, key, value, ttl=None):
+        """Sets an entry, for `ttl` seconds if given. Text is kept as UTF-8."""
+        value = value.encode() if isinstance(value, str) else bytes(value)
+        _try(lambda sender: sender.state(2, key, ttl=ttl, value=value))
+
+    def get(self, key, default=None):
+        """The entry's bytes, or `default`."""
+        there, _, value = _try(lambda sender: sender.state(3, key))
+        return value if there else default
+
+    def delete(self, key):
+        """Removes an entry; whether there was one."""
+        return _try(lambda sender: sender.state(4, key))[0]
+
+
+cache = _Cache()

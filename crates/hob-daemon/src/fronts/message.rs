@@ -1,0 +1,85 @@
+//! The message front: senders of asks and tells, and users of the shared state.
+//!
+//! A connection is: `hello`, `attach`, then any number of messages, wanted lanes and requests to
+//! the shared state, in any order and without waiting for each other. Its end takes back what it
+//! has open. It knows nothing of isolation: it turns frames into inputs.
+
+use std::sync::Arc;
+
+use hob_os::{clock, uds};
+use hob_wire::frame::Kind;
+use hob_wire::message::{Attach, Named, Numbered};
+use tokio::net::UnixStream;
+
+use crate::channel::{Frame, Outlet, Reader};
+use crate::fronts::local::Front;
+use crate::owner::Input;
+
+/// A connection of a sender. Numbers are never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SenderId(pub(crate) u64);
+
+/// What a sender does.
+#[derive(Debug)]
+pub(crate) enum SenderEvent {
+    /// It is here.
+    Attached { attach: Attach, outlet: Outlet, pid: u32 },
+    /// A message, not decoded, with the time at which it was whole.
+    Message { payload: Vec<u8>, received_ns: u64 },
+    /// It takes a message back.
+    Cancel { id: u64 },
+    /// It wants a lane.
+    WantLane { id: u64, program: Vec<u8> },
+    /// It has left a lane.
+    LeaveLane { lane: u64 },
+    /// A request to the shared state, not decoded.
+    State { payload: Vec<u8> },
+    /// Its connection has ended.
+    Gone,
+}
+
+/// Hears a sender to its end. What breaks a rule ends the connection, as its leaving would.
+pub(crate) async fn serve(
+    first: Frame,
+    mut reader: Reader,
+    stream: Arc<UnixStream>,
+    front: &Front,
+) {
+    let Ok(attach) = Attach::decode(&first.payload) else { return };
+    let pid = uds::peer_pid(&*stream).unwrap_or(0);
+    let sender = SenderId(front.recorder.next_call());
+    let outlet = Outlet::new(stream);
+    let mut event = SenderEvent::Attached { attach, outlet, pid };
+    loop {
+        if front.owner.send(Input::Sender { sender, event }).await.is_err() {
+            return;
+        }
+        event = match reader.next().await {
+            Ok(Some(frame)) => match decode(frame) {
+                Some(event) => event,
+                None => break,
+            },
+            Ok(None) | Err(_) => break,
+        };
+    }
+    let _ = front.owner.send(Input::Sender { sender, event: SenderEvent::Gone }).await;
+}
+
+fn decode(frame: Frame) -> Option<SenderEvent> {
+    let Frame { kind, payload, .. } = frame;
+    if kind == Kind::Message {
+        return Some(SenderEvent::Message { payload, received_ns: clock::now_ns() });
+    }
+    if kind == Kind::State {
+        return Some(SenderEvent::State { payload });
+    }
+    if kind == Kind::WantLane {
+        let Named { id, name } = Named::decode(&payload).ok()?;
+        return Some(SenderEvent::WantLane { id, program: name });
+    }
+    let Numbered { id } = Numbered::decode(&payload).ok()?;
+    if kind == Kind::Cancel {
+        return Some(SenderEvent::Cancel { id });
+    }
+    (kind == Kind::LeaveLane).then_some(SenderEvent::LeaveLane { lane: id })
+}

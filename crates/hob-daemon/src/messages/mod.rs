@@ -1,0 +1,363 @@
+//! Messages in the daemon: who sends, what is open, which handlers are loaded. The owner's state
+//! for them, and the inputs that concern them; what is decided is `hob_core::messages`'.
+//!
+//! | file | does |
+//! |---|---|
+//! | `route` | from a sender's program to a pool: the configuration, its freshness, the interpreter |
+//! | `perform` | the core's effects |
+//! | `workers` | what handlers' processes say |
+//! | `settle` | outcomes: to the sender, and to the recorder |
+//! | `state` | the shared state |
+//! | `tells` | tells that are kept: the outbox |
+//!
+//! Invariants: a sender hears of each of its messages once; nothing of a message outlives its
+//! outcome; a lane's doorbell is the watch that its pool's freshness is judged by, and the lane is
+//! recalled before that watch is read (`docs/why/lanes.md`).
+
+mod perform;
+mod route;
+mod settle;
+mod state;
+mod tells;
+mod workers;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
+use hob_core::limits::Limits;
+use hob_core::messages::state::Shared;
+use hob_core::messages::{Effect, Event, Found, Messages, WORKERS_FROM};
+use hob_os::clock;
+use hob_wire::frame::Kind;
+use hob_wire::message::{Failure, Lent, Manner, Message, Named, Reason};
+use rustix::fd::OwnedFd;
+
+use crate::channel::{self, Outlet};
+use crate::fronts::message::{SenderEvent, SenderId};
+use crate::outbox::{MessageId, Outbox};
+use crate::owner::Owner;
+
+use route::{From, Loaded, Route, Way};
+use settle::Thin;
+use tells::Tells;
+
+/// Payloads of messages that are open at one time.
+const OPEN_BYTES_MAX: usize = 64 << 20;
+/// Senders' routes that are remembered.
+const ROUTES_MAX: usize = 256;
+
+/// All that the owner holds for messages.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    core: Messages,
+    events: VecDeque<Event>,
+    senders: HashMap<SenderId, Sender>,
+    open: HashMap<CallId, Open>,
+    lanes: HashMap<LaneId, Lane>,
+    handlers: HashMap<PoolId, Loaded>,
+    routes: HashMap<Way, Route>,
+    shared: Shared,
+    thin: Thin,
+    tells: Tells,
+    /// Nothing new is delivered.
+    stopping: bool,
+    open_bytes: usize,
+    next_pool: u64,
+    next_lane: u64,
+    /// Whether anything happened since the supervisor was last told.
+    active: bool,
+}
+
+#[derive(Debug)]
+struct Sender {
+    from: Arc<From>,
+    outlet: Outlet,
+    pid: u32,
+    /// Its open messages, by its own numbers.
+    open: HashMap<u64, CallId>,
+}
+
+/// A message without its outcome.
+#[derive(Debug)]
+struct Open {
+    /// Who hears of it, under which number; nobody, if it is a tell that was accepted.
+    sender: Option<(SenderId, u64)>,
+    pid: u32,
+    manner: Manner,
+    pool: PoolId,
+    key: Vec<u8>,
+    content_type: Vec<u8>,
+    message_id: Vec<u8>,
+    payload: Vec<u8>,
+    received_ns: u64,
+    deadline_ns: Option<u64>,
+    planned_ns: u64,
+    given_ns: Option<u64>,
+    worker: Option<WorkerId>,
+    found: Found,
+    at: jiff::Timestamp,
+    /// What its worker has said.
+    said: Option<Said>,
+    /// Its id in the outbox.
+    told: Option<MessageId>,
+}
+
+/// What a worker says of its message.
+#[derive(Debug)]
+enum Said {
+    Answer { content_type: Vec<u8>, payload: Vec<u8> },
+    Raised { text: Vec<u8> },
+}
+
+/// A lane that is lent.
+#[derive(Debug)]
+struct Lane {
+    sender: SenderId,
+    /// The sender's number of its request, until it is answered.
+    request: u64,
+    pool: PoolId,
+    pid: u32,
+    worker: Option<WorkerId>,
+    /// The worker's end, to shut.
+    end: Option<OwnedFd>,
+}
+
+impl Desk {
+    pub(crate) fn new(limits: Limits, outbox: Outbox) -> Desk {
+        Desk {
+            core: Messages::new(limits),
+            events: VecDeque::new(),
+            senders: HashMap::new(),
+            open: HashMap::new(),
+            lanes: HashMap::new(),
+            handlers: HashMap::new(),
+            routes: HashMap::new(),
+            shared: Shared::default(),
+            thin: Thin::default(),
+            tells: Tells::new(outbox),
+            stopping: false,
+            open_bytes: 0,
+            next_pool: 1,
+            next_lane: 1,
+            active: false,
+        }
+    }
+
+    /// Whether this process is a handler's.
+    pub(crate) fn has(worker: WorkerId) -> bool {
+        worker.0 >= WORKERS_FROM
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.core.next_deadline().into_iter().chain(self.tells.next_due()).min()
+    }
+
+    /// Whether the daemon can end without taking anything away from anybody.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.core.is_empty()
+    }
+
+    /// Whether somebody relies on this daemon to be there: it does not leave for idleness.
+    pub(crate) fn take_activity(&mut self) -> bool {
+        let holds = !self.senders.is_empty() || !self.shared.is_empty() || !self.tells.is_empty();
+        std::mem::take(&mut self.active) || holds
+    }
+
+    /// From now on nothing new is given.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        self.events.push_back(Event::Drain);
+    }
+
+    /// Gives the outbox up, for another daemon to open.
+    pub(crate) fn close(&self) {
+        self.tells.close();
+    }
+
+    pub(crate) fn push(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+}
+
+impl Owner {
+    /// Hands events to the core and performs its effects until nothing comes of it any more.
+    pub(crate) fn settle_messages(&mut self) {
+        let mut effects: Vec<Effect> = Vec::new();
+        while let Some(event) = self.desk.events.pop_front() {
+            self.desk.core.handle(Time(clock::now_ns()), event, &mut effects);
+            for effect in effects.drain(..) {
+                self.perform_message(effect);
+            }
+        }
+    }
+
+    pub(crate) fn sender(&mut self, id: SenderId, event: SenderEvent) {
+        self.desk.active = true;
+        match event {
+            SenderEvent::Attached { attach, outlet, pid } => {
+                let from = Arc::new(From::new(attach.directory, attach.env));
+                let sender = Sender { from, outlet, pid, open: HashMap::new() };
+                self.desk.senders.insert(id, sender);
+            }
+            SenderEvent::Message { payload, received_ns } => {
+                self.message(id, &payload, received_ns);
+            }
+            SenderEvent::Cancel { id: number } => {
+                let open = self.desk.senders.get(&id).and_then(|sender| sender.open.get(&number));
+                if let Some(call) = open.copied() {
+                    self.desk.push(Event::SenderGone { call });
+                }
+            }
+            SenderEvent::WantLane { id: number, program } => self.want_lane(id, number, &program),
+            SenderEvent::LeaveLane { lane } => self.lane_left(id, LaneId(lane)),
+            SenderEvent::State { payload } => self.state(id, &payload),
+            SenderEvent::Gone => self.sender_gone(id),
+        }
+    }
+
+    fn message(&mut self, sender: SenderId, payload: &[u8], received_ns: u64) {
+        let Ok(message) = Message::decode(payload) else {
+            // Nothing that it says from here on can be trusted to be meant.
+            if let Some(sender) = self.desk.senders.get(&sender) {
+                sender.outlet.close();
+            }
+            return;
+        };
+        let number = message.id;
+        match self.open_message(sender, message, received_ns) {
+            Ok(()) => {}
+            Err((reason, text)) => self.tell_failure(sender, number, reason, &text),
+        }
+    }
+
+    fn open_message(
+        &mut self,
+        id: SenderId,
+        message: Message<'_>,
+        received_ns: u64,
+    ) -> Result<(), (Reason, String)> {
+        let at = jiff::Timestamp::now();
+        let known = self.desk.senders.get(&id);
+        let Some(pid) = known.map(|sender| sender.pid) else { return Ok(()) };
+        if known.is_some_and(|sender| sender.open.contains_key(&message.id)) {
+            return Err((Reason::Malformed, format!("message {} is open already", message.id)));
+        }
+        if self.desk.open_bytes + message.payload.len() > OPEN_BYTES_MAX {
+            let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
+            return Err((Reason::Busy, text));
+        }
+        if message.manner == Manner::Tell {
+            return self.keep_tell(id, &message);
+        }
+        let from = self.from(id)?;
+        let (pool, _) = self.route(&from, message.program)?;
+        let call = CallId(self.recorder.next_call());
+        let deadline_ns = (message.remaining_us > 0)
+            .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
+        let message_id = match message.manner {
+            Manner::Ask => Vec::new(),
+            Manner::Tell | Manner::TellOnce => new_message_id(call),
+        };
+        let open = Open {
+            sender: Some((id, message.id)),
+            pid,
+            manner: message.manner,
+            pool,
+            key: message.key.to_vec(),
+            content_type: message.content_type.to_vec(),
+            message_id,
+            payload: message.payload.to_vec(),
+            received_ns,
+            deadline_ns,
+            planned_ns: clock::now_ns(),
+            given_ns: None,
+            worker: None,
+            found: Found::Waiting,
+            at,
+            said: None,
+            told: None,
+        };
+        self.desk.open_bytes += open.payload.len();
+        self.desk.open.insert(call, open);
+        if let Some(sender) = self.desk.senders.get_mut(&id) {
+            sender.open.insert(message.id, call);
+        }
+        let deadline = deadline_ns.map(Time);
+        self.desk.push(Event::Arrived { call, pool, key: message.key.to_vec(), deadline });
+        self.settle_messages();
+        self.accept_tell(call);
+        Ok(())
+    }
+
+    /// A tell that was taken is nobody's to wait for.
+    fn accept_tell(&mut self, call: CallId) {
+        let Some(open) = self.desk.open.get_mut(&call) else { return };
+        if open.manner == Manner::Ask {
+            return;
+        }
+        let Some((sender, number)) = open.sender.take() else { return };
+        let accepted = Named { id: number, name: open.message_id.clone() };
+        if let Some(sender) = self.desk.senders.get_mut(&sender) {
+            sender.open.remove(&number);
+            sender.outlet.send(channel::encode(Kind::Accepted, 0, |out| accepted.encode(out)));
+        }
+    }
+
+    fn want_lane(&mut self, id: SenderId, number: u64, program: &[u8]) {
+        let pid = match self.desk.senders.get(&id) {
+            Some(sender) => sender.pid,
+            None => return,
+        };
+        let lane = LaneId(self.desk.next_lane);
+        self.desk.next_lane += 1;
+        // Whatever is wrong with the program is told to its first message.
+        let routed = self.from(id).and_then(|from| self.route(&from, program)).ok();
+        let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
+        let Some((pool, _)) = lendable else {
+            self.no_lane(id, number);
+            return;
+        };
+        let wanted = Lane { sender: id, request: number, pool, pid, worker: None, end: None };
+        self.desk.lanes.insert(lane, wanted);
+        self.desk.push(Event::WantLane { lane, pool });
+    }
+
+    pub(super) fn no_lane(&mut self, sender: SenderId, number: u64) {
+        if let Some(sender) = self.desk.senders.get(&sender) {
+            let lent = Lent { id: number, lane: 0 };
+            sender.outlet.send(channel::encode(Kind::Lent, 0, |out| lent.encode(out)));
+        }
+    }
+
+    fn lane_left(&mut self, sender: SenderId, lane: LaneId) {
+        if self.desk.lanes.get(&lane).is_some_and(|known| known.sender == sender) {
+            self.desk.push(Event::LaneLeft { lane });
+        }
+    }
+
+    fn sender_gone(&mut self, id: SenderId) {
+        let Some(sender) = self.desk.senders.remove(&id) else { return };
+        for call in sender.open.into_values() {
+            self.desk.push(Event::SenderGone { call });
+        }
+        let lanes = self.desk.lanes.iter().filter(|(_, lane)| lane.sender == id);
+        let lanes: Vec<LaneId> = lanes.map(|(lane, _)| *lane).collect();
+        for lane in lanes {
+            self.desk.push(Event::LaneLeft { lane });
+        }
+    }
+
+    fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {
+        if let Some(sender) = self.desk.senders.get(&sender) {
+            let failure = Failure { id: number, reason, text: text.as_bytes() };
+            sender.outlet.send(channel::encode(Kind::Failure, 0, |out| failure.encode(out)));
+        }
+    }
+}
+
+/// An id that no other message has: the time, and the call's number.
+fn new_message_id(call: CallId) -> Vec<u8> {
+    let at = jiff::Timestamp::now().as_microsecond();
+    format!("{at:x}-{:x}", call.0).into_bytes()
+}

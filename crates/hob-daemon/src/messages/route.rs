@@ -1,0 +1,355 @@
+//! From a sender's program to a pool: the configuration that names it, the interpreter that runs
+//! it, and whether what is loaded of it is still what would be loaded now.
+//!
+//! Each handler has a watch of its own, so that it can be a doorbell: a worker that answers on a
+//! lane looks at it before each message, and reads nothing from it. Only here it is read, after
+//! the lanes that relied on it were recalled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hob_core::ids::PoolId;
+use hob_core::key::{Key, KeyBuilder, Part};
+use hob_core::messages::{Event, Terms};
+use hob_core::plan::Hosted;
+use hob_resolve::{Program, PythonProgram};
+use hob_wire::message::Reason;
+use hob_wire::strings::Strings;
+use rustix::fd::{AsFd, OwnedFd};
+
+use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::fronts::message::SenderId;
+use crate::owner::Owner;
+use crate::programs::{self, Lesson, Seed};
+use crate::project::{self, Declared};
+use crate::trust;
+
+use super::ROUTES_MAX;
+
+/// Where a message comes from, as far as that decides where it goes.
+#[derive(Debug)]
+pub(super) struct From {
+    pub(super) directory: Vec<u8>,
+    pub(super) env: Strings,
+    env_key: Key,
+}
+
+impl From {
+    pub(super) fn new(directory: Vec<u8>, env: Strings) -> From {
+        let env_key = KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish();
+        From { directory, env, env_key }
+    }
+}
+
+/// What decides where a sender's message goes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Way {
+    directory: Vec<u8>,
+    env: Key,
+    program: Vec<u8>,
+}
+
+/// Where it goes, as long as its configuration is as it was.
+#[derive(Debug)]
+pub(super) struct Route {
+    pool: PoolId,
+    fingerprint: FingerprintId,
+    /// The register of trusted files, as it was. It lies where receipts are written all the time,
+    /// so that it is looked at, not watched; `hob trust` tells of what it changes.
+    register: Register,
+}
+
+/// What tells that the register is the same file with the same content.
+type Register = Option<(u64, u64, i64, i64, u64)>;
+
+/// A handler, as far as it is loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) key: Key,
+    pub(super) name: String,
+    pub(super) digest: String,
+    pub(super) seed: Seed,
+    pub(super) target: Vec<u8>,
+    pub(super) terms: Terms,
+    /// The variables that its configuration names.
+    pub(super) variables: Vec<String>,
+    pub(super) lesson: Lesson,
+    pub(super) freshness: Freshness,
+    /// Of what its newest zygote (or worker) loaded.
+    pub(super) fingerprint: Option<FingerprintId>,
+    /// What its interpreter last said when it could not be loaded.
+    pub(super) trouble: Option<String>,
+}
+
+type Refused = (Reason, String);
+
+impl Owner {
+    /// Where a sender's messages come from.
+    pub(super) fn from(&self, sender: SenderId) -> Result<Arc<From>, Refused> {
+        let known = self.desk.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
+        known.ok_or_else(|| (Reason::Cancelled, String::new()))
+    }
+
+    /// The pool of a sender's program, fresh as of this moment; and what its configuration is
+    /// judged by, if that can be.
+    pub(super) fn route(
+        &mut self,
+        from: &From,
+        program: &[u8],
+    ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
+        let way =
+            Way { directory: from.directory.clone(), env: from.env_key, program: program.to_vec() };
+        if let Some(route) = self.desk.routes.get(&way) {
+            let (pool, fingerprint) = (route.pool, route.fingerprint);
+            let same = route.register == register(self.home.as_deref());
+            if self.holds(pool, fingerprint) && same {
+                return Ok((pool, Some(fingerprint)));
+            }
+            self.desk.routes.remove(&way);
+        }
+        self.find_route(from, way)
+    }
+
+    /// Whether a route and what its pool has loaded are as they were. Where the loaded code is
+    /// not, the pool is told.
+    fn holds(&mut self, pool: PoolId, route: FingerprintId) -> bool {
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+        if loaded.freshness.rings() {
+            self.recall_lanes(pool);
+        }
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+        let same = loaded.freshness.verdict(route) == Verdict::Fresh;
+        if !same {
+            loaded.freshness.forget(route);
+        }
+        self.is_loaded_fresh(pool);
+        same
+    }
+
+    /// Tells the core if what is warm of a pool is not what would be loaded now.
+    fn is_loaded_fresh(&mut self, pool: PoolId) {
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return };
+        let Some(id) = loaded.fingerprint else { return };
+        if loaded.freshness.verdict(id) != Verdict::Fresh {
+            loaded.unload();
+            self.desk.push(Event::Stale { pool });
+        }
+    }
+
+    /// Shuts the workers' ends of a pool's lanes: what was sent before is read and refused, what
+    /// comes after never arrives.
+    fn recall_lanes(&mut self, pool: PoolId) {
+        for lane in self.desk.lanes.values().filter(|lane| lane.pool == pool) {
+            lane.shut();
+        }
+    }
+
+    /// Something was trusted, or is no longer: every sender is asked for its way anew.
+    pub(crate) fn trust_changed(&mut self) {
+        self.desk.routes.clear();
+        let pools: Vec<PoolId> = self.desk.handlers.keys().copied().collect();
+        pools.into_iter().for_each(|pool| self.recall_lanes(pool));
+    }
+
+    /// Whether a worker can tell by the doorbell alone that nothing has changed.
+    pub(super) fn is_watched(&self, pool: PoolId, route: Option<FingerprintId>) -> bool {
+        self.desk.handlers.get(&pool).is_some_and(|loaded| {
+            let both = [loaded.fingerprint, route];
+            both.iter().all(|id| id.is_some_and(|id| loaded.freshness.is_watched(id)))
+        })
+    }
+
+    fn find_route(
+        &mut self,
+        from: &From,
+        way: Way,
+    ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
+        let since = SystemTime::now();
+        let register = register(self.home.as_deref());
+        let program = String::from_utf8_lossy(&way.program).into_owned();
+        let directory = Path::new(std::ffi::OsStr::from_bytes(&way.directory));
+        let home = self.home.clone();
+        let found = project::find(home.as_deref(), directory, &program);
+        let handler = found.handler.map_err(|error| (error.reason, error.text))?;
+        let (python, env) = self.interpreter(from, &handler)?;
+        let key = key_of(&handler, &python, &env);
+        let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
+        let pool = match known.map(|(pool, _)| *pool) {
+            Some(pool) => {
+                self.is_loaded_fresh(pool);
+                pool
+            }
+            None => self.open_pool(&program, (key, handler), python, env)?,
+        };
+        let mut candidates = found.candidates;
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
+            return Err((Reason::Lost, String::new()));
+        };
+        candidates.extend(loaded.seed.python.watch.iter().cloned());
+        let none = BTreeSet::new();
+        let sources = Sources {
+            files: &none,
+            candidates: &candidates,
+            directories: &none,
+            names: &none,
+            whole: &none,
+            asked: &BTreeMap::new(),
+        };
+        // What was edited this very moment is read anew for the next message.
+        let mut kept = None;
+        if let Ok(fingerprint) = Fingerprint::build(sources, since) {
+            let fingerprint = loaded.freshness.keep(fingerprint);
+            // The first look puts it under watch.
+            let _ = loaded.freshness.verdict(fingerprint);
+            kept = Some(fingerprint);
+            self.desk.routes.retain(|_, route| self.desk.handlers.contains_key(&route.pool));
+            if self.desk.routes.len() >= ROUTES_MAX {
+                self.desk.routes.clear();
+            }
+            self.desk.routes.insert(way, Route { pool, fingerprint, register });
+        }
+        Ok((pool, kept))
+    }
+
+    /// The interpreter, as the sender's own environment finds it, and what a handler gets of that.
+    fn interpreter(
+        &mut self,
+        from: &From,
+        handler: &Declared,
+    ) -> Result<(PythonProgram, Arc<Strings>), Refused> {
+        let config = |text: String| (Reason::Config, text);
+        let env = &from.env;
+        let root = open_directory(&handler.root)
+            .ok_or_else(|| config(format!("{}: cannot be opened", handler.root.display())))?;
+        let file = handler.file.as_os_str().as_bytes();
+        let argv: [&[u8]; 2] = [handler.python.as_bytes(), file];
+        let found = self.resolutions.resolve(self.fresh.files(), (&argv, env), root.as_fd());
+        let program = found.program.map_err(|error| config(error.to_string()))?;
+        if self.programs.hosted(&program) != Hosted::Python {
+            let text = format!(
+                "{}: hob hosts handlers in CPython 3.9 to 3.14 only; set `python` in hob.toml",
+                handler.python
+            );
+            return Err(config(text));
+        }
+        let Program::Python(python) = program else {
+            return Err(config(format!("{}: is not a Python", handler.python)));
+        };
+        let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
+        Ok((python, Arc::new(programs::kept(env, &names))))
+    }
+
+    fn open_pool(
+        &mut self,
+        program: &str,
+        (key, handler): (Key, Declared),
+        python: PythonProgram,
+        env: Arc<Strings>,
+    ) -> Result<PoolId, Refused> {
+        let directory = open_directory(&handler.root);
+        let mut target = handler.file.as_os_str().as_bytes().to_vec();
+        target.push(b':');
+        target.extend_from_slice(handler.function.as_bytes());
+        let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
+        let seed = Seed {
+            program: hob_core::ids::ProgramId(0),
+            python,
+            env,
+            directory,
+            directory_path: handler.root.as_os_str().as_bytes().to_vec(),
+            session: 0,
+            streams: crate::programs::Streams::Plain,
+        };
+        let pool = PoolId(self.desk.next_pool);
+        self.desk.next_pool += 1;
+        let loaded = Loaded {
+            key,
+            name: program.to_owned(),
+            digest,
+            seed,
+            target,
+            terms: handler.terms,
+            variables: handler.variables,
+            lesson: Lesson::default(),
+            freshness: Freshness::new(),
+            fingerprint: None,
+            trouble: None,
+        };
+        // As many as the core keeps; one that it forgot has nothing open.
+        let kept = self.desk.core.pools();
+        self.desk.handlers.retain(|id, _| kept.iter().any(|view| view.pool == *id));
+        self.desk.handlers.insert(pool, loaded);
+        self.desk.push(Event::Opened { pool, terms: handler.terms });
+        Ok(pool)
+    }
+
+    /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
+    /// it may not be what is there now.
+    pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+        let mut lesson = Lesson::default();
+        let _ = lesson.take(notes);
+        let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
+        let sources = Sources {
+            files: &lesson.files,
+            candidates: &candidates,
+            directories: &lesson.directories,
+            names: &lesson.names(),
+            whole: &lesson.listed,
+            asked: &lesson.asked,
+        };
+        let Ok(fingerprint) = Fingerprint::build(sources, since) else { return false };
+        let id = loaded.freshness.keep(fingerprint);
+        // The first look puts it under watch, and says whether it held until then.
+        if loaded.freshness.verdict(id) != Verdict::Fresh {
+            loaded.freshness.forget(id);
+            return false;
+        }
+        if let Some(old) = loaded.fingerprint.replace(id) {
+            loaded.freshness.forget(old);
+        }
+        loaded.lesson = lesson;
+        loaded.trouble = None;
+        true
+    }
+}
+
+impl Loaded {
+    /// Forgets what was loaded: it is to be loaded anew.
+    pub(super) fn unload(&mut self) {
+        if let Some(id) = self.fingerprint.take() {
+            self.freshness.forget(id);
+        }
+        self.lesson = Lesson::default();
+    }
+}
+
+fn key_of(handler: &Declared, python: &PythonProgram, env: &Strings) -> Key {
+    let mut builder = KeyBuilder::new();
+    builder
+        .absorb(Part::Program, handler.file.as_os_str().as_bytes())
+        .absorb(Part::Program, handler.function.as_bytes())
+        .absorb(Part::Directory, handler.root.as_os_str().as_bytes())
+        .absorb(Part::Interpreter, &python.interpreter)
+        .absorb(Part::Fingerprint, format!("{:?}", handler.terms).as_bytes());
+    for word in &python.prefix {
+        builder.absorb(Part::Option, word);
+    }
+    let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
+    builder.select_env(env, &names);
+    builder.finish()
+}
+
+fn register(state_dir: Option<&Path>) -> Register {
+    let stat = rustix::fs::stat(trust::register(state_dir?)).ok()?;
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    Some((stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_mtime_nsec as i64, size))
+}
+
+fn open_directory(path: &Path) -> Option<OwnedFd> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()
+}

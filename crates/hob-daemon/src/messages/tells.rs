@@ -1,0 +1,369 @@
+//! Tells that are kept: from their sender to the outbox, from there to a pool, and back.
+//!
+//! ```text
+//!   sender ─▶ accept ─▶ outbox ─Accepted─▶ sender hears the id; the queue has the message
+//!                                            │ next, while fewer than WINDOW are with the core
+//!   finished, again, bury ◀─ settle ◀─ core ◀┘
+//! ```
+//! Invariants: a sender hears `accepted` only after the sync; a message leaves the outbox only when
+//! its handler has answered, or when a person drops what failed too often; what a message needs
+//! to find its program again is in the outbox with it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hob_core::ids::{CallId, Time};
+use hob_core::messages::{Event, Found, Given, Refusal, Settled};
+use hob_os::clock;
+use hob_wire::frame::{self, Kind};
+use hob_wire::message::{Manner, Message, Named, Reason};
+use hob_wire::strings::Strings;
+
+use crate::fronts::message::SenderId;
+use crate::outbox::{self, Done, Ids, MessageId, Outbox, Queue, Verdict};
+use crate::owner::Owner;
+use crate::programs;
+
+use super::route::From;
+use super::{Open, Said};
+
+/// Messages of one program that are with the core at one time.
+const WINDOW: usize = 64;
+/// Payloads that are kept in memory beside the disk, to be delivered without reading them again.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+/// For so long what was found about a sender's program holds for its next tell. It is asked again
+/// when the message is delivered: this only spares a storm the same question.
+const FOUND_FOR_NS: u64 = 1_000_000;
+/// Addresses that are remembered as they are read.
+const PARSED_MAX: usize = 64;
+
+/// What the owner holds for tells.
+#[derive(Debug)]
+pub(super) struct Tells {
+    outbox: Outbox,
+    queue: Queue,
+    ids: Ids,
+    /// Whom to tell that its message is synced.
+    accepting: HashMap<MessageId, (SenderId, u64)>,
+    kept: HashMap<MessageId, outbox::Message>,
+    kept_bytes: usize,
+    /// The newest tell's sender and program, its address, and when that was found.
+    found: Option<Address>,
+    parsed: HashMap<Arc<[u8]>, Parsed>,
+}
+
+/// Where a message comes from, and its program's name.
+type Parsed = (Arc<From>, Arc<[u8]>);
+
+#[derive(Debug)]
+struct Address {
+    sender: SenderId,
+    program: Vec<u8>,
+    at_ns: u64,
+    bytes: Arc<[u8]>,
+}
+
+impl Tells {
+    pub(super) fn new(outbox: Outbox) -> Tells {
+        let mut drawn = [0; 8];
+        // An id is also made of the time: without random bytes it is still no other's here.
+        let _ = rustix::rand::getrandom(&mut drawn, rustix::rand::GetRandomFlags::empty());
+        Tells {
+            outbox,
+            queue: Queue::new(),
+            ids: Ids::new(u64::from_le_bytes(drawn)),
+            accepting: HashMap::new(),
+            kept: HashMap::new(),
+            kept_bytes: 0,
+            found: None,
+            parsed: HashMap::new(),
+        }
+    }
+
+    /// Reads an address, most often one that was read before.
+    fn parse(&mut self, address: &Arc<[u8]>) -> Option<Parsed> {
+        if let Some(known) = self.parsed.get(address) {
+            return Some(known.clone());
+        }
+        let (from, program) = parse(address)?;
+        if self.parsed.len() >= PARSED_MAX {
+            self.parsed.clear();
+        }
+        let read = (from, Arc::from(program));
+        self.parsed.insert(Arc::clone(address), Parsed::clone(&read));
+        Some(read)
+    }
+
+    /// When a message that failed is due.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        let due_ms = self.queue.next_due_ms()?;
+        Some(Time(clock::now_ns().saturating_add(due_ms.saturating_sub(now_ms()) * 1_000_000)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.accepting.is_empty()
+    }
+
+    pub(super) fn close(&self) {
+        self.outbox.close();
+    }
+
+    fn keep(&mut self, message: outbox::Message) {
+        if self.kept_bytes + message.payload.len() <= KEPT_BYTES_MAX {
+            self.kept_bytes += message.payload.len();
+            self.kept.insert(message.id, message);
+        }
+    }
+
+    fn take(&mut self, id: MessageId) -> Option<outbox::Message> {
+        let message = self.kept.remove(&id)?;
+        self.kept_bytes -= message.payload.len();
+        Some(message)
+    }
+}
+
+impl Owner {
+    /// Hands a tell to the outbox; its sender hears when it is synced.
+    pub(super) fn keep_tell(
+        &mut self,
+        sender: SenderId,
+        message: &Message<'_>,
+    ) -> Result<(), (Reason, String)> {
+        let address = self.address(sender, message.program)?;
+        let tells = &mut self.desk.tells;
+        let created_ms = now_ms();
+        let id = tells.ids.next(created_ms);
+        let kept = outbox::Message {
+            id,
+            program: address,
+            key: (!message.key.is_empty()).then(|| message.key.to_vec()),
+            content_type: message.content_type.to_vec(),
+            payload: message.payload.to_vec(),
+            created_ms,
+        };
+        let refused = |refusal: outbox::Refusal| (Reason::NotKept, refusal.to_string());
+        tells.outbox.accept(kept.clone()).map_err(refused)?;
+        tells.accepting.insert(id, (sender, message.id));
+        tells.keep(kept);
+        Ok(())
+    }
+
+    /// Where a sender's tell goes. What is wrong with the program is told to who tells it.
+    fn address(&mut self, sender: SenderId, program: &[u8]) -> Result<Arc<[u8]>, (Reason, String)> {
+        let now_ns = clock::now_ns();
+        if let Some(found) = &self.desk.tells.found
+            && found.sender == sender
+            && found.program == program
+            && now_ns < found.at_ns.saturating_add(FOUND_FOR_NS)
+        {
+            return Ok(Arc::clone(&found.bytes));
+        }
+        let from = self.from(sender)?;
+        let (pool, _) = self.route(&from, program)?;
+        let variables = self.desk.handlers.get(&pool).map(|loaded| loaded.variables.clone());
+        let bytes = address(&from, program, &variables.unwrap_or_default());
+        let found =
+            Address { sender, program: program.to_vec(), at_ns: now_ns, bytes: Arc::clone(&bytes) };
+        self.desk.tells.found = Some(found);
+        Ok(bytes)
+    }
+
+    /// What the outbox has done.
+    pub(crate) fn outbox_did(&mut self, done: Vec<Done>) {
+        self.desk.active = true;
+        let mut accepted: HashMap<SenderId, Vec<u8>> = HashMap::new();
+        for done in done {
+            self.outbox_did_one(done, &mut accepted);
+        }
+        // One write a sender, however many of its messages the sync has carried.
+        for (sender, frames) in accepted {
+            if let Some(sender) = self.desk.senders.get(&sender) {
+                sender.outlet.send(Some(frames));
+            }
+        }
+        self.deliver_tells();
+    }
+
+    fn outbox_did_one(&mut self, done: Done, accepted: &mut HashMap<SenderId, Vec<u8>>) {
+        let tells = &mut self.desk.tells;
+        match done {
+            Done::Opened { waiting, last, .. } => {
+                if let Some(last) = last {
+                    tells.ids.go_on_after(last);
+                }
+                waiting.into_iter().for_each(|message| tells.queue.push(message));
+            }
+            Done::Accepted(id) => {
+                let Some((sender, number)) = tells.accepting.remove(&id) else { return };
+                if let Some(message) = tells.kept.get(&id) {
+                    tells.queue.push(message.waiting());
+                } else {
+                    tells.outbox.read(id);
+                }
+                let named = Named { id: number, name: id.to_string().into_bytes() };
+                let frames = accepted.entry(sender).or_default();
+                // It is far within a frame.
+                let _ = frame::append(frames, Kind::Accepted, 0, |out| named.encode(out));
+            }
+            Done::Refused(id, refusal) => {
+                tells.take(id);
+                if let Some((sender, number)) = tells.accepting.remove(&id) {
+                    self.tell_failure(sender, number, Reason::NotKept, &refusal.to_string());
+                }
+            }
+            Done::Read(message) => self.was_read(message),
+            Done::Unreadable(id, why) => self.tell_failed(id, &why),
+            Done::Revived(_, Ok(waiting)) => {
+                waiting.into_iter().for_each(|message| tells.queue.push(message));
+            }
+            Done::Unusable(_) | Done::Listed(..) | Done::Dropped(..) | Done::Revived(_, Err(_)) => {
+            }
+        }
+    }
+
+    fn was_read(&mut self, message: outbox::Message) {
+        if self.desk.tells.queue.is_flying(message.id) {
+            self.deliver(message);
+        } else {
+            // It was accepted when there was no room to keep it in memory.
+            self.desk.tells.queue.push(message.waiting());
+        }
+    }
+
+    /// Makes due what is due, and delivers.
+    pub(crate) fn tick_tells(&mut self) {
+        self.desk.tells.queue.tick(now_ms());
+        self.deliver_tells();
+    }
+
+    fn deliver_tells(&mut self) {
+        if self.desk.stopping {
+            return;
+        }
+        let programs: Vec<Arc<[u8]>> = self.desk.tells.queue.ready().cloned().collect();
+        for program in programs {
+            while self.desk.tells.queue.in_flight(&program) < WINDOW {
+                let Some(waiting) = self.desk.tells.queue.next(&program) else { break };
+                match self.desk.tells.take(waiting.id) {
+                    Some(message) => self.deliver(message),
+                    None => self.desk.tells.outbox.read(waiting.id),
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, message: outbox::Message) {
+        let id = message.id;
+        let Some((from, program)) = self.desk.tells.parse(&message.program) else {
+            return self.tell_failed(id, "its address cannot be read");
+        };
+        let pool = match self.route(&from, &program) {
+            Ok((pool, _)) => pool,
+            Err((reason, text)) => {
+                return self.tell_failed(id, &format!("{}: {text}", reason.code()));
+            }
+        };
+        let call = CallId(self.recorder.next_call());
+        let now_ns = clock::now_ns();
+        let key = message.key.unwrap_or_default();
+        let open = Open {
+            sender: None,
+            pid: 0,
+            manner: Manner::Tell,
+            pool,
+            key: key.clone(),
+            content_type: message.content_type,
+            message_id: id.to_string().into_bytes(),
+            payload: message.payload,
+            received_ns: now_ns,
+            deadline_ns: None,
+            planned_ns: now_ns,
+            given_ns: None,
+            worker: None,
+            found: Found::Waiting,
+            at: jiff::Timestamp::now(),
+            said: None,
+            told: Some(id),
+        };
+        self.desk.open_bytes += open.payload.len();
+        self.desk.open.insert(call, open);
+        self.desk.push(Event::Arrived { call, pool, key, deadline: None });
+    }
+
+    /// A message that was told has its outcome: it leaves the outbox, or is tried again.
+    pub(super) fn tell_settled(&mut self, id: MessageId, open: &Open, outcome: Settled, why: &str) {
+        match outcome {
+            Settled::Answered if matches!(open.said, Some(Said::Answer { .. })) => {
+                let tells = &mut self.desk.tells;
+                if let Some(message) = tells.queue.finished(id) {
+                    tells.outbox.finished(&message);
+                }
+            }
+            // Not its own fault, and not given: it waits for its turn.
+            Settled::Refused(Refusal::Stopping | Refusal::QueueFull | Refusal::SessionsFull)
+            | Settled::Cancelled
+            | Settled::TimedOut { given: Given::No } => self.desk.tells.queue.put_back(id),
+            // What was cut short by a stop is not the message's fault either.
+            Settled::Lost if self.desk.stopping => self.desk.tells.queue.put_back(id),
+            Settled::Answered
+            | Settled::Lost
+            | Settled::TimedOut { given: Given::Yes }
+            | Settled::Refused(Refusal::NotLoaded) => self.tell_failed(id, why),
+        }
+        if !matches!(outcome, Settled::Refused(_)) {
+            self.deliver_tells();
+        }
+    }
+
+    fn tell_failed(&mut self, id: MessageId, why: &str) {
+        let (tells, now_ms) = (&mut self.desk.tells, now_ms());
+        match tells.queue.failed(id, now_ms) {
+            Some(Verdict::Again(message)) => tells.outbox.again(&message, why),
+            Some(Verdict::Dead(message)) => tells.outbox.bury(&message, now_ms, why),
+            None => {}
+        }
+    }
+}
+
+/// What a message needs to find its program again, when its sender has long gone: the directory,
+/// the program's name, and of the environment what a handler may have.
+fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
+    let names = variables.iter().map(|name| name.clone().into_bytes()).collect();
+    let env = programs::kept(&from.env, &names);
+    let mut words = Strings::new();
+    words.push(&from.directory);
+    words.push(program);
+    env.iter().for_each(|entry| words.push(entry));
+    Arc::from(words.as_bytes())
+}
+
+fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
+    let mut words = address.strip_suffix(b"\0")?.split(|byte| *byte == 0);
+    let directory = words.next()?.to_vec();
+    let program = words.next()?.to_vec();
+    let env: Strings = words.collect();
+    Some((Arc::new(From::new(directory, env)), program))
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written_without_what_is_nobodys_business() {
+        let env = ["PATH=/bin", "TOKEN=secret", "MINE=1"].into_iter().collect();
+        let from = From::new(b"/srv/app".to_vec(), env);
+        let address = address(&from, b"greeter", &["MINE".to_owned()]);
+        let (read, program) = parse(&address).unwrap();
+        assert_eq!(
+            (read.directory.as_slice(), program.as_slice()),
+            (&b"/srv/app"[..], &b"greeter"[..])
+        );
+        assert_eq!(read.env.iter().collect::<Vec<_>>(), [&b"PATH=/bin"[..], b"MINE=1"]);
+        assert!(parse(b"").is_none() && parse(b"/only\0").is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! What handlers' processes say, and how they end.
+
+use hob_core::ids::{CallId, LaneId, WorkerId};
+use hob_core::messages::{Event, Over, PoolView};
+use hob_core::status::PoolPart;
+use hob_wire::message::{Answer, Failure, Handled};
+use hob_wire::worker::{Ready, Role};
+
+use crate::owner::{Owner, WorkerEvent};
+
+use super::Said;
+
+impl Owner {
+    /// Takes what a handler's process says.
+    pub(crate) fn handler_says(&mut self, worker: WorkerId, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Ready(ready) => self.handler_ready(worker, &ready),
+            WorkerEvent::Forked(forked, pidfd) => {
+                let copy = WorkerId(forked.worker);
+                if forked.pid != 0 {
+                    self.hands.forked(copy, forked.pid, pidfd);
+                } else {
+                    self.hands.unforked(copy);
+                    self.desk.push(Event::ForkFailed { worker: copy });
+                }
+            }
+            WorkerEvent::Gone(gone) => self.gone(crate::workers::hands::Ended {
+                worker: WorkerId(gone.worker),
+                exit: gone.exit,
+                usage: Some(gone.usage),
+            }),
+            WorkerEvent::Failed(failed) => {
+                let text = String::from_utf8_lossy(&failed.text).into_owned();
+                // The first line says what; below it is where in the runtime.
+                let text = text.lines().next().unwrap_or_default();
+                let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
+                if let Some(pool) = self.pool_of(worker)
+                    && let Some(loaded) = self.desk.handlers.get_mut(&pool)
+                {
+                    loaded.trouble = Some(text);
+                }
+                self.hands.retire(worker);
+            }
+            WorkerEvent::Answer(payload) => match Answer::decode(&payload) {
+                Ok(answer) => {
+                    let content_type = answer.content_type.to_vec();
+                    let payload = answer.payload.to_vec();
+                    self.said(worker, CallId(answer.id), Said::Answer { content_type, payload });
+                }
+                Err(_) => self.hands.retire(worker),
+            },
+            WorkerEvent::Failure(payload) => match Failure::decode(&payload) {
+                Ok(failure) => {
+                    let text = failure.text.to_vec();
+                    self.said(worker, CallId(failure.id), Said::Raised { text });
+                }
+                Err(_) => self.hands.retire(worker),
+            },
+            WorkerEvent::Handled(handled) => self.handled(worker, handled),
+            WorkerEvent::Launched(..)
+            | WorkerEvent::Finished(_)
+            | WorkerEvent::Notes(_)
+            | WorkerEvent::Joined(_)
+            | WorkerEvent::Closed => {}
+        }
+    }
+
+    /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
+    pub(crate) fn handler_pools(&self, now_ns: u64) -> Vec<PoolPart> {
+        let part = |view: PoolView| {
+            let loaded = self.desk.handlers.get(&view.pool)?;
+            let state = match (&loaded.trouble, view.idle + view.busy) {
+                (Some(_), _) => "cold",
+                (None, 0) => "warming",
+                (None, _) => "warm",
+            };
+            if view.kib == 0 && view.idle + view.busy + view.queued == 0 && loaded.trouble.is_none()
+            {
+                return None;
+            }
+            Some(PoolPart {
+                program: loaded.name.clone(),
+                runtime: "python".to_owned(),
+                isolation: view.terms.recipe.name().code().to_owned(),
+                state: state.to_owned(),
+                ready: view.idle,
+                busy: view.busy,
+                queued: view.queued,
+                ahead: view.terms.recipe.ahead,
+                calls: view.messages,
+                memory_kib: view.kib,
+                idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
+                why: loaded.trouble.clone(),
+            })
+        };
+        self.desk.core.pools().into_iter().filter_map(part).collect()
+    }
+
+    fn pool_of(&mut self, worker: WorkerId) -> Option<hob_core::ids::PoolId> {
+        let key = self.hands.get(worker)?.key;
+        self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key).map(|(pool, _)| *pool)
+    }
+
+    fn handler_ready(&mut self, worker: WorkerId, ready: &Ready) {
+        let Some(process) = self.hands.get(worker) else { return };
+        let since = process.loads_since;
+        if ready.role != Role::Copy {
+            let Some(pool) = self.pool_of(worker) else { return };
+            if !self.admit(pool, &ready.notes, since) {
+                // Edited while it was loaded: what it has may be either.
+                if let Some(loaded) = self.desk.handlers.get_mut(&pool) {
+                    loaded.unload();
+                }
+                self.desk.push(Event::Stale { pool });
+                return;
+            }
+        }
+        self.desk.push(match ready.role {
+            Role::Zygote => Event::ZygoteReady { zygote: worker, threads: ready.threads },
+            Role::Standby | Role::Copy => Event::Ready { worker },
+        });
+    }
+
+    fn said(&mut self, worker: WorkerId, call: CallId, said: Said) {
+        let Some(open) = self.desk.open.get_mut(&call) else { return };
+        if open.worker == Some(worker) {
+            open.said.get_or_insert(said);
+            self.desk.push(Event::Answered { worker, call });
+        }
+    }
+
+    fn handled(&mut self, worker: WorkerId, handled: Handled) {
+        self.desk.active = true;
+        let lane = LaneId(handled.lane);
+        self.record_lane(lane, worker, &handled);
+        let lane_over = if handled.over { Over::Yes } else { Over::No };
+        if handled.over {
+            self.desk.lanes.remove(&lane);
+        }
+        let count = handled.count;
+        self.desk.push(Event::Handled { worker, lane, count, lane_over });
+    }
+
+    /// A handler's process has ended; its lane with it.
+    pub(crate) fn handler_gone(&mut self, worker: WorkerId) {
+        self.desk.lanes.retain(|_, lane| lane.worker != Some(worker));
+        self.desk.push(Event::Gone { worker });
+    }
+}

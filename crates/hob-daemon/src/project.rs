@@ -1,0 +1,340 @@
+//! A project's `hob.toml`: where it is, whether it is allowed, what it says of a program.
+//!
+//! ```toml
+//! [program.greeter]
+//! handler = "greeter.py:handle"   # a file beside this one, and a function in it
+//! isolation = "prefork"           # fork | prefork | session
+//! ```
+//! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
+//! an error, since a misspelt one would otherwise do nothing; every number has its bounds.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hob_core::isolation::{Name, Uses};
+use hob_core::messages::{Affinity, Terms};
+use hob_wire::message::Reason;
+use serde::Deserialize;
+
+use crate::trust::{self, Trusted};
+
+/// Directories that are looked at, from the caller's upwards.
+const LEVELS_MAX: usize = 64;
+/// What `workers` may ask for.
+const WORKERS_MAX: u32 = 64;
+/// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
+const USES: u32 = 10_000;
+/// What `queue` may ask for.
+const QUEUE_MAX: u32 = 65_536;
+
+/// Why a project's configuration cannot be used; a line for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct ProjectError {
+    /// What kind of trouble.
+    pub reason: Reason,
+    /// What happened, why, and what to do next.
+    pub text: String,
+}
+
+impl ProjectError {
+    fn config(path: &Path, what: impl std::fmt::Display) -> ProjectError {
+        ProjectError { reason: Reason::Config, text: format!("{}: {what}", path.display()) }
+    }
+}
+
+/// A handler as a `hob.toml` declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The directory of its `hob.toml`.
+    pub root: PathBuf,
+    /// Its file, absolute.
+    pub file: PathBuf,
+    /// The function's name.
+    pub function: String,
+    /// The interpreter, as a command line names it.
+    pub python: String,
+    /// Variables of the sender that it is given.
+    pub variables: Vec<String>,
+    /// What its pool works by.
+    pub terms: Terms,
+}
+
+/// What was found, and every path that decided it.
+#[derive(Debug)]
+pub struct Found {
+    /// The handler, or why there is none.
+    pub handler: Result<Declared, ProjectError>,
+    /// Each `hob.toml` that there is or could have been.
+    pub candidates: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    program: BTreeMap<String, Section>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    handler: String,
+    isolation: Option<String>,
+    workers: Option<u32>,
+    ahead: Option<u32>,
+    uses: Option<u32>,
+    memory_mb: Option<u64>,
+    queue: Option<u32>,
+    idle: Option<String>,
+    python: Option<String>,
+    #[serde(default)]
+    env: Vec<String>,
+}
+
+/// Looks for a program in the `hob.toml` of `directory` and of those above it; the first that has
+/// it counts.
+#[must_use]
+pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found {
+    let mut candidates = Vec::new();
+    let mut seen = None;
+    for dir in directory.ancestors().take(LEVELS_MAX) {
+        let path = dir.join(trust::FILE);
+        candidates.push(crate::workers::runtimes::bytes(&path));
+        let handler = match trust::trusted(state_dir, dir) {
+            Trusted::NoFile => continue,
+            Trusted::Yes(bytes) => match read(dir, &bytes, program) {
+                Ok(None) => {
+                    seen.get_or_insert(path);
+                    continue;
+                }
+                Ok(Some(handler)) => Ok(handler),
+                Err(error) => Err(error),
+            },
+            Trusted::No => Err(untrusted(&path, "is not trusted")),
+            Trusted::Changed => Err(untrusted(&path, "was edited since it was trusted")),
+        };
+        return Found { handler, candidates };
+    }
+    let text = match seen {
+        Some(path) => format!("{}: has no [program.{program}]; add one", path.display()),
+        None => format!(
+            "no {} in {} or above; it names programs, as `[program.{program}]`",
+            trust::FILE,
+            directory.display()
+        ),
+    };
+    let handler = Err(ProjectError { reason: Reason::NoProgram, text });
+    Found { handler, candidates }
+}
+
+fn untrusted(path: &Path, what: &str) -> ProjectError {
+    let dir = path.parent().unwrap_or(path);
+    let text =
+        format!("{}: {what}; look at it, then run `hob trust {}`", path.display(), dir.display());
+    ProjectError { reason: Reason::Untrusted, text }
+}
+
+/// What one file says of a program; `None` if nothing.
+fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, ProjectError> {
+    let path = dir.join(trust::FILE);
+    let fault = |what: String| ProjectError::config(&path, what);
+    let text = std::str::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
+    let file: File = toml::from_str(text).map_err(|error| fault(one_line(&error, text)))?;
+    let Some(section) = file.program.get(program) else { return Ok(None) };
+    let fault = |what: String| ProjectError::config(&path, format!("[program.{program}]: {what}"));
+    let split = section.handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
+    let Some((file, function)) = split else {
+        return Err(fault(format!(
+            "handler = \"{}\": it is a file, a colon and a function, as \"{program}.py:handle\"",
+            section.handler
+        )));
+    };
+    if !is_name(function) {
+        return Err(fault(format!("handler: `{function}` is not a function's name")));
+    }
+    let terms = section.terms().map_err(fault)?;
+    let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
+    let file = root.join(file);
+    if !file.is_file() {
+        let mut error = fault(format!("handler: {} is not there", file.display()));
+        error.reason = Reason::NoProgram;
+        return Err(error);
+    }
+    Ok(Some(Declared {
+        root,
+        file,
+        function: function.to_owned(),
+        python: section.python.clone().unwrap_or_else(|| "python3".to_owned()),
+        variables: section.env.clone(),
+        terms,
+    }))
+}
+
+/// The first line of what TOML says, with the place.
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let line =
+        error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let message = error.message().lines().next().unwrap_or("cannot be read").to_owned();
+    match line {
+        Some(line) => format!("line {line}: {message}"),
+        None => message,
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && chars.all(|next| next.is_alphanumeric() || next == '_')
+}
+
+impl Section {
+    fn terms(&self) -> Result<Terms, String> {
+        let name = match self.isolation.as_deref() {
+            None => Name::Prefork,
+            Some(word) => match Name::from_code(word) {
+                Some(name @ (Name::Fork | Name::Prefork | Name::Session)) => name,
+                Some(Name::Spawn | Name::Standby) | None => {
+                    return Err(format!(
+                        "isolation = \"{word}\": a handler's is fork, prefork or session"
+                    ));
+                }
+            },
+        };
+        let within = |what: &str, number: u32, max: u32| match number {
+            number if (1..=max).contains(&number) => Ok(number),
+            _ => Err(format!("{what} = {number}: it is between 1 and {max}")),
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = u32::try_from(processors).unwrap_or(1).clamp(2, 16);
+        let usual = if name == Name::Session { WORKERS_MAX } else { 2 * processors };
+        let workers_max = within("workers", self.workers.unwrap_or(usual), WORKERS_MAX)?;
+        let ahead = self.ahead.unwrap_or(if name == Name::Fork { 2 } else { 1 });
+        let ahead = if ahead == 0 { 0 } else { within("ahead", ahead, workers_max)? };
+        let mut recipe = name.lower(if name == Name::Session { 0 } else { ahead });
+        if name == Name::Prefork {
+            recipe.uses = Uses::Times(USES);
+        }
+        if let Some(uses) = self.uses {
+            if name != Name::Prefork {
+                return Err("uses: only a prefork worker has a number of uses".to_owned());
+            }
+            recipe.uses = Uses::Times(within("uses", uses, u32::MAX)?);
+        }
+        let worker_kib = self.memory_mb.unwrap_or(512).max(1).saturating_mul(1024);
+        let idle_us = match &self.idle {
+            None => 600 * 1_000_000,
+            Some(text) => microseconds(text)
+                .ok_or_else(|| format!("idle = \"{text}\": it is a time such as 30s or 10m"))?,
+        };
+        Ok(Terms {
+            recipe,
+            affinity: if name == Name::Session { Affinity::Session } else { Affinity::Any },
+            workers_max,
+            queue_max: within("queue", self.queue.unwrap_or(1024), QUEUE_MAX)?,
+            worker_kib,
+            idle_us,
+        })
+    }
+}
+
+/// `500ms`, `30s`, `10m`, `2h`.
+fn microseconds(text: &str) -> Option<u64> {
+    let digits = text.find(|each: char| !each.is_ascii_digit())?;
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|us| *us > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(text: &str) -> (tempfile::TempDir, tempfile::TempDir) {
+        use std::os::unix::fs::PermissionsExt;
+        let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::set_permissions(state.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(dir.path().join("greeter.py"), "def handle(p, m): return p\n").unwrap();
+        std::fs::write(dir.path().join(trust::FILE), text).unwrap();
+        let read = trust::read(dir.path()).unwrap().unwrap();
+        trust::allow(state.path(), &read).unwrap();
+        (dir, state)
+    }
+
+    fn found(text: &str) -> Result<Declared, ProjectError> {
+        let (dir, state) = project(text);
+        let inner = dir.path().join("deep/er");
+        std::fs::create_dir_all(&inner).unwrap();
+        find(Some(state.path()), &inner, "greeter").handler
+    }
+
+    fn fault(text: &str) -> (Reason, String) {
+        let error = found(text).unwrap_err();
+        assert!(!error.text.contains('\n'), "{}", error.text);
+        (error.reason, error.text)
+    }
+
+    #[test]
+    fn a_handler_is_found_above_the_directory_with_paths_relative_to_its_file() {
+        let handler = found("[program.greeter]\nhandler = \"greeter.py:handle\"\n").unwrap();
+        assert_eq!((handler.function.as_str(), handler.python.as_str()), ("handle", "python3"));
+        assert_eq!(handler.file, handler.root.join("greeter.py"));
+        assert_eq!(handler.terms.recipe.name(), Name::Prefork);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        let check = |text: &str, reason: Reason, words: &[&str]| {
+            let (have, said) = fault(text);
+            assert_eq!(have, reason, "{said}");
+            for word in words {
+                assert!(said.contains(word), "{word:?} is not in {said:?}");
+            }
+        };
+        let config = Reason::Config;
+        check("[program.greeter\n", config, &["line 1"]);
+        check("[program.greeter]\nhandlr = \"a\"\n", config, &["line 2", "handlr"]);
+        check("[prgram.x]\n", config, &["prgram"]);
+        check("[program.greeter]\nhandler = \"greeter.py\"\n", config, &["a colon"]);
+        check(
+            "[program.greeter]\nhandler = \"nope.py:f\"\n",
+            Reason::NoProgram,
+            &["nope.py is not there"],
+        );
+        check("[program.greeter]\nhandler = \"greeter.py:a-b\"\n", config, &["a-b"]);
+        let with =
+            |line: &str| format!("[program.greeter]\nhandler = \"greeter.py:handle\"\n{line}\n");
+        check(&with("isolation = \"spawn\""), config, &["fork, prefork or session"]);
+        check(&with("workers = 0"), config, &["between 1 and 64"]);
+        check(&with("idle = \"soon\""), config, &["30s or 10m"]);
+        check(&with("isolation = \"fork\"\nuses = 3"), config, &["uses"]);
+        check("[program.other]\nhandler = \"a:b\"\n", Reason::NoProgram, &["[program.greeter]"]);
+    }
+
+    #[test]
+    fn an_edit_after_the_trust_is_told_with_the_next_step() {
+        let (dir, state) = project("[program.greeter]\nhandler = \"greeter.py:handle\"\n");
+        std::fs::write(dir.path().join(trust::FILE), "[program.greeter]\nhandler=\"x:y\"\n")
+            .unwrap();
+        let error = find(Some(state.path()), dir.path(), "greeter").handler.unwrap_err();
+        assert_eq!(error.reason, Reason::Untrusted);
+        assert!(error.text.contains("edited") && error.text.contains("hob trust"), "{error}");
+        let error = find(None, dir.path(), "greeter").handler.unwrap_err();
+        assert!(error.text.contains("is not trusted"), "{error}");
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(microseconds("500ms"), Some(500_000));
+        assert_eq!(microseconds("10m"), Some(600_000_000));
+        for wrong in ["", "5", "s", "0s", "5d", "99999999999999999999s"] {
+            assert_eq!(microseconds(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`.
+
+mod sender;
+mod storm;
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use hob_os::start::Start;
+use hob_wire::exit::ExitCode;
+use hob_wire::message::{BODY_MAX, Manner, Reason};
+
+use super::{Failure, out};
+use crate::{options, say};
+use sender::{Mail, Reply, Sender, Unanswered};
+
+const CODES: &str = "Exit code: 0 done, 1 the handler raised, 2 hob.toml or the command line is \
+wrong or not trusted, 124 the time passed, 125 the answer was lost or hob could not take the \
+message, 126 the handler cannot be loaded, 127 there is no such program.";
+
+/// What is asked.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = CODES)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    mail: MailOptions,
+    /// End the waiting after this time, such as 500ms, 5s or 2m; exit code 124
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// Ask this often, and tell how long it took instead of what was answered
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Ask from so many connections at once
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "count")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Print the summary of --count as JSON
+    #[arg(long, requires = "count")]
+    json: bool,
+    /// Print no answer, and no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What is told.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = CODES)]
+pub(crate) struct Tell {
+    #[command(flatten)]
+    mail: MailOptions,
+    /// Do not keep it on disk: a crash may lose it, and it never comes twice
+    #[arg(long)]
+    at_most_once: bool,
+    /// Do not print the message's id
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What every message has.
+#[derive(Debug, Clone, Args)]
+struct MailOptions {
+    /// The program's name in hob.toml
+    #[arg(value_name = "PROGRAM")]
+    program: String,
+    /// The payload; `@FILE`: what is in this file, `-`: what comes on standard input
+    #[arg(value_name = "PAYLOAD", default_value = "", allow_hyphen_values = true)]
+    #[arg(hide_default_value = true)]
+    payload: String,
+    /// The session that it belongs to
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// What the payload is, as MIME names it
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+impl MailOptions {
+    fn read(self, manner: Manner, timeout_ms: Option<u64>) -> Result<Mail, Failure> {
+        let mail = Mail {
+            payload: payload(&self.payload)?,
+            program: self.program.into_bytes(),
+            key: self.key.unwrap_or_default().into_bytes(),
+            content_type: self.content_type.unwrap_or_default().into_bytes(),
+            manner,
+            timeout_ms,
+        };
+        match mail.fault() {
+            Some(fault) => Err(Failure::usage(fault)),
+            None => Ok(mail),
+        }
+    }
+}
+
+/// The payload that a word stands for.
+fn payload(word: &str) -> Result<Vec<u8>, Failure> {
+    let all = |from: &mut dyn Read, name: &str| {
+        let mut bytes = Vec::new();
+        // One byte more than fits tells that it does not.
+        match from.take(BODY_MAX as u64 + 1).read_to_end(&mut bytes) {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(Failure::usage(format!("{name}: cannot be read: {error}"))),
+        }
+    };
+    match word.strip_prefix('@') {
+        Some(name) => {
+            let mut file = std::fs::File::open(PathBuf::from(name))
+                .map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?;
+            all(&mut file, name)
+        }
+        None if word == "-" => all(&mut std::io::stdin().lock(), "standard input"),
+        None => Ok(word.as_bytes().to_vec()),
+    }
+}
+
+/// The exit code of a message without an answer.
+fn code(reason: Reason) -> u8 {
+    match reason {
+        Reason::Raised => 1,
+        Reason::TimedOut => ExitCode::TimedOut as u8,
+        Reason::NoProgram => ExitCode::NotFound as u8,
+        Reason::NotLoaded => ExitCode::NotExecutable as u8,
+        Reason::Untrusted | Reason::Config | Reason::Malformed => ExitCode::Usage as u8,
+        Reason::Lost
+        | Reason::Cancelled
+        | Reason::Busy
+        | Reason::Stopping
+        | Reason::Again
+        | Reason::NotKept => ExitCode::Lost as u8,
+    }
+}
+
+/// Asks; returns the exit code.
+pub(crate) fn ask(start: &Start, asked: Ask) -> Result<u8, Failure> {
+    let timeout_ms = match &asked.timeout {
+        None => None,
+        Some(text) => Some(options::duration_ms(text).filter(|ms| *ms > 0).ok_or_else(|| {
+            Failure::usage(format!("--timeout {text}: not a time such as 500ms, 5s or 2m"))
+        })?),
+    };
+    let mail = asked.mail.read(Manner::Ask, timeout_ms)?;
+    if let Some(count) = asked.count {
+        let wanted =
+            storm::Wanted { count, jobs: asked.jobs, json: asked.json, quiet: asked.quiet };
+        return storm::run(start, &mail, &wanted);
+    }
+    match send(start, &mail)? {
+        Ok(Reply::Answer(_)) if asked.quiet => Ok(0),
+        Ok(Reply::Answer(answer)) => print(&answer).map(|()| 0),
+        Ok(Reply::Accepted(_)) => Ok(0),
+        Err(unanswered) => Ok(complain(&unanswered)),
+    }
+}
+
+/// Tells; returns the exit code.
+pub(crate) fn tell(start: &Start, asked: Tell) -> Result<u8, Failure> {
+    let manner = if asked.at_most_once { Manner::TellOnce } else { Manner::Tell };
+    let mail = asked.mail.read(manner, None)?;
+    match send(start, &mail)? {
+        Ok(Reply::Accepted(_)) if asked.quiet => Ok(0),
+        Ok(Reply::Accepted(id)) => out(&format!("{}\n", String::from_utf8_lossy(&id))).map(|()| 0),
+        Ok(Reply::Answer(_)) => Ok(0),
+        Err(unanswered) => Ok(complain(&unanswered)),
+    }
+}
+
+fn send(start: &Start, mail: &Mail) -> Result<Result<Reply, Unanswered>, Failure> {
+    let mut sender = Sender::connect(start).map_err(Failure::lost)?;
+    Ok(sender.send(mail))
+}
+
+fn complain(unanswered: &Unanswered) -> u8 {
+    let text = match unanswered.text.as_str() {
+        "" => unanswered.reason.code(),
+        text => text,
+    };
+    say::line(text.as_bytes());
+    code(unanswered.reason)
+}
+
+/// The answer as it is; a terminal gets a line end where it has none.
+fn print(answer: &[u8]) -> Result<(), Failure> {
+    use std::io::IsTerminal;
+    let mut stdout = std::io::stdout().lock();
+    let line_end: &[u8] = if stdout.is_terminal() && !answer.is_empty() && !answer.ends_with(b"\n")
+    {
+        b"\n"
+    } else {
+        b""
+    };
+    let written = stdout.write_all(answer).and_then(|()| stdout.write_all(line_end));
+    match written.and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}

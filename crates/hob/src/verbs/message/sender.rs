@@ -1,0 +1,350 @@
+//! One connection to the daemon as a sender of messages, and the lane that it may have: what
+//! `clients/python/hob.py` is for Python.
+
+use std::os::unix::ffi::OsStrExt;
+
+use hob_os::start::Start;
+use hob_os::{build_id, clock, uds};
+use hob_wire::call::Hello;
+use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
+use hob_wire::message::{
+    Answer, Attach, BODY_MAX, Failure, Lent, Manner, Message, Named, Numbered, Reason, WORD_MAX,
+};
+use hob_wire::strings::Strings;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+
+use crate::connect;
+
+/// How long a daemon may take to start.
+const START_MS: u64 = 5_000;
+/// How much longer than the message's own time the daemon's word is waited for.
+const PATIENCE_MS: u64 = 250;
+/// After so many messages by way of the daemon a lane is asked for again where there was none.
+const LANE_EVERY: u32 = 64;
+const READ_BYTES: usize = 64 * 1024;
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Mail {
+    pub(super) program: Vec<u8>,
+    pub(super) key: Vec<u8>,
+    pub(super) content_type: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+    pub(super) manner: Manner,
+    pub(super) timeout_ms: Option<u64>,
+}
+
+/// A message that has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    pub(super) reason: Reason,
+    pub(super) text: String,
+}
+
+impl Unanswered {
+    fn lost(text: impl Into<String>) -> Unanswered {
+        Unanswered { reason: Reason::Lost, text: text.into() }
+    }
+
+    fn timed_out(mail: &Mail) -> Unanswered {
+        let name = String::from_utf8_lossy(&mail.program);
+        Unanswered { reason: Reason::TimedOut, text: format!("{name}: the time passed") }
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// An answer.
+    Answer(Vec<u8>),
+    /// A tell was accepted under this id.
+    Accepted(Vec<u8>),
+}
+
+impl Mail {
+    /// Why it could not be sent at all.
+    pub(super) fn fault(&self) -> Option<String> {
+        let words = [&self.program, &self.key, &self.content_type];
+        if words.iter().any(|word| word.len() > WORD_MAX) {
+            return Some(format!("a name, key or content type has at most {WORD_MAX} bytes"));
+        }
+        (self.payload.len() > BODY_MAX).then(|| {
+            format!("the payload has {} bytes; at most {BODY_MAX} fit", self.payload.len())
+        })
+    }
+}
+
+/// Frames off one connection.
+#[derive(Debug)]
+struct Stream {
+    socket: OwnedFd,
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+}
+
+/// Why a frame did not come.
+enum NoFrame {
+    Late,
+    Ended,
+}
+
+impl Stream {
+    fn new(socket: OwnedFd) -> Stream {
+        Stream { socket, bytes: Vec::new(), fds: Vec::new() }
+    }
+
+    /// Sends all of it; an error means that the other end did not have the whole of it.
+    fn send(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match uds::send(&self.socket, &bytes[sent..], &[]) {
+                Ok(count) => sent += count,
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, None).map_err(|_| Errno::PIPE)?,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, flags: PollFlags, until_ns: Option<u64>) -> Result<(), NoFrame> {
+        loop {
+            let left = until_ns.map(|until| until.saturating_sub(clock::now_ns()));
+            let left = left.map(connect::nanoseconds);
+            let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), flags)];
+            match poll(&mut fds, left.as_ref()) {
+                Ok(0) => return Err(NoFrame::Late),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(NoFrame::Ended),
+            }
+        }
+    }
+
+    /// The next frame, with its payload.
+    fn next(&mut self, until_ns: Option<u64>) -> Result<(Header, Vec<u8>), NoFrame> {
+        loop {
+            match frame::split(&self.bytes) {
+                Ok(Some((header, payload, end))) => {
+                    let payload = payload.to_vec();
+                    self.bytes.drain(..end);
+                    return Ok((header, payload));
+                }
+                Ok(None) => {}
+                Err(_) => return Err(NoFrame::Ended),
+            }
+            let have = self.bytes.len();
+            self.bytes.resize(have + READ_BYTES, 0);
+            let got = uds::receive(&self.socket, &mut self.bytes[have..], &mut self.fds);
+            self.bytes.truncate(have + got.unwrap_or(0));
+            match got {
+                Ok(0) => return Err(NoFrame::Ended),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::IN, until_ns)?,
+                Err(_) => return Err(NoFrame::Ended),
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    number: u64,
+    stream: Stream,
+}
+
+/// A connection that sends messages, one at a time.
+#[derive(Debug)]
+pub(super) struct Sender {
+    stream: Stream,
+    number: u64,
+    lane: Option<Lane>,
+    /// Messages until a lane is asked for.
+    patience: u32,
+}
+
+impl Sender {
+    /// Connects, and starts a daemon where there is none.
+    pub(super) fn connect(start: &Start) -> Result<Sender, String> {
+        let socket = connect::connect_or_start(start, START_MS).map_err(|trouble| {
+            format!("no daemon can be reached ({}); `hob start` says why", trouble.reason().code())
+        })?;
+        let stream = Stream::new(socket);
+        let directory = std::env::current_dir()
+            .map_err(|error| format!("cannot tell the current directory: {error}"))?;
+        let attach = Attach {
+            directory: directory.as_os_str().as_bytes().to_vec(),
+            env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
+        };
+        let hello = Hello { build: build_id::own(), pid: std::process::id() };
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
+            .and_then(|()| frame::append(&mut bytes, Kind::Attach, 0, |out| attach.encode(out)))
+            .map_err(|_| "the environment is larger than a frame (1 MiB)".to_owned())?;
+        stream.send(&bytes).map_err(|errno| format!("the daemon has left: {errno}"))?;
+        Ok(Sender { stream, number: 0, lane: None, patience: 1 })
+    }
+
+    /// Sends a message and awaits its reply.
+    pub(super) fn send(&mut self, mail: &Mail) -> Result<Reply, Unanswered> {
+        let until_ns = mail.timeout_ms.map(|ms| clock::now_ns().saturating_add(ms * 1_000_000));
+        if mail.manner == Manner::Ask && mail.key.is_empty() {
+            self.find_lane(mail, until_ns)?;
+            if let Some(reply) = self.send_on_lane(mail, until_ns) {
+                return reply;
+            }
+        }
+        self.send_to_daemon(mail, until_ns)
+    }
+
+    fn frame(&mut self, mail: &Mail, until_ns: Option<u64>, program: &[u8]) -> Vec<u8> {
+        self.number += 1;
+        let left = until_ns.map(|until| (until.saturating_sub(clock::now_ns()) / 1000).max(1));
+        let message = Message {
+            id: self.number,
+            manner: mail.manner,
+            remaining_us: left.unwrap_or(0),
+            program,
+            key: &mail.key,
+            content_type: &mail.content_type,
+            message_id: b"",
+            payload: &mail.payload,
+        };
+        let mut bytes = Vec::with_capacity(HEADER_LEN + 64 + mail.payload.len());
+        // The caps of `Mail::fault` keep it within a frame.
+        let _ = frame::append(&mut bytes, Kind::Message, 0, |out| message.encode(out));
+        bytes
+    }
+
+    fn send_to_daemon(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<Reply, Unanswered> {
+        let bytes = self.frame(mail, until_ns, &mail.program);
+        let number = self.number;
+        let left = || Unanswered::lost("the daemon has left");
+        self.stream.send(&bytes).map_err(|_| left())?;
+        // The daemon keeps the time too, and says more.
+        let until_ns = until_ns.map(|until| until.saturating_add(PATIENCE_MS * 1_000_000));
+        let (kind, payload) = match self.reply(number, until_ns) {
+            Ok(reply) => reply,
+            Err(NoFrame::Ended) => return Err(left()),
+            Err(NoFrame::Late) => {
+                self.tell(Kind::Cancel, number);
+                return Err(Unanswered::timed_out(mail));
+            }
+        };
+        if kind == Kind::Accepted
+            && let Ok(accepted) = Named::decode(&payload)
+        {
+            return Ok(Reply::Accepted(accepted.name));
+        }
+        read(kind, &payload)
+    }
+
+    /// The reply to a request of this number; what belongs to others was given up before.
+    fn reply(&mut self, number: u64, until_ns: Option<u64>) -> Result<(Kind, Vec<u8>), NoFrame> {
+        loop {
+            let (header, payload) = self.stream.next(until_ns)?;
+            let of = payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
+            if of == Some(number) {
+                return Ok((header.kind, payload));
+            }
+        }
+    }
+
+    fn tell(&self, kind: Kind, id: u64) {
+        let mut bytes = Vec::new();
+        let framed = frame::append(&mut bytes, kind, 0, |out| Numbered { id }.encode(out));
+        if framed.is_ok() {
+            // A daemon that has left needs no telling.
+            let _ = self.stream.send(&bytes);
+        }
+    }
+
+    /// Asks for a lane, from the second message on.
+    fn find_lane(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<(), Unanswered> {
+        if self.lane.is_some() || self.patience > 0 {
+            self.patience = self.patience.saturating_sub(1);
+            return Ok(());
+        }
+        self.patience = LANE_EVERY;
+        self.number += 1;
+        let number = self.number;
+        let wanted = Named { id: number, name: mail.program.clone() };
+        let mut bytes = Vec::new();
+        let framed = frame::append(&mut bytes, Kind::WantLane, 0, |out| wanted.encode(out));
+        if framed.is_err() || self.stream.send(&bytes).is_err() {
+            return Err(Unanswered::lost("the daemon has left"));
+        }
+        match self.reply(number, until_ns) {
+            Ok((Kind::Lent, payload)) => {
+                let lane = Lent::decode(&payload).map_or(0, |lent| lent.lane);
+                let socket = self.stream.fds.pop();
+                if let (1.., Some(socket)) = (lane, socket)
+                    && rustix::io::ioctl_fionbio(&socket, true).is_ok()
+                {
+                    self.lane = Some(Lane { number: lane, stream: Stream::new(socket) });
+                }
+                Ok(())
+            }
+            Err(NoFrame::Late) => Err(Unanswered::timed_out(mail)),
+            Ok(_) | Err(NoFrame::Ended) => Err(Unanswered::lost("the daemon has left")),
+        }
+    }
+
+    /// Sends on the lane; `None`: there is none, or the message was not given.
+    fn send_on_lane(
+        &mut self,
+        mail: &Mail,
+        until_ns: Option<u64>,
+    ) -> Option<Result<Reply, Unanswered>> {
+        self.lane.as_ref()?;
+        let bytes = self.frame(mail, until_ns, b"");
+        let lane = self.lane.as_mut()?;
+        if lane.stream.send(&bytes).is_err() {
+            self.leave_lane();
+            return None;
+        }
+        let (kind, payload) = match lane.stream.next(until_ns) {
+            Ok((header, payload)) => (header.kind, payload),
+            Err(NoFrame::Late) => {
+                self.leave_lane();
+                return Some(Err(Unanswered::timed_out(mail)));
+            }
+            Err(NoFrame::Ended) => {
+                self.leave_lane();
+                let name = String::from_utf8_lossy(&mail.program);
+                let text = format!("{name}: its worker ended before it answered");
+                return Some(Err(Unanswered::lost(text)));
+            }
+        };
+        let reply = read(kind, &payload);
+        if reply.as_ref().is_err_and(|error| error.reason == Reason::Again) {
+            self.leave_lane();
+            return None;
+        }
+        Some(reply)
+    }
+
+    fn leave_lane(&mut self) {
+        if let Some(lane) = self.lane.take() {
+            self.patience = 0;
+            self.tell(Kind::LeaveLane, lane.number);
+        }
+    }
+}
+
+fn read(kind: Kind, payload: &[u8]) -> Result<Reply, Unanswered> {
+    if kind == Kind::Answer
+        && let Ok(answer) = Answer::decode(payload)
+    {
+        return Ok(Reply::Answer(answer.payload.to_vec()));
+    }
+    match Failure::decode(payload) {
+        Ok(failure) if kind == Kind::Failure => Err(Unanswered {
+            reason: failure.reason,
+            text: String::from_utf8_lossy(failure.text).into_owned(),
+        }),
+        Ok(_) | Err(_) => Err(Unanswered::lost("the other end does not speak hob's wire")),
+    }
+}

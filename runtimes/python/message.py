@@ -1,0 +1,365 @@
+"""Handlers: the part of the Python runtime that answers messages (docs/worker.md, messages.md).
+
+`worker.py` loads this file in the processes of a handler, and puts itself in as `worker`.
+
+A handler is a function of two arguments, `handle(payload, message)`. It gets bytes and returns
+bytes, text, None (nothing), or what `json` can write. What it raises is told to the asker and ends
+nothing; `sys.exit` counts as raising; `os._exit` or a crash ends this process, and the daemon
+tells the asker. Standard output and error lead to the daemon's log: a handler's answer is what it
+returns.
+
+The way of a message is kept short: one read, one look at the doorbell, one write. Whoever changes
+it runs `make bench-messages`.
+"""
+
+import sys
+
+worker = worker  # noqa: F821, PLW0127  Put here by whoever loaded this file.
+
+posix, time, gc, os = worker.posix, worker.time, worker.gc, worker.os
+_socket = worker._socket
+struct = worker.borrow("_struct")
+select = worker.borrow("select")
+
+MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
+ASK, TELL, TELL_ONCE = 0, 1, 2
+RAISED, AGAIN, MALFORMED = 1, 11, 12
+
+HEADER = worker.HEADER_BYTES
+WORD_MAX = 1024
+BODY_MAX = worker.FRAME_BYTES_MAX - 8 * WORD_MAX
+# A whole message but for its words and payload: the header, then id, manner, remaining, lengths.
+FIXED = struct.Struct("<4sBBHIQBQIIII")
+# An answer: the header, id, the content type's length. A failure: the header, id, reason.
+ANSWERED = struct.Struct("<4sBBHIQI")
+FAILED = struct.Struct("<4sBBHIQB")
+REPORT = struct.Struct("<QIIBQQB")
+MAGIC = worker.MAGIC
+FIRST_READ = 65536
+# A report of what a lane has done goes out this often while it is busy.
+REPORT_NS = 10_000_000
+POLLIN, POLLPRI, POLLERR, POLLRDHUP = select.POLLIN, select.POLLPRI, select.POLLERR, 0x2000
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+KINDS = {ASK: "ask", TELL: "tell", TELL_ONCE: "tell"}
+
+
+class Message:
+    """What a handler may know of its message besides the payload."""
+
+    __slots__ = ("_id", "_key", "_manner", "_number", "_remaining", "_type", "received_ns")
+
+    def __init__(self, number, manner, remaining, key, kind, id):
+        self._number = number
+        self._manner = manner
+        self._remaining = remaining
+        self._key = key
+        self._type = kind
+        self._id = id
+        self.received_ns = time.monotonic_ns()
+
+    @property
+    def id(self):
+        """What a redelivery repeats; of an ask, its number."""
+        return self._id.decode("utf-8", "replace") if self._id else str(self._number)
+
+    @property
+    def kind(self):
+        """`ask` or `tell`."""
+        return KINDS[self._manner]
+
+    @property
+    def key(self):
+        """The session that it belongs to, or None."""
+        return self._key.decode("utf-8", "surrogateescape") if self._key else None
+
+    @property
+    def content_type(self):
+        """What the payload is, as MIME names it; None: bytes."""
+        return self._type.decode("utf-8", "replace") if self._type else None
+
+    @property
+    def deadline(self):
+        """When its asker no longer waits, on the clock of `time.monotonic`; None: it waits."""
+        if not self._remaining:
+            return None
+        return self.received_ns / 1e9 + self._remaining / 1e6
+
+    @property
+    def remaining(self):
+        """Seconds until then, 0 if it has passed; None: it waits."""
+        return None if not self._remaining else max(0.0, self.deadline - time.monotonic())
+
+    def __repr__(self):
+        return "<hob.Message %s %s>" % (self.kind, self.id)
+
+
+class Loaded:
+    """A function in a file, as `hob.toml` names it."""
+
+    def __init__(self, target):
+        self.file, _, self.function = target.rpartition(":")
+        self.name = os.path.basename(self.file).rpartition(".")[0] or "handler"
+        self.call = None
+        self.error = None
+
+    def load(self):
+        """Imports the file; what goes wrong is told when the preload has ended."""
+        directory = os.path.dirname(os.path.abspath(worker.NATURAL["__file__"]))
+        # Last: a user's own module of this name is found before it.
+        sys.path.append(directory + "/python")
+        # Bytecode is kept under its source's size and second: an edit within that second would
+        # not be seen. What lies there already was written by others.
+        sys.dont_write_bytecode = True
+        try:
+            util = __import__("importlib.util", fromlist=["util"])
+            spec = util.spec_from_file_location(self.name, self.file)
+            module = util.module_from_spec(spec)
+            sys.modules[self.name] = module
+            # As a script is: always from its source.
+            exec(worker.compile_script(self.file), module.__dict__)
+            self.call = getattr(module, self.function, None)
+            if not callable(self.call):
+                self.error = "%s has no function `%s`" % (self.file, self.function)
+        except BaseException as error:
+            self.error = where(error, self.file) + describe(error)
+
+    def check(self):
+        if self.error is not None:
+            raise LoadError(self.error)
+
+
+class LoadError(Exception):
+    """The handler cannot be loaded."""
+
+
+def describe(error):
+    """The last line of a traceback, on one line."""
+    try:
+        text = str(error)
+    except BaseException:
+        text = "<no text>"
+    name = type(error).__name__
+    return " ".join(("%s: %s" % (name, text) if text else name).split())
+
+
+def where(error, file):
+    """The line of the handler's own file that an error came through last."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return "%s:%s: " % (error.filename, error.lineno)
+    line, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == file:
+            line = step.tb_lineno
+        step = step.tb_next
+    return "" if line is None else "%s:%d: " % (file, line)
+
+
+def encode(answer):
+    """What a handler returned, as a content type and bytes."""
+    if type(answer) is bytes:
+        return b"", answer
+    if answer is None:
+        return b"", b""
+    if isinstance(answer, str):
+        return TEXT.encode(), answer.encode("utf-8", "surrogateescape")
+    if isinstance(answer, (bytes, bytearray, memoryview)):
+        return b"", bytes(answer)
+    json = __import__("json")
+    return JSON.encode(), json.dumps(answer, separators=(",", ":")).encode()
+
+
+def failure(number, reason, text):
+    text = text.encode("utf-8", "replace")[:4096]
+    return FAILED.pack(MAGIC, FAILURE, 0, 0, 9 + len(text), number, reason) + text
+
+
+def show(error):
+    """The whole traceback, to the log: the asker gets its last line."""
+    try:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        sys.__excepthook__(type(error), error, error.__traceback__)
+        worker.flush_quietly()
+    except BaseException:
+        pass
+
+
+def perform(handler, frame, end):
+    """Handles the message in `frame`; the frame to answer with, and whether it raised."""
+    fields = FIXED.unpack_from(frame)
+    number, manner, remaining = fields[5], fields[6], fields[7]
+    program, key, kind, name = fields[8:]
+    at = FIXED.size + program
+    if not (key or kind or name):
+        message = Message(number, manner, remaining, b"", b"", b"")
+    else:
+        words = bytes(frame[at : at + key + kind + name])
+        message = Message(
+            number, manner, remaining, words[:key], words[key : key + kind], words[key + kind :]
+        )
+    at += key + kind + name
+    try:
+        answer = handler(bytes(frame[at:end]), message)
+        if type(answer) is bytes and len(answer) <= BODY_MAX:
+            size = 12 + len(answer)
+            return ANSWERED.pack(MAGIC, ANSWER, 0, 0, size, number, 0) + answer, 0
+        kind, answer = encode(answer)
+        if len(answer) > BODY_MAX:
+            text = "ValueError: an answer of %d bytes is over the cap of %d"
+            return failure(number, RAISED, text % (len(answer), BODY_MAX)), 1
+        size = 12 + len(kind) + len(answer)
+        return ANSWERED.pack(MAGIC, ANSWER, 0, 0, size, number, len(kind)) + kind + answer, 0
+    except BaseException as error:
+        show(error)
+        return failure(number, RAISED, describe(error)), 1
+
+
+class Wire:
+    """Whole frames off a connection, read with as few system calls as there are frames."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.buffer = bytearray(FIRST_READ)
+        self.view = memoryview(self.buffer)
+        self.start = self.have = 0
+
+    def fill(self, wanted):
+        """Reads until `wanted` bytes are there; False at the end."""
+        if self.start:
+            self.buffer[: self.have] = self.buffer[self.start : self.start + self.have]
+            self.start = 0
+        if wanted > len(self.buffer):
+            self.view.release()
+            self.buffer = self.buffer + bytes(wanted - len(self.buffer))
+            self.view = memoryview(self.buffer)
+        while self.have < wanted:
+            count = self.connection.recv_into(self.view[self.have :])
+            if not count:
+                return False
+            self.have += count
+        return True
+
+    def frame(self):
+        """The next frame as a view and its end, valid until the next is asked for; None at the
+        end of the connection."""
+        if self.have < HEADER and not self.fill(HEADER):
+            return None
+        head = self.buffer[self.start : self.start + HEADER]
+        _, _, length = worker.decode_header(head)
+        whole = HEADER + length
+        if self.have < whole and not self.fill(whole):
+            return None
+        view = self.view[self.start : self.start + whole]
+        self.have -= whole
+        self.start = self.start + whole if self.have else 0
+        return view, whole
+
+
+class Lane:
+    """A connection to one sender, on which the daemon does not hear."""
+
+    def __init__(self, number, uses, connection, doorbell, mounts):
+        self.number = number
+        self.uses = uses
+        self.connection = connection
+        self.doorbell = doorbell
+        self.mounts = mounts
+        self.count = self.raised = 0
+        self.reported_ns = 0
+        self.newest = 0, 0, 0
+
+    def poller(self):
+        """Asked in this order: who finds no bell rung, and the lane open after that, has a message
+        that was sent before anything changed that the daemon knows of."""
+        poller = select.poll()
+        poller.register(self.doorbell, POLLIN)
+        poller.register(self.mounts, POLLPRI | POLLERR)
+        poller.register(self.connection, POLLRDHUP)
+        return poller.poll
+
+    def serve(self, handler):
+        """Answers until the sender leaves, the daemon recalls, or the uses are up."""
+        wire, poll, left = Wire(self.connection), self.poller(), self.uses
+        send, now = self.connection.sendall, time.monotonic_ns
+        try:
+            while True:
+                frame = wire.frame()
+                if frame is None:
+                    return
+                view, end = frame
+                if view[4] != MESSAGE or end < FIXED.size:
+                    return
+                main_ns = now()
+                # Shut by us, it is shut for what came after the last use too.
+                if poll(0) or left <= 0:
+                    send(failure(int.from_bytes(view[12:20], "little"), AGAIN, ""))
+                    continue
+                answer, raised = perform(handler, view, end)
+                left -= 1
+                self.count += 1
+                self.raised += raised
+                finished_ns = now()
+                self.newest = main_ns, finished_ns, raised
+                if left <= 0:
+                    self.connection.shutdown(_socket.SHUT_RD)
+                send(answer)
+                if finished_ns - self.reported_ns > REPORT_NS or raised:
+                    self.report(0)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def report(self, over):
+        main_ns, finished_ns, raised = self.newest
+        counts = self.number, self.count, self.raised, raised
+        self.count = self.raised = 0
+        self.reported_ns = finished_ns
+        body = REPORT.pack(*counts, main_ns, finished_ns, over)
+        worker.send_all(worker.COPY_FD, worker.encode_frame(HANDLED, body))
+
+
+def lend(handler, payload, fds):
+    number, uses = struct.unpack("<QI", payload)
+    lane_fd, doorbell = fds
+    mounts = posix.open("/proc/self/mountinfo", posix.O_RDONLY | posix.O_CLOEXEC)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, lane_fd)
+    lane = Lane(number, uses, connection, doorbell, mounts)
+    mine = posix.getpid()
+    try:
+        lane.serve(handler)
+    finally:
+        if posix.getpid() != mine:
+            posix._exit(1)
+        connection.close()
+        posix.close(doorbell)
+        posix.close(mounts)
+    lane.report(1)
+
+
+def serve(loaded, channel, role, collects):
+    """The life of a worker: messages and lanes, one after the other, until the channel ends."""
+    worker.KERNEL.set_title(b"hob: " + os.fsencode(loaded.name) + b"\0")
+    if collects:
+        gc.enable()
+    handler, pid = loaded.call, posix.getpid()
+    posix.dup2(2, 1)
+    if role == worker.ZYGOTE:
+        ready = worker.encode_ready(worker.COPY, pid, worker.count_threads(), [])
+        worker.send_all(worker.COPY_FD, ready)
+    while True:
+        frame = worker.receive(channel)
+        if frame is None:
+            posix._exit(0)
+        kind, payload, fds = frame
+        if kind == LEND and len(fds) == 2:
+            lend(handler, payload, fds)
+            continue
+        if kind != MESSAGE:
+            raise worker.WireError("a message was expected")
+        whole = bytes(HEADER) + payload
+        answer, _ = perform(handler, whole, len(whole))
+        if posix.getpid() != pid:
+            # A child that the handler forked and let return: the answer is its parent's to give.
+            posix._exit(0)
+        worker.flush_quietly()
+        channel.sendall(answer)
