@@ -7,6 +7,7 @@ mod descriptors;
 mod figures;
 mod hob;
 mod measure;
+mod nats;
 mod progress;
 mod readme;
 mod report;
@@ -24,6 +25,7 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
   chaos     a thousand faults of chance, and what a fault before the call costs
+  outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
   readme    renders the README's table from bench/results.json
@@ -87,6 +89,7 @@ fn main() -> Result<ExitCode> {
         "all" => measure(&setting, "all", &figures::ALL),
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
+        "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),

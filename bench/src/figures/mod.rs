@@ -6,6 +6,7 @@ mod commands;
 pub(crate) mod demo;
 mod hello;
 mod messages;
+pub(crate) mod outbox;
 mod pandas;
 mod receipts;
 mod soak;

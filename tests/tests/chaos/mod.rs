@@ -6,3 +6,4 @@ mod load;
 mod phases;
 mod places;
 mod random;
+mod tells;

@@ -1,0 +1,123 @@
+//! A sender of tells on the daemon's socket, many at a time: what `docs/wire.md` lets anybody do.
+
+use std::collections::VecDeque;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use hob_wire::call::Hello;
+use hob_wire::frame::{self, Kind};
+use hob_wire::message::{Attach, Failure, Manner, Message, Named};
+use hob_wire::strings::Strings;
+
+/// How much is read in one go.
+const READ_BYTES: usize = 256 * 1024;
+
+/// What became of a tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// It is kept, under this id.
+    Accepted(u64, String),
+    /// It is not: the reason's code, and a line for a person.
+    Failed(u64, &'static str, String),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Teller {
+    stream: UnixStream,
+    out: Vec<u8>,
+    read: Vec<u8>,
+    replies: VecDeque<Reply>,
+}
+
+impl Teller {
+    /// Connects to the daemon whose socket is in `directory`, as a sender that is in `folder`.
+    pub fn connect<'a>(
+        directory: &Path,
+        folder: &Path,
+        environment: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Teller> {
+        let stream = UnixStream::connect(directory.join("socket"))?;
+        let hello = Hello { build: [0; 16], pid: std::process::id() };
+        let env: Strings = environment.into_iter().collect();
+        let attach = Attach { directory: folder.as_os_str().as_bytes().to_vec(), env };
+        let mut teller =
+            Teller { stream, out: Vec::new(), read: Vec::new(), replies: VecDeque::new() };
+        teller.frame(Kind::Hello, |out| hello.encode(out))?;
+        teller.frame(Kind::Attach, |out| attach.encode(out))?;
+        teller.flush()?;
+        Ok(teller)
+    }
+
+    fn frame(&mut self, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        frame::append(&mut self.out, kind, 0, body)
+            .map_err(|large| Error::new(ErrorKind::InvalidInput, large.to_string()))
+    }
+
+    /// Adds a tell to what [`Teller::flush`] sends.
+    pub fn tell(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
+        let message = Message {
+            id: number,
+            manner: Manner::Tell,
+            remaining_us: 0,
+            program: program.as_bytes(),
+            key: b"",
+            content_type: b"",
+            message_id: b"",
+            payload,
+        };
+        self.frame(Kind::Message, |out| message.encode(out))
+    }
+
+    /// Sends what was added.
+    pub fn flush(&mut self) -> Result<()> {
+        self.stream.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// The next reply; `None` when the daemon has left.
+    pub fn reply(&mut self) -> Result<Option<Reply>> {
+        while self.replies.is_empty() {
+            let have = self.read.len();
+            self.read.resize(have + READ_BYTES, 0);
+            let got = match self.stream.read(&mut self.read[have..]) {
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
+                got => got,
+            };
+            self.read.truncate(have + *got.as_ref().unwrap_or(&0));
+            if got? == 0 {
+                return Ok(None);
+            }
+            self.take_frames()?;
+        }
+        Ok(self.replies.pop_front())
+    }
+
+    /// Whether the next reply is there already.
+    #[must_use]
+    pub fn has_reply(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    fn take_frames(&mut self) -> Result<()> {
+        let broken = |_| Error::from(ErrorKind::InvalidData);
+        let mut at = 0;
+        while let Some((header, payload, end)) = frame::split(&self.read[at..]).map_err(broken)? {
+            let reply = if header.kind == Kind::Accepted {
+                let named = Named::decode(payload).map_err(broken)?;
+                Reply::Accepted(named.id, String::from_utf8_lossy(&named.name).into_owned())
+            } else {
+                let failure = Failure::decode(payload).map_err(broken)?;
+                let text = String::from_utf8_lossy(failure.text).into_owned();
+                Reply::Failed(failure.id, failure.reason.code(), text)
+            };
+            self.replies.push_back(reply);
+            at += end;
+        }
+        self.read.drain(..at);
+        Ok(())
+    }
+}
