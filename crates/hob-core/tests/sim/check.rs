@@ -34,6 +34,7 @@ impl World {
             | Event::ColdEnded { .. }
             | Event::Measured { .. }
             | Event::Memory { .. }
+            | Event::Active
             | Event::Tick => {}
         }
     }

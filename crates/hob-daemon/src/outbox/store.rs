@@ -458,19 +458,20 @@ impl std::fmt::Debug for Store {
 }
 
 fn opening(path: &Path, error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => StoreError::Taken(path.to_owned()),
-        other => damage(path, other.into()),
+    if matches!(error, DatabaseError::DatabaseAlreadyOpen) {
+        return StoreError::Taken(path.to_owned());
     }
+    damage(path, error.into())
 }
 
 fn damage(path: &Path, error: redb::Error) -> StoreError {
-    match error {
-        redb::Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => {
-            by_cause(error)
+    if let redb::Error::Io(error) = error {
+        if error.kind() != std::io::ErrorKind::InvalidData {
+            return by_cause(error);
         }
-        other => StoreError::Damaged { path: path.to_owned(), why: other.to_string() },
+        return StoreError::Damaged { path: path.to_owned(), why: error.to_string() };
     }
+    StoreError::Damaged { path: path.to_owned(), why: error.to_string() }
 }
 
 fn by_cause(error: std::io::Error) -> StoreError {

@@ -1,0 +1,68 @@
+"""The frames of messages, as handlers' workers and the library for callers have them."""
+
+import os
+import struct
+import sys
+import unittest
+
+from harness import WORKER
+from test_wire import golden, worker
+
+sys.path.insert(0, os.path.join(os.path.dirname(WORKER), "../../clients/python"))
+import hob  # noqa: E402
+
+worker._socket = worker.borrow("_socket")
+PATH = os.path.join(os.path.dirname(WORKER), "message.py")
+NAMES = {"worker": worker, "__file__": PATH}
+with open(PATH) as source:
+    exec(compile(source.read(), PATH, "exec"), NAMES)
+perform = NAMES["perform"]
+PAYLOAD = b'{"name":"x"}'
+
+
+class Messages(unittest.TestCase):
+    def test_a_message_is_decoded_and_its_answer_is_the_golden_one(self):
+        seen = []
+
+        def handle(payload, message):
+            seen.append((payload, message.kind, message.key, message.content_type, message.id))
+            self.assertIsNotNone(message.deadline)
+            return "hello x"
+
+        frame = golden("message")
+        answer, raised = perform(handle, frame, len(frame))
+        self.assertEqual(seen, [(PAYLOAD, "ask", "tab-1", "application/json", "m-1")])
+        self.assertEqual(raised, 0)
+        # Text says so: the golden frame has another content type.
+        kind = b"text/plain; charset=utf-8"
+        want = struct.pack("<QI", 11, len(kind)) + kind + b"hello x"
+        self.assertEqual(answer, worker.encode_frame(23, want))
+        answer, _ = perform(lambda payload, message: b"raw", frame, len(frame))
+        want = struct.pack("<QI", 11, 0) + b"raw"
+        self.assertEqual(answer, worker.encode_frame(23, want))
+
+    def test_what_is_raised_is_the_golden_failure(self):
+        failure = NAMES["failure"](11, NAMES["RAISED"], "KeyError: 'name'")
+        self.assertEqual(failure, golden("failure"))
+
+    def test_a_report_is_the_golden_one(self):
+        body = NAMES["REPORT"].pack(13, 100, 1, 0, 1_000_400_000, 1_000_410_000, 1)
+        self.assertEqual(worker.encode_frame(NAMES["HANDLED"], body), golden("handled"))
+
+    def test_the_library_sends_and_reads_the_golden_frames(self):
+        lengths = len(b"greeter"), len(b"tab-1"), len(b"application/json"), len(b"m-1")
+        words = b"greetertab-1application/jsonm-1"
+        size = 33 + len(words) + len(PAYLOAD)
+        head = hob._SENT.pack(hob._MAGIC, 8, 0, 0, size, 11, 0, 5_000_000, *lengths)
+        self.assertEqual(head + words + PAYLOAD, golden("message"))
+        answer = hob._answer(golden("answer"))
+        self.assertEqual((answer, answer.content_type), (b"hello x", "text/plain"))
+        error = hob._failure(golden("failure"))
+        self.assertIsInstance(error, hob.Raised)
+        self.assertEqual(str(error), "KeyError: 'name'")
+        body = hob._STATED.pack(14, 2, -1, 60_000_000, 4) + b"hits\0value"
+        self.assertEqual(hob._frame(13, body), golden("state"))
+
+
+if __name__ == "__main__":
+    unittest.main()
