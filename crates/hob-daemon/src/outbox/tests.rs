@@ -1,5 +1,7 @@
 //! The outbox as the loop uses it, on a real disk.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one thing of many")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
