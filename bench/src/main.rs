@@ -7,7 +7,6 @@ mod descriptors;
 mod figures;
 mod hob;
 mod measure;
-mod nats;
 mod progress;
 mod readme;
 mod report;

@@ -1,5 +1,8 @@
 //! The outbox in processes that are killed: the test starts itself again as the one that tells.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one thing of many")]
+#![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure of it")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -465,19 +465,20 @@ fn opening(path: &Path, error: DatabaseError) -> StoreError {
 }
 
 fn damage(path: &Path, error: redb::Error) -> StoreError {
-    if let redb::Error::Io(error) = error {
-        if error.kind() != std::io::ErrorKind::InvalidData {
-            return by_cause(error);
-        }
-        return StoreError::Damaged { path: path.to_owned(), why: error.to_string() };
+    let why = error.to_string();
+    if let redb::Error::Io(error) = error
+        && error.kind() != std::io::ErrorKind::InvalidData
+    {
+        return by_cause(error);
     }
-    StoreError::Damaged { path: path.to_owned(), why: error.to_string() }
+    StoreError::Damaged { path: path.to_owned(), why }
 }
 
 fn by_cause(error: std::io::Error) -> StoreError {
-    match Errno::from_io_error(&error) {
-        // The last is what a limit of the file's size gives.
-        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => StoreError::DiskFull(error),
-        _ => StoreError::Disk(error),
+    // The last is what a limit of the file's size gives.
+    let full = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG];
+    if Errno::from_io_error(&error).is_some_and(|errno| full.contains(&errno)) {
+        return StoreError::DiskFull(error);
     }
+    StoreError::Disk(error)
 }

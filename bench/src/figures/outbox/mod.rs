@@ -9,6 +9,8 @@
 //! The floor is what the disk gives: the same bytes, 256 messages a write and a sync, by nobody
 //! but one thread. No figure of the README's run: it downloads a server of 19 MB.
 
+mod nats;
+
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -24,7 +26,6 @@ use hob_tests::teller::{Reply, Teller};
 use crate::Setting;
 use crate::hob::Hob;
 use crate::measure::Series;
-use crate::nats;
 use crate::progress::Progress;
 use crate::report::{Figure, Want};
 
@@ -156,7 +157,7 @@ struct Daemon {
 
 impl Daemon {
     fn start(setting: &Setting) -> Result<Daemon> {
-        let hob = super::private(setting, &[])?;
+        let hob = crate::figures::private(setting, &[])?;
         let folder = hob.folder("project")?;
         std::fs::write(folder.join("tells.py"), HANDLER)?;
         std::fs::write(folder.join("hob.toml"), CONFIG)?;
@@ -244,8 +245,8 @@ impl Module {
             for done in self.told.recv().context("the outbox has ended")? {
                 if matches!(done, Done::Accepted(_)) {
                     accepted += 1;
-                } else if !matches!(done, Done::Opened { .. }) {
-                    bail!("the outbox says {done:?}");
+                } else {
+                    ensure!(matches!(done, Done::Opened { .. }), "the outbox says {done:?}");
                 }
             }
         }
