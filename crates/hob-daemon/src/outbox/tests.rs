@@ -4,8 +4,6 @@
     reason = "a test names the one answer that it waits for; any other fails it"
 )]
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one thing of many")]
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
