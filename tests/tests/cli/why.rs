@@ -189,7 +189,11 @@ fn node_is_loading_until_its_last_module() {
     assert_eq!(report["program"]["runtime"], "node");
     let dearest = report["imports"]["dearest"][0]["name"].as_str().unwrap();
     assert!(dearest.ends_with("/slow.js"), "{report}");
-    assert!(us(&report, "imports") >= 300_000 && us(&report, "start") > 0, "{report}");
+    // The phases are those of the watched run, fitted to a plain one: a machine that was busy in
+    // one of the two only stretches that one.
+    let [wall, watched] = ["wall_us", "watched_us"].map(|name| report[name].as_u64().unwrap());
+    assert!(us(&report, "imports") * watched / wall >= 300_000, "{report}");
+    assert!(us(&report, "start") > 0, "{report}");
 }
 
 #[test]
