@@ -2,8 +2,8 @@
 //! JetStream that syncs each message (`sync_interval: always`), on the same file system.
 //!
 //! hob's side is what a user's tell takes: the daemon's socket, trust, the outbox, and the answer
-//! when it is synced. Its handler runs all the while (JetStream has no consumer), and what it has
-//! not handled when a round's clock stops is handled before the next. The module by itself, in the
+//! when it is synced. Its handler rests in one series, as JetStream has no consumer, and handles
+//! all the while in another; what is left when the clock stops is handled before the next. The module by itself, in the
 //! measuring process, shows what of it is the outbox.
 //!
 //! The floor is what the disk gives: the same bytes, 256 messages a write and a sync, by nobody
@@ -54,7 +54,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 
     let names = [
         "JetStream, sync always",
-        "hob tell, by the daemon",
+        "hob tell, nothing handled meanwhile",
+        "hob tell, handled meanwhile",
         "hob's outbox, in one process",
         "floor: write and sync",
     ];
@@ -67,6 +68,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         progress.at(round, rounds);
         let measured = [
             timed(PUBLISHES, || client.storm(SUBJECT, &payload, PUBLISHES, WINDOW))?,
+            daemon.at_rest(|daemon| timed(TELLS, || daemon.storm(&payload, TELLS, WINDOW)))?,
             timed(TELLS, || daemon.storm(&payload, TELLS, WINDOW))?,
             timed(TELLS, || module.storm(&payload, TELLS, WINDOW))?,
             timed(FLOOR_BATCHES * WINDOW, || write_and_sync(&folder.join("floor")))?,
@@ -93,8 +95,9 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         figure.series(series);
         figure.fact(&format!("{}, a second", series.name), 1e6 / series.p(0.5));
     }
-    let [jetstream, hob, module, floor] = &all;
+    let [jetstream, hob, handling, module, floor] = &all;
     let ratio = figure.ratio("JetStream over hob", jetstream, hob);
+    figure.ratio("JetStream over hob, handled meanwhile", jetstream, handling);
     figure.ratio("JetStream over hob's outbox alone", jetstream, module);
     figure.ratio("hob's outbox alone over the floor", module, floor);
     figure.target("JetStream over hob", Want::AtLeast(20.0), ratio.of_medians);
@@ -134,12 +137,15 @@ fn write_and_sync(path: &Path) -> Result<()> {
 
 /// A handler that leaves a byte for each message.
 const HANDLER: &str = "\
-import os
+import os, time
 
-OUT = os.open(os.path.join(os.path.dirname(__file__), \"handled\"), os.O_WRONLY | os.O_APPEND)
+HERE = os.path.dirname(__file__)
+OUT = os.open(os.path.join(HERE, \"handled\"), os.O_WRONLY | os.O_APPEND)
 
 
 def handle(payload, message):
+    while os.path.exists(os.path.join(HERE, \"rest\")):
+        time.sleep(0.01)
     os.write(OUT, b\".\")
 ";
 const CONFIG: &str = "[program.tells]\nhandler = \"tells.py:handle\"\nworkers = 1\n";
@@ -194,6 +200,16 @@ impl Daemon {
             }
         }
         Ok(())
+    }
+
+    /// Runs it while the handler rests, and waits until all of it is handled.
+    fn at_rest(&mut self, run: impl FnOnce(&mut Daemon) -> Result<f64>) -> Result<f64> {
+        let rest = self.handled.with_file_name("rest");
+        std::fs::write(&rest, "")?;
+        let measured = run(self);
+        std::fs::remove_file(&rest)?;
+        self.drain()?;
+        measured
     }
 
     /// Waits until everything that was told is handled.
