@@ -21,10 +21,11 @@ mod state;
 mod tells;
 mod workers;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
+use hob_core::key::Key;
 use hob_core::limits::Limits;
 use hob_core::messages::state::Shared;
 use hob_core::messages::{Effect, Event, Found, Messages, WORKERS_FROM};
@@ -55,6 +56,11 @@ pub(crate) struct Desk {
     senders: HashMap<SenderId, Sender>,
     open: HashMap<CallId, Open>,
     lanes: HashMap<LaneId, Lane>,
+    /// Processes that have ended and whose channel is not read to its end yet: their last words
+    /// come before their end. Each with its key.
+    leaving: HashMap<WorkerId, Key>,
+    /// Processes whose channel has ended, and that have not.
+    silent: HashSet<WorkerId>,
     handlers: HashMap<PoolId, Loaded>,
     routes: HashMap<Way, Route>,
     shared: Shared,
@@ -131,6 +137,8 @@ impl Desk {
             senders: HashMap::new(),
             open: HashMap::new(),
             lanes: HashMap::new(),
+            leaving: HashMap::new(),
+            silent: HashSet::new(),
             handlers: HashMap::new(),
             routes: HashMap::new(),
             shared: Shared::default(),

@@ -1,6 +1,7 @@
 //! What handlers' processes say, and how they end.
 
 use hob_core::ids::{CallId, LaneId, WorkerId};
+use hob_core::key::Key;
 use hob_core::messages::{Event, Over, PoolView};
 use hob_core::status::PoolPart;
 use hob_wire::message::{Answer, Failure, Handled};
@@ -60,8 +61,14 @@ impl Owner {
             WorkerEvent::Launched(..)
             | WorkerEvent::Finished(_)
             | WorkerEvent::Notes(_)
-            | WorkerEvent::Joined(_)
-            | WorkerEvent::Closed => {}
+            | WorkerEvent::Joined(_) => {}
+            WorkerEvent::Closed => {
+                if self.desk.leaving.remove(&worker).is_some() {
+                    self.desk.push(Event::Gone { worker });
+                } else if self.hands.get(worker).is_some() {
+                    self.desk.silent.insert(worker);
+                }
+            }
         }
     }
 
@@ -97,7 +104,8 @@ impl Owner {
     }
 
     fn pool_of(&mut self, worker: WorkerId) -> Option<hob_core::ids::PoolId> {
-        let key = self.hands.get(worker)?.key;
+        let leaving = self.desk.leaving.get(&worker).copied();
+        let key = self.hands.get(worker).map(|process| process.key).or(leaving)?;
         self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key).map(|(pool, _)| *pool)
     }
 
@@ -141,9 +149,14 @@ impl Owner {
         self.desk.push(Event::Handled { worker, lane, count, lane_over });
     }
 
-    /// A handler's process has ended; its lane with it.
-    pub(crate) fn handler_gone(&mut self, worker: WorkerId) {
+    /// A handler's process has ended; its lane with it. What it said last (an answer, or why it
+    /// cannot load its handler) may still lie in its channel, and is read first.
+    pub(crate) fn handler_gone(&mut self, worker: WorkerId, key: Key) {
         self.desk.lanes.retain(|_, lane| lane.worker != Some(worker));
-        self.desk.push(Event::Gone { worker });
+        if self.desk.silent.remove(&worker) {
+            self.desk.push(Event::Gone { worker });
+        } else {
+            self.desk.leaving.insert(worker, key);
+        }
     }
 }

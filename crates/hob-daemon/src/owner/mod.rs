@@ -450,7 +450,7 @@ impl Owner {
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
             if Desk::has(ended.worker) {
-                self.handler_gone(ended.worker);
+                self.handler_gone(ended.worker, process.key);
                 continue;
             }
             if let Some(call) = process.call
