@@ -129,9 +129,10 @@ impl AsyncHandler<Begin> for Node {
         async move {
             if gives_up {
                 drop(ask);
+                noted.end(Err(AskError::Unanswered));
                 return;
             }
-            noted.result = Some(ask.await.and_then(|result| result));
+            noted.end(ask.await.and_then(|result| result));
         }
     }
 }
@@ -141,6 +142,12 @@ struct Noted {
     number: u64,
     world: Rc<World>,
     result: Option<Result<u64, AskError>>,
+}
+
+impl Noted {
+    fn end(&mut self, result: Result<u64, AskError>) {
+        self.result = Some(result);
+    }
 }
 
 impl Drop for Noted {
@@ -337,7 +344,7 @@ fn settle(world: &Rc<World>, shards: &[Rc<Shard>], now: &mut u64) {
     }
 }
 
-fn run(seed: u64, steps: usize, totals: &[Cell<u64>; 6]) -> u64 {
+fn run(seed: u64, steps: usize, totals: &[Cell<u64>; 7]) -> u64 {
     let rng = RefCell::new(Rng(seed));
     let world = Rc::new(World { rng, ledger: RefCell::default(), nodes: RefCell::default() });
     let count = world.rng.borrow_mut().below(3) + 1;
@@ -378,8 +385,9 @@ fn run(seed: u64, steps: usize, totals: &[Cell<u64>; 6]) -> u64 {
         }
     }
     world.nodes.borrow_mut().clear();
-    let asked = world.ledger.borrow().asked;
-    asked
+    let answered = world.ledger.borrow().ended.values().filter(|ended| ended.is_ok()).count();
+    totals[6].set(totals[6].get() + answered as u64);
+    world.ledger.borrow().asked
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -398,7 +406,7 @@ fn in_worlds_of_chance_every_ask_ends_once_and_order_holds() {
         }
     }));
     let (asks, steps) = if cfg!(miri) { (4, 60) } else { (200_000, 3_000) };
-    let totals: [Cell<u64>; 6] = std::array::from_fn(|_| Cell::new(0));
+    let totals: [Cell<u64>; 7] = std::array::from_fn(|_| Cell::new(0));
     let mut seed = number("HOB_SIM_SEED", 1);
     let mut asked = 0;
     let failed = loop {
@@ -419,7 +427,8 @@ fn in_worlds_of_chance_every_ask_ends_once_and_order_holds() {
     }
     // Fewer asks may miss what is rare.
     if asked >= 200_000 {
-        let names = ["dead letters", "refused", "displaced", "cancelled", "panics", "restarts"];
+        let names =
+            ["dead letters", "refused", "displaced", "cancelled", "panics", "restarts", "answered"];
         for (name, total) in names.iter().zip(&totals) {
             assert!(total.get() > 1000, "{name} did not happen enough: {}", total.get());
         }

@@ -2,7 +2,6 @@
 //! doubled, and a shard does not sleep through what was put.
 //!
 //! The inbox's own source is compiled here with loom's mutex in place of std's.
-#![expect(dead_code, reason = "a part of the inbox is used")]
 
 #[path = "../src/threads/inbox.rs"]
 mod inbox;
