@@ -178,6 +178,22 @@ impl Parcel {
         Parcel { what: &what.what, to, asker, when, body }
     }
 
+    /// One that is used where it is made. It is written there: a copy of what was just written, in
+    /// other pieces, has to wait for it.
+    #[inline]
+    pub(crate) fn with<T: Send + 'static, R>(
+        what: &'static Typed<T>,
+        Label { to, asker, when }: Label,
+        payload: T,
+        used: impl FnOnce(&mut Parcel) -> R,
+    ) -> R {
+        let body = Body([MaybeUninit::uninit(); WORDS]);
+        let mut parcel = Parcel { what: &TAKEN, to, asker, when, body };
+        parcel.body.write(payload);
+        parcel.what = &what.what;
+        used(&mut parcel)
+    }
+
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.what.kind

@@ -153,11 +153,14 @@ pub(crate) fn append_piece(out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)
 fn lengthen(out: &mut Vec<u8>, at: usize, length: usize) {
     let mut bytes = Vec::new();
     let mut rest = length;
-    while rest >= 0x80 {
-        bytes.push((rest & 0x7f) as u8 | 0x80);
+    loop {
+        let [low, ..] = rest.to_le_bytes();
         rest >>= 7;
+        bytes.push(low & 0x7f | if rest > 0 { 0x80 } else { 0 });
+        if rest == 0 {
+            break;
+        }
     }
-    bytes.push((rest & 0x7f) as u8);
     out.splice(at..=at, bytes);
 }
 

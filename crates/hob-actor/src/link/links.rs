@@ -261,7 +261,11 @@ pub(crate) struct Links {
     pub(crate) early: Vec<(u32, Head, String)>,
     touched: Vec<u32>,
     commands: Commands,
-    turns: u32,
+    pub(crate) turns: u32,
+    /// When links last were looked at, by that count.
+    looked: u32,
+    /// Which stalled link is the first to be tried.
+    pub(crate) retry_first: u32,
     pub(crate) any_stalled: bool,
     pub(crate) drained: Vec<Reply<()>>,
     pub(crate) parent_waiters: Vec<Reply<()>>,
@@ -304,6 +308,8 @@ impl Links {
             touched: Vec::new(),
             commands,
             turns: 0,
+            looked: 0,
+            retry_first: 0,
             any_stalled: false,
             drained: Vec::new(),
             parent_waiters: Vec::new(),
@@ -394,7 +400,7 @@ impl Links {
         if events.is_empty() {
             self.wait(&mut events, Some(Duration::ZERO));
         }
-        self.turns = 0;
+        self.looked = self.turns;
         let found = events.len();
         for event in events.drain(..) {
             let (what, flags) = (event.data.u64(), event.flags);
@@ -598,12 +604,12 @@ impl Edge for Links {
 
     fn turn(&mut self, shard: &Shard) -> Turn {
         self.take_commands(shard);
+        self.turns = self.turns.wrapping_add(1);
         self.retry_stalled(shard);
         self.flush(shard);
-        self.turns = self.turns.saturating_add(1);
         // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
         let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
-        let looks = !self.events.is_empty() || self.turns >= turns;
+        let looks = !self.events.is_empty() || self.turns.wrapping_sub(self.looked) >= turns;
         let turn = if looks { self.look(shard) } else { Turn::Idle };
         self.finish_draining(shard);
         self.flush(shard);

@@ -19,6 +19,10 @@ use crate::parcel::{Parcel, Slot};
 use crate::shard::{Shard, count_many};
 use crate::when::{NEVER, When};
 
+/// In one of so many turns it is looked whether full mailboxes have room, while their shard has
+/// something else to do.
+const RETRY_TURNS: u32 = 8;
+
 /// What came is no link's.
 #[derive(Debug)]
 pub(super) struct Nonsense;
@@ -273,14 +277,21 @@ impl Links {
         if !self.any_stalled {
             return;
         }
+        if !shard.is_idle() && !self.turns.is_multiple_of(RETRY_TURNS) {
+            return;
+        }
         self.any_stalled = false;
-        for at in 0..u32::try_from(self.links.len()).unwrap_or(u32::MAX) {
+        // Each time another one is first, so that each gets its room.
+        let count = u32::try_from(self.links.len()).unwrap_or(u32::MAX);
+        let first = self.retry_first % count.max(1);
+        for at in (first..count).chain(0..first) {
             let Some(stalled) = self.links[at as usize].stalled.take() else { continue };
             if let Some(still) = self.retry(at, stalled, shard) {
                 self.links[at as usize].stalled = Some(still);
                 self.any_stalled = true;
                 continue;
             }
+            self.retry_first = at + 1;
             self.room.begin(&mut self.links[at as usize].tail);
             let listens = self.listen(at);
             if listens.is_err() || self.take_frames(at, shard).is_err() {

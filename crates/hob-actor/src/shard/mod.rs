@@ -185,10 +185,13 @@ impl Shard {
             }
             Err(NotSent::Full) if state.records.is_far(to.slot) => {
                 drop(guard);
-                let mut parcel = Parcel::new(what, to.slot, asker, when, message);
-                return self
-                    .send_over(&to.mailbox, &mut parcel)
-                    .map_err(|why| TellError { why, ..crate::mailbox::unpacked(parcel) });
+                let label = Label { to: to.slot, asker, when };
+                return Parcel::with(what, label, message, |parcel| {
+                    self.send_over(&to.mailbox, parcel).map_err(|why| TellError {
+                        why,
+                        ..crate::mailbox::unpacked(parcel.take_whole())
+                    })
+                });
             }
             // A mailbox that drops its oldest never lets anything wait in the ring.
             Err(NotSent::Full) if to.mailbox.policy == Policy::DropOldest => {}
