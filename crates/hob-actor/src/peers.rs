@@ -230,11 +230,12 @@ fn attach(shard: &Shard, messages: Messages, commands: Commands) -> Result<(), S
     if random != Ok(node.len()) {
         return Err("the kernel gives no random number".to_owned());
     }
-    let names = Names::new(u64::from_le_bytes(node), shard.shared.place);
+    let names = Rc::new(Names::new(u64::from_le_bytes(node), shard.shared.place));
     let place = Rc::new(Cell::new(NOBODY));
-    let links = Links::new(Arc::new(messages), names, Rc::clone(&place), commands);
+    let links = Links::new(Arc::new(messages), Rc::clone(&names), Rc::clone(&place), commands);
     let links = links.map_err(|error| error.to_string())?;
-    let given = shard.attach(Box::new(links)).ok_or("this process has no number for links")?;
+    let given =
+        shard.attach(Box::new(links), names).ok_or("this process has no number for links")?;
     place.set(given);
     Ok(())
 }

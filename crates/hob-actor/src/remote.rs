@@ -7,7 +7,7 @@
 //! name and gets an address like any other: a record of the shard that has no state. Whoever sends
 //! to that address, from this shard, another one or a thread, does what it always does; when its
 //! shard comes to the message and finds no state but a `Far`, it hands the parcel to
-//! [`Edge::send`].
+//! [`Edge::send`]. An actor of the shard itself, ahead of whom nothing waits, is served at once.
 //!
 //! # What goes out
 //! `Edge::send` has the parcel: the message (its type by `Parcel::type_id`, itself by
@@ -23,17 +23,20 @@
 //! The edge has a place number of its own ([`Shard::attach`] gives it). A message from a peer is a
 //! parcel made with `A::dispatch()` of its receiver, with the edge's place in its `When`
 //! (`When::new(place, shard.now() + remaining)`) and a slot of the edge's own choosing as asker;
-//! [`Shard::deliver`] puts it into the mailbox, or says why not. The answer, or failure, comes back
+//! [`Shard::deliver`] puts it into the mailbox, or says why not; so does [`Shard::deliver_run`] with
+//! several tells in one parcel. The answer, or failure, comes back
 //! as the parcel of [`Edge::answer`], whose `to` is that slot. A cancel from a peer becomes
 //! `shard.cancelled(slot, place)`.
 //!
 //! # When
 //! [`Edge::turn`] runs once in each turn of the shard's loop, after its messages: the time to
 //! write what was gathered and to read what has come. While the shard has nothing to do it sleeps
-//! in one `poll` over its bell and [`Edge::descriptors`].
+//! in [`Edge::sleep`], which waits for its bell too.
 
-use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
+use crate::bell::Doorbell;
+use crate::error::NotSent;
 use crate::parcel::{Parcel, Slot};
 use crate::shard::Shard;
 use crate::when::Place;
@@ -58,8 +61,9 @@ pub(crate) enum Turn {
 
 /// The links of one shard.
 pub(crate) trait Edge {
-    /// A message for an actor over there; a tell or an ask.
-    fn send(&mut self, to: Far, parcel: Parcel, shard: &Shard);
+    /// A message for an actor over there; a tell or an ask. What cannot be sent at all is an error
+    /// to its asker; the parcel is left as it is only if too much waits to be written already.
+    fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent>;
 
     /// What became of a call that came in: `parcel.to` is the slot that it came with.
     fn answer(&mut self, parcel: Parcel, shard: &Shard);
@@ -70,8 +74,8 @@ pub(crate) trait Edge {
     /// Writes what was gathered, reads what has come.
     fn turn(&mut self, shard: &Shard) -> Turn;
 
-    /// What to wait for while there is nothing to do.
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
+    /// Sleeps until something comes, the bell rings, or the time is over.
+    fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>);
 
     /// The shard ends: write what is left.
     fn drain(&mut self, shard: &Shard);

@@ -8,13 +8,14 @@ use std::process::{Command, Stdio};
 
 use hob_actor::link::{HelloError, Messages, Program};
 use hob_actor::{
-    Actor, Address, AskError, AsyncHandler, Context, Handler, Message, Peer, PeerError, Peers,
-    Reply, ReplyHandler, System,
+    Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Peer, PeerError,
+    Peers, Policy, Reply, ReplyHandler, Scope, Supervision, System,
 };
 
 hob_actor::wire! {
     #[derive(Debug)]
     struct Add { value: u64 }
+    #[derive(Debug)]
     struct Text { text: String, many: Vec<u64> }
     /// Is never answered.
     struct Hold {}
@@ -24,7 +25,11 @@ hob_actor::wire! {
     struct Chain { other: Address<Node>, left: u64 }
     struct Left {}
     /// Panics.
+    #[derive(Debug)]
     struct Fault {}
+    /// Folds the value into the sum: another order gives another one.
+    #[derive(Debug)]
+    struct Fold { value: u64 }
 }
 
 impl Message for Add {
@@ -48,6 +53,9 @@ impl Message for Left {
 impl Message for Fault {
     type Answer = ();
 }
+impl Message for Fold {
+    type Answer = u64;
+}
 
 #[derive(Default)]
 struct Node {
@@ -60,6 +68,17 @@ impl Actor for Node {}
 impl Handler<Add> for Node {
     fn handle(&mut self, Add { value }: Add, _: &mut Context<'_, Self>) -> u64 {
         self.sum += value;
+        self.sum
+    }
+}
+
+fn fold(sum: u64, value: u64) -> u64 {
+    sum.wrapping_mul(0x100_0000_01b3) ^ value
+}
+
+impl Handler<Fold> for Node {
+    fn handle(&mut self, Fold { value }: Fold, _: &mut Context<'_, Self>) -> u64 {
+        self.sum = fold(self.sum, value);
         self.sum
     }
 }
@@ -121,6 +140,7 @@ fn messages() -> Messages {
         .takes::<Node, Chain, _>("chain")
         .takes::<Node, Left, _>("left")
         .takes::<Node, Fault, _>("fault")
+        .takes::<Node, Fold, _>("fold")
 }
 
 /// What this executable does when a test below starts it as a worker.
@@ -144,6 +164,11 @@ fn a_worker_process() {
         println!("worker {}", peers.process(worker).unwrap());
     }
     peers.publish("node", &system.spawn(Node::default()));
+    let narrow = |policy| Mail::bounded(3).when_full(policy);
+    peers.publish("narrow", &system.spawn_with(narrow(Policy::Wait), Node::default));
+    peers.publish("latest", &system.spawn_with(narrow(Policy::DropOldest), Node::default));
+    let group = system.supervise(Supervision::of(Scope::One));
+    peers.publish("supervised", &group.spawn(Mail::default(), Node::default));
     peers.until_drained();
 }
 
@@ -184,6 +209,68 @@ fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
     assert!(answer.ends_with(" 4999950000") && answer.len() == 600_011);
     assert_eq!(remote.ask(Fault {}).wait(), Err(AskError::Panicked));
     assert_eq!(remote.ask(Add { value: 0 }).wait(), Ok(1001), "the actor goes on");
+    peers.drain();
+}
+
+/// Tells that are sent together travel together, and are one message each nevertheless.
+#[test]
+fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
+    let (_system, peers) = start();
+    let (worker, remote) = node(&peers);
+    let narrow = peers.remote::<Node>(worker, "narrow").unwrap();
+    for address in [remote, narrow] {
+        for value in 0..5000 {
+            if value % 1000 == 500 {
+                address.tell(Fault {}).unwrap();
+            }
+            address.tell_waiting(Fold { value }).unwrap();
+        }
+        let wanted = (0..5001).fold(0, fold);
+        assert_eq!(address.ask(Fold { value: 5000 }).wait(), Ok(wanted));
+    }
+    peers.drain();
+}
+
+#[test]
+fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way() {
+    let (_system, peers) = start();
+    let (worker, _) = node(&peers);
+    let latest = peers.remote::<Node>(worker, "latest").unwrap();
+    for _ in 0..1000 {
+        latest.tell(Add { value: 1 }).unwrap();
+    }
+    let sum = latest.ask(Add { value: 1 }).wait().unwrap();
+    assert!((1..=1001).contains(&sum), "{sum}");
+    let supervised = peers.remote::<Node>(worker, "supervised").unwrap();
+    for value in 0..1000 {
+        supervised.tell(Fold { value }).unwrap();
+    }
+    supervised.tell(Fault {}).unwrap();
+    for value in 0..1000 {
+        supervised.tell(Fold { value }).unwrap();
+    }
+    // What came after the fault waits for the new life, in its order.
+    let wanted = (0..1001).fold(0, fold);
+    assert_eq!(supervised.ask(Fold { value: 1000 }).wait(), Ok(wanted));
+    peers.drain();
+}
+
+#[test]
+fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted() {
+    let (system, peers) = start();
+    let (worker, remote) = node(&peers);
+    let process = i32::try_from(peers.process(worker).unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(process).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    // 80 MiB; 64 may wait.
+    for _ in 0..80 {
+        remote.tell(Text { text: "a".repeat(1 << 20), many: Vec::new() }).unwrap();
+    }
+    assert_eq!(remote.ask(Add { value: 1 }).wait(), Err(AskError::Full));
+    let refused = remote.refused();
+    assert!((10..=17).contains(&refused), "{refused}");
+    assert_eq!(system.troubles().refused, u64::from(refused));
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     peers.drain();
 }
 

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
 
 use crate::actor::{Actor, AnyActor};
+use crate::link::run;
 use crate::shard::Shard;
 use crate::when::When;
 
@@ -24,6 +25,8 @@ const WORDS: usize = 4;
 pub(crate) enum Kind {
     /// For an actor; counts against its mailbox.
     Message,
+    /// The same, several tells at once: a `Run` of a link.
+    Messages,
     /// For an open ask.
     Answer,
     /// For an open ask: an `AskError`.
@@ -175,6 +178,22 @@ impl Parcel {
         Parcel { what: &what.what, to, asker, when, body }
     }
 
+    /// One that is used where it is made. It is written there: a copy of what was just written, in
+    /// other pieces, has to wait for it.
+    #[inline]
+    pub(crate) fn with<T: Send + 'static, R>(
+        what: &'static Typed<T>,
+        Label { to, asker, when }: Label,
+        payload: T,
+        used: impl FnOnce(&mut Parcel) -> R,
+    ) -> R {
+        let body = Body([MaybeUninit::uninit(); WORDS]);
+        let mut parcel = Parcel { what: &TAKEN, to, asker, when, body };
+        parcel.body.write(payload);
+        parcel.what = &what.what;
+        used(&mut parcel)
+    }
+
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.what.kind
@@ -230,6 +249,21 @@ impl Parcel {
             // SAFETY: the same, through the box.
             unsafe { &**at.cast::<Box<T>>() }
         })
+    }
+
+    /// For how many messages it counts.
+    pub(crate) fn weight(&self) -> u32 {
+        match self.kind() {
+            Kind::Messages => self.peek::<run::Run>().map_or(0, run::Run::left),
+            Kind::Message => 1,
+            Kind::Answer | Kind::Failure | Kind::Control | Kind::Taken => 0,
+        }
+    }
+
+    /// What stands for the payload's type: another address may stand for the same type.
+    #[inline]
+    pub(crate) fn what_at(&self) -> usize {
+        std::ptr::from_ref(self.what).addr()
     }
 
     /// The payload's type.
@@ -324,6 +358,11 @@ impl Batch {
                 None
             }
         }
+    }
+
+    /// The last one is not done: it is the next one too.
+    pub(crate) fn again(&mut self) {
+        self.next = self.next.saturating_sub(1);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -6,10 +6,12 @@
 
 use std::collections::VecDeque;
 
-use super::frame::{self, FrameError, Head};
+use super::frame::{self, FRAME_MAX, FrameError, Head, Kind};
 
 /// How much is read at once.
 pub(crate) const READ_LEN: usize = 256 * 1024;
+/// A run of tells that is longer than this gets no more: its receiver waits for all of a frame.
+const RUN_LEN: usize = 32 * 1024;
 /// What a read begins with, and what an idle link keeps: an idle worker is to be small.
 const FIRST_LEN: usize = 4 * 1024;
 
@@ -104,11 +106,13 @@ pub(crate) struct Outgoing<D> {
     written: usize,
     /// Descriptors, each with the place in `bytes` of the frame that it goes with.
     descriptors: VecDeque<(usize, D)>,
+    /// Where the last frame begins, if it is a run of tells that takes one more.
+    run: Option<(usize, Head)>,
 }
 
 impl<D> Default for Outgoing<D> {
     fn default() -> Outgoing<D> {
-        Outgoing { bytes: Vec::new(), written: 0, descriptors: VecDeque::new() }
+        Outgoing { bytes: Vec::new(), written: 0, descriptors: VecDeque::new(), run: None }
     }
 }
 
@@ -120,11 +124,42 @@ impl<D> Outgoing<D> {
         head: Head,
         payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), usize> {
+        self.run = None;
         frame::append(&mut self.bytes, head, payload)
+    }
+
+    /// Appends a tell, to the run before it if that is of the same kind.
+    #[inline]
+    pub(crate) fn append_tell(
+        &mut self,
+        (message, to): (u16, u64),
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), usize> {
+        let head = Head { kind: Kind::Tell, message, to };
+        if let Some((start, run)) = self.run
+            && run == head
+            && self.bytes.len() - start < RUN_LEN
+        {
+            let before = self.bytes.len();
+            frame::append_piece(&mut self.bytes, encode);
+            let length = self.bytes.len() - start;
+            if length <= FRAME_MAX {
+                frame::set_length(&mut self.bytes[start..]);
+                return Ok(());
+            }
+            self.bytes.truncate(before);
+            return Err(length);
+        }
+        let start = self.bytes.len();
+        self.run = None;
+        frame::append(&mut self.bytes, head, |out| frame::append_piece(out, encode))?;
+        self.run = Some((start, head));
+        Ok(())
     }
 
     /// Appends a frame that carries a descriptor.
     pub(crate) fn append_with(&mut self, head: Head, descriptor: D) -> Result<(), usize> {
+        self.run = None;
         self.descriptors.push_back((self.bytes.len(), descriptor));
         frame::append(&mut self.bytes, head, |_| ())
     }
@@ -146,6 +181,10 @@ impl<D> Outgoing<D> {
             self.descriptors.pop_front();
         }
         self.written += count;
+        if count > 0 {
+            // What the kernel has of a frame says how long it is.
+            self.run = None;
+        }
         if self.written == self.bytes.len() {
             self.written = 0;
             self.bytes.clear();
@@ -172,7 +211,6 @@ impl<D> Outgoing<D> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::Kind;
     use super::*;
 
     fn frames() -> Found {
@@ -238,6 +276,47 @@ mod tests {
             feed(&mut room, &mut other, &bytes[cut / 2..], &mut others);
             assert!(found == frames() && others == frames(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn tells_to_one_actor_share_a_frame_until_anything_else_goes_or_it_was_written() {
+        let mut out = Outgoing::<()>::default();
+        let tell = |out: &mut Outgoing<()>, to, value: u8| {
+            out.append_tell((3, to), |bytes| bytes.push(value)).unwrap();
+        };
+        tell(&mut out, 1, 10);
+        tell(&mut out, 1, 11);
+        tell(&mut out, 2, 12);
+        out.append(Head::new(Kind::Cancel, 5), |_| ()).unwrap();
+        tell(&mut out, 2, 13);
+        let mut stream = out.waiting().0[..5].to_vec();
+        out.wrote(5);
+        tell(&mut out, 2, 14);
+        stream.extend_from_slice(out.waiting().0);
+        let (mut tail, mut found) = (Tail::default(), Vec::new());
+        feed(&mut Room::default(), &mut tail, &stream, &mut found);
+        let found: Vec<_> = found.into_iter().map(|(head, run)| (head.to, run)).collect();
+        let wanted = [
+            (1, vec![1, 10, 1, 11]),
+            (2, vec![1, 12]),
+            (5, vec![]),
+            (2, vec![1, 13]),
+            (2, vec![1, 14]),
+        ];
+        assert_eq!(found, wanted);
+        out.wrote(out.len());
+        for _ in 0..RUN_LEN {
+            tell(&mut out, 7, 1);
+        }
+        let longest = {
+            let (mut rest, mut longest) = (out.waiting().0, 0);
+            while let Some((_, payload, taken)) = frame::split(rest).unwrap() {
+                longest = longest.max(payload.len());
+                rest = &rest[taken..];
+            }
+            longest
+        };
+        assert!(longest <= RUN_LEN, "{longest}");
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! `length` counts what follows it. `message` is the number that the sender's table gave to the
 //! type of the message. `to` is the number under which an actor is known to others, or the token
 //! of an ask. An ask's payload begins with its token and the time that it still has, in
-//! milliseconds; a tell carries neither, since nobody waits. With the first byte of `Introduced`
-//! travels one descriptor.
+//! milliseconds; a tell carries neither, since nobody waits: the payload of its frame is a **run** of
+//! messages of one type to one actor, each behind its length (seven bits a byte, the lowest first),
+//! so that many tells cost a header once. With the first byte of `Introduced` travels one descriptor.
 
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 16;
@@ -31,7 +32,7 @@ pub(crate) enum Kind {
     Hello = 1,
     /// A message whose sender waits.
     Ask = 2,
-    /// A message whose sender does not.
+    /// Messages whose sender does not: a run.
     Tell = 3,
     /// To the token of an ask: the answer.
     Answer = 4,
@@ -126,6 +127,72 @@ pub(crate) fn append(
     }
 }
 
+/// Says anew how long a frame is that has grown; it is the last of its bytes.
+#[inline]
+pub(crate) fn set_length(frame: &mut [u8]) {
+    if let Ok(counted) = u32::try_from(frame.len() - LENGTH_LEN) {
+        frame[..LENGTH_LEN].copy_from_slice(&counted.to_le_bytes());
+    }
+}
+
+/// Appends one message of a run: its length, and what `message` appends.
+#[inline]
+pub(crate) fn append_piece(out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.push(0);
+    message(out);
+    let length = out.len() - at - 1;
+    match u8::try_from(length) {
+        Ok(short) if short < 0x80 => out[at] = short,
+        Ok(_) | Err(_) => lengthen(out, at, length),
+    }
+}
+
+/// A length that needs more than the byte that was left for it.
+#[cold]
+fn lengthen(out: &mut Vec<u8>, at: usize, length: usize) {
+    let mut bytes = Vec::new();
+    let mut rest = length;
+    loop {
+        let [low, ..] = rest.to_le_bytes();
+        rest >>= 7;
+        bytes.push(low & 0x7f | if rest > 0 { 0x80 } else { 0 });
+        if rest == 0 {
+            break;
+        }
+    }
+    out.splice(at..=at, bytes);
+}
+
+/// The first message of a run, and what follows it. None: it is cut off.
+#[inline]
+pub(crate) fn piece(run: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&first, rest) = run.split_first()?;
+    if first < 0x80 {
+        return rest.split_at_checked(usize::from(first));
+    }
+    let (mut length, mut rest) = (usize::from(first & 0x7f), rest);
+    for shift in [7, 14, 21, 28] {
+        let (&next, after) = rest.split_first()?;
+        length |= usize::from(next & 0x7f) << shift;
+        rest = after;
+        if next < 0x80 {
+            return rest.split_at_checked(length);
+        }
+    }
+    None
+}
+
+/// How many messages a run has. None: it is cut off, or has none.
+pub(crate) fn pieces(mut run: &[u8]) -> Option<u32> {
+    let mut count = 0;
+    while !run.is_empty() {
+        (_, run) = piece(run)?;
+        count += 1;
+    }
+    (count > 0).then_some(count)
+}
+
 /// A frame at the start of some bytes: its header, its payload, and how many bytes it takes.
 pub(crate) type Split<'a> = (Head, &'a [u8], usize);
 
@@ -177,6 +244,27 @@ mod tests {
             rest = &rest[taken..];
         }
         assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_run_comes_apart_as_it_was_put_together_and_not_when_it_is_cut() {
+        let lengths = [0, 1, 127, 128, 300, 20_000];
+        let mut run = Vec::new();
+        for length in lengths {
+            append_piece(&mut run, |out| out.resize(out.len() + length, 9));
+        }
+        assert_eq!(pieces(&run), Some(6));
+        let mut rest = &run[..];
+        for length in lengths {
+            let (message, after) = piece(rest).unwrap();
+            assert!(message.len() == length && message.iter().all(|byte| *byte == 9));
+            for cut in 0..rest.len() - after.len() {
+                assert_eq!(piece(&rest[..cut]), None, "cut at {cut}");
+            }
+            rest = after;
+        }
+        assert_eq!((pieces(rest), pieces(&run[..run.len() - 1])), (None, None));
+        assert_eq!(piece(&[0xff; 9]), None, "a length without an end");
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -18,22 +19,29 @@ use super::buffers::{Outgoing, Room, Tail};
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
+use super::receive::token_of;
+use super::run::Run;
 use super::table::{Asker, HelloError, Messages};
-use super::tokens::{Mixed, Tokens};
+use super::tokens::{ByToken, Mixed, Tokens};
 use super::wire::{Encoder, Wire};
-use crate::error::AskError;
+use crate::bell::Doorbell;
+use crate::error::{AskError, NotSent};
 use crate::parcel::{Kind as Content, Parcel, Slot};
 use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
-use crate::shard::Shard;
+use crate::shard::{Shard, count};
 use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.
 pub(crate) const PROCESS: u64 = 1 << 32;
+/// Or the shard's bell.
+const BELL: u64 = 1 << 33;
 /// How many links are looked at in one turn: what they bring has to be kept somewhere.
-pub(crate) const EVENTS: usize = 8;
+pub(crate) const EVENTS: usize = 32;
 /// A busy shard looks at its links in one of so many turns.
 const BUSY_TURNS: u32 = 4;
+/// One that never has anything left at a turn's end, and never sleeps either.
+const WAKEFUL_TURNS: u32 = 64;
 /// How much may wait to be written to one peer: more is refused.
 pub(crate) const WAITING_MAX: usize = 64 << 20;
 
@@ -107,17 +115,36 @@ pub(crate) struct Link {
     /// Which of our messages the other end's numbers are.
     pub(crate) numbers: Vec<Option<u16>>,
     /// Asks of the other end, by its tokens.
-    pub(crate) serving: HashMap<u64, u64, Mixed>,
+    pub(crate) serving: ByToken,
     pub(crate) ready: Vec<Ready>,
     /// The socket is full: the kernel is asked to say when it is not.
     pub(crate) is_full: bool,
     /// There is something to write, and the link is in `touched`.
     pub(crate) is_touched: bool,
-    /// A message that its actor's mailbox did not take: nothing else is taken off this link until
-    /// it does, so that the sender slows down.
-    pub(crate) stalled: Option<Parcel>,
+    /// What its actor's mailbox did not take: nothing else is taken off this link until it does, so
+    /// that the sender slows down.
+    pub(crate) stalled: Option<Stalled>,
     /// The other end sends nothing new.
     pub(crate) drains: bool,
+}
+
+/// What waits for room in a mailbox.
+#[derive(Debug)]
+pub(crate) enum Stalled {
+    One(Parcel),
+    /// Tells of this message, to that actor.
+    Run(Run, u16, Slot),
+}
+
+/// How a message of one type gets to one actor of a peer.
+#[derive(Clone, Copy)]
+struct Way {
+    /// What stands for the type.
+    what: usize,
+    link: u32,
+    message: u16,
+    actor: u64,
+    encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
 }
 
 /// What was asked of a peer and has no answer yet.
@@ -208,7 +235,7 @@ impl Waiting {
 /// The links.
 pub(crate) struct Links {
     pub(crate) messages: Arc<Messages>,
-    pub(crate) names: Names,
+    pub(crate) names: Rc<Names>,
     /// The place that answers for peers go to; known once this is attached.
     pub(crate) place: Rc<Cell<Place>>,
     pub(crate) epoll: OwnedFd,
@@ -216,7 +243,16 @@ pub(crate) struct Links {
     pub(crate) room: Room,
     pub(crate) by_node: HashMap<u64, u32, Mixed>,
     pub(crate) calls: Tokens<Call>,
-    pub(crate) calls_by: HashMap<(Slot, Place), u64, Mixed>,
+    /// The tokens of asks, by whose they are: of the links' own shard, and of others.
+    calls_here: ByToken,
+    calls_elsewhere: HashMap<(Slot, Place), u64, Mixed>,
+    /// By the actors' numbers in `names`: the way of what was sent there last.
+    ways: Vec<Option<Way>>,
+    /// Who was told that too much waits for a link, by its address here.
+    refused: Vec<(u32, Slot)>,
+    bell_is_watched: bool,
+    /// What the last sleep has brought.
+    events: Vec<epoll::Event>,
     pub(crate) serving: Tokens<Serving>,
     pub(crate) published: HashMap<String, (std::any::TypeId, (u64, u64))>,
     /// False in a worker process until it waits for its parent.
@@ -225,9 +261,11 @@ pub(crate) struct Links {
     pub(crate) early: Vec<(u32, Head, String)>,
     touched: Vec<u32>,
     commands: Commands,
-    /// The shard has slept since the links were looked at.
-    slept: Cell<bool>,
-    turns: u32,
+    pub(crate) turns: u32,
+    /// When links last were looked at, by that count.
+    looked: u32,
+    /// Which stalled link is the first to be tried.
+    pub(crate) retry_first: u32,
     pub(crate) any_stalled: bool,
     pub(crate) drained: Vec<Reply<()>>,
     pub(crate) parent_waiters: Vec<Reply<()>>,
@@ -244,7 +282,7 @@ impl std::fmt::Debug for Links {
 impl Links {
     pub(crate) fn new(
         messages: Arc<Messages>,
-        names: Names,
+        names: Rc<Names>,
         place: Rc<Cell<Place>>,
         commands: Commands,
     ) -> std::io::Result<Links> {
@@ -257,15 +295,21 @@ impl Links {
             room: Room::default(),
             by_node: HashMap::default(),
             calls: Tokens::default(),
-            calls_by: HashMap::default(),
+            calls_here: ByToken::default(),
+            calls_elsewhere: HashMap::default(),
+            ways: Vec::new(),
+            refused: Vec::new(),
+            bell_is_watched: false,
+            events: Vec::with_capacity(EVENTS),
             serving: Tokens::default(),
             published: HashMap::new(),
             is_set_up: true,
             early: Vec::new(),
             touched: Vec::new(),
             commands,
-            slept: Cell::new(true),
             turns: 0,
+            looked: 0,
+            retry_first: 0,
             any_stalled: false,
             drained: Vec::new(),
             parent_waiters: Vec::new(),
@@ -349,21 +393,22 @@ impl Links {
         epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(u64::from(at)), flags)
     }
 
-    /// Looks which links have something, and takes it.
+    /// Takes what has come on the links that the last sleep has named, or those that have something
+    /// now.
     fn look(&mut self, shard: &Shard) -> Turn {
-        let mut events = [const { None }; EVENTS];
-        let found = {
-            let mut space = Vec::with_capacity(EVENTS);
-            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-            let buffer = rustix::buffer::spare_capacity(&mut space);
-            let count = epoll::wait(&self.epoll, buffer, Some(&now)).unwrap_or(0);
-            for (to, event) in events.iter_mut().zip(&space) {
-                *to = Some((event.data.u64(), event.flags));
-            }
-            count
-        };
-        for (what, flags) in events.into_iter().flatten() {
+        let mut events = std::mem::take(&mut self.events);
+        if events.is_empty() {
+            self.wait(&mut events, Some(Duration::ZERO));
+        }
+        self.looked = self.turns;
+        let found = events.len();
+        for event in events.drain(..) {
+            let (what, flags) = (event.data.u64(), event.flags);
             let link = u32::try_from(what & (PROCESS - 1)).unwrap_or(u32::MAX);
+            if what == BELL {
+                shard.heard();
+                continue;
+            }
             if what & PROCESS != 0 {
                 self.process_ended(link, shard);
                 continue;
@@ -377,7 +422,64 @@ impl Links {
                 self.receive(link, shard);
             }
         }
+        self.events = events;
         if found > 0 { Turn::Busy } else { Turn::Idle }
+    }
+
+    fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
+        let timeout = at_most.and_then(|at_most| rustix::event::Timespec::try_from(at_most).ok());
+        let buffer = rustix::buffer::spare_capacity(events);
+        // An interrupted sleep is a short one.
+        let _ = epoll::wait(&self.epoll, buffer, timeout.as_ref());
+    }
+
+    /// Remembers whose an ask is.
+    #[inline]
+    fn remember(&mut self, (asker, when): Asker, token: u64) {
+        if when.place() == self.names.place {
+            self.calls_here.insert(token_of(asker), token);
+        } else {
+            self.calls_elsewhere.insert((asker, when.place()), token);
+        }
+    }
+
+    /// The ask has ended, or its asker is gone.
+    #[inline]
+    pub(crate) fn called(&mut self, asker: Slot, place: Place) -> Option<u64> {
+        if place == self.names.place {
+            self.calls_here.remove(token_of(asker))
+        } else {
+            self.calls_elsewhere.remove(&(asker, place))
+        }
+    }
+
+    /// How a message gets to an actor over there.
+    fn way(&mut self, to: Far, parcel: &Parcel) -> Result<Way, AskError> {
+        let known = self.names.known(to).ok_or(AskError::Stopped)?;
+        let message = self.messages.number(known.of_type, parcel.type_id());
+        let message = message.ok_or(AskError::Unregistered)?;
+        let encode = self.messages.get(message).ok_or(AskError::Unregistered)?.encode;
+        let link = self.way_to(known.node, known.via);
+        let way = Way { what: parcel.what_at(), link, message, actor: known.actor, encode };
+        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
+        if at >= self.ways.len() {
+            // `names` knows it, so it is one of a dense few.
+            self.ways.resize_with(at + 1, || None);
+        }
+        self.ways[at] = Some(way);
+        Ok(way)
+    }
+
+    /// Wakes those who wait to send, when what waits to be written is half of what may.
+    fn tell_room(&mut self, shard: &Shard) {
+        let (links, refused) = (&self.links, &mut self.refused);
+        refused.retain(|(link, slot)| {
+            let waits = links[*link as usize].outgoing.len() > WAITING_MAX / 2;
+            if !waits && let Some(mailbox) = shard.mailbox_of(*slot) {
+                mailbox.wake_waiting();
+            }
+            waits
+        });
     }
 
     fn take_commands(&mut self, shard: &Shard) {
@@ -386,68 +488,81 @@ impl Links {
         }
     }
 
-    /// Nobody will get an answer from what could not be sent.
-    fn refuse(&self, parcel: &Parcel, why: AskError, shard: &Shard) {
-        // A refused tell has nobody to be told; it is counted where it is refused.
+    /// Nobody will get an answer from what could not be sent; a tell is a dead letter.
+    fn refuse(&self, parcel: &mut Parcel, why: AskError, shard: &Shard) {
+        let parcel = parcel.take_whole();
+        if parcel.when.is_tell() {
+            count(&shard.shared.counts.dead_letters);
+        }
         shard.fail(parcel.asker, parcel.when, why);
     }
 }
 
 impl Edge for Links {
     #[inline]
-    fn send(&mut self, to: Far, parcel: Parcel, shard: &Shard) {
-        let Some(known) = self.names.known(to) else {
-            return self.refuse(&parcel, AskError::Stopped, shard);
+    fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent> {
+        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
+        let way = match self.ways.get(at) {
+            Some(Some(way)) if way.what == parcel.what_at() => *way,
+            Some(_) | None => match self.way(to, parcel) {
+                Ok(way) => way,
+                Err(why) => {
+                    self.refuse(parcel, why, shard);
+                    return Ok(());
+                }
+            },
         };
-        let Some(number) = self.messages.number(known.of_type, parcel.type_id()) else {
-            return self.refuse(&parcel, AskError::Unregistered, shard);
-        };
-        let at = self.way_to(known.node, known.via);
+        let at = way.link;
         let link = &mut self.links[at as usize];
         if let State::Ended(Ended { code, signal }) = link.state {
-            return self.refuse(&parcel, AskError::Lost { code, signal }, shard);
+            self.refuse(parcel, AskError::Lost { code, signal }, shard);
+            return Ok(());
         }
         if link.outgoing.len() > WAITING_MAX {
-            return self.refuse(&parcel, AskError::Full, shard);
+            if !self.refused.contains(&(at, parcel.to)) {
+                self.refused.push((at, parcel.to));
+            }
+            return Err(NotSent::Full);
         }
-        let Some(encode) = self.messages.get(number).map(|entry| entry.encode) else { return };
         let along = Along { names: &self.names, shard, link: at };
         let mut failed = Ok(());
         let (asker, when) = (parcel.asker, parcel.when);
         let appended = if when.is_tell() {
-            let head = Head { kind: Kind::Tell, message: number, to: known.actor };
-            link.outgoing.append(head, |out| {
-                failed = encode(parcel, &mut Encoder::new(out, Some(along)));
+            link.outgoing.append_tell((way.message, way.actor), |out| {
+                failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
             })
         } else {
-            let token =
-                self.calls.open(Call::Ask { link: at, asker: (asker, when), entry: number });
-            self.calls_by.insert((asker, when.place()), token);
+            let call = Call::Ask { link: at, asker: (asker, when), entry: way.message };
+            let token = self.calls.open(call);
             let left = match when.deadline() {
                 NEVER => NO_LIMIT,
                 deadline => deadline.saturating_sub(shard.now()),
             };
-            let head = Head { kind: Kind::Ask, message: number, to: known.actor };
+            let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
             let appended = link.outgoing.append(head, |out| {
                 out.extend_from_slice(&token.to_le_bytes());
                 out.extend_from_slice(&left.to_le_bytes());
-                failed = encode(parcel, &mut Encoder::new(out, Some(along)));
+                failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
             });
-            if appended.is_err() {
-                self.calls.close(token);
-                self.calls_by.remove(&(asker, when.place()));
+            match appended {
+                Ok(()) => self.remember((asker, when), token),
+                Err(_) => drop(self.calls.close(token)),
             }
             appended
         };
         match (appended, failed) {
             (Ok(()), Ok(())) => self.touch(at),
             // The message is larger than a frame may be.
-            (Err(_), _) => shard.fail(asker, when, AskError::Full),
+            (Err(_), _) => {
+                count(&shard.shared.counts.refused);
+                shard.fail(asker, when, AskError::Full);
+            }
             (Ok(()), Err(why)) => {
                 debug_assert!(false, "a parcel is of the type that it was looked up by");
                 shard.fail(asker, when, why);
             }
         }
+        Ok(())
     }
 
     fn answer(&mut self, parcel: Parcel, shard: &Shard) {
@@ -456,7 +571,7 @@ impl Edge for Links {
             return;
         };
         let link = &mut self.links[at as usize];
-        link.serving.remove(&theirs);
+        link.serving.remove(theirs);
         if matches!(link.state, State::Ended(_)) {
             return;
         }
@@ -481,7 +596,7 @@ impl Edge for Links {
     }
 
     fn cancel(&mut self, slot: Slot, place: Place, _: &Shard) {
-        let Some(token) = self.calls_by.remove(&(slot, place)) else { return };
+        let Some(token) = self.called(slot, place) else { return };
         if let Some(call) = self.calls.close(token) {
             self.push(call.link(), Head::new(Kind::Cancel, token), &[]);
         }
@@ -489,19 +604,34 @@ impl Edge for Links {
 
     fn turn(&mut self, shard: &Shard) -> Turn {
         self.take_commands(shard);
+        self.turns = self.turns.wrapping_add(1);
         self.retry_stalled(shard);
         self.flush(shard);
-        self.turns = self.turns.wrapping_add(1);
-        let looks = self.slept.replace(false) || self.turns.is_multiple_of(BUSY_TURNS);
+        // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
+        let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
+        let looks = !self.events.is_empty() || self.turns.wrapping_sub(self.looked) >= turns;
         let turn = if looks { self.look(shard) } else { Turn::Idle };
         self.finish_draining(shard);
         self.flush(shard);
+        if !self.refused.is_empty() {
+            self.tell_room(shard);
+        }
         turn
     }
 
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.slept.set(true);
-        vec![self.epoll.as_fd()]
+    fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>) {
+        if !self.bell_is_watched {
+            let data = epoll::EventData::new_u64(BELL);
+            let watched = epoll::add(&self.epoll, bell.descriptor(), data, epoll::EventFlags::IN);
+            self.bell_is_watched = watched.is_ok();
+            if !self.bell_is_watched {
+                // Without it the shard would not wake: do not sleep, look.
+                return;
+            }
+        }
+        let mut events = std::mem::take(&mut self.events);
+        self.wait(&mut events, at_most);
+        self.events = events;
     }
 
     fn drain(&mut self, shard: &Shard) {

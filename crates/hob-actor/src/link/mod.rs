@@ -19,6 +19,7 @@ pub(crate) mod links;
 mod names;
 mod process;
 mod receive;
+pub(crate) mod run;
 mod table;
 mod tokens;
 mod ways;

@@ -66,7 +66,7 @@ struct Tables {
 pub(crate) struct Names {
     pub(crate) node: u64,
     /// The place of the shard to which the addresses of others belong.
-    place: Place,
+    pub(crate) place: Place,
     tables: RefCell<Tables>,
 }
 

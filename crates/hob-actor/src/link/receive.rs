@@ -7,26 +7,33 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::frame::{ASK_HEAD, Head, Kind, NO_LIMIT};
-use super::links::{Call, Links, PeerError, Serving, State};
+use super::frame::{self, ASK_HEAD, Head, Kind, NO_LIMIT};
+use super::links::{Call, Links, PeerError, Serving, Stalled, State};
 use super::names::Along;
+use super::run::Run;
 use super::table::{decode_error, encode_error};
 use super::wire::Decoder;
 use crate::error::{AskError, NotSent};
 use crate::mailbox::{Mailbox, Route};
 use crate::parcel::{Parcel, Slot};
-use crate::shard::Shard;
+use crate::shard::{Shard, count_many};
 use crate::when::{NEVER, When};
+
+/// In one of so many turns it is looked whether full mailboxes have room, while their shard has
+/// something else to do.
+const RETRY_TURNS: u32 = 8;
 
 /// What came is no link's.
 #[derive(Debug)]
 pub(super) struct Nonsense;
 
-fn token_of(slot: Slot) -> u64 {
+#[inline]
+pub(super) fn token_of(slot: Slot) -> u64 {
     u64::from(slot.generation) << 32 | u64::from(slot.index)
 }
 
-fn slot_of(token: u64) -> Slot {
+#[inline]
+pub(super) fn slot_of(token: u64) -> Slot {
     let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
     Slot { index: half(token), generation: half(token >> 32) }
 }
@@ -108,21 +115,14 @@ impl Links {
         }
         match head.kind {
             Kind::Ask => self.take_ask(at, head, payload, shard),
-            Kind::Tell => {
-                let message = self.links[at as usize].numbers.get(usize::from(head.message));
-                let Some(entry) = message.copied().flatten() else { return Ok(()) };
-                // Nobody waits: what cannot be delivered is a dead letter, and counted as one.
-                let _ =
-                    self.deliver(at, (head.to, entry, payload), (Slot::NONE, When::TELL), shard);
-                Ok(())
-            }
+            Kind::Tell => self.take_tells(at, head, payload, shard),
             Kind::Answer => self.take_answer(at, head.to, payload, shard),
             Kind::Failure => {
                 self.take_failure(head.to, payload, shard);
                 Ok(())
             }
             Kind::Cancel => {
-                let serving = self.links[at as usize].serving.remove(&head.to);
+                let serving = self.links[at as usize].serving.remove(head.to);
                 if let Some(token) = serving {
                     self.serving.close(token);
                     shard.cancelled(slot_of(token), self.place.get(), None);
@@ -175,10 +175,71 @@ impl Links {
         let asker = (slot_of(token), When::new(self.place.get(), deadline));
         if let Err(why) = self.deliver(at, (head.to, entry, &payload[ASK_HEAD..]), asker, shard) {
             self.serving.close(token);
-            self.links[at as usize].serving.remove(&theirs);
+            self.links[at as usize].serving.remove(theirs);
             self.fail_theirs(at, theirs, why);
         }
         Ok(())
+    }
+
+    /// Messages for which nobody waits: what cannot be delivered is a dead letter, and counted.
+    fn take_tells(
+        &mut self,
+        at: u32,
+        head: Head,
+        payload: &[u8],
+        shard: &Shard,
+    ) -> Result<(), Nonsense> {
+        let (mut message, mut rest) = frame::piece(payload).ok_or(Nonsense)?;
+        let some = if rest.is_empty() { 1 } else { frame::pieces(payload).ok_or(Nonsense)? };
+        let number = self.links[at as usize].numbers.get(usize::from(head.message));
+        let entry = number.copied().flatten();
+        let told = self.names.told(head.to);
+        let (Some(entry), Some((place, slot))) = (entry, told) else {
+            count_many(&shard.shared.counts.dead_letters, some);
+            return Ok(());
+        };
+        if some > 1 && place == shard.shared.place {
+            let mailbox = self.names.mailbox(head.to);
+            if !mailbox.as_deref().is_some_and(drops_oldest) {
+                let run = Run::new(payload, some, at);
+                self.deliver_run(at, (run, entry, slot), shard);
+                return Ok(());
+            }
+        }
+        // One, or into a mailbox that is not in this shard's ring, which takes or refuses each.
+        loop {
+            let tell = (Slot::NONE, When::TELL);
+            match self.deliver(at, (head.to, entry, message), tell, shard) {
+                // A full mailbox has counted it.
+                Ok(()) | Err(AskError::Full) => {}
+                Err(_) => count_many(&shard.shared.counts.dead_letters, 1),
+            }
+            if rest.is_empty() {
+                return Ok(());
+            }
+            (message, rest) = frame::piece(rest).ok_or(Nonsense)?;
+        }
+    }
+
+    /// Several tells into the mailbox of an actor of the links' own shard.
+    fn deliver_run(&mut self, at: u32, (run, entry, slot): (Run, u16, Slot), shard: &Shard) {
+        let Some(several) = self.messages.get(entry).map(|entry| entry.several) else { return };
+        match shard.deliver_run(slot, run, several) {
+            Ok(()) => {}
+            Err((NotSent::Full, run)) => self.stall(at, Stalled::Run(run, entry, slot)),
+            Err((NotSent::Stopped, run)) => {
+                count_many(&shard.shared.counts.dead_letters, run.left());
+            }
+        }
+    }
+
+    /// The kernel's buffer fills, then the sender's: it is slowed down.
+    fn stall(&mut self, at: u32, what: Stalled) {
+        self.any_stalled = true;
+        let before = self.links[at as usize].stalled.replace(what);
+        debug_assert!(before.is_none(), "nothing is taken off a link that is stalled");
+        // Again each time that it stalls is for nothing, but the kernel is asked seldom.
+        let _ = self.listen(at);
     }
 
     /// A message into its actor's mailbox.
@@ -204,10 +265,7 @@ impl Links {
                 if mailbox.as_deref().is_some_and(drops_oldest) {
                     return deliver_away(mailbox, parcel);
                 }
-                self.links[at as usize].stalled = Some(parcel);
-                self.any_stalled = true;
-                // The kernel's buffer fills, then the sender's: it is slowed down.
-                let _ = self.listen(at);
+                self.stall(at, Stalled::One(parcel));
                 Ok(())
             }
             Err((NotSent::Stopped, _)) => Err(AskError::Stopped),
@@ -219,28 +277,58 @@ impl Links {
         if !self.any_stalled {
             return;
         }
+        if !shard.is_idle() && !self.turns.is_multiple_of(RETRY_TURNS) {
+            return;
+        }
         self.any_stalled = false;
-        for at in 0..u32::try_from(self.links.len()).unwrap_or(u32::MAX) {
-            let Some(parcel) = self.links[at as usize].stalled.take() else { continue };
-            let asker = parcel.asker;
-            match shard.deliver(parcel) {
-                Ok(()) => {}
-                Err((NotSent::Full, parcel)) => {
-                    self.links[at as usize].stalled = Some(parcel);
-                    self.any_stalled = true;
-                    continue;
-                }
-                Err((NotSent::Stopped, _)) => {
-                    if let Some(serving) = self.serving.close(token_of(asker)) {
-                        self.links[at as usize].serving.remove(&serving.token);
-                        self.fail_theirs(at, serving.token, AskError::Stopped);
-                    }
-                }
+        // Each time another one is first, so that each gets its room.
+        let count = u32::try_from(self.links.len()).unwrap_or(u32::MAX);
+        let first = self.retry_first % count.max(1);
+        for at in (first..count).chain(0..first) {
+            let Some(stalled) = self.links[at as usize].stalled.take() else { continue };
+            if let Some(still) = self.retry(at, stalled, shard) {
+                self.links[at as usize].stalled = Some(still);
+                self.any_stalled = true;
+                continue;
             }
+            self.retry_first = at + 1;
             self.room.begin(&mut self.links[at as usize].tail);
             let listens = self.listen(at);
             if listens.is_err() || self.take_frames(at, shard).is_err() {
                 self.broken(at, shard);
+            }
+        }
+    }
+
+    /// Delivers what was stalled, or gives back what still is.
+    fn retry(&mut self, at: u32, stalled: Stalled, shard: &Shard) -> Option<Stalled> {
+        match stalled {
+            Stalled::One(parcel) => {
+                let asker = parcel.asker;
+                match shard.deliver(parcel) {
+                    Ok(()) => None,
+                    Err((NotSent::Full, parcel)) => Some(Stalled::One(parcel)),
+                    Err((NotSent::Stopped, _)) => {
+                        if let Some(serving) = self.serving.close(token_of(asker)) {
+                            self.links[at as usize].serving.remove(serving.token);
+                            self.fail_theirs(at, serving.token, AskError::Stopped);
+                        } else {
+                            count_many(&shard.shared.counts.dead_letters, 1);
+                        }
+                        None
+                    }
+                }
+            }
+            Stalled::Run(run, entry, slot) => {
+                let several = self.messages.get(entry)?.several;
+                match shard.deliver_run(slot, run, several) {
+                    Ok(()) => None,
+                    Err((NotSent::Full, run)) => Some(Stalled::Run(run, entry, slot)),
+                    Err((NotSent::Stopped, run)) => {
+                        count_many(&shard.shared.counts.dead_letters, run.left());
+                        None
+                    }
+                }
             }
         }
     }
@@ -256,7 +344,7 @@ impl Links {
             Some(Call::Ask { link, asker, entry }) if *link == at => {
                 let (asker, entry) = (*asker, *entry);
                 self.calls.close(token);
-                self.calls_by.remove(&(asker.0, asker.1.place()));
+                self.called(asker.0, asker.1.place());
                 let along = Along { names: &self.names, shard, link: at };
                 let answer = self.messages.get(entry).map(|entry| entry.answer);
                 let given = answer.map(|answer| answer(payload, along, asker));
@@ -275,7 +363,7 @@ impl Links {
         let why = decode_error(payload);
         match self.calls.close(token) {
             Some(Call::Ask { asker, .. }) => {
-                self.calls_by.remove(&(asker.0, asker.1.place()));
+                self.called(asker.0, asker.1.place());
                 shard.fail(asker.0, asker.1, why);
             }
             Some(Call::Resolve { link, found }) => {

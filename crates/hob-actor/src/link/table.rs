@@ -9,6 +9,7 @@ use std::any::TypeId;
 use std::collections::HashMap;
 
 use super::names::Along;
+use super::run::{self, Run};
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
 use crate::error::AskError;
@@ -17,7 +18,7 @@ use crate::parcel::{Kind, Parcel, Slot};
 use crate::when::When;
 
 /// The version of frames and of what they hold.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// One message of one actor.
 pub(crate) struct Entry {
@@ -25,9 +26,11 @@ pub(crate) struct Entry {
     hash: u64,
     pub(crate) actor: TypeId,
     /// Appends the message that a parcel holds.
-    pub(crate) encode: fn(Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
+    pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// A parcel for the actor.
     pub(crate) parcel: fn(&[u8], Along<'_>, Slot, Asker) -> Result<Parcel, WireError>,
+    /// A parcel of several tells for the actor.
+    pub(crate) several: fn(Run, Slot) -> Parcel,
     /// Appends the answer that a parcel holds.
     pub(crate) encode_answer: fn(Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Gives the answer to its asker.
@@ -80,6 +83,7 @@ impl Messages {
             actor,
             encode: encode::<M>,
             parcel: parcel::<A, M, How>,
+            several: run::parcel::<A, M, How>,
             encode_answer: encode_answer::<M::Answer>,
             answer: answer::<M::Answer>,
         });
@@ -161,8 +165,8 @@ pub enum HelloError {
     Bytes(#[from] WireError),
 }
 
-fn encode<M: Message + Wire>(parcel: Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    let message = parcel.open::<M>().map_err(|_| AskError::Unregistered)?;
+fn encode<M: Message + Wire>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
+    let message = parcel.take::<M>().ok_or(AskError::Unregistered)?;
     message.encode(out);
     Ok(())
 }
@@ -187,7 +191,7 @@ fn encode_answer<T: Wire>(parcel: Parcel, out: &mut Encoder<'_>) -> Result<(), A
             parcel.open::<T>().map_err(|_| AskError::Unanswered)?.encode(out);
             Ok(())
         }
-        Kind::Failure | Kind::Message | Kind::Control | Kind::Taken => {
+        Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
             Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
         }
     }

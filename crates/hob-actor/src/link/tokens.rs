@@ -3,6 +3,7 @@
 //! Invariant: a token is never valid twice. Its low half is a line of the table, its high half
 //! counts the tenants of that line.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// For keys that are numbers of ours: nobody chooses them to collide.
@@ -34,6 +35,58 @@ impl Hasher for Mix {
     #[inline]
     fn write_u64(&mut self, value: u64) {
         self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// How many lines are kept by their number.
+const LINES: usize = 1 << 16;
+
+/// What belongs to the tokens of another table, of this process or the other end's. Their lines
+/// are few and used again and again, so most are found by number; any token is right.
+#[derive(Debug, Default)]
+pub(crate) struct ByToken {
+    lines: Vec<Option<(u64, u64)>>,
+    more: HashMap<u64, u64, Mixed>,
+    count: usize,
+}
+
+impl ByToken {
+    #[inline]
+    pub(crate) fn insert(&mut self, token: u64, value: u64) {
+        let (line, _) = split(token);
+        if line >= self.lines.len() && line < LINES {
+            self.lines.resize(line + 1, None);
+        }
+        self.count += 1;
+        match self.lines.get_mut(line) {
+            Some(place) if place.is_none_or(|(before, _)| before == token) => {
+                self.count -= usize::from(place.replace((token, value)).is_some());
+            }
+            Some(_) | None => self.count -= usize::from(self.more.insert(token, value).is_some()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, token: u64) -> Option<u64> {
+        let (line, _) = split(token);
+        let removed = match self.lines.get_mut(line) {
+            Some(place) if place.is_some_and(|(at, _)| at == token) => {
+                place.take().map(|(_, value)| value)
+            }
+            Some(_) | None if self.more.is_empty() => None,
+            Some(_) | None => self.more.remove(&token),
+        };
+        self.count -= usize::from(removed.is_some());
+        removed
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(crate) fn into_values(self) -> impl Iterator<Item = u64> {
+        let lines = self.lines.into_iter().flatten().map(|(_, value)| value);
+        lines.chain(self.more.into_values())
     }
 }
 
@@ -105,6 +158,26 @@ impl<T> Tokens<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_belongs_to_a_token_is_found_wherever_its_line_is() {
+        let mut by = ByToken::default();
+        // Two tenants of one line at once, and lines beyond those that are kept by number.
+        let tokens = [3, 1 << 32 | 3, 2 << 32 | 3, u64::from(u32::MAX), 1 << 40];
+        for (token, value) in tokens.into_iter().zip(0..) {
+            by.insert(token, value);
+        }
+        by.insert(3, 9);
+        assert_eq!((by.remove(3), by.remove(3)), (Some(9), None));
+        assert_eq!(by.remove(2 << 32 | 3), Some(2));
+        by.insert(2 << 32 | 3, 7);
+        for (token, value) in [(1 << 32 | 3, 1), (2 << 32 | 3, 7), (u64::from(u32::MAX), 3)] {
+            assert_eq!(by.remove(token), Some(value));
+        }
+        assert!(!by.is_empty());
+        assert_eq!(by.remove(1 << 40), Some(4));
+        assert!(by.is_empty() && by.into_values().next().is_none());
+    }
 
     #[test]
     fn a_late_token_finds_nobody_even_when_its_line_has_a_new_tenant() {

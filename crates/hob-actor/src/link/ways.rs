@@ -8,7 +8,7 @@
 //! is taken first. Any other link has ended when its socket has.
 
 use std::any::TypeId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll;
@@ -18,10 +18,10 @@ use super::frame::{Head, Kind};
 use super::links::{Call, Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
 use super::names::Along;
 use super::process::{Ended, Process, Program};
-use super::receive::Nonsense;
+use super::receive::{Nonsense, slot_of};
+use super::tokens::ByToken;
 use super::wire::{Decoder, Encoder, Wire};
 use crate::error::AskError;
-use crate::parcel::Slot;
 use crate::shard::Shard;
 
 impl Links {
@@ -93,7 +93,7 @@ impl Links {
             outgoing: Outgoing::default(),
             descriptors: VecDeque::new(),
             numbers: Vec::new(),
-            serving: HashMap::default(),
+            serving: ByToken::default(),
             ready: Vec::new(),
             is_full: false,
             is_touched: false,
@@ -317,15 +317,12 @@ impl Links {
         let is_parent = matches!(link.whose, Whose::Parent);
         for token in serving.into_values() {
             self.serving.close(token);
-            let (index, generation) = (token & u64::from(u32::MAX), token >> 32);
-            let half = |bits| u32::try_from(bits).unwrap_or(0);
-            let slot = Slot { index: half(index), generation: half(generation) };
-            shard.cancelled(slot, self.place.get(), None);
+            shard.cancelled(slot_of(token), self.place.get(), None);
         }
         for token in self.calls.of(|call| call.link() == at) {
             match self.calls.close(token) {
                 Some(Call::Ask { asker, .. }) => {
-                    self.calls_by.remove(&(asker.0, asker.1.place()));
+                    self.called(asker.0, asker.1.place());
                     let Ended { code, signal } = ended;
                     shard.fail(asker.0, asker.1, AskError::Lost { code, signal });
                 }

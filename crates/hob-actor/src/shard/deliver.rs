@@ -3,18 +3,21 @@
 use std::any::Any;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
 use crate::actor::AnyActor;
 use crate::asks::{By, Meets};
-use crate::error::AskError;
+use crate::error::{AskError, NotSent};
+use crate::link::Names;
+use crate::link::run::{self, Run};
 use crate::mailbox::{Mailbox, Route};
 use crate::parcel::{Kind, Parcel, Slot};
 use crate::places;
 use crate::remote::Edge;
 use crate::shard::state::{Doom, EDGE_LINE};
-use crate::shard::{Again, Control, Due, End, Shard, count};
+use crate::shard::{Again, Control, Due, End, Shard, count, count_many};
 use crate::when::{Millis, NEVER, NOBODY, OUTSIDE, Place, When};
 
 /// What a message meets.
@@ -31,6 +34,12 @@ enum Met {
     Waiting,
 }
 
+/// For how many messages a parcel's next part counts.
+#[inline]
+pub(super) fn part(parcel: &Parcel) -> u32 {
+    if parcel.kind() == Kind::Messages { parcel.weight().min(run::AT_ONCE) } else { 1 }
+}
+
 impl Shard {
     /// Handles up to `budget` parcels, and what is due by `now`.
     pub(crate) fn turn(&self, now: Millis, budget: usize) {
@@ -38,10 +47,19 @@ impl Shard {
         self.fire(now);
         {
             let batch = &mut *self.batch.borrow_mut();
-            for _ in 0..budget {
+            let mut handled = 0;
+            while handled < budget {
                 let next = batch.next(|empty| self.state.borrow_mut().ring.swap(empty));
                 let Some(parcel) = next else { break };
-                self.perform(parcel);
+                if parcel.kind() == Kind::Messages {
+                    handled += self.messages(parcel);
+                    if parcel.weight() > 0 {
+                        batch.again();
+                    }
+                } else {
+                    self.perform(parcel);
+                    handled += 1;
+                }
             }
         }
         if !self.state.borrow().doomed.is_empty() {
@@ -54,9 +72,12 @@ impl Shard {
     }
 
     #[inline]
-    fn perform(&self, parcel: &mut Parcel) {
+    pub(super) fn perform(&self, parcel: &mut Parcel) {
         match parcel.kind() {
             Kind::Message => self.message(parcel),
+            Kind::Messages => {
+                self.messages(parcel);
+            }
             Kind::Answer | Kind::Failure => self.settle(parcel.take_whole()),
             Kind::Control => self.control(parcel.take_whole()),
             Kind::Taken => {}
@@ -69,7 +90,7 @@ impl Shard {
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
-        record.queued = record.queued.saturating_sub(1);
+        record.queued = record.queued.saturating_sub(part(parcel));
         if parcel.when.is_counted_outside() || record.waited {
             let waited = std::mem::take(&mut record.waited);
             let mailbox = record.mailbox.clone();
@@ -118,7 +139,7 @@ impl Shard {
     pub(super) fn message(&self, parcel: &mut Parcel) {
         match self.meet(parcel) {
             Met::Actor(actor) => self.run(actor, parcel),
-            Met::Far(far) => self.send_far(far, parcel.take_whole()),
+            Met::Far(far) => self.send_far(far, parcel),
             Met::Nobody => {
                 count(&self.shared.counts.dead_letters);
                 self.unhandled(parcel.take_whole(), AskError::Stopped);
@@ -130,6 +151,42 @@ impl Shard {
             Met::Waiting => self.keep_for_later(parcel.take_whole()),
             Met::Late => self.unhandled(parcel.take_whole(), AskError::Expired),
         }
+    }
+
+    /// Some of a run of tells. Returns how many of its shard's turn that was.
+    pub(super) fn messages(&self, parcel: &mut Parcel) -> usize {
+        let mut handled = 0;
+        while handled < run::AT_ONCE && parcel.weight() > 0 {
+            let (before, counted_out) = (parcel.weight(), part(parcel));
+            let to = parcel.to;
+            match self.meet(parcel) {
+                Met::Actor(actor) => {
+                    self.run(actor, parcel);
+                    let done = before - parcel.weight();
+                    handled += done;
+                    if let Some(record) = self.state.borrow_mut().records.get(to) {
+                        record.queued += counted_out.saturating_sub(done);
+                    }
+                    if done == 0 {
+                        // Of another type than it says; never seen again.
+                        drop(parcel.take_whole());
+                    }
+                }
+                Met::Waiting if handled > 0 => {
+                    // It has failed at one of them: the rest keeps its place.
+                    if let Some(record) = self.state.borrow_mut().records.get(to) {
+                        record.queued += counted_out;
+                    }
+                    break;
+                }
+                Met::Waiting => self.keep_for_later(parcel.take_whole()),
+                Met::Nobody | Met::Far(_) | Met::Unwanted | Met::Late => {
+                    count_many(&self.shared.counts.dead_letters, before);
+                    drop(parcel.take_whole());
+                }
+            }
+        }
+        (handled as usize).max(1)
     }
 
     #[inline]
@@ -160,14 +217,32 @@ impl Shard {
         self.fail(parcel.asker, parcel.when, why);
     }
 
-    fn send_far(&self, far: crate::remote::Far, parcel: Parcel) {
+    fn send_far(&self, far: crate::remote::Far, parcel: &mut Parcel) {
+        let sent = match self.edge.borrow_mut().as_mut() {
+            Some(edge) => self.hand_over(&mut **edge, far, parcel),
+            None => Err(NotSent::Stopped),
+        };
+        let Err(why) = sent else { return };
+        // Its sender has gone on: it is counted, and an asker is told.
+        if let Some(mailbox) = self.mailbox_of(parcel.to) {
+            mailbox.note(why);
+        }
+        self.unhandled(parcel.take_whole(), why.into());
+    }
+
+    /// Gives a message to the edge.
+    #[inline]
+    pub(super) fn hand_over(
+        &self,
+        edge: &mut dyn Edge,
+        far: crate::remote::Far,
+        parcel: &mut Parcel,
+    ) -> Result<(), NotSent> {
         if !parcel.when.is_tell() && parcel.when.place() == self.place {
             let edge = By::Elsewhere(EDGE_LINE);
             self.state.borrow_mut().asks.answered_by(parcel.asker, edge);
         }
-        if let Some(edge) = self.edge.borrow_mut().as_mut() {
-            edge.send(far, parcel, self);
-        }
+        edge.send(far, parcel, self)
     }
 
     /// An answer, or a failure, to the ask that it names.
@@ -388,6 +463,28 @@ impl Shard {
         }
     }
 
+    /// Several tells from a peer, as a parcel that `pack` makes of them: as many as may wait. The
+    /// rest comes back.
+    pub(crate) fn deliver_run(
+        &self,
+        to: Slot,
+        run: Run,
+        pack: fn(Run, Slot) -> Parcel,
+    ) -> Result<(), (NotSent, Run)> {
+        let mut state = self.state.borrow_mut();
+        match state.records.admit_some(to, run.left()) {
+            Ok(all) if all == run.left() => {
+                state.ring.push_parcel(pack(run, to));
+                Ok(())
+            }
+            Ok(some) => {
+                state.ring.push_parcel(pack(run.split(some), to));
+                Err((NotSent::Full, run))
+            }
+            Err(why) => Err((why, run)),
+        }
+    }
+
     /// Brings an answer to another place.
     pub(super) fn route(&self, place: Place, parcel: Parcel) {
         if place == OUTSIDE {
@@ -426,7 +523,7 @@ impl Shard {
                     let mut left = Vec::new();
                     for parcel in gathered.drain(..) {
                         match parcel.kind() {
-                            Kind::Message => left.extend(pool.put(parcel).err()),
+                            Kind::Message | Kind::Messages => left.extend(pool.put(parcel).err()),
                             Kind::Control | Kind::Answer | Kind::Failure | Kind::Taken => {
                                 pool.control_or_cancel(parcel);
                             }
@@ -451,10 +548,16 @@ impl Shard {
     // --- the edge
 
     /// Gives this shard its links, and them a place of their own: answers to it come to the edge.
-    pub(crate) fn attach(&self, edge: Box<dyn Edge>) -> Option<Place> {
+    pub(crate) fn attach(&self, edge: Box<dyn Edge>, names: Rc<Names>) -> Option<Place> {
         let place = places::register(&self.shared.inbox)?;
         *self.edge.borrow_mut() = Some(edge);
+        *self.names.borrow_mut() = Some(names);
         Some(place)
+    }
+
+    /// What the edge's messages need to be decoded.
+    pub(crate) fn names(&self) -> Option<Rc<Names>> {
+        self.names.borrow().clone()
     }
 
     /// An address for an actor in a peer.
@@ -468,15 +571,24 @@ impl Shard {
         let slot = state.records.insert(&self.shared.next_record, std::sync::Arc::clone(&mailbox));
         if let Some(record) = state.records.get(slot) {
             record.far = Some(Box::new(far));
+            // Nothing is to wait here: a send looks further.
+            record.bound = 0;
         }
         crate::Address { place: self.place, slot, mailbox, actor: std::marker::PhantomData }
     }
 
+    /// Its bell has rung.
+    pub(crate) fn heard(&self) {
+        self.shared.inbox.bell().heard();
+    }
+
     /// What the shard waits for besides its bell.
     pub(crate) fn sleep(&self, at_most: Option<std::time::Duration>) {
-        let edge = self.edge.borrow();
-        let descriptors = edge.as_ref().map(|edge| edge.descriptors()).unwrap_or_default();
-        self.shared.inbox.bell().sleep(&descriptors, at_most);
+        let bell = self.shared.inbox.bell();
+        match self.edge.borrow_mut().as_mut() {
+            Some(edge) => edge.sleep(bell, at_most),
+            None => bell.sleep(at_most),
+        }
     }
 
     /// Ends everything: all that waits is told that it will not be answered.
@@ -493,8 +605,8 @@ impl Shard {
         let batch = &mut *self.batch.borrow_mut();
         while let Some(parcel) = batch.next(|empty| self.state.borrow_mut().ring.swap(empty)) {
             let parcel = parcel.take_whole();
-            if parcel.kind() == Kind::Message {
-                count(&self.shared.counts.dead_letters);
+            if parcel.weight() > 0 {
+                count_many(&self.shared.counts.dead_letters, parcel.weight());
                 self.unhandled(parcel, AskError::Stopped);
             }
         }

@@ -17,7 +17,7 @@ use crate::actor::AnyActor;
 use crate::error::AskError;
 use crate::mailbox::Mailbox;
 use crate::parcel::{Parcel, Slot};
-use crate::shard::{Control, Due, End, Make, Shard, Watcher, count};
+use crate::shard::{Control, Due, End, Make, Shard, Watcher, count, count_many};
 use crate::supervision::{Group, Member, Supervision, Verdict};
 
 /// What few actors have.
@@ -194,7 +194,15 @@ impl Shard {
                 record.and_then(|record| record.ties.as_mut()?.backlog.pop_front())
             };
             let Some(mut parcel) = next else { return };
-            self.message(&mut parcel);
+            self.perform(&mut parcel);
+            if parcel.weight() > 0 {
+                // The rest of a run, which goes before what came later.
+                let own = &mut *self.state.borrow_mut();
+                let ties = own.records.get(slot).and_then(|record| record.ties.as_mut());
+                if let Some(ties) = ties {
+                    ties.backlog.push_front(parcel);
+                }
+            }
         }
     }
 
@@ -202,7 +210,7 @@ impl Shard {
     pub(super) fn keep_for_later(&self, mut parcel: Parcel) {
         let own = &mut *self.state.borrow_mut();
         if let Some(record) = own.records.get(parcel.to) {
-            record.queued += 1;
+            record.queued += super::deliver::part(&parcel);
             // It has been counted out of the others' part already.
             parcel.when = parcel.when.uncounted();
             if let Some(ties) = record.ties.as_mut() {
@@ -248,7 +256,7 @@ impl Shard {
             ties.watchers.into_iter().for_each(|tell| tell(self, end));
         }
         for parcel in left {
-            count(&self.shared.counts.dead_letters);
+            count_many(&self.shared.counts.dead_letters, parcel.weight());
             self.unhandled(parcel, AskError::Stopped);
         }
     }

@@ -20,6 +20,7 @@ mod timers;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -28,6 +29,7 @@ use crate::actor::{AnyActor, Message, Receives};
 use crate::address::Address;
 use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
+use crate::link::Names;
 use crate::mailbox::{Mail, Mailbox, Policy, Route};
 use crate::parcel::{Batch, Kind, Label, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
@@ -63,7 +65,11 @@ pub(crate) struct Counts {
 }
 
 pub(crate) fn count(of: &AtomicU64) {
-    of.fetch_add(1, Ordering::Relaxed);
+    count_many(of, 1);
+}
+
+pub(crate) fn count_many(of: &AtomicU64, many: u32) {
+    of.fetch_add(u64::from(many), Ordering::Relaxed);
 }
 
 /// How an actor ended.
@@ -116,6 +122,8 @@ pub(crate) struct Shard {
     /// The task that is polled, and the mark of its waker.
     polled: Cell<Option<(u32, *const ())>>,
     edge: RefCell<Option<Box<dyn Edge>>>,
+    /// What the edge's messages need to be decoded.
+    names: RefCell<Option<Rc<Names>>>,
     ended: Cell<bool>,
 }
 
@@ -136,6 +144,7 @@ impl Shard {
             now: Cell::new(0),
             polled: Cell::new(None),
             edge: RefCell::new(None),
+            names: RefCell::new(None),
             ended: Cell::new(false),
         }
     }
@@ -173,6 +182,16 @@ impl Shard {
             Ok(()) => {
                 state.ring.push(what, Label { to: to.slot, asker, when }, message);
                 return Ok(());
+            }
+            Err(NotSent::Full) if state.records.is_far(to.slot) => {
+                drop(guard);
+                let label = Label { to: to.slot, asker, when };
+                return Parcel::with(what, label, message, |parcel| {
+                    self.send_over(&to.mailbox, parcel).map_err(|why| TellError {
+                        why,
+                        ..crate::mailbox::unpacked(parcel.take_whole())
+                    })
+                });
             }
             // A mailbox that drops its oldest never lets anything wait in the ring.
             Err(NotSent::Full) if to.mailbox.policy == Policy::DropOldest => {}
@@ -212,6 +231,25 @@ impl Shard {
             gather(parcel);
             Ok(())
         })
+    }
+
+    /// To an actor in a peer: at once, unless something of this shard waits to be sent before.
+    #[inline(never)]
+    fn send_over(&self, mailbox: &Mailbox, parcel: &mut Parcel) -> Result<(), NotSent> {
+        let (far, waits) = self.state.borrow_mut().records.far(parcel.to);
+        if waits == 0
+            && let Some(far) = far
+            && let Ok(mut edge) = self.edge.try_borrow_mut()
+            && let Some(edge) = edge.as_mut()
+        {
+            return self.hand_over(&mut **edge, far, parcel).inspect_err(|why| mailbox.note(*why));
+        }
+        if waits >= mailbox.bound {
+            mailbox.note(NotSent::Full);
+            return Err(NotSent::Full);
+        }
+        self.accept(parcel.take_whole());
+        Ok(())
     }
 
     /// Into a mailbox of this shard that drops its oldest.

@@ -88,6 +88,28 @@ impl Records {
         Ok(())
     }
 
+    pub(crate) fn is_far(&self, at: Slot) -> bool {
+        self.all.get(at.index as usize).is_some_and(|record| record.far.is_some())
+    }
+
+    /// Where an actor is that lives in a peer, and how many messages wait to go there.
+    pub(crate) fn far(&mut self, at: Slot) -> (Option<Far>, u32) {
+        self.get(at).map_or((None, 0), |record| (record.far.as_deref().copied(), record.queued))
+    }
+
+    /// Counts in as many of `count` messages as may wait: all, or at least half of a mailbox, so
+    /// that a run is not taken apart message by message.
+    pub(crate) fn admit_some(&mut self, at: Slot, count: u32) -> Result<u32, NotSent> {
+        let Some(record) = self.get(at) else { return Err(NotSent::Stopped) };
+        let room = record.bound.saturating_sub(record.queued);
+        if room == 0 || (room < count && room < record.bound / 2) {
+            return Err(NotSent::Full);
+        }
+        let some = room.min(count);
+        record.queued += some;
+        Ok(some)
+    }
+
     /// Ends an actor: its address is nobody's from now on. Its index is free for the next one only
     /// after [`Records::reuse`], for its continuations still carry it.
     pub(crate) fn remove(&mut self, at: Slot) -> Option<Box<dyn AnyActor>> {

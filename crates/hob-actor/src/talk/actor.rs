@@ -12,6 +12,7 @@ use crate::parcel::{Kind, Parcel, Slot, Typed, actor_of};
 use crate::reply::Reply;
 use crate::shard::Shard;
 use crate::tasks::Header;
+use crate::when::When;
 
 /// What is sent.
 pub trait Message: Send + 'static {
@@ -70,6 +71,10 @@ pub struct ByReply;
 pub trait Receives<M: Message, How>: Actor {
     #[doc(hidden)]
     fn dispatch() -> &'static Dispatch<M>;
+
+    /// Handles a message for which nobody waits; the continuation that it has parked, if any.
+    #[doc(hidden)]
+    fn told(&mut self, message: M, cx: &mut Context<'_, Self>) -> Option<u32>;
 }
 
 /// What a parcel needs to know of its actor's way.
@@ -81,6 +86,12 @@ impl<A: Handler<M>, M: Message> Receives<M, AtOnce> for A {
     fn dispatch() -> &'static Dispatch<M> {
         &const { Dispatch(Typed::running(Kind::Message, at_once::<A, M>)) }
     }
+
+    #[inline]
+    fn told(&mut self, message: M, cx: &mut Context<'_, A>) -> Option<u32> {
+        self.handle(message, cx);
+        None
+    }
 }
 
 impl<A: AsyncHandler<M>, M: Message> Receives<M, ByFuture> for A {
@@ -88,12 +99,22 @@ impl<A: AsyncHandler<M>, M: Message> Receives<M, ByFuture> for A {
     fn dispatch() -> &'static Dispatch<M> {
         &const { Dispatch(Typed::running(Kind::Message, by_future::<A, M>)) }
     }
+
+    fn told(&mut self, message: M, cx: &mut Context<'_, A>) -> Option<u32> {
+        let future = self.handle(message, cx);
+        cx.shard().park(Header::new(cx.slot().index, Slot::NONE, When::TELL), future)
+    }
 }
 
 impl<A: ReplyHandler<M>, M: Message> Receives<M, ByReply> for A {
     #[inline]
     fn dispatch() -> &'static Dispatch<M> {
         &const { Dispatch(Typed::running(Kind::Message, by_reply::<A, M>)) }
+    }
+
+    fn told(&mut self, message: M, cx: &mut Context<'_, A>) -> Option<u32> {
+        self.handle(message, Reply::to(Slot::NONE, When::TELL), cx);
+        None
     }
 }
 
@@ -150,7 +171,7 @@ impl<A: Actor> AnyActor for A {
     }
 
     fn started(&mut self, shard: &Shard, me: Slot) {
-        Actor::started(self, &mut Context::new(shard, me, crate::when::When::TELL));
+        Actor::started(self, &mut Context::new(shard, me, When::TELL));
     }
 
     fn stopped(&mut self) {

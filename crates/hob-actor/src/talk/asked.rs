@@ -60,7 +60,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 pub(crate) fn opened<T: Send + 'static>(parcel: Parcel) -> Result<T, AskError> {
     match parcel.kind() {
         Kind::Answer => parcel.open::<T>().map_err(|_| AskError::Unanswered),
-        Kind::Failure | Kind::Message | Kind::Control | Kind::Taken => {
+        Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
             Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
         }
     }

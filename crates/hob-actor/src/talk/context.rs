@@ -44,6 +44,10 @@ impl<'a, A: Actor> Context<'a, A> {
         self.shard
     }
 
+    pub(crate) fn slot(&self) -> Slot {
+        self.me
+    }
+
     /// The actor's own address.
     #[must_use]
     pub fn address(&self) -> Address<A> {

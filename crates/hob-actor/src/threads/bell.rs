@@ -1,5 +1,5 @@
-//! How a shard sleeps: in one `poll` over its bell and whatever descriptors its edge waits for, so
-//! that a frame from a peer wakes it as directly as a message from a thread.
+//! How a shard sleeps and is woken by other threads. One that has links sleeps in their epoll, and
+//! its bell is one of the descriptors there: a frame wakes it as directly as a message does.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -17,17 +17,25 @@ impl Doorbell {
         Ok(Doorbell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Sleeps until it rings, one of `others` can be read, or `at_most` is over.
-    pub(crate) fn sleep(&self, others: &[BorrowedFd<'_>], at_most: Option<Duration>) {
-        let bell = PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN);
-        let edges = others.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut all: Vec<PollFd<'_>> = std::iter::once(bell).chain(edges).collect();
+    /// Sleeps until it rings or `at_most` is over.
+    pub(crate) fn sleep(&self, at_most: Option<Duration>) {
+        let mut all = [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
         let timeout = at_most.and_then(|at_most| Timespec::try_from(at_most).ok());
         // An interrupted sleep is a short one: the loop looks at everything anyway.
         if poll(&mut all, timeout.as_ref()).is_ok() && !all[0].revents().is_empty() {
-            let mut count = [0; 8];
-            let _ = rustix::io::read(&self.0, &mut count);
+            self.heard();
         }
+    }
+
+    /// It rang: it can ring again.
+    pub(crate) fn heard(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.0, &mut count);
+    }
+
+    /// Readable when it rings.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
