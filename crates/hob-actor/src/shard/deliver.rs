@@ -63,8 +63,29 @@ impl Shard {
         }
     }
 
-    /// Who is to have a message: counted out of its mailbox.
+    /// The actor that is to have a message, counted out of its mailbox, if nothing is to be seen to
+    /// besides: it is here and at home, nobody waits for its mailbox, the asker still waits. None:
+    /// nothing has changed, and [`Shard::meet`] looks at all of it.
     #[inline]
+    fn meet_at_home(&self, parcel: &Parcel) -> Option<Box<dyn AnyActor>> {
+        let state = &mut *self.state.borrow_mut();
+        let when = parcel.when;
+        if when != When::TELL {
+            let wanted = when.place() != self.place || state.asks.is_open(parcel.asker);
+            if when.is_counted_outside() || !wanted || when.deadline() <= self.now.get() {
+                return None;
+            }
+        }
+        let record = state.records.get(parcel.to)?;
+        if record.waited {
+            return None;
+        }
+        let actor = record.state.take()?;
+        record.queued = record.queued.saturating_sub(1);
+        Some(actor)
+    }
+
+    /// Who is to have a message: counted out of its mailbox.
     fn meet(&self, parcel: &Parcel) -> Met {
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
@@ -95,7 +116,6 @@ impl Shard {
         self.met(&mut guard, parcel)
     }
 
-    #[inline]
     fn met(&self, state: &mut super::state::State, parcel: &Parcel) -> Met {
         let Some(record) = state.records.get(parcel.to) else { return Met::Nobody };
         if !parcel.when.is_tell() {
@@ -116,6 +136,14 @@ impl Shard {
 
     #[inline]
     pub(super) fn message(&self, parcel: &mut Parcel) {
+        match self.meet_at_home(parcel) {
+            Some(actor) => self.run(actor, parcel),
+            None => self.message_otherwise(parcel),
+        }
+    }
+
+    #[cold]
+    fn message_otherwise(&self, parcel: &mut Parcel) {
         match self.meet(parcel) {
             Met::Actor(actor) => self.run(actor, parcel),
             Met::Far(far) => self.send_far(far, parcel.take_whole()),
