@@ -55,11 +55,20 @@ impl Shard {
 
     #[inline]
     fn perform(&self, parcel: &mut Parcel) {
+        // One comparison that is mostly right is faster than a table of jumps.
         match parcel.kind() {
             Kind::Message => self.message(parcel),
-            Kind::Answer | Kind::Failure => self.settle(parcel.take_whole()),
+            Kind::Answer => self.settle(parcel.take_whole()),
+            Kind::Failure | Kind::Control | Kind::Taken => self.perform_rare(parcel),
+        }
+    }
+
+    #[cold]
+    fn perform_rare(&self, parcel: &mut Parcel) {
+        match parcel.kind() {
+            Kind::Failure => self.settle(parcel.take_whole()),
             Kind::Control => self.control(parcel.take_whole()),
-            Kind::Taken => {}
+            Kind::Message | Kind::Answer | Kind::Taken => {}
         }
     }
 
