@@ -169,7 +169,8 @@ impl Shard {
         }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call is a tenth of a hop")]
+    #[inline(always)]
     fn run(&self, mut actor: Box<dyn AnyActor>, parcel: &mut Parcel) {
         let to = parcel.to;
         let run = parcel.run();
@@ -183,7 +184,8 @@ impl Shard {
         }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call is a tenth of a hop")]
+    #[inline(always)]
     pub(super) fn put_back(&self, slot: Slot, actor: Box<dyn AnyActor>) {
         let mut actor = Some(actor);
         if let Some(record) = self.state.borrow_mut().records.get(slot) {
