@@ -468,3 +468,45 @@ impl Drop for Tasks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Large, so that a few pages fill a chunk.
+    async fn never(held: Arc<()>) {
+        let large = [0u8; 8_000];
+        std::future::pending::<()>().await;
+        drop((held, large));
+    }
+
+    fn park(tasks: &RefCell<Tasks>, held: &Arc<()>) -> u32 {
+        let header = Header::new(3, Slot::NONE, When::TELL);
+        tasks.borrow_mut().park(header, never(Arc::clone(held))).ok().unwrap()
+    }
+
+    #[test]
+    fn memory_comes_in_chunks_when_there_is_much_and_is_given_back() {
+        let held = Arc::new(());
+        let tasks = RefCell::new(Tasks::new());
+        let many: Vec<u32> = (0..SLOTS * 20).map(|_| park(&tasks, &held)).collect();
+        let chunks = |tasks: &RefCell<Tasks>| {
+            tasks.borrow().chunks.iter().filter(|chunk| chunk.at.is_some()).count()
+        };
+        assert!(chunks(&tasks) > 2);
+        assert_eq!(Arc::strong_count(&held), 1 + many.len());
+        for &task in many.iter().rev() {
+            assert_eq!(remove(&tasks, task).map(|header| header.actor), Some(3));
+            assert!(remove(&tasks, task).is_none());
+        }
+        // One for the page that is kept, and one that is spare.
+        assert!(tasks.borrow().parked() == 0 && chunks(&tasks) <= 2);
+        assert_eq!(Arc::strong_count(&held), 1);
+        // What is there still when the shard ends is dropped with it.
+        let again: Vec<u32> = (0..SLOTS * 9).map(|_| park(&tasks, &held)).collect();
+        drop(tasks);
+        assert_eq!((Arc::strong_count(&held), again.len()), (1, SLOTS * 9));
+    }
+}
