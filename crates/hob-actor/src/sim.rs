@@ -405,7 +405,7 @@ fn in_worlds_of_chance_every_ask_ends_once_and_order_holds() {
             shows(panic);
         }
     }));
-    let (asks, steps) = if cfg!(miri) { (4, 60) } else { (200_000, 3_000) };
+    let (asks, steps) = if cfg!(miri) { (2, 30) } else { (200_000, 3_000) };
     let totals: [Cell<u64>; 7] = std::array::from_fn(|_| Cell::new(0));
     let mut seed = number("HOB_SIM_SEED", 1);
     let mut asked = 0;

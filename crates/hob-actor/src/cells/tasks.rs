@@ -103,6 +103,8 @@ struct Page {
     /// None: given back.
     at: Option<NonNull<u8>>,
     slab: u32,
+    /// The chunk that it is a part of, or `BY_ITSELF`.
+    chunk: u32,
     free: u64,
 }
 
@@ -110,13 +112,35 @@ struct Slab {
     kind: Kind,
     /// Pages with a free slot; the last one is used first.
     partial: Vec<u32>,
+    /// Memory for pages, and of which chunk it is.
+    spare: Vec<(NonNull<u8>, u32)>,
+    /// How many pages have memory.
+    pages: usize,
 }
+
+/// Memory for many pages of one slab.
+struct Chunk {
+    /// None: given back.
+    at: Option<NonNull<u8>>,
+    /// How many pages of it are not spare.
+    used: usize,
+}
+
+/// A slab that has less than a chunk allocates its pages one by one, and stays small.
+const CHUNK_BYTES: usize = 2 << 20;
+const CHUNK: Layout = match Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a power of two"),
+};
+const BY_ITSELF: u32 = u32::MAX;
 
 /// All continuations of a shard.
 pub(crate) struct Tasks {
     pages: Vec<Page>,
     unused: Vec<u32>,
     slabs: Vec<Slab>,
+    chunks: Vec<Chunk>,
+    unused_chunks: Vec<u32>,
     by_type: HashMap<TypeId, u32, crate::hash::ByType>,
     polled: Option<u32>,
     parked: usize,
@@ -138,6 +162,8 @@ impl Tasks {
             pages: Vec::new(),
             unused: Vec::new(),
             slabs: Vec::new(),
+            chunks: Vec::new(),
+            unused_chunks: Vec::new(),
             by_type: HashMap::default(),
             polled: None,
             parked: 0,
@@ -157,7 +183,7 @@ impl Tasks {
         let slab = u32::try_from(self.slabs.len()).unwrap_or(u32::MAX);
         let layout = Layout::new::<Parked<F>>().pad_to_align();
         let kind = Kind { layout, poll: poll::<F>, drop: drop_future::<F> };
-        self.slabs.push(Slab { kind, partial: Vec::new() });
+        self.slabs.push(Slab { kind, partial: Vec::new(), spare: Vec::new(), pages: 0 });
         self.by_type.insert(TypeId::of::<F>(), slab);
         slab
     }
@@ -190,29 +216,84 @@ impl Tasks {
 
     /// One more page; its number is the last of its slab's `partial`.
     fn grow(&mut self, slab: u32) -> Option<u32> {
-        let layout = page_layout(&self.slabs[slab as usize].kind)?;
-        // A future has a header beside it, so its page is not empty.
-        // SAFETY: the size is not zero.
-        let at = NonNull::new(unsafe { alloc(layout) });
-        let at = at.unwrap_or_else(|| handle_alloc_error(layout));
-        let entry = Page { at: Some(at), slab, free: u64::MAX };
+        if self.unused.is_empty() && self.pages.len() >= TASKS_MAX / SLOTS {
+            return None;
+        }
+        let (at, chunk) = self.memory(slab)?;
+        let entry = Page { at: Some(at), slab, chunk, free: u64::MAX };
         let page = match self.unused.pop() {
             Some(page) => {
                 self.pages[page as usize] = entry;
                 page
             }
-            None if self.pages.len() < TASKS_MAX / SLOTS => {
-                self.pages.push(entry);
-                u32::try_from(self.pages.len() - 1).ok()?
-            }
             None => {
-                // SAFETY: allocated above with this layout, and nothing is in it.
-                unsafe { dealloc(at.as_ptr(), layout) };
-                return None;
+                self.pages.push(entry);
+                u32::try_from(self.pages.len() - 1).expect("pages are bounded by `TASKS_MAX`")
             }
         };
         self.slabs[slab as usize].partial.push(page);
         Some(page)
+    }
+
+    /// Memory for one more page of a slab, and its chunk.
+    fn memory(&mut self, slab: u32) -> Option<(NonNull<u8>, u32)> {
+        let slab = &mut self.slabs[slab as usize];
+        let layout = page_layout(&slab.kind)?;
+        slab.pages += 1;
+        if let Some((at, chunk)) = slab.spare.pop() {
+            self.chunks[chunk as usize].used += 1;
+            return Some((at, chunk));
+        }
+        let in_chunk = CHUNK_BYTES / layout.size();
+        if slab.pages <= in_chunk || in_chunk < 2 || layout.align() > CHUNK.align() {
+            // A future has a header beside it, so its page is not empty.
+            // SAFETY: the size is not zero.
+            let at = NonNull::new(unsafe { alloc(layout) });
+            return Some((at.unwrap_or_else(|| handle_alloc_error(layout)), BY_ITSELF));
+        }
+        // SAFETY: the size is not zero.
+        let at = NonNull::new(unsafe { alloc(CHUNK) });
+        let at = at.unwrap_or_else(|| handle_alloc_error(CHUNK));
+        populate(at);
+        let entry = Chunk { at: Some(at), used: 1 };
+        let chunk = match self.unused_chunks.pop() {
+            Some(chunk) => {
+                self.chunks[chunk as usize] = entry;
+                chunk
+            }
+            None => {
+                self.chunks.push(entry);
+                u32::try_from(self.chunks.len() - 1).expect("there are fewer chunks than pages")
+            }
+        };
+        // SAFETY: within the chunk; a page's size is a multiple of its alignment.
+        let parts = (1..in_chunk).rev().map(|nth| unsafe { at.add(nth * layout.size()) });
+        slab.spare.extend(parts.map(|part| (part, chunk)));
+        Some((at, chunk))
+    }
+
+    /// Takes a page's memory back. Of the chunks of a slab one stays that has no page in use.
+    fn give_back(&mut self, at: NonNull<u8>, slab: u32, chunk: u32) {
+        let slab = &mut self.slabs[slab as usize];
+        let Some(layout) = page_layout(&slab.kind) else { return };
+        slab.pages -= 1;
+        if chunk == BY_ITSELF {
+            // SAFETY: allocated in `memory` with this layout; no slot of it is taken.
+            unsafe { dealloc(at.as_ptr(), layout) };
+            return;
+        }
+        slab.spare.push((at, chunk));
+        let entry = &mut self.chunks[chunk as usize];
+        entry.used -= 1;
+        if entry.used == 0 && slab.spare.len() >= 2 * (CHUNK_BYTES / layout.size()) {
+            slab.spare.retain(|(_, of)| *of != chunk);
+            if let Some(at) = entry.at.take() {
+                // SAFETY: allocated in `memory` with this layout; none of its pages is in use, and
+                // none is spare any more.
+                unsafe { dealloc(at.as_ptr(), CHUNK) };
+            }
+            self.unused_chunks.push(chunk);
+        }
     }
 
     fn place(&self, index: u32) -> Option<(NonNull<u8>, &Kind)> {
@@ -266,13 +347,27 @@ impl Tasks {
         if entry.free == u64::MAX && slab.partial.len() > 1 && slab.partial.last() == Some(&number)
         {
             slab.partial.pop();
-            if let (Some(at), Some(layout)) = (entry.at.take(), page_layout(&slab.kind)) {
-                // SAFETY: allocated in `grow` with this layout; no slot of it is taken.
-                unsafe { dealloc(at.as_ptr(), layout) };
+            let (at, of, chunk) = (entry.at.take(), entry.slab, entry.chunk);
+            if let Some(at) = at {
+                self.give_back(at, of, chunk);
             }
             self.unused.push(number);
         }
     }
+}
+
+/// Has the kernel map a chunk at once: a fault for each of its 512 pages costs more than clearing
+/// them. (One huge page was tried, and costs more still where the kernel has to make one first.)
+fn populate(at: NonNull<u8>) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use rustix::mm::{Advice, madvise};
+        // SAFETY: the range is a chunk's, freshly allocated; what is in it stays as it is. An old
+        // kernel refuses, and maps the pages when they are touched.
+        let _ = unsafe { madvise(at.as_ptr().cast(), CHUNK_BYTES, Advice::LinuxPopulateWrite) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = at;
 }
 
 fn page_layout(kind: &Kind) -> Option<Layout> {
@@ -360,10 +455,58 @@ impl Drop for Tasks {
                 // SAFETY: the slot is taken, and its future is dropped here only.
                 unsafe { (kind.drop)(at.add(slot * kind.layout.size())) };
             }
-            if let Some(layout) = page_layout(kind) {
-                // SAFETY: allocated in `grow` with this layout.
+            if self.pages[page].chunk == BY_ITSELF
+                && let Some(layout) = page_layout(kind)
+            {
+                // SAFETY: allocated in `memory` with this layout.
                 unsafe { dealloc(at.as_ptr(), layout) };
             }
         }
+        for at in self.chunks.iter().filter_map(|chunk| chunk.at) {
+            // SAFETY: allocated in `memory` with this layout; the futures in it were dropped above.
+            unsafe { dealloc(at.as_ptr(), CHUNK) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Large, so that a few pages fill a chunk.
+    async fn never(held: Arc<()>) {
+        let large = [0u8; 8_000];
+        std::future::pending::<()>().await;
+        drop((held, large));
+    }
+
+    fn park(tasks: &RefCell<Tasks>, held: &Arc<()>) -> u32 {
+        let header = Header::new(3, Slot::NONE, When::TELL);
+        tasks.borrow_mut().park(header, never(Arc::clone(held))).ok().unwrap()
+    }
+
+    #[test]
+    fn memory_comes_in_chunks_when_there_is_much_and_is_given_back() {
+        let held = Arc::new(());
+        let tasks = RefCell::new(Tasks::new());
+        let many: Vec<u32> = (0..SLOTS * 20).map(|_| park(&tasks, &held)).collect();
+        let chunks = |tasks: &RefCell<Tasks>| {
+            tasks.borrow().chunks.iter().filter(|chunk| chunk.at.is_some()).count()
+        };
+        assert!(chunks(&tasks) > 2);
+        assert_eq!(Arc::strong_count(&held), 1 + many.len());
+        for &task in many.iter().rev() {
+            assert_eq!(remove(&tasks, task).map(|header| header.actor), Some(3));
+            assert!(remove(&tasks, task).is_none());
+        }
+        // One for the page that is kept, and one that is spare.
+        assert!(tasks.borrow().parked() == 0 && chunks(&tasks) <= 2);
+        assert_eq!(Arc::strong_count(&held), 1);
+        // What is there still when the shard ends is dropped with it.
+        let again: Vec<u32> = (0..SLOTS * 9).map(|_| park(&tasks, &held)).collect();
+        drop(tasks);
+        assert_eq!((Arc::strong_count(&held), again.len()), (1, SLOTS * 9));
     }
 }

@@ -126,8 +126,9 @@ fn at_once<A: Handler<M>, M: Message>(
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
+    let what = &<A as Receives<M, AtOnce>>::dispatch().0;
     let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
-    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take_as(what)?, parcel.to);
     let answer = actor.handle(message, &mut Context::new(shard, to, reply.when()));
     reply.send_from(shard, answer);
     None
@@ -138,8 +139,9 @@ fn by_future<A: AsyncHandler<M>, M: Message>(
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
+    let what = &<A as Receives<M, ByFuture>>::dispatch().0;
     let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
-    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take_as(what)?, parcel.to);
     let future = actor.handle(message, &mut Context::new(shard, to, reply.when()));
     let (asker, when) = reply.into_parts();
     shard.park(Header::new(to.index, asker, when), future)
@@ -150,8 +152,9 @@ fn by_reply<A: ReplyHandler<M>, M: Message>(
     parcel: &mut Parcel,
     shard: &Shard,
 ) -> Option<u32> {
+    let what = &<A as Receives<M, ByReply>>::dispatch().0;
     let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
-    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take::<M>()?, parcel.to);
+    let (actor, message, to) = (actor_of::<A>(state)?, parcel.take_as(what)?, parcel.to);
     let when = reply.when();
     actor.handle(message, reply, &mut Context::new(shard, to, when));
     None
