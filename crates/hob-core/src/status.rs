@@ -35,6 +35,9 @@ pub struct Status {
     pub budget_kib: u64,
     /// One entry per pool, the most recently used first.
     pub pools: Vec<PoolPart>,
+    /// Tells that are kept.
+    #[serde(default)]
+    pub messages: MessagesPart,
     /// What becomes of receipts.
     pub recorder: RecorderPart,
 }
@@ -95,6 +98,20 @@ pub struct PoolPart {
     /// Why it is not what was asked for: demoted, failed, out of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+/// Tells that are kept, at this moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagesPart {
+    /// Not yet handled, those with a worker included.
+    pub waiting: u64,
+    /// Those of them whose program cannot be had now: not trusted, or not loadable.
+    pub held: u64,
+    /// Why the first of those is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_why: Option<String>,
+    /// Dead letters.
+    pub dead: u64,
 }
 
 /// What becomes of receipts.

@@ -16,6 +16,7 @@ use hob_core::messages::{Affinity, Terms};
 use hob_wire::message::Reason;
 use serde::Deserialize;
 
+use crate::outbox;
 use crate::trust::{self, Trusted};
 
 /// Directories that are looked at, from the caller's upwards.
@@ -24,6 +25,8 @@ const LEVELS_MAX: usize = 64;
 const WORKERS_MAX: u32 = 64;
 /// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
 const USES: u32 = 10_000;
+/// What `tries` may ask for.
+const TRIES_MAX: u32 = 100;
 /// What `queue` may ask for.
 const QUEUE_MAX: u32 = 65_536;
 
@@ -56,6 +59,8 @@ pub struct Declared {
     pub python: String,
     /// Variables of the sender that it is given.
     pub variables: Vec<String>,
+    /// After so many failed deliveries a tell is a dead letter.
+    pub tries: u32,
     /// What its pool works by.
     pub terms: Terms,
 }
@@ -86,6 +91,7 @@ struct Section {
     uses: Option<u32>,
     memory_mb: Option<u64>,
     queue: Option<u32>,
+    tries: Option<u32>,
     idle: Option<String>,
     python: Option<String>,
     #[serde(default)]
@@ -154,6 +160,10 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
         return Err(fault(format!("handler: `{function}` is not a function's name")));
     }
     let terms = section.terms().map_err(fault)?;
+    let tries = section.tries.unwrap_or(outbox::TRIES);
+    if !(1..=TRIES_MAX).contains(&tries) {
+        return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
+    }
     let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
     let file = root.join(file);
     if !file.is_file() {
@@ -167,6 +177,7 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
         function: function.to_owned(),
         python: section.python.clone().unwrap_or_else(|| "python3".to_owned()),
         variables: section.env.clone(),
+        tries,
         terms,
     }))
 }
@@ -311,6 +322,7 @@ mod tests {
         let with =
             |line: &str| format!("[program.greeter]\nhandler = \"greeter.py:handle\"\n{line}\n");
         check(&with("isolation = \"spawn\""), config, &["fork, prefork or session"]);
+        check(&with("tries = 0"), config, &["between 1 and 100"]);
         check(&with("workers = 0"), config, &["between 1 and 64"]);
         check(&with("idle = \"soon\""), config, &["30s or 10m"]);
         check(&with("isolation = \"fork\"\nuses = 3"), config, &["uses"]);

@@ -1,6 +1,7 @@
 //! Messages: asks and tells to Python handlers, by the daemon and on lanes.
 
 mod asks;
+mod dead;
 mod ends;
 mod fresh;
 mod library;

@@ -18,6 +18,7 @@
 //! time, to one worker; a pool has at most its `workers_max` and queues at most its `queue_max`;
 //! nothing of a stale generation is given a message.
 
+pub mod dead;
 mod event;
 mod serve;
 pub mod state;

@@ -9,11 +9,13 @@
 //! | `settle` | outcomes: to the sender, and to the recorder |
 //! | `state` | the shared state |
 //! | `tells` | tells that are kept: the outbox |
+//! | `dead` | tells that failed too often: the list, one more try, the end |
 //!
 //! Invariants: a sender hears of each of its messages once; nothing of a message outlives its
 //! outcome; a lane's doorbell is the watch that its pool's freshness is judged by, and the lane is
 //! recalled before that watch is read (`docs/why/lanes.md`).
 
+mod dead;
 mod perform;
 mod route;
 mod settle;

@@ -74,6 +74,8 @@ pub(super) struct Loaded {
     pub(super) seed: Seed,
     pub(super) target: Vec<u8>,
     pub(super) terms: Terms,
+    /// After so many failed deliveries a tell is a dead letter.
+    pub(super) tries: u32,
     /// The variables that its configuration names.
     pub(super) variables: Vec<String>,
     pub(super) lesson: Lesson,
@@ -150,6 +152,7 @@ impl Owner {
     /// Something was trusted, or is no longer: every sender is asked for its way anew.
     pub(crate) fn trust_changed(&mut self) {
         self.desk.routes.clear();
+        self.release_tells();
         let pools: Vec<PoolId> = self.desk.handlers.keys().copied().collect();
         pools.into_iter().for_each(|pool| self.recall_lanes(pool));
     }
@@ -175,7 +178,7 @@ impl Owner {
         let found = project::find(home.as_deref(), directory, &program);
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
         let (python, env) = self.interpreter(from, &handler)?;
-        let key = key_of(&handler, &python, &env);
+        let (key, tries) = (key_of(&handler, &python, &env), handler.tries);
         let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
         let pool = match known.map(|(pool, _)| *pool) {
             Some(pool) => {
@@ -188,6 +191,7 @@ impl Owner {
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
             return Err((Reason::Lost, String::new()));
         };
+        loaded.tries = tries;
         candidates.extend(loaded.seed.python.watch.iter().cloned());
         let none = BTreeSet::new();
         let sources = Sources {
@@ -272,6 +276,7 @@ impl Owner {
             seed,
             target,
             terms: handler.terms,
+            tries: handler.tries,
             variables: handler.variables,
             lesson: Lesson::default(),
             freshness: Freshness::new(),

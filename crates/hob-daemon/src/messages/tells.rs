@@ -4,6 +4,7 @@
 //!   sender ─▶ accept ─▶ outbox ─Accepted─▶ sender hears the id; the queue has the message
 //!                                            │ next, while fewer than WINDOW are with the core
 //!   finished, again, bury ◀─ settle ◀─ core ◀┘
+//!   held: the program cannot be had now, and nobody has tried
 //! ```
 //! Invariants: a sender hears `accepted` only after the sync; a message leaves the outbox only when
 //! its handler has answered, or when a person drops what failed too often; what a message needs
@@ -24,6 +25,7 @@ use crate::outbox::{self, Done, Ids, MessageId, Outbox, Queue, Verdict};
 use crate::owner::Owner;
 use crate::programs;
 
+use super::dead::Asked;
 use super::route::From;
 use super::{Open, Said};
 
@@ -50,6 +52,8 @@ pub(super) struct Tells {
     /// The newest tell's sender and program, its address, and when that was found.
     found: Option<Address>,
     parsed: HashMap<Arc<[u8]>, Parsed>,
+    /// Who waits for a word about dead letters.
+    pub(super) asked: Asked,
 }
 
 /// Where a message comes from, and its program's name.
@@ -77,6 +81,7 @@ impl Tells {
             kept_bytes: 0,
             found: None,
             parsed: HashMap::new(),
+            asked: Asked::default(),
         }
     }
 
@@ -106,6 +111,14 @@ impl Tells {
 
     pub(super) fn close(&self) {
         self.outbox.close();
+    }
+
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     fn keep(&mut self, message: outbox::Message) {
@@ -212,12 +225,18 @@ impl Owner {
                 }
             }
             Done::Read(message) => self.was_read(message),
-            Done::Unreadable(id, why) => self.tell_failed(id, &why),
-            Done::Revived(_, Ok(waiting)) => {
-                waiting.into_iter().for_each(|message| tells.queue.push(message));
+            Done::Unreadable(id, why) => self.tell_failed(id, outbox::TRIES, &why),
+            Done::Listed(token, letters) => tells.asked.listed(token, letters),
+            Done::Dropped(token, count) => tells.asked.settled(token, count),
+            Done::Revived(token, waiting) => {
+                let count = waiting.as_ref().map_or(0, |waiting| waiting.len() as u64);
+                let done = waiting.map(|waiting| {
+                    waiting.into_iter().for_each(|message| tells.queue.push(message));
+                    count
+                });
+                tells.asked.settled(token, done);
             }
-            Done::Unusable(_) | Done::Listed(..) | Done::Dropped(..) | Done::Revived(_, Err(_)) => {
-            }
+            Done::Unusable(_) => {}
         }
     }
 
@@ -255,12 +274,12 @@ impl Owner {
     fn deliver(&mut self, message: outbox::Message) {
         let id = message.id;
         let Some((from, program)) = self.desk.tells.parse(&message.program) else {
-            return self.tell_failed(id, "its address cannot be read");
+            return self.tell_failed(id, outbox::TRIES, "its address cannot be read");
         };
         let pool = match self.route(&from, &program) {
             Ok((pool, _)) => pool,
             Err((reason, text)) => {
-                return self.tell_failed(id, &format!("{}: {text}", reason.code()));
+                return self.tell_held(id, &format!("{}: {text}", reason.code()));
             }
         };
         let call = CallId(self.recorder.next_call());
@@ -305,19 +324,32 @@ impl Owner {
             | Settled::TimedOut { given: Given::No } => self.desk.tells.queue.put_back(id),
             // What was cut short by a stop is not the message's fault either.
             Settled::Lost if self.desk.stopping => self.desk.tells.queue.put_back(id),
-            Settled::Answered
-            | Settled::Lost
-            | Settled::TimedOut { given: Given::Yes }
-            | Settled::Refused(Refusal::NotLoaded) => self.tell_failed(id, why),
+            Settled::Refused(Refusal::NotLoaded) => self.tell_held(id, why),
+            Settled::Answered | Settled::Lost | Settled::TimedOut { given: Given::Yes } => {
+                let loaded = self.desk.handlers.get(&open.pool);
+                self.tell_failed(id, loaded.map_or(outbox::TRIES, |loaded| loaded.tries), why);
+            }
         }
         if !matches!(outcome, Settled::Refused(_)) {
             self.deliver_tells();
         }
     }
 
-    fn tell_failed(&mut self, id: MessageId, why: &str) {
+    /// Its program cannot be had: not trusted, being edited, not loadable. The message has had no
+    /// try, and waits until that is repaired.
+    fn tell_held(&mut self, id: MessageId, why: &str) {
+        self.desk.tells.queue.hold(id, now_ms(), why);
+    }
+
+    /// Something was repaired, perhaps what messages are held for.
+    pub(super) fn release_tells(&mut self) {
+        self.desk.tells.queue.look_again();
+        self.deliver_tells();
+    }
+
+    fn tell_failed(&mut self, id: MessageId, tries: u32, why: &str) {
         let (tells, now_ms) = (&mut self.desk.tells, now_ms());
-        match tells.queue.failed(id, now_ms) {
+        match tells.queue.failed(id, now_ms, tries) {
             Some(Verdict::Again(message)) => tells.outbox.again(&message, why),
             Some(Verdict::Dead(message)) => tells.outbox.bury(&message, now_ms, why),
             None => {}
@@ -338,11 +370,19 @@ fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
 }
 
 fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
-    let mut words = address.strip_suffix(b"\0")?.split(|byte| *byte == 0);
-    let directory = words.next()?.to_vec();
-    let program = words.next()?.to_vec();
-    let env: Strings = words.collect();
-    Some((Arc::new(From::new(directory, env)), program))
+    let (directory, program) = destination(address)?;
+    let env: Strings = words(address)?.skip(2).collect();
+    Some((Arc::new(From::new(directory.to_vec(), env)), program.to_vec()))
+}
+
+/// The directory and the program of an address.
+pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut words = words(address)?;
+    Some((words.next()?, words.next()?))
+}
+
+fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    Some(address.strip_suffix(b"\0")?.split(|byte| *byte == 0))
 }
 
 fn now_ms() -> u64 {

@@ -2,15 +2,18 @@
 //!
 //! ```text
 //!   push ─▶ ready ──next──▶ in flight ──finished──▶ forgotten
-//!             ▲                 │ failed, less than TRIES_MAX times: due after a growing wait
+//!             ▲                 │ failed, less often than it may: due after a growing wait
 //!             └────── due ◀─────┤
-//!                               └ failed for the TRIES_MAX-th time ─▶ dead letter
+//!             ▲                 ├ failed for the last time ─▶ dead letter
+//!             └─────────────────┘ held: its program cannot be had now
 //! ```
 //! Invariants:
 //! - messages of one program are given in the order in which they came, but a failed one without
 //!   a key waits aside, and those behind it pass;
 //! - of one program and key at most one is in flight, and none passes one before it: a failed one
 //!   holds back those behind it until it is finished or dead;
+//! - a program that cannot be had is held as a whole: nothing of it is given until a growing wait
+//!   is over, then one message, which shows whether it can be had again; none counts a try;
 //! - each message is in exactly one place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -19,8 +22,8 @@ use std::sync::Arc;
 use super::Waiting;
 use super::id::MessageId;
 
-/// After so many failed deliveries a message is a dead letter.
-pub const TRIES_MAX: u32 = 8;
+/// After so many failed deliveries a message is a dead letter, if nothing else is said.
+pub const TRIES: u32 = 8;
 
 /// How long after its first failure a message is tried again; twice as long after each other.
 const WAIT_MS_MIN: u64 = 1_000;
@@ -45,6 +48,8 @@ pub struct Queue {
     due: BTreeSet<(u64, MessageId)>,
     /// Those of them, and where they go back to.
     aside: HashMap<MessageId, Entry>,
+    /// Until when programs are held.
+    held: BTreeSet<(u64, Arc<[u8]>)>,
     len: usize,
 }
 
@@ -59,6 +64,18 @@ struct Lane {
     /// How many messages there are, wherever they are.
     len: usize,
     came: u64,
+    hold: Hold,
+}
+
+/// Whether a program can be had.
+#[derive(Debug, Default)]
+struct Hold {
+    /// How often it was found that it cannot, since it last could.
+    times: u32,
+    /// Nothing is given before this; 0: not held.
+    until_ms: u64,
+    /// Why not.
+    why: String,
 }
 
 #[derive(Debug)]
@@ -110,15 +127,25 @@ impl Queue {
         self.flying.len()
     }
 
-    /// The programs that have something to be given now.
-    pub fn ready(&self) -> impl Iterator<Item = &Arc<[u8]>> {
-        self.programs.iter().filter(|(_, lane)| !lane.ready.is_empty()).map(|(name, _)| name)
+    /// How many messages are held with their programs, and why the first of them is.
+    #[must_use]
+    pub fn held(&self) -> (usize, Option<&str>) {
+        let lanes = || self.programs.values().filter(|lane| lane.hold.times > 0);
+        let why = lanes().map(|lane| lane.hold.why.as_str()).min();
+        (lanes().map(|lane| lane.len).sum(), why)
     }
 
-    /// When the next message that failed is due, in milliseconds since 1970.
+    /// The programs that have something to be given now.
+    pub fn ready(&self) -> impl Iterator<Item = &Arc<[u8]>> {
+        self.programs.iter().filter(|(_, lane)| lane.gives()).map(|(name, _)| name)
+    }
+
+    /// When the next message that failed, or program that is held, is due, in milliseconds since
+    /// 1970.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.due.first().map(|(due, _)| *due)
+        let due = self.due.first().map(|(due, _)| *due);
+        due.into_iter().chain(self.held.first().map(|(until, _)| *until)).min()
     }
 
     /// Adds a message behind all others.
@@ -151,7 +178,7 @@ impl Queue {
 
     /// Takes the next message of a program; it is in flight until it is finished or has failed.
     pub fn next(&mut self, program: &[u8]) -> Option<Waiting> {
-        let lane = self.programs.get_mut(program)?;
+        let lane = self.programs.get_mut(program).filter(|lane| lane.gives())?;
         let (_, entry) = lane.ready.pop_first()?;
         lane.in_flight += 1;
         let waiting = entry.waiting();
@@ -166,18 +193,44 @@ impl Queue {
         }
     }
 
+    /// The message's program cannot be had: nobody tried it. It is ready again, in its old place,
+    /// and with it all of its program wait.
+    pub fn hold(&mut self, id: MessageId, now_ms: u64, why: &str) {
+        let Some(entry) = self.land(id) else { return };
+        if let Some(lane) = self.programs.get_mut(&entry.program)
+            && lane.hold.until_ms == 0
+        {
+            let times = lane.hold.times.saturating_add(1);
+            let until_ms = now_ms.saturating_add(wait_ms(times));
+            lane.hold = Hold { times, until_ms, why: why.to_owned() };
+            self.held.insert((until_ms, Arc::clone(&entry.program)));
+        }
+        self.place(entry);
+    }
+
+    /// Whatever is held may be had again: one message of each program will show.
+    pub fn look_again(&mut self) {
+        for (_, program) in std::mem::take(&mut self.held) {
+            if let Some(lane) = self.programs.get_mut(&program) {
+                lane.hold = Hold { times: 1, until_ms: 0, why: std::mem::take(&mut lane.hold.why) };
+            }
+        }
+    }
+
     /// A worker has finished with the message. `None` if it is not in flight.
     pub fn finished(&mut self, id: MessageId) -> Option<Waiting> {
         let entry = self.land(id)?;
+        self.had(&entry.program);
         self.forget(&entry);
         Some(entry.waiting())
     }
 
-    /// The delivery failed. `None` if it is not in flight.
-    pub fn failed(&mut self, id: MessageId, now_ms: u64) -> Option<Verdict> {
+    /// The delivery failed; at the last of `tries` it is given up. `None` if it is not in flight.
+    pub fn failed(&mut self, id: MessageId, now_ms: u64, tries: u32) -> Option<Verdict> {
         let mut entry = self.land(id)?;
+        self.had(&entry.program);
         entry.tries = entry.tries.saturating_add(1);
-        if entry.tries >= TRIES_MAX {
+        if entry.tries >= tries {
             self.forget(&entry);
             return Some(Verdict::Dead(entry.waiting()));
         }
@@ -197,6 +250,21 @@ impl Queue {
                 entry.due_ms = 0;
                 self.place(entry);
             }
+        }
+        while self.held.first().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
+            let Some((_, program)) = self.held.pop_first() else { break };
+            if let Some(lane) = self.programs.get_mut(&program) {
+                lane.hold.until_ms = 0;
+            }
+        }
+    }
+
+    /// A program was there for a message: it is not held any more.
+    fn had(&mut self, program: &Arc<[u8]>) {
+        let Some(lane) = self.programs.get_mut(program) else { return };
+        if lane.hold.times > 0 {
+            self.held.remove(&(lane.hold.until_ms, Arc::clone(program)));
+            lane.hold = Hold::default();
         }
     }
 
@@ -233,6 +301,14 @@ impl Queue {
                 }
             }
         }
+    }
+}
+
+impl Lane {
+    /// Whether a message can be given now.
+    fn gives(&self) -> bool {
+        let shows = self.hold.times == 0 || self.hold.until_ms == 0 && self.in_flight == 0;
+        shows && !self.ready.is_empty()
     }
 }
 
@@ -278,7 +354,7 @@ mod tests {
         queue.push(a.clone());
         queue.push(b.clone());
         assert_eq!(queue.next(&[1]).unwrap().id, a.id);
-        let again = queue.failed(a.id, 10_000).unwrap();
+        let again = queue.failed(a.id, 10_000, TRIES).unwrap();
         assert_eq!(again, Verdict::Again(Waiting { tries: 1, due_ms: 11_000, ..a.clone() }));
         assert_eq!(queue.next(&[1]).unwrap().id, b.id);
         queue.tick(10_999);
@@ -299,7 +375,7 @@ mod tests {
         loop {
             assert_eq!(queue.next(&[1]).unwrap().id, a.id);
             assert_eq!(queue.next(&[1]), None);
-            match queue.failed(a.id, now).unwrap() {
+            match queue.failed(a.id, now, TRIES).unwrap() {
                 Verdict::Again(again) => {
                     waits.push(again.due_ms - now);
                     now = again.due_ms;
@@ -307,7 +383,7 @@ mod tests {
                     queue.tick(now);
                 }
                 Verdict::Dead(dead) => {
-                    assert_eq!(dead.tries, TRIES_MAX);
+                    assert_eq!(dead.tries, TRIES);
                     break;
                 }
             }
@@ -328,6 +404,37 @@ mod tests {
         assert_eq!((queue.in_flight(&[1]), queue.next(&[1]).unwrap().id), (0, a.id));
     }
 
+    #[test]
+    fn a_program_that_cannot_be_had_is_held_as_a_whole_and_counts_no_try() {
+        let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+        let (a, b) = (waiting(&mut ids, 1, None), waiting(&mut ids, 1, None));
+        let other = waiting(&mut ids, 2, None);
+        [&a, &b, &other].into_iter().for_each(|message| queue.push(message.clone()));
+        assert_eq!(queue.next(&[1]).unwrap().id, a.id);
+        assert_eq!(queue.next(&[1]).unwrap().id, b.id);
+        queue.hold(a.id, 0, "untrusted");
+        queue.hold(b.id, 0, "untrusted");
+        assert_eq!((queue.held(), queue.len()), ((2, Some("untrusted")), 3));
+        assert_eq!((queue.next(&[1]), queue.next_due_ms()), (None, Some(1_000)));
+        assert_eq!(queue.next(&[2]).unwrap().id, other.id);
+        // One shows that it still cannot be had, however often that happens.
+        let mut now = 0;
+        for _ in 0..20 {
+            now = queue.next_due_ms().unwrap();
+            queue.tick(now);
+            assert_eq!(queue.next(&[1]), Some(a.clone()));
+            assert_eq!(queue.next(&[1]), None);
+            queue.hold(a.id, now, "untrusted");
+        }
+        assert_eq!(queue.next_due_ms(), Some(now + WAIT_MS_MAX));
+        queue.look_again();
+        assert_eq!(queue.next(&[1]), Some(a.clone()));
+        assert_eq!(queue.next(&[1]), None);
+        queue.finished(a.id).unwrap();
+        assert_eq!(queue.held(), (0, None));
+        assert_eq!(queue.next(&[1]), Some(b));
+    }
+
     /// What may be done to a queue.
     #[derive(Debug, Clone)]
     enum Step {
@@ -336,6 +443,7 @@ mod tests {
         Finish(usize),
         Fail(usize),
         PutBack(usize),
+        Hold(usize),
         Tick(u64),
     }
 
@@ -347,6 +455,7 @@ mod tests {
             2 => any::<usize>().prop_map(Step::Finish),
             2 => any::<usize>().prop_map(Step::Fail),
             1 => any::<usize>().prop_map(Step::PutBack),
+            1 => any::<usize>().prop_map(Step::Hold),
             1 => (0..100_000u64).prop_map(Step::Tick),
         ]
     }
@@ -389,7 +498,7 @@ mod tests {
                     }
                     Step::Fail(which) if !flying.is_empty() => {
                         let id = flying.remove(which % flying.len());
-                        match queue.failed(id, now).unwrap() {
+                        match queue.failed(id, now, TRIES).unwrap() {
                             Verdict::Again(again) => prop_assert!(again.due_ms > now),
                             Verdict::Dead(_) => _ = live.remove(&id),
                         }
@@ -397,17 +506,20 @@ mod tests {
                     Step::PutBack(which) if !flying.is_empty() => {
                         queue.put_back(flying.remove(which % flying.len()));
                     }
+                    Step::Hold(which) if !flying.is_empty() => {
+                        queue.hold(flying.remove(which % flying.len()), now, "untrusted");
+                    }
                     Step::Tick(later) => {
                         now += later;
                         queue.tick(now);
                     }
-                    Step::Finish(_) | Step::Fail(_) | Step::PutBack(_) => {}
+                    Step::Finish(_) | Step::Fail(_) | Step::PutBack(_) | Step::Hold(_) => {}
                 }
                 prop_assert_eq!(queue.len(), live.len());
                 prop_assert_eq!(queue.flying(), flying.len());
             }
             prop_assert!(queue.is_empty() && live.is_empty());
-            prop_assert!(queue.programs.is_empty() && queue.aside.is_empty() && queue.due.is_empty());
+            prop_assert!(queue.programs.is_empty() && queue.aside.is_empty() && queue.due.is_empty() && queue.held.is_empty());
         }
     }
 }

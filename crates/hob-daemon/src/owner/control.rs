@@ -1,4 +1,5 @@
-//! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace"}`.
+//! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
+//! "trusted" | "dead"}`.
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ impl Owner {
                 self.trust_changed();
                 json!({ "asked_anew": true })
             }
+            Some("dead") => return self.dead_letters(request, reply),
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
                 self.stop_accepting();
@@ -122,6 +124,7 @@ impl Owner {
                 .map(|pool| self.pool(pool, now_ns))
                 .chain(self.handler_pools(now_ns))
                 .collect(),
+            messages: self.desk.told(),
             recorder: self.recorder.status(),
         }
     }

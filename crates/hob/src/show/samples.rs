@@ -5,7 +5,7 @@
 use hob_core::receipt::{
     OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
-use hob_core::status::{CallsPart, ColdPart, PoolPart, RecorderPart, Status};
+use hob_core::status::{CallsPart, ColdPart, MessagesPart, PoolPart, RecorderPart, Status};
 use jiff::tz::TimeZone;
 
 use super::clock::Clock;
@@ -225,6 +225,7 @@ pub(super) fn fresh_status() -> Status {
         memory_kib: 0,
         budget_kib: 512 * 1024,
         pools: Vec::new(),
+        messages: MessagesPart::default(),
         recorder: RecorderPart {
             dir: Some("/home/ada/.local/state/hob".to_owned()),
             written: 0,
@@ -272,6 +273,12 @@ pub(super) fn busy_status() -> Status {
         Some("threads: its zygote had 3 threads after the preload, so it is never forked".into());
     status.pools[2].idle_s = 8_000;
     status.pools[2].calls = 3;
+    status.messages = MessagesPart {
+        waiting: 12,
+        held: 3,
+        held_why: Some("untrusted: /srv/app/hob.toml: was edited since it was trusted".into()),
+        dead: 2,
+    };
     status.recorder.written = 1_180;
     status.recorder.dropped = 64;
     status.recorder.off_reason = Some("write-failed: No space left on device (os error 28)".into());

@@ -3,6 +3,7 @@
 //! (`options`), before any of this is touched.
 
 pub mod daemon;
+pub mod dead;
 pub mod doctor;
 pub mod gain;
 pub mod last;
@@ -48,6 +49,8 @@ enum Verb {
     Ask(message::Ask),
     /// Send a message to a program of hob.toml, and go on
     Tell(message::Tell),
+    /// List dead letters, the tells that failed too often; try them again, or drop them
+    Dead(dead::Dead),
     /// Show the receipt of the last call
     Last(Format),
     /// List recent receipts, the newest last
@@ -174,6 +177,7 @@ pub fn run(start: &Start) -> u8 {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Verb::Dead(asked) => dead::run(start, asked),
         Verb::Last(format) => last::run(start, format),
         Verb::Log(log) => log::run(start, log),
         Verb::Verify(asked) => match verify::run(start, &asked) {

@@ -39,6 +39,11 @@ pub fn ask_within(
     verb: &str,
     answer_ms: u64,
 ) -> Result<(Value, OwnedFd), RequestError> {
+    send(start, &format!("{{\"verb\":\"{verb}\"}}"), answer_ms)
+}
+
+/// Sends a request that is more than a verb.
+pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd), RequestError> {
     let directory = connect::directory(start);
     let socket = connect::connect(&directory).map_err(|trouble| match trouble {
         Trouble::NoDaemon => RequestError::NoDaemon,
@@ -55,7 +60,6 @@ pub fn ask_within(
         | Trouble::Protocol => RequestError::NoAnswer,
     })?;
     let hello = Hello { build: build_id::own(), pid: std::process::id() };
-    let body = format!("{{\"verb\":\"{verb}\"}}");
     let mut bytes = Vec::new();
     let framed =
         frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out)).and_then(|()| {

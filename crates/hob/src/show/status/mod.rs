@@ -1,6 +1,8 @@
 //! The daemon's status as text: what it is, what it has done, its pools, and whether receipts
 //! are kept.
 
+pub mod dead;
+
 use hob_core::status::{PoolPart, Status};
 
 use super::style::{Look, Tone};
@@ -54,6 +56,7 @@ pub fn status(status: &Status, look: &Look) -> String {
         lines.push(word(if number == 0 { "calls" } else { "" }, line, look));
     }
     lines.push(word("memory", &memory, look));
+    lines.extend(messages(status, look));
     lines.extend(recorder(status, look));
     lines.push(String::new());
     lines.extend(pools(&status.pools, look));
@@ -68,6 +71,31 @@ fn word(word: &str, text: &str, look: &Look) -> String {
 /// The columns beside a word.
 fn room(look: &Look) -> usize {
     look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(WORD_COLUMNS))
+}
+
+/// Tells that are kept, if there are any.
+fn messages(status: &Status, look: &Look) -> Vec<String> {
+    let messages = &status.messages;
+    if messages.waiting + messages.dead == 0 {
+        return Vec::new();
+    }
+    let mut parts = vec![(Tone::Plain, format!("{} waiting", messages.waiting))];
+    if messages.held > 0 {
+        parts.push((Tone::Watch, format!("{} held", messages.held)));
+    }
+    if messages.dead > 0 {
+        let noun = if messages.dead == 1 { "dead letter" } else { "dead letters" };
+        parts.push((Tone::Bad, format!("{} {noun} (`hob dead`)", messages.dead)));
+    }
+    let flow = look.flow(&parts, room(look));
+    let heads = std::iter::once("messages").chain(std::iter::repeat(""));
+    let mut lines: Vec<_> =
+        flow.iter().zip(heads).map(|(line, head)| word(head, line, look)).collect();
+    if let Some(why) = &messages.held_why {
+        let why = format!("held: {}", printable(why, look.charset));
+        lines.extend(wrapped(&why, Tone::Watch, look));
+    }
+    lines
 }
 
 fn recorder(status: &Status, look: &Look) -> Vec<String> {

@@ -1,0 +1,126 @@
+//! `hob dead`: tells that failed too often.
+
+use clap::{Args, Subcommand};
+use hob_core::messages::dead::{self, Changed, SCHEMA};
+use hob_os::start::Start;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::request;
+use super::{Failure, out};
+use crate::connect;
+use crate::show;
+use crate::show::clock::Clock;
+use crate::show::style::Look;
+
+/// How long a daemon may take to start.
+const START_MS: u64 = 5_000;
+/// How long its answer may take: it may be opening an outbox, on a slow disk.
+const ANSWER_MS: u64 = 30_000;
+
+/// What is to be done with dead letters.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Dead {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List them, the oldest first (what `hob dead` alone does)
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have them tried again, as if they were new
+    Retry(Which),
+    /// Drop them for good
+    Drop(Which),
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    /// Their ids
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<String>,
+    /// All that there are
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them, has them tried again, or drops them.
+pub(crate) fn run(start: &Start, asked: Dead) -> Result<(), Failure> {
+    match asked.what {
+        None => list(start, asked.json),
+        Some(What::List { json }) => list(start, json),
+        Some(What::Retry(which)) => change(start, &which, ("retry", "tried again")),
+        Some(What::Drop(which)) => change(start, &which, ("drop", "dropped")),
+    }
+}
+
+fn list(start: &Start, json: bool) -> Result<(), Failure> {
+    let answer = ask(start, &json!({ "verb": "dead", "do": "list" }))?;
+    if json {
+        return out(&format!("{answer}\n"));
+    }
+    let dead: dead::Dead = read(answer)?;
+    out(&show::status::dead::letters(&dead, &Clock::now(), &Look::of_stdout()))
+}
+
+/// Does it to each that is named, and says which were not there.
+fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<(), Failure> {
+    let requests: Vec<Value> = if which.all {
+        vec![json!({ "verb": "dead", "do": word })]
+    } else {
+        let one = |id: &String| json!({ "verb": "dead", "do": word, "id": id });
+        which.ids.iter().map(one).collect()
+    };
+    let mut all = Changed { schema: SCHEMA.to_owned(), changed: 0, unknown: Vec::new() };
+    for request in requests {
+        let Changed { changed, unknown, .. } = read(ask(start, &request)?)?;
+        all.changed += changed;
+        all.unknown.extend(unknown);
+    }
+    if which.json {
+        let text = serde_json::to_string(&all).map_err(|error| Failure::new(error.to_string()))?;
+        out(&format!("{text}\n"))?;
+    } else if all.changed > 0 || all.unknown.is_empty() {
+        out(&format!("hob: {} {done}\n", all.changed))?;
+    }
+    match all.unknown.as_slice() {
+        [] => Ok(()),
+        [one] => {
+            Err(Failure::new(format!("{one}: no dead letter has this id; `hob dead` lists them")))
+        }
+        more => Err(Failure::new(format!(
+            "{}: no dead letters have these ids; `hob dead` lists them",
+            more.join(", ")
+        ))),
+    }
+}
+
+/// Asks the daemon; starts one if none runs, as a tell does: the letters are on the disk.
+fn ask(start: &Start, request: &Value) -> Result<Value, Failure> {
+    // What it is not for lack of a daemon, the request itself says best.
+    let _ = connect::connect_or_start(start, START_MS);
+    let answer = request::send(start, &request.to_string(), ANSWER_MS);
+    let (answer, _) = answer.map_err(|error| Failure::new(error.to_string()))?;
+    match answer.get("error").and_then(Value::as_str) {
+        Some(error) => Err(Failure::new(error)),
+        None => Ok(answer),
+    }
+}
+
+fn read<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
+    serde_json::from_value(answer).map_err(|error| {
+        Failure::new(format!("the daemon is of another build ({error}); `hob restart` replaces it"))
+    })
+}
