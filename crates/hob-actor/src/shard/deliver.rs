@@ -77,7 +77,9 @@ impl Shard {
         match parcel.kind() {
             Kind::Message => self.message(parcel),
             Kind::Answer => self.settle(parcel.take_whole()),
-            Kind::Messages | Kind::Failure | Kind::Control | Kind::Taken => self.perform_rare(parcel),
+            Kind::Messages | Kind::Failure | Kind::Control | Kind::Taken => {
+                self.perform_rare(parcel)
+            }
         }
     }
 
