@@ -194,7 +194,9 @@ impl World {
                 return outcome;
             }
             let reason = record["reason"].as_str().unwrap_or("none").to_owned();
-            assert!(PASSING.contains(&reason.as_str()), "stays cold: {reason}: {record}");
+            // A caller that has waited long enough has left: what the daemon saw of it then is moot.
+            let left = record["outcome"]["kind"] == "cancelled";
+            assert!(left || PASSING.contains(&reason.as_str()), "stays cold: {reason}: {record}");
             if reason != "learning" {
                 // sleeps: between two calls, whose receipts are the mark.
                 std::thread::sleep(Duration::from_millis(10));

@@ -170,6 +170,9 @@ fn a_worker_process() {
     let group = system.supervise(Supervision::of(Scope::One));
     peers.publish("supervised", &group.spawn(Mail::default(), Node::default));
     peers.until_drained();
+    // The harness would say once more that a test has passed, in whoever started this.
+    let null = std::fs::OpenOptions::new().write(true).open("/dev/null").unwrap();
+    rustix::stdio::dup2_stdout(&null).unwrap();
 }
 
 fn worker() -> Program {

@@ -48,6 +48,23 @@ fn many_that_start_at_once_start_one() {
     }
 }
 
+/// A daemon that was killed can be connected to, and holds its lock, until the kernel has cleared
+/// it away.
+#[test]
+fn a_daemon_that_was_killed_a_moment_ago_is_started_anew() {
+    let world = World::started();
+    for _ in 0..12 {
+        let killed = world.daemon();
+        hob_tests::run::kill(killed, rustix::process::Signal::KILL);
+        world.hob(&["start"]).go().succeeded();
+        assert_ne!(world.daemon(), killed);
+    }
+    hob_tests::run::kill(world.daemon(), rustix::process::Signal::KILL);
+    world.hob(&["stop"]).go().succeeded();
+    // What it left is cleared away by the next one.
+    world.hob(&["start"]).go().succeeded();
+}
+
 #[test]
 fn a_first_call_needs_no_start() {
     let world = World::new();

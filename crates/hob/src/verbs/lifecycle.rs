@@ -1,5 +1,6 @@
 //! `hob start`, `hob stop`, `hob restart`.
 
+use hob_os::clock;
 use hob_os::spawn::Session;
 use hob_os::start::Start;
 
@@ -13,31 +14,69 @@ const START_MS: u64 = 10_000;
 /// are ended.
 const STOP_MS: u64 = 20_000;
 
+/// How long a daemon that is just ending may be in the way: killed, it keeps its name and its lock
+/// until the kernel has cleared it away.
+const ENDING_MS: u64 = 2_000;
+const ENDING_LOOK: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// Starts the daemon unless one runs.
 pub(crate) fn start(start: &Start) -> Result<(), Failure> {
-    match connect::connect(&connect::directory(start)) {
-        Ok(_) => return report(start, "already running"),
-        Err(Trouble::UnsafeDir(hob_os::dir::Unsafe::Missing) | Trouble::NoDaemon) => {}
-        Err(Trouble::UnsafeDir(why)) => {
-            let directory = connect::directory(start);
-            return Err(Failure::new(format!(
-                "{}: not used: {why}; remove it, or name another directory in HOB_DIR",
-                directory.display()
-            )));
+    let until_ns = clock::now_ns() + ENDING_MS * 1_000_000;
+    let mut what = "already running";
+    loop {
+        let error = match connect::connect(&connect::directory(start)) {
+            Ok(_) => match answering(start) {
+                Ok(pid) => return out(&format!("hob: {what} (pid {pid})\n")),
+                Err(error) => error,
+            },
+            Err(Trouble::UnsafeDir(hob_os::dir::Unsafe::Missing) | Trouble::NoDaemon) => {
+                what = "started";
+                launch(start)?;
+                match answering(start) {
+                    Ok(pid) => return out(&format!("hob: {what} (pid {pid})\n")),
+                    Err(error) => error,
+                }
+            }
+            Err(Trouble::UnsafeDir(why)) => {
+                let directory = connect::directory(start);
+                return Err(Failure::new(format!(
+                    "{}: not used: {why}; remove it, or name another directory in HOB_DIR",
+                    directory.display()
+                )));
+            }
+            Err(Trouble::DaemonClosed) => RequestError::Ended,
+            Err(_) => RequestError::NoAnswer,
+        };
+        let ending = matches!(error, RequestError::NoDaemon | RequestError::Ended);
+        if !ending || clock::now_ns() >= until_ns {
+            return Err(if what == "started" && ending {
+                did_not_start()
+            } else {
+                Failure::new(error.to_string())
+            });
         }
-        Err(_) => return Err(Failure::new(RequestError::NoAnswer.to_string())),
+        std::thread::sleep(ENDING_LOOK);
     }
-    match connect::launch(start, &[c"hob", c"daemon"], (Session::New, START_MS)) {
-        Ok(()) => report(start, "started"),
-        Err(_) => Err(Failure::new(
-            "the daemon did not start; `hob daemon` runs it in the foreground and says why",
-        )),
-    }
+}
+
+fn launch(start: &Start) -> Result<(), Failure> {
+    let launched = connect::launch(start, &[c"hob", c"daemon"], (Session::New, START_MS));
+    launched.map_err(|_| did_not_start())
+}
+
+fn did_not_start() -> Failure {
+    Failure::new("the daemon did not start; `hob daemon` runs it in the foreground and says why")
 }
 
 /// Stops the daemon and waits until it is gone.
 pub(crate) fn stop(start: &Start) -> Result<(), Failure> {
-    match request::ask(start, "stop") {
+    let until_ns = clock::now_ns() + ENDING_MS * 1_000_000;
+    let mut answer = request::ask(start, "stop");
+    while matches!(answer, Err(RequestError::Ended)) && clock::now_ns() < until_ns {
+        std::thread::sleep(ENDING_LOOK);
+        answer = request::ask(start, "stop");
+    }
+    match answer {
         Err(RequestError::NoDaemon) => out("hob: no daemon was running\n"),
         Err(error) => Err(Failure::new(error.to_string())),
         Ok((answer, socket)) => {
@@ -57,8 +96,8 @@ pub(crate) fn restart(start: &Start) -> Result<(), Failure> {
     self::start(start)
 }
 
-fn report(start: &Start, what: &str) -> Result<(), Failure> {
-    let (status, _) = request::ask(start, "status").map_err(|e| Failure::new(e.to_string()))?;
-    let pid = status.get("pid").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    out(&format!("hob: {what} (pid {pid})\n"))
+/// The process id of the daemon that answers.
+fn answering(start: &Start) -> Result<u64, RequestError> {
+    let (status, _) = request::ask(start, "status")?;
+    Ok(status.get("pid").and_then(serde_json::Value::as_u64).unwrap_or(0))
 }

@@ -25,6 +25,9 @@ pub enum RequestError {
     /// It did not answer in time, or not in JSON.
     #[error("the daemon does not answer; `hob restart` replaces it")]
     NoAnswer,
+    /// It ended first. One that was killed can still be connected to for a moment.
+    #[error("the daemon ended before it answered; run this again")]
+    Ended,
 }
 
 /// Sends a request and returns the connection with the answer. The connection ends when the
@@ -56,8 +59,8 @@ pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd
         | Trouble::Descriptors
         | Trouble::Traced
         | Trouble::TooLarge
-        | Trouble::DaemonClosed
         | Trouble::Protocol => RequestError::NoAnswer,
+        Trouble::DaemonClosed => RequestError::Ended,
     })?;
     let hello = Hello { build: build_id::own(), pid: std::process::id() };
     let mut bytes = Vec::new();
@@ -67,8 +70,11 @@ pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd
                 out.extend_from_slice(body.as_bytes())
             })
         });
-    if framed.is_err() || uds::send(&socket, &bytes, &[]) != Ok(bytes.len()) {
+    if framed.is_err() {
         return Err(RequestError::NoAnswer);
+    }
+    if uds::send(&socket, &bytes, &[]) != Ok(bytes.len()) {
+        return Err(RequestError::Ended);
     }
     Ok((receive(&socket, answer_ms)?, socket))
 }
@@ -83,7 +89,7 @@ fn receive(socket: &OwnedFd, answer_ms: u64) -> Result<Value, RequestError> {
         }
         let mut chunk = [0; 16 * 1024];
         match uds::receive(socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) | Err(_) => return Err(RequestError::NoAnswer),
+            Ok(0) | Err(_) => return Err(RequestError::Ended),
             Ok(len) => received.extend_from_slice(&chunk[..len]),
         }
         match frame::split(&received) {
