@@ -65,6 +65,16 @@ fn a_daemon_that_was_killed_a_moment_ago_is_started_anew() {
     world.hob(&["start"]).go().succeeded();
 }
 
+/// Nobody finds it, and it holds the lock until it has made its socket anew.
+#[test]
+fn a_daemon_whose_socket_was_removed_is_found_again_by_start() {
+    let world = World::started();
+    let daemon = world.daemon();
+    std::fs::remove_file(world.hob_dir().join("socket")).expect("it has a socket");
+    world.hob(&["start"]).go().succeeded();
+    assert_eq!(world.daemon(), daemon);
+}
+
 #[test]
 fn a_first_call_needs_no_start() {
     let world = World::new();

@@ -3,6 +3,7 @@
 use hob_os::clock;
 use hob_os::spawn::Session;
 use hob_os::start::Start;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::request::{self, RequestError};
 use super::{Failure, out};
@@ -16,12 +17,15 @@ const STOP_MS: u64 = 20_000;
 
 /// How long a daemon that is just ending may be in the way: killed, it keeps its name and its lock
 /// until the kernel has cleared it away.
-const ENDING_MS: u64 = 2_000;
-const ENDING_LOOK: std::time::Duration = std::time::Duration::from_millis(10);
+const ENDING_MS: u64 = 1_000;
+/// The same while a daemon holds the directory's lock: one whose socket was removed looks every
+/// five seconds whether it is still found, and makes it anew.
+const HELD_MS: u64 = 8_000;
+const ENDING_LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Starts the daemon unless one runs.
 pub(crate) fn start(start: &Start) -> Result<(), Failure> {
-    let until_ns = clock::now_ns() + ENDING_MS * 1_000_000;
+    let begun_ns = clock::now_ns();
     let mut what = "already running";
     loop {
         let error = match connect::connect(&connect::directory(start)) {
@@ -48,7 +52,8 @@ pub(crate) fn start(start: &Start) -> Result<(), Failure> {
             Err(_) => RequestError::NoAnswer,
         };
         let ending = matches!(error, RequestError::NoDaemon | RequestError::Ended);
-        if !ending || clock::now_ns() >= until_ns {
+        let wait_ms = if is_held(start) { HELD_MS } else { ENDING_MS };
+        if !ending || clock::now_ns() >= begun_ns + wait_ms * 1_000_000 {
             return Err(if what == "started" && ending {
                 did_not_start()
             } else {
@@ -57,6 +62,17 @@ pub(crate) fn start(start: &Start) -> Result<(), Failure> {
         }
         std::thread::sleep(ENDING_LOOK);
     }
+}
+
+/// Whether a daemon that lives holds the lock, under whatever name.
+fn is_held(start: &Start) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(connect::directory(start).join("lock"), flags, Mode::empty()).is_ok_and(
+        |lock| {
+            let tried = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared);
+            tried == Err(rustix::io::Errno::WOULDBLOCK)
+        },
+    )
 }
 
 fn launch(start: &Start) -> Result<(), Failure> {
