@@ -149,7 +149,13 @@ impl WorkerEvent {
             | Kind::ControlReply
             | Kind::Preload
             | Kind::Fork
-            | Kind::Give => None,
+            | Kind::Give
+            | Kind::RunSet
+            | Kind::SetBegun
+            | Kind::HookStarted
+            | Kind::HookOutput
+            | Kind::HookEnded
+            | Kind::SetEnded => None,
         }
     }
 }
