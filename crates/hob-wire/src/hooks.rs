@@ -151,8 +151,6 @@ pub struct HookStarted {
     pub set: u64,
     /// The hook's place among those of [`SetBegun`].
     pub hook: u32,
-    /// Its process id.
-    pub pid: u32,
 }
 
 impl HookStarted {
@@ -160,17 +158,12 @@ impl HookStarted {
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u64(self.set);
         out.put_u32(self.hook);
-        out.put_u32(self.pid);
     }
 
     /// Reads the payload.
     pub fn decode(payload: &[u8]) -> Result<HookStarted, DecodeError> {
         let mut cursor = Cursor::new(payload);
-        let started = HookStarted {
-            set: cursor.u64("set")?,
-            hook: cursor.u32("hook")?,
-            pid: cursor.u32("pid")?,
-        };
+        let started = HookStarted { set: cursor.u64("set")?, hook: cursor.u32("hook")? };
         cursor.end()?;
         Ok(started)
     }

@@ -153,7 +153,7 @@ fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     put("run-set", Kind::RunSet, 0, &|out| run.encode(out));
     let begun = SetBegun { set: 21, call: 700, hooks: strings(&[b"10-a", b"20 \xff\n", b"30-c"]) };
     put("set-begun", Kind::SetBegun, 0, &|out| begun.encode(out));
-    let started = HookStarted { set: 21, hook: 1, pid: 45 };
+    let started = HookStarted { set: 21, hook: 1 };
     put("hook-started", Kind::HookStarted, 0, &|out| started.encode(out));
     let output = HookOutput { set: 21, hook: 1, part: Part::ErrTail, bytes: b"caf\xc3\xa9\xff\n" };
     put("hook-output", Kind::HookOutput, 0, &|out| output.encode(out));

@@ -261,6 +261,7 @@ final class Connection implements Runnable {
       case Wire.HOOK_STARTED -> {
         OpenSet set = set(in);
         int hook = in.u32();
+        in.end();
         set.name(hook);
         set.started(hook);
       }
