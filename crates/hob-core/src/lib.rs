@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod hooks;
 pub mod ids;
 pub mod isolation;
 pub mod key;

@@ -15,3 +15,4 @@ pub mod start;
 pub mod surroundings;
 pub mod trace;
 pub mod uds;
+pub mod vfork;

@@ -28,7 +28,7 @@ impl Set {
         (1..=64).contains(&number) && self.0 & (1 << (number - 1)) != 0
     }
 
-    fn to_libc(self) -> libc::sigset_t {
+    pub(crate) fn to_libc(self) -> libc::sigset_t {
         let mut set = MaybeUninit::uninit();
         // SAFETY: `sigemptyset` initialises the set that it is given.
         unsafe { libc::sigemptyset(set.as_mut_ptr()) };

@@ -15,8 +15,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-os", &[]),
     ("hob-resolve", &["hob-os"]),
     ("hob-actor", &["hob-wire", "hob-os"]),
-    ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve"]),
-    ("hob", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-daemon"]),
+    ("hob-hooks", &["hob-wire", "hob-core", "hob-os", "hob-resolve"]),
+    ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-hooks"]),
+    ("hob", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-daemon", "hob-hooks"]),
 ];
 
 /// Foreign crates that only one crate may use, with the reason.

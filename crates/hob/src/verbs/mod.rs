@@ -6,6 +6,7 @@ pub mod daemon;
 pub mod dead;
 pub mod doctor;
 pub mod gain;
+pub mod hooks;
 pub mod last;
 pub mod launcher;
 pub mod lifecycle;
@@ -51,6 +52,9 @@ enum Verb {
     Tell(message::Tell),
     /// List dead letters, the tells that failed too often; try them again, or drop them
     Dead(dead::Dead),
+    /// Run a directory of hooks, for one target or for thousands
+    #[command(subcommand)]
+    Hooks(hooks::Hooks),
     /// Show the receipt of the last call
     Last(Format),
     /// List recent receipts, the newest last
@@ -174,6 +178,10 @@ pub fn run(start: &Start) -> u8 {
             Err(failure) => Err(failure),
         },
         Verb::Tell(asked) => match message::tell(start, asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Verb::Hooks(what) => match hooks::run(start, &what) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },

@@ -1,0 +1,162 @@
+//! Sets: how one begins, goes from hook to hook, and ends.
+
+use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
+use hob_os::clock;
+
+use super::hooks::Running;
+use super::{Runner, Sink, never_begun};
+use crate::event::{Event, SetId};
+use crate::listing::Listing;
+use crate::set::Set;
+
+/// A set that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) id: SetId,
+    pub(super) set: Set,
+    pub(super) listing: Listing,
+    /// The hook whose turn it is.
+    pub(super) index: usize,
+    pub(super) at_ns: u64,
+    pub(super) outcome: HookOutcome,
+    pub(super) records: Vec<HookRecord>,
+    pub(super) hook: Hook,
+    pub(super) cancelled: bool,
+}
+
+/// What the set's current hook is doing.
+#[derive(Debug)]
+pub(super) enum Hook {
+    /// It is to be started now.
+    Due,
+    /// Its file was open for writing: it is started again later.
+    Retry {
+        /// When its turn came.
+        since_ns: u64,
+        /// When it is tried again.
+        at_ns: u64,
+        /// How often that was done.
+        count: u32,
+    },
+    /// It runs.
+    Running(Box<Running>),
+}
+
+impl Active {
+    /// When it wants to be looked at.
+    pub(super) fn deadline_ns(&self) -> Option<u64> {
+        match &self.hook {
+            Hook::Due => None,
+            Hook::Retry { at_ns, .. } => Some(*at_ns),
+            Hook::Running(running) => running.deadline_ns(),
+        }
+    }
+
+    /// The name of the current hook.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.listing.listed.hooks[self.index]
+    }
+}
+
+impl Runner {
+    /// Begins sets while there are places for them, and ends those that were cancelled before.
+    pub(super) fn begin_sets(&mut self, sink: Sink<'_>) {
+        if self.draining || !self.given_up.is_empty() {
+            let given_up = std::mem::take(&mut self.given_up);
+            let at_us = self.micros(clock::now_ns());
+            for (id, set) in std::mem::take(&mut self.waiting) {
+                if self.draining || given_up.contains(&id) {
+                    sink(Event::SetEnded(never_begun(id, &set, at_us)));
+                } else {
+                    self.waiting.push_back((id, set));
+                }
+            }
+        }
+        while self.active().count() < self.limits.jobs {
+            let Some((id, set)) = self.waiting.pop_front() else { break };
+            self.begin_set(id, set, sink);
+        }
+    }
+
+    fn begin_set(&mut self, id: SetId, set: Set, sink: Sink<'_>) {
+        let at_ns = clock::now_ns();
+        let listing = match Listing::read(set.place(), &set.dir.0, &set.ignored) {
+            Ok(listing) => listing,
+            Err(error) => {
+                let text = std::io::Error::from(error);
+                let message = format!("{}: cannot be listed: {text}", set.dir.text());
+                let record = SetRecord {
+                    outcome: HookOutcome::SystemError,
+                    message: Some(message),
+                    ..never_begun(id, &set, self.micros(at_ns))
+                };
+                return sink(Event::SetEnded(record));
+            }
+        };
+        sink(Event::SetStarted { set: id, target: &set.target, hooks: listing.len() });
+        let active = Active {
+            id,
+            set,
+            listing,
+            index: 0,
+            at_ns,
+            outcome: HookOutcome::Ok,
+            records: Vec::new(),
+            hook: Hook::Due,
+            cancelled: false,
+        };
+        let place = match self.places.iter().position(Option::is_none) {
+            Some(place) => place,
+            None => {
+                self.places.push(None);
+                self.places.len() - 1
+            }
+        };
+        self.places[place] = Some(active);
+        self.go_on(place, sink);
+    }
+
+    /// Starts the set's next hook, or ends the set. A hook that cannot be started ends here too,
+    /// so that this is a loop and no recursion.
+    pub(super) fn go_on(&mut self, place: usize, sink: Sink<'_>) {
+        loop {
+            let Some(active) = &self.places[place] else { return };
+            let stopped = active.cancelled || !active.outcome.goes_on();
+            if stopped || active.index == active.listing.len() {
+                return self.end_set(place, sink);
+            }
+            match self.start_hook(place, sink) {
+                Some(record) => self.recorded(place, record, sink),
+                None => return,
+            }
+        }
+    }
+
+    /// Keeps the record of the set's current hook.
+    pub(super) fn recorded(&mut self, place: usize, record: HookRecord, sink: Sink<'_>) {
+        let Some(active) = &mut self.places[place] else { return };
+        sink(Event::HookEnded { set: active.id, record: &record });
+        active.outcome = active.outcome.worst(record.outcome);
+        active.records.push(record);
+        active.index += 1;
+        active.hook = Hook::Due;
+    }
+
+    fn end_set(&mut self, place: usize, sink: Sink<'_>) {
+        let Some(active) = self.places[place].take() else { return };
+        let now_ns = clock::now_ns();
+        let outcome = if active.cancelled { HookOutcome::Cancelled } else { active.outcome };
+        let rest = active.listing.listed.hooks.into_iter().skip(active.records.len());
+        sink(Event::SetEnded(SetRecord {
+            set: active.id.0,
+            target: active.set.target,
+            dir: active.set.dir,
+            outcome,
+            at_us: self.micros(active.at_ns),
+            wall_us: now_ns.saturating_sub(active.at_ns) / 1000,
+            hooks: active.records,
+            not_run: rest.map(Bytes).collect(),
+            message: None,
+        }));
+    }
+}

@@ -1,0 +1,117 @@
+//! Starting one hook as a new process, and saying why that failed.
+
+use std::ffi::{CStr, CString};
+
+use hob_core::hooks::Trouble;
+use hob_os::signals;
+use hob_os::trace::Streams;
+use hob_os::vfork::{self, Child, Program};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::listing::{Identity, Place};
+use crate::set::Set;
+
+impl Set {
+    /// Where its names begin.
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.within.as_ref().map_or(Place::Own, |directory| Place::At(directory.as_fd()))
+    }
+
+    /// A hook's file, which is its `argv[0]` too.
+    pub(crate) fn path(&self, name: &[u8]) -> CString {
+        let mut path = self.dir.0.clone();
+        if path.last().is_some_and(|last| *last != b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        CString::new(path).expect("the directory was opened under its name, and names hold no NUL")
+    }
+}
+
+/// Two pipes: our ends, which do not block, and the hook's.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    pub(crate) out: OwnedFd,
+    pub(crate) err: OwnedFd,
+    pub(crate) out_in: OwnedFd,
+    pub(crate) err_in: OwnedFd,
+}
+
+impl Pipes {
+    pub(crate) fn new() -> io::Result<Pipes> {
+        let (out, out_in) = pipe()?;
+        let (err, err_in) = pipe()?;
+        Ok(Pipes { out, err, out_in, err_in })
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    let ours = above_stdio(ours)?;
+    // The hook's end blocks: each end has flags of its own.
+    rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
+    Ok((ours, above_stdio(theirs)?))
+}
+
+/// A caller may have started us without some of 0 to 2; a hook's streams go there.
+pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { io::fcntl_dupfd_cloexec(&fd, 3) }
+}
+
+/// Starts a hook with these streams.
+pub(crate) fn afresh(
+    set: &Set,
+    path: &CStr,
+    pipes: &Pipes,
+    null: &OwnedFd,
+    how: signals::Set,
+) -> io::Result<Child> {
+    let program = Program { file: path, argv: &[path], env: &set.environment };
+    let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
+    let place = vfork::Place {
+        directory: set.within.as_ref().map(|directory| directory.as_fd()),
+        umask: set.umask,
+        mask: how,
+        ..vfork::Place::default()
+    };
+    vfork::start(&program, &streams, &place)
+}
+
+/// What an error of a start means, and a line for people.
+pub(crate) fn trouble(set: &Set, path: &CStr, error: io::Errno) -> (Trouble, String) {
+    let there = Identity::at(set.place(), path).is_ok();
+    let (trouble, why) = match error {
+        io::Errno::NOENT | io::Errno::NOTDIR if !there => {
+            (Trouble::Gone, "it is no longer there; something removed it while its set ran")
+        }
+        io::Errno::NOENT => (
+            Trouble::NoInterpreter,
+            "what its first line names is not there; correct the line, or install it",
+        ),
+        io::Errno::ACCESS | io::Errno::PERM => (
+            Trouble::Permission,
+            "it, or what its first line names, may not be executed; see its mode and its mount",
+        ),
+        io::Errno::NOEXEC => (
+            Trouble::Format,
+            "the kernel cannot execute it; a script begins with \"#!\" and its interpreter",
+        ),
+        io::Errno::TXTBSY => {
+            (Trouble::Busy, "somebody holds it open for writing; end that, and run the set again")
+        }
+        io::Errno::TOOBIG => (
+            Trouble::TooLarge,
+            "its arguments and environment are larger than the kernel takes; set less",
+        ),
+        io::Errno::AGAIN | io::Errno::NOMEM | io::Errno::MFILE | io::Errno::NFILE => (
+            Trouble::Resources,
+            "there was no process, memory or descriptor to be had; run fewer at once, or raise the limit",
+        ),
+        _ => (Trouble::Other, "the kernel refused it"),
+    };
+    let text = std::io::Error::from(error);
+    (trouble, format!("could not be started ({text}): {why}"))
+}

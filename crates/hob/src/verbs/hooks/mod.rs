@@ -1,0 +1,27 @@
+//! `hob hooks`: a directory of executable files, run one after another for one target or for
+//! thousands. What that means is `docs/hooks.md`'s; how it is done is `hob_hooks`'.
+
+mod list;
+mod run;
+
+use clap::Subcommand;
+use hob_os::start::Start;
+
+use super::Failure;
+
+/// What to do with a hooks directory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hooks {
+    /// Run the hooks of a directory, one after another
+    Run(run::Run),
+    /// Show which files of a directory would run, in which order, and why others would not
+    List(list::List),
+}
+
+/// Runs the verb; returns its exit code.
+pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
+    match what {
+        Hooks::Run(asked) => run::run(start, asked),
+        Hooks::List(asked) => list::run(asked).map(|()| 0),
+    }
+}
