@@ -88,6 +88,10 @@ impl Setting {
 }
 
 fn main() -> Result<ExitCode> {
+    if std::env::args_os().nth(1).is_some_and(|first| first == figures::hooks::engine::COMMAND) {
+        figures::hooks::engine::run(std::env::args_os().skip(2))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     descriptors::leave_inherited()?;
     let (setting, command) = parse(std::env::args().skip(1))?;
     match command.as_str() {

@@ -5,10 +5,10 @@
 //! `make bench`: it needs Maven, `run-parts` and a C compiler, and runs for some minutes.
 
 mod contests;
+pub(crate) mod engine;
 mod ground;
 mod jvm;
 mod load;
-mod resident;
 mod sides;
 
 use anyhow::Result;
@@ -19,8 +19,6 @@ use crate::report::{Figure, Want};
 use contests::{Contest, at_least, at_most, over_p99};
 use ground::Ground;
 use sides::{Built, Side};
-
-pub(crate) use resident::child as resident_child;
 
 /// Rounds of a full run.
 const ROUNDS: usize = 10;
@@ -51,7 +49,7 @@ const PARTS: [(&str, Part); 8] = [
     ("wide", wide),
     ("busy", busy),
     ("python", python),
-    ("resident", resident::measure),
+    ("resident", engine::measure),
     ("many", load::measure),
     ("jvm", jvm::measure),
 ];

@@ -107,6 +107,11 @@ impl Side {
         Side::new("run-parts", vec!["run-parts".into()], Way::RunParts)
     }
 
+    /// A program with arguments and results as `plan.h` has them.
+    pub(super) fn plan(name: &str, argv: Vec<OsString>) -> Side {
+        Side::new(name, argv, Way::Plan)
+    }
+
     /// hob with these options.
     pub(super) fn hob(name: &str, binary: &Path, options: &[&str]) -> Side {
         let mut argv: Vec<OsString> = vec![binary.into(), "hooks".into(), "run".into()];
