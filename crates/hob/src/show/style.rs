@@ -4,9 +4,10 @@
 //! everything else takes a [`Look`]. Colour marks, and never carries a meaning of its own: the
 //! words say the same.
 
-use std::io::IsTerminal;
+use std::io::IsTerminal as _;
 
 use anstyle::{AnsiColor, Style};
+use rustix::fd::AsFd;
 
 use super::text::{Charset, fit, width};
 use super::units::Micro;
@@ -62,17 +63,34 @@ impl Look {
     /// obeyed; ASCII if the locale is not UTF-8.
     #[must_use]
     pub fn of_stdout() -> Look {
-        let stdout = std::io::stdout();
-        let colour = match anstream::AutoStream::choice(&stdout) {
+        Look::of(&std::io::stdout())
+    }
+
+    /// For a line on standard error that is drawn again and again: `None` where that is no
+    /// terminal, or one that cannot.
+    #[must_use]
+    pub fn of_stderr_terminal() -> Option<Look> {
+        let stderr = std::io::stderr();
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        if !stderr.is_terminal() || dumb {
+            return None;
+        }
+        // The window as it is now, however narrow: a line that wraps could not be drawn over.
+        let told = rustix::termios::tcgetwinsize(&stderr).ok().map(|size| size.ws_col.into());
+        let columns = told.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT);
+        Some(Look { columns: Some(columns), ..Look::of(&stderr) })
+    }
+
+    fn of<S: anstream::stream::RawStream + AsFd>(stream: &S) -> Look {
+        let colour = match anstream::AutoStream::choice(stream) {
             anstream::ColorChoice::Never => Colour::Off,
             anstream::ColorChoice::Auto
             | anstream::ColorChoice::AlwaysAnsi
             | anstream::ColorChoice::Always => Colour::On,
         };
-        let columns = if stdout.is_terminal() {
+        let columns = if stream.is_terminal() {
             let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-            let told =
-                || rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col.into());
+            let told = || rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col.into());
             let known = asked.or_else(told).filter(|columns| *columns > 0);
             Some(known.unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN))
         } else {

@@ -1,8 +1,17 @@
 //! `hob hooks`: a directory of executable files, run one after another for one target or for
 //! thousands. What that means is `docs/hooks.md`'s; how it is done is `hob_hooks`'.
 
+mod dry;
+mod foreach;
 mod list;
+mod progress;
+mod report;
+mod resume;
 mod run;
+mod screen;
+mod summary;
+mod tally;
+mod targets;
 
 use clap::Subcommand;
 use hob_os::start::Start;

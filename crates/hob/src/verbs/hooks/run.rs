@@ -19,6 +19,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::super::{Failure, out};
+use super::foreach::{self, Many};
 use super::list::Ignored;
 use crate::options::duration_ms;
 use crate::say;
@@ -61,7 +62,9 @@ pub(crate) struct Run {
     isolation: IsolationName,
     /// Print one JSON object with everything, and nothing else
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) many: Many,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -134,6 +137,9 @@ fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
 
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
+    if let Some(file) = &asked.many.for_each {
+        return foreach::run(start, asked, file);
+    }
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
@@ -259,7 +265,7 @@ impl Shown {
     }
 }
 
-fn runner_failed(error: &rustix::io::Errno) -> Failure {
+pub(crate) fn runner_failed(error: &rustix::io::Errno) -> Failure {
     let text = std::io::Error::from(*error);
     Failure::lost(format!("the kernel refuses what running hooks needs: {text}"))
 }

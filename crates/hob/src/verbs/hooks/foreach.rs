@@ -1,0 +1,468 @@
+//! `hob hooks run DIR --for-each FILE`: the same directory for every target of a file, several at
+//! once, with a progress line, a resume file, a summary and reports.
+//!
+//! ```text
+//! targets ──room?──▶ runner ──began, ended──▶ resume file ──▶ reports
+//!            ▲          └──────────────────▶ tally ───────▶ progress line, summary
+//!            └── ^C, a full disk, a mistake in the file: nothing more is begun
+//! ```
+//! Invariants: what ended is in the resume file before the next target is taken; memory does not
+//! grow with the number of targets.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
+use hob_hooks::{Event, Handle, Limits, Runner, Set, Variables, Wait};
+use hob_os::start::Start;
+use jiff::Timestamp;
+
+use super::super::{Failure, out};
+use super::dry;
+use super::progress::{Counts, thousands};
+use super::report::{self, Overview, Report};
+use super::resume::{self, Earlier, Ended, Journal, Past, ResumeError};
+use super::run::{Run, SIGNALLED, Signals, Wish, runner_failed};
+use super::screen::{DRAW, Screen};
+use super::summary;
+use super::tally::{Tally, failed};
+use super::targets::{Source, Target, TargetError, Targets};
+use crate::show::style::Look;
+use crate::show::text::{Charset, printable};
+use crate::{fallback, say};
+
+/// The name of the summary's format.
+const SCHEMA: &str = "hob.hooks-summary/1";
+/// How many targets that had begun are named.
+const NAMED_MAX: usize = 5;
+
+/// Running for many targets.
+#[derive(Debug, Args)]
+pub(crate) struct Many {
+    /// Run for every target of this file: a JSON object a line, or a table (CSV); its members or
+    /// columns are variables, the first one names the target; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) for_each: Option<PathBuf>,
+    /// How many targets run at once; as many as there are processors if not said
+    #[arg(long, value_name = "N", requires = "for_each")]
+    jobs: Option<u32>,
+    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
+    #[arg(long, value_name = "FILE", requires = "for_each")]
+    report: Vec<PathBuf>,
+    /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
+    /// runs again what failed
+    #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "rest")]
+    resume: Option<ResumeName>,
+    /// Show which hooks would run for which targets, and run nothing
+    #[arg(long, requires = "for_each")]
+    dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ResumeName {
+    /// What has not ended
+    Rest,
+    /// That, and what failed
+    Failed,
+}
+
+impl Many {
+    fn earlier(&self) -> Earlier {
+        match self.resume {
+            None => Earlier::Nothing,
+            Some(ResumeName::Rest) => Earlier::Ended,
+            Some(ResumeName::Failed) => Earlier::EndedWell,
+        }
+    }
+
+    fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
+        let jobs = match self.jobs {
+            Some(0) => return Err(Failure::usage("--jobs 0: nothing would ever run")),
+            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
+            None => Limits::default().jobs,
+        };
+        asked.limits(jobs)
+    }
+}
+
+/// Runs the verb; returns its exit code.
+pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure> {
+    let many = &asked.many;
+    let variables = asked.variables(start)?;
+    let set = asked.set(&variables)?;
+    let limits = many.limits(asked)?;
+    let mut source = Source::open(file).map_err(|error| wrong(&error))?;
+    let total = source.count().map_err(|error| wrong(&error))?;
+    let path = fallback::state_dir().map(|dir| resume::path(&dir, asked.dir.as_ref(), file));
+    if many.dry_run {
+        let past = path.map(|path| Journal::peek(&path, many.earlier()));
+        let past = past.transpose().map_err(|error| Failure::new(error.to_string()))?;
+        return dry::show(&set, &mut source, past.unwrap_or_else(Past::none), total).map(|()| 0);
+    }
+    let reports: Result<Vec<Report>, String> =
+        many.report.iter().map(|path| Report::new(path)).collect();
+    let reports = reports.map_err(|why| Failure::usage(format!("--report {why}")))?;
+    for report in &reports {
+        report.check().map_err(|why| Failure::new(format!("--report {why}")))?;
+    }
+    let (journal, past) = open(path.as_deref(), many.earlier())?;
+    greet(&past, many.earlier(), total);
+    let mut runner = Runner::new(limits).map_err(|error| runner_failed(&error))?;
+    let signals = Signals::new(&mut runner)?;
+    let screen = Screen::new(&mut runner, asked.json);
+    let dir = PathBuf::from(&asked.dir);
+    let mut round = Round {
+        journal,
+        screen,
+        signals,
+        handle: runner.handle(),
+        counts: Counts { ended: past.tally.ended(), failed: past.tally.failed(), total },
+        tally: past.tally.clone(),
+        given: HashMap::new(),
+        free: BTreeSet::new(),
+        lanes: 0,
+        ending: None,
+        unwritten: Vec::new(),
+    };
+    let jobs = u32::try_from(limits.jobs).unwrap_or(u32::MAX);
+    round.sit(&dir, source.path(), jobs);
+    let targets = source.targets().map_err(|error| wrong(&error))?;
+    let mut queue = Queue { targets, past, set, variables };
+    round.go(&mut runner, &mut queue)?;
+    round.close(&dir, source.path(), &reports, asked.json)
+}
+
+fn wrong(error: &TargetError) -> Failure {
+    Failure::usage(format!("--for-each {error}; nothing was run"))
+}
+
+fn open(path: Option<&Path>, earlier: Earlier) -> Result<(Journal, Past), Failure> {
+    let failed = |error: ResumeError| Failure::new(error.to_string());
+    let Some(path) = path else {
+        if earlier != Earlier::Nothing {
+            let why = "neither XDG_STATE_HOME nor HOME is an absolute path";
+            return Err(Failure::new(format!("--resume: there is no resume file, since {why}")));
+        }
+        return Ok((Journal::unnamed().map_err(failed)?, Past::none()));
+    };
+    Journal::open(path, earlier).map_err(failed)
+}
+
+/// What is worth knowing of an earlier run.
+fn greet(past: &Past, earlier: Earlier, total: u64) {
+    let count = past.count();
+    if earlier == Earlier::Nothing {
+        if past.aside > 0 && past.aside < total {
+            let text = format!(
+                "an earlier run had ended {} of these {} targets; all of them run anew (--resume \
+                 would have run the rest)",
+                thousands(past.aside),
+                thousands(total)
+            );
+            say::line(text.as_bytes());
+        }
+        return;
+    }
+    let mut text = if count == 0 && past.open.is_empty() {
+        "no earlier run left anything to resume: all targets run".to_owned()
+    } else {
+        format!("resuming: {} of {} targets are done", thousands(count), thousands(total))
+    };
+    if !past.open.is_empty() {
+        let names: Vec<String> =
+            past.open.iter().take(NAMED_MAX).map(resume::Begun::shown).collect();
+        let more = past.open.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!(
+            "; {} had begun when that run ended, and nobody knows how far: {}{more}",
+            past.open.len(),
+            printable(&names.join(", "), Charset::Unicode)
+        );
+    }
+    say::line(text.as_bytes());
+}
+
+/// The targets that are still to be begun.
+struct Queue {
+    targets: Targets,
+    past: Past,
+    set: Set,
+    variables: Variables,
+}
+
+impl Queue {
+    /// The next target that has not ended, and its set.
+    fn next_one(&mut self) -> Result<Option<(Target, Set)>, String> {
+        loop {
+            let Some(target) = self.targets.next_one().map_err(|error| error.to_string())? else {
+                return Ok(None);
+            };
+            if self.past.ended(&target) {
+                continue;
+            }
+            let mut variables = self.variables.clone();
+            for (name, value) in &target.params {
+                let set = variables.set(name, value);
+                set.map_err(|why| format!("line {}: {why}", target.line))?;
+            }
+            let set = Set {
+                target: Bytes(target.name.clone()),
+                environment: variables.environment(),
+                ..self.set.clone()
+            };
+            return Ok(Some((target, set)));
+        }
+    }
+}
+
+/// Why nothing more is begun.
+#[derive(Debug)]
+enum Ending {
+    /// A signal asked for it.
+    Asked,
+    /// A second one: what ran was ended.
+    AtOnce,
+    /// Something is wrong: the line for it.
+    Fault(String),
+}
+
+/// A target that was given to the runner.
+#[derive(Debug)]
+struct Given {
+    target: Target,
+    lane: Option<u32>,
+}
+
+/// One run over the targets of a file.
+struct Round {
+    journal: Journal,
+    tally: Tally,
+    screen: Screen,
+    signals: Signals,
+    handle: Handle,
+    counts: Counts,
+    given: HashMap<u64, Given>,
+    /// The lanes that are free, of those that were used.
+    free: BTreeSet<u32>,
+    lanes: u32,
+    ending: Option<Ending>,
+    /// What ended and could not be written to the resume file.
+    unwritten: Vec<Box<Ended>>,
+}
+
+impl Round {
+    fn sit(&mut self, dir: &Path, targets: &str, jobs: u32) {
+        let at = Timestamp::now().to_string();
+        let written = self.journal.sit(dir, targets, &at, jobs);
+        self.tally.sit(at, jobs);
+        self.written(written);
+    }
+
+    /// Gives targets to the runner while there is room, until all have ended.
+    fn go(&mut self, runner: &mut Runner, queue: &mut Queue) -> Result<(), Failure> {
+        let mut more = true;
+        loop {
+            while more && self.ending.is_none() && runner.room() > 0 {
+                match queue.next_one() {
+                    Ok(Some((target, set))) => {
+                        let id = runner.submit(set);
+                        self.given.insert(id.0, Given { target, lane: None });
+                    }
+                    Ok(None) => more = false,
+                    Err(why) => self.stop(Ending::Fault(format!(
+                        "{why}; the file was changed while its targets ran"
+                    ))),
+                }
+            }
+            if (!more || self.ending.is_some()) && runner.is_idle() {
+                return Ok(());
+            }
+            let turned = runner.turn(Wait::Forever, &mut |event| self.event(event));
+            turned.map_err(|error| runner_failed(&error))?;
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::SetStarted { set, .. } => self.began(set.0),
+            Event::SetEnded(record) => self.ended(record),
+            Event::Ready(SIGNALLED) => match self.signals.read() {
+                Some(Wish::Finish) => self.stop(Ending::Asked),
+                Some(Wish::End) => {
+                    self.stop(Ending::AtOnce);
+                    self.handle.cancel_all(Duration::ZERO);
+                }
+                None => {}
+            },
+            Event::Ready(DRAW) => self.screen.draw(self.counts, self.ending.is_some()),
+            Event::HookSlow { set, name } => {
+                let target = self.given.get(&set.0).map(|given| given.target.name.clone());
+                let target = Bytes(target.unwrap_or_default());
+                let text =
+                    format!("{}: {}: takes longer than --warn-after", target.text(), name.text());
+                self.screen.clear();
+                say::line(printable(&text, Charset::Unicode).as_bytes());
+            }
+            Event::HookStarted { .. }
+            | Event::HookEnded { .. }
+            | Event::Output { .. }
+            | Event::Ready(_) => {}
+        }
+    }
+
+    fn stop(&mut self, why: Ending) {
+        self.handle.drain();
+        let graver = matches!(why, Ending::AtOnce) || self.ending.is_none();
+        if graver {
+            self.ending = Some(why);
+        }
+        self.screen.draw(self.counts, true);
+    }
+
+    fn began(&mut self, set: u64) {
+        let Some(given) = self.given.get_mut(&set) else { return };
+        let lane = self.free.pop_first().unwrap_or_else(|| {
+            self.lanes += 1;
+            self.lanes - 1
+        });
+        given.lane = Some(lane);
+        let written = self.journal.begin(&given.target);
+        self.written(written);
+    }
+
+    fn ended(&mut self, record: SetRecord) {
+        let Some(Given { target, lane }) = self.given.remove(&record.set) else { return };
+        if let Some(lane) = lane {
+            self.free.insert(lane);
+        }
+        // What was cancelled has not ended: `--resume` runs it.
+        if record.outcome == HookOutcome::Cancelled {
+            return;
+        }
+        let (line, digest) = (target.line, target.digest().hex());
+        let ended = Ended { line, digest, lane: lane.unwrap_or(0), set: record };
+        self.counts.ended += 1;
+        self.counts.failed += u64::from(failed(ended.set.outcome));
+        self.tally.add(&ended);
+        if let Err(error) = self.journal.end(&ended) {
+            self.unwritten.push(Box::new(ended));
+            self.written(Err(error));
+        }
+    }
+
+    /// What ends from now on could not be remembered, and `--resume` would run it twice.
+    fn written(&mut self, written: std::io::Result<()>) {
+        if let Err(error) = written
+            && self.ending.is_none()
+        {
+            let path = self.journal.path().display();
+            self.stop(Ending::Fault(format!("{path}: {error}; no further target was begun")));
+        }
+    }
+
+    /// Everything has ended that was begun: the summary, the reports, and what is left.
+    fn close(
+        mut self,
+        dir: &Path,
+        targets: &str,
+        reports: &[Report],
+        json: bool,
+    ) -> Result<u8, Failure> {
+        self.screen.close();
+        let lost = self.write_again();
+        let left = self.counts.total.saturating_sub(self.tally.ended());
+        if matches!(self.ending, Some(Ending::AtOnce)) {
+            self.tell_left(left);
+            self.signals.leave(HookOutcome::Cancelled);
+        }
+        let overview = Overview { dir, targets, tally: &self.tally, left };
+        if json {
+            let mut value = report::summary(&overview);
+            value.insert("schema".to_owned(), SCHEMA.into());
+            let kept = left > 0 || self.tally.failed() > 0;
+            let path = kept.then(|| self.journal.path().display().to_string());
+            value.insert("resume_file".to_owned(), path.into());
+            out(&format!("{}\n", serde_json::Value::Object(value)))?;
+        } else {
+            out(&summary::text(&self.tally, &Look::of_stdout()))?;
+        }
+        let unwritten: Vec<String> = reports
+            .iter()
+            .filter_map(|report| report.write(&overview, &self.journal).err())
+            .collect();
+        // A full disk is no reason to lose what is in memory.
+        let _ = self.journal.sync();
+        for why in &unwritten {
+            let text = format!(
+                "--report {why}; nothing is lost: the same command with --resume writes it from {}",
+                self.journal.path().display()
+            );
+            say::line(text.as_bytes());
+        }
+        self.tell_left(left);
+        match &self.ending {
+            Some(Ending::Fault(why)) => say::line(why.as_bytes()),
+            Some(Ending::Asked | Ending::AtOnce) => {
+                self.signals.leave(HookOutcome::Cancelled);
+            }
+            None => {}
+        }
+        let faulty = lost || !unwritten.is_empty() || matches!(self.ending, Some(Ending::Fault(_)));
+        let outcome = self.tally.outcome();
+        if faulty {
+            return Ok(HookOutcome::SystemError.exit_code());
+        }
+        if left == 0 && self.tally.failed() == 0 {
+            self.journal.remove();
+        } else if left == 0 && !json && !self.journal.path().as_os_str().is_empty() {
+            say::line(b"the same command with --resume=failed runs again what failed");
+        }
+        Ok(outcome.exit_code())
+    }
+
+    /// Tries once more to write what could not be written; whether it is lost to `--resume`.
+    fn write_again(&mut self) -> bool {
+        let mut names = Vec::new();
+        for ended in std::mem::take(&mut self.unwritten) {
+            if self.journal.end(&ended).is_err() {
+                names.push(ended.set.target.text().into_owned());
+            }
+        }
+        if names.is_empty() {
+            return false;
+        }
+        let text = format!(
+            "ended, and not in the resume file, so that --resume would run it again: {}",
+            names.join(", ")
+        );
+        say::line(printable(&text, Charset::Unicode).as_bytes());
+        true
+    }
+
+    fn tell_left(&self, left: u64) {
+        if left == 0 {
+            return;
+        }
+        let path = self.journal.path();
+        let how = if path.as_os_str().is_empty() {
+            "there is no resume file, since neither XDG_STATE_HOME nor HOME is set".to_owned()
+        } else {
+            format!("the same command with --resume runs them (resume file: {})", path.display())
+        };
+        let noun = if left == 1 { "target has" } else { "targets have" };
+        say::line(format!("{} {noun} not ended; {how}", thousands(left)).as_bytes());
+    }
+}
+
+/// Writes a line to stdout's lock, for lists that are too long to be one text.
+pub(super) fn line_to(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
+    match writeln!(out, "{text}") {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}

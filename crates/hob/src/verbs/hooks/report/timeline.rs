@@ -1,0 +1,388 @@
+//! The picture of a report: targets over time, coloured by what became of them, and below it the
+//! processes at work.
+//!
+//! A few targets have a row each, with their hooks in it. Many share rows by the lane in which
+//! they ran, and time is divided into columns; a column that holds several targets has the colour
+//! of the worst, so that one failure among thousands is still seen. So the picture's size does
+//! not grow with the number of targets.
+
+use std::fmt::Write;
+
+use hob_core::hooks::HookOutcome;
+
+use super::markup::{attribute, text};
+use crate::show::text::{Charset, fit};
+use crate::show::units::{Micro, duration};
+use crate::verbs::hooks::resume::Ended;
+use crate::verbs::hooks::tally::{Sitting, Tally};
+
+/// So many targets have a row each.
+pub(super) const ROWS_EACH_MAX: u64 = 40;
+/// More lanes than this share rows.
+const ROWS_MAX: usize = 32;
+/// How finely time is divided.
+const COLUMNS: usize = 800;
+/// How wide the picture is, in its own units; what is left of the time is for names.
+const WIDTH: usize = 1000;
+const NAMES: usize = 140;
+const MARGIN: usize = 8;
+/// How high the lower picture is, and what is between the two.
+const PROCESSES: usize = 72;
+const GAP: usize = 30;
+/// About so many marks of time.
+const TICKS: u64 = 8;
+
+/// One target with a row of its own.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    outcome: HookOutcome,
+    at_us: u64,
+    wall_us: u64,
+    hooks: Vec<(String, HookOutcome, u64, u64)>,
+}
+
+/// What was added so far.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    /// When each sitting begins in the picture: they follow each other without a gap.
+    offsets: Vec<u64>,
+    total_us: u64,
+    lanes: usize,
+    rows: Option<Vec<Row>>,
+    /// The worst outcome of each column of each shared row.
+    cells: Vec<Option<HookOutcome>>,
+    shared: usize,
+    /// The time that hooks took within each column.
+    busy_us: Vec<u64>,
+}
+
+impl Timeline {
+    pub(super) fn new(tally: &Tally) -> Timeline {
+        let mut total_us = 0;
+        let mut offset = |sitting: &Sitting| {
+            let begin = total_us;
+            total_us += sitting.wall_us;
+            begin
+        };
+        let offsets = tally.sittings.iter().map(&mut offset).collect();
+        let lanes = usize::try_from(tally.lanes).unwrap_or(1).max(1);
+        let shared = lanes.min(ROWS_MAX);
+        Timeline {
+            offsets,
+            total_us: total_us.max(1),
+            lanes,
+            rows: (tally.ended() <= ROWS_EACH_MAX).then(Vec::new),
+            cells: vec![None; shared * COLUMNS],
+            shared,
+            busy_us: vec![0; COLUMNS],
+        }
+    }
+
+    pub(super) fn add(&mut self, sitting: u32, ended: &Ended) {
+        let index = usize::try_from(sitting).unwrap_or(0);
+        let offset_us = self.offsets.get(index).copied().unwrap_or(0);
+        let set = &ended.set;
+        let at_us = offset_us + set.at_us;
+        for hook in &set.hooks {
+            self.at_work(offset_us + hook.at_us, hook.wall_us);
+        }
+        if let Some(rows) = &mut self.rows {
+            let hook = |hook: &hob_core::hooks::HookRecord| {
+                let name = hook.name.text().into_owned();
+                (name, hook.outcome, offset_us + hook.at_us, hook.wall_us)
+            };
+            rows.push(Row {
+                name: set.target.text().into_owned(),
+                outcome: set.outcome,
+                at_us,
+                wall_us: set.wall_us,
+                hooks: set.hooks.iter().map(hook).collect(),
+            });
+        }
+        let lane = usize::try_from(ended.lane).unwrap_or(0).min(self.lanes - 1);
+        let row = lane * self.shared / self.lanes;
+        for column in self.column(at_us)..=self.column(at_us + set.wall_us) {
+            let cell = &mut self.cells[row * COLUMNS + column];
+            *cell = Some(cell.map_or(set.outcome, |worst| worst.worst(set.outcome)));
+        }
+    }
+
+    fn column(&self, us: u64) -> usize {
+        let exact = u128::from(us) * COLUMNS as u128 / u128::from(self.total_us);
+        usize::try_from(exact).unwrap_or(COLUMNS).min(COLUMNS - 1)
+    }
+
+    fn column_us(&self, column: usize) -> u64 {
+        let exact = column as u128 * u128::from(self.total_us) / COLUMNS as u128;
+        u64::try_from(exact).unwrap_or(u64::MAX)
+    }
+
+    fn at_work(&mut self, at_us: u64, wall_us: u64) {
+        let end_us = at_us + wall_us;
+        for column in self.column(at_us)..=self.column(end_us) {
+            let begin = self.column_us(column).max(at_us);
+            let end = if column + 1 == COLUMNS { end_us } else { self.column_us(column + 1) };
+            self.busy_us[column] += end.min(end_us).saturating_sub(begin);
+        }
+    }
+
+    /// The picture, as SVG within HTML.
+    pub(super) fn svg(&self, sittings: &[Sitting]) -> String {
+        let (left, row_height, rows) = match &self.rows {
+            Some(rows) => (NAMES, 16, rows.len().max(1)),
+            None => (MARGIN, if self.shared > 8 { 10 } else { 20 }, self.shared),
+        };
+        let upper = rows * row_height;
+        let height = upper + GAP + PROCESSES + MARGIN + 20;
+        let mut svg = format!(
+            "<svg id=\"timeline\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" \
+             aria-label=\"Targets over time, and the processes at work\">\n"
+        );
+        let scale = Scale { left, right: WIDTH - MARGIN, total_us: self.total_us };
+        self.ticks(&mut svg, &scale, upper);
+        match &self.rows {
+            Some(rows) => draw_rows(&mut svg, &scale, rows, row_height),
+            None => self.draw_lanes(&mut svg, &scale, row_height),
+        }
+        for (offset_us, sitting) in self.offsets.iter().zip(sittings).skip(1) {
+            let x = scale.x(*offset_us);
+            let _ = writeln!(
+                svg,
+                "<line class=\"resumed\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{}\"><title>resumed at \
+                 {}</title></line>",
+                upper + GAP + PROCESSES,
+                text(sitting.at.as_bytes())
+            );
+        }
+        self.draw_processes(&mut svg, &scale, upper + GAP);
+        svg += "</svg>\n";
+        svg
+    }
+
+    fn ticks(&self, svg: &mut String, scale: &Scale, upper: usize) {
+        let bottom = upper + GAP + PROCESSES;
+        let step_us = step(self.total_us);
+        let mut at_us = 0;
+        while at_us <= self.total_us {
+            let x = scale.x(at_us);
+            let _ = writeln!(
+                svg,
+                "<line class=\"tick\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{bottom}\"/>\
+                 <text class=\"axis\" x=\"{x}\" y=\"{}\">{}</text>",
+                bottom + 14,
+                if at_us == 0 { "0".to_owned() } else { duration(at_us, Micro::Sign) }
+            );
+            at_us += step_us;
+        }
+    }
+
+    /// Neighbouring cells of one outcome are one rectangle.
+    fn draw_lanes(&self, svg: &mut String, scale: &Scale, row_height: usize) {
+        for row in 0..self.shared {
+            let cells = &self.cells[row * COLUMNS..(row + 1) * COLUMNS];
+            let mut begin = 0;
+            while begin < COLUMNS {
+                let run = cells[begin..].iter().take_while(|cell| **cell == cells[begin]).count();
+                if let Some(outcome) = cells[begin] {
+                    let (from, to) = (self.column_us(begin), self.column_us(begin + run));
+                    let at = Place { y: row * row_height + 1, height: row_height - 2 };
+                    let title = format!(
+                        "{} to {}: {}",
+                        duration(from, Micro::Sign),
+                        duration(to, Micro::Sign),
+                        outcome.word()
+                    );
+                    rectangle(svg, scale, (from, to), at, (outcome, &title));
+                }
+                begin += run;
+            }
+        }
+    }
+
+    fn draw_processes(&self, svg: &mut String, scale: &Scale, top: usize) {
+        let bottom = top + PROCESSES;
+        let width_us = (self.total_us / COLUMNS as u64).max(1);
+        // In hundredths of a process.
+        let level = |busy_us: &u64| busy_us.saturating_mul(100) / width_us;
+        let most = self.busy_us.iter().map(level).max().unwrap_or(0).max(1);
+        // A whole number of processes is the top.
+        let full = most.div_ceil(100) * 100;
+        let mut path = format!("M{} {bottom}", scale.x(0));
+        for (column, busy_us) in self.busy_us.iter().enumerate() {
+            let y = bottom as u64 - level(busy_us) * PROCESSES as u64 / full;
+            let (from, to) = (self.column_us(column), self.column_us(column + 1));
+            let _ = write!(path, "H{}V{y}H{}", scale.x(from), scale.x(to));
+        }
+        let _ = write!(path, "V{bottom}Z");
+        let count = full / 100;
+        let _ = writeln!(
+            svg,
+            "<path id=\"processes\" class=\"busy\" d=\"{path}\"/>\
+             <line class=\"level\" x1=\"{}\" x2=\"{}\" y1=\"{top}\" y2=\"{top}\"/>\
+             <text class=\"name\" x=\"{}\" y=\"{}\">{count} process{} at work</text>",
+            scale.left,
+            scale.right,
+            scale.left,
+            top - 5,
+            if count == 1 { "" } else { "es" }
+        );
+    }
+}
+
+/// From time to the picture's units.
+#[derive(Debug)]
+struct Scale {
+    left: usize,
+    right: usize,
+    total_us: u64,
+}
+
+impl Scale {
+    /// With one digit behind the point.
+    fn x(&self, us: u64) -> String {
+        let tenths = (self.right - self.left) as u128 * 10;
+        let x = self.left as u128 * 10
+            + u128::from(us.min(self.total_us)) * tenths / u128::from(self.total_us);
+        format!("{}.{}", x / 10, x % 10)
+    }
+
+    fn tenths(&self, us: u64) -> u128 {
+        u128::from(us.min(self.total_us)) * (self.right - self.left) as u128 * 10
+            / u128::from(self.total_us)
+    }
+}
+
+/// Where a rectangle stands in its row.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    y: usize,
+    height: usize,
+}
+
+fn rectangle(
+    svg: &mut String,
+    scale: &Scale,
+    (from, to): (u64, u64),
+    at: Place,
+    (outcome, title): (HookOutcome, &str),
+) {
+    // Nothing is so short that it cannot be seen.
+    let width = scale.tenths(to).saturating_sub(scale.tenths(from)).max(8);
+    let _ = writeln!(
+        svg,
+        "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}.{}\" height=\"{}\"><title>{title}</title></rect>",
+        outcome.word(),
+        scale.x(from),
+        at.y,
+        width / 10,
+        width % 10,
+        at.height
+    );
+}
+
+fn draw_rows(svg: &mut String, scale: &Scale, rows: &[Row], row_height: usize) {
+    for (index, row) in rows.iter().enumerate() {
+        let y = index * row_height;
+        let name = fit(&row.name, 20, Charset::Unicode);
+        let _ = writeln!(
+            svg,
+            "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
+            MARGIN,
+            y + row_height - 4,
+            text(name.as_bytes())
+        );
+        let title = |name: &str, outcome: HookOutcome, wall_us: u64| {
+            let name = attribute(name.as_bytes());
+            format!("{name}: {}, {}", outcome.word(), duration(wall_us, Micro::Sign))
+        };
+        let whole = Place { y: y + row_height / 2 - 1, height: 2 };
+        let end = row.at_us + row.wall_us;
+        let line = title(&row.name, row.outcome, row.wall_us);
+        rectangle(svg, scale, (row.at_us, end), whole, (row.outcome, &line));
+        for (name, outcome, at_us, wall_us) in &row.hooks {
+            let at = Place { y: y + 2, height: row_height - 4 };
+            let title = title(&format!("{} · {name}", row.name), *outcome, *wall_us);
+            rectangle(svg, scale, (*at_us, at_us + wall_us), at, (*outcome, &title));
+        }
+    }
+}
+
+/// A round time between two marks: 1, 2 or 5 and zeros.
+fn step(total_us: u64) -> u64 {
+    let mut step = 1_u64;
+    while step.saturating_mul(TICKS) < total_us {
+        let leading = step / 10_u64.pow(step.ilog10());
+        step = if leading == 2 { step / 2 * 5 } else { step.saturating_mul(2) };
+    }
+    step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hob_core::hooks::{Bytes, SetRecord};
+
+    fn ended(lane: u32, at_us: u64, wall_us: u64, outcome: HookOutcome) -> Ended {
+        let target = Bytes::from("a<b");
+        let set = SetRecord {
+            set: 0,
+            target,
+            dir: "d".into(),
+            outcome,
+            at_us,
+            wall_us,
+            hooks: Vec::new(),
+            not_run: Vec::new(),
+            message: None,
+        };
+        Ended { line: 1, digest: String::new(), lane, set }
+    }
+
+    fn picture(all: &[Ended]) -> String {
+        let mut tally = Tally::new();
+        tally.sit("2026-11-22T07:00:00Z".to_owned(), 2);
+        all.iter().for_each(|ended| tally.add(ended));
+        let mut timeline = Timeline::new(&tally);
+        all.iter().for_each(|ended| timeline.add(0, ended));
+        timeline.svg(&tally.sittings)
+    }
+
+    #[test]
+    fn one_failure_among_thousands_is_seen() {
+        let all: Vec<Ended> = (0..20_000)
+            .map(|n| {
+                let bad = n == 12_345;
+                ended(
+                    n % 4,
+                    u64::from(n / 4) * 1_000,
+                    900,
+                    if bad { HookOutcome::Error } else { HookOutcome::Ok },
+                )
+            })
+            .collect();
+        let svg = picture(&all);
+        assert_eq!(svg.matches("class=\"error\"").count(), 1);
+        assert!(svg.len() < 200_000, "{}", svg.len());
+    }
+
+    #[test]
+    fn a_few_have_their_own_rows_and_their_names_do_nothing() {
+        let svg = picture(&[
+            ended(0, 0, 10_000, HookOutcome::Ok),
+            ended(1, 5_000, 5_000, HookOutcome::Timeout),
+        ]);
+        assert_eq!(
+            (svg.matches("a&lt;b").count(), svg.matches("class=\"timeout\"").count()),
+            (4, 1)
+        );
+        assert!(picture(&[]).contains("processes"));
+    }
+
+    #[test]
+    fn marks_of_time_are_round() {
+        for (total, want) in [(1, 1), (100, 20), (1_000, 200), (3_999, 500), (4_001, 1_000)] {
+            assert_eq!(step(total), want, "{total}");
+        }
+    }
+}

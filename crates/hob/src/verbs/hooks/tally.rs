@@ -1,0 +1,326 @@
+//! What many targets come to: counts, the spread of times, the slowest, the first failures.
+//!
+//! Invariant: its size does not grow with the number of targets, only with that of the hooks in
+//! the directory.
+
+use std::collections::BTreeMap;
+
+use hob_core::hooks::{HookOutcome, HookRecord, SetRecord, signal_name};
+
+use super::resume::Ended;
+
+/// How many of the slowest are kept.
+const SLOWEST_MAX: usize = 5;
+/// How many failures are kept with their output; all of them are in a report.
+const FAILURES_MAX: usize = 10;
+/// How much of the end of a failed hook's output is kept.
+const OUTPUT_BYTES_MAX: usize = 4096;
+
+/// Whether an outcome is one that somebody should look at. An interrupt is a message for people,
+/// and is shown with the failures, since its target was not done.
+pub(crate) fn failed(outcome: HookOutcome) -> bool {
+    match outcome {
+        HookOutcome::Ok | HookOutcome::Warning => false,
+        HookOutcome::Interrupt
+        | HookOutcome::Error
+        | HookOutcome::Timeout
+        | HookOutcome::SystemError
+        | HookOutcome::Cancelled => true,
+    }
+}
+
+/// The place of an outcome in arrays of counts.
+pub(crate) fn place(outcome: HookOutcome) -> usize {
+    HookOutcome::ALL.iter().position(|one| *one == outcome).unwrap_or(0)
+}
+
+/// How a hook ended, in a few words.
+pub(crate) fn how(hook: &HookRecord) -> String {
+    let end = match (hook.outcome, hook.code, hook.signal) {
+        (HookOutcome::Timeout, _, _) => "out of time".to_owned(),
+        (_, Some(code), _) => format!("exit code {code}"),
+        (_, None, Some(signal)) => format!("ended by {}", signal_name(signal)),
+        (HookOutcome::Cancelled, None, None) => "cancelled".to_owned(),
+        (_, None, None) => "not started".to_owned(),
+    };
+    match &hook.message {
+        Some(message) => format!("{end}: {message}"),
+        None => end,
+    }
+}
+
+/// Durations in buckets that are 1.6 % wide: enough for quantiles, and the same size for a
+/// hundred as for a hundred million.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spread {
+    buckets: Vec<u32>,
+    count: u64,
+    max_us: u64,
+}
+
+/// Buckets from one power of two to the next.
+const STEPS: u64 = 64;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+
+impl Spread {
+    pub(crate) fn new() -> Spread {
+        Spread { buckets: Vec::new(), count: 0, max_us: 0 }
+    }
+
+    pub(crate) fn add(&mut self, us: u64) {
+        let bucket = bucket(us);
+        if self.buckets.len() <= bucket {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
+        self.count += 1;
+        self.max_us = self.max_us.max(us);
+    }
+
+    /// The smallest duration that `percent` of all do not exceed; `None` if there are none.
+    pub(crate) fn quantile_us(&self, percent: u64) -> Option<u64> {
+        let rank = (self.count * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (index, count) in self.buckets.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= rank {
+                return Some(middle_us(index as u64).min(self.max_us));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn max_us(&self) -> u64 {
+        self.max_us
+    }
+}
+
+/// Up to `STEPS` each duration has a bucket of its own; from there each power of two has `STEPS`.
+fn bucket(us: u64) -> usize {
+    let power = (64 - us.leading_zeros()).saturating_sub(STEP_BITS + 1);
+    usize::try_from(u64::from(power) * STEPS + (us >> power)).unwrap_or(usize::MAX)
+}
+
+fn middle_us(bucket: u64) -> u64 {
+    if bucket < 2 * STEPS {
+        return bucket;
+    }
+    let power = bucket / STEPS - 1;
+    let low = (bucket - power * STEPS) << power;
+    low + (1 << power) / 2
+}
+
+/// One name in the directory, over all targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HookTally {
+    pub(crate) spread: Spread,
+    pub(crate) outcomes: [u64; HookOutcome::ALL.len()],
+}
+
+/// One of the slowest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slow {
+    pub(crate) wall_us: u64,
+    pub(crate) line: u64,
+    pub(crate) target: Vec<u8>,
+    /// The hook, where it is one's time.
+    pub(crate) hook: Option<Vec<u8>>,
+}
+
+/// A target that failed, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) line: u64,
+    pub(crate) target: Vec<u8>,
+    pub(crate) outcome: HookOutcome,
+    pub(crate) wall_us: u64,
+    /// The hook, if it was one's doing.
+    pub(crate) hook: Option<Vec<u8>>,
+    pub(crate) how: String,
+    /// The end of what it wrote: stderr, or stdout if that is empty.
+    pub(crate) output: Vec<u8>,
+}
+
+/// One run of `hob hooks run` over these targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sitting {
+    pub(crate) at: String,
+    pub(crate) jobs: u32,
+    /// When its last target ended, since it began.
+    pub(crate) wall_us: u64,
+    pub(crate) targets: u64,
+}
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    /// Targets by outcome, in the order of [`HookOutcome::ALL`].
+    pub(crate) targets: [u64; HookOutcome::ALL.len()],
+    pub(crate) spread: Spread,
+    pub(crate) hooks: BTreeMap<Vec<u8>, HookTally>,
+    pub(crate) slowest: Vec<Slow>,
+    pub(crate) slowest_hooks: Vec<Slow>,
+    pub(crate) failures: Vec<Failed>,
+    pub(crate) sittings: Vec<Sitting>,
+    /// How many targets ran at once, at most.
+    pub(crate) lanes: u32,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Tally {
+        Tally {
+            targets: [0; HookOutcome::ALL.len()],
+            spread: Spread::new(),
+            hooks: BTreeMap::new(),
+            slowest: Vec::new(),
+            slowest_hooks: Vec::new(),
+            failures: Vec::new(),
+            sittings: Vec::new(),
+            lanes: 0,
+        }
+    }
+
+    /// A sitting begins: what is added from now on is its.
+    pub(crate) fn sit(&mut self, at: String, jobs: u32) {
+        self.sittings.push(Sitting { at, jobs, wall_us: 0, targets: 0 });
+    }
+
+    pub(crate) fn add(&mut self, ended: &Ended) {
+        let set = &ended.set;
+        self.targets[place(set.outcome)] += 1;
+        self.spread.add(set.wall_us);
+        self.lanes = self.lanes.max(ended.lane + 1);
+        if let Some(sitting) = self.sittings.last_mut() {
+            sitting.wall_us = sitting.wall_us.max(set.at_us + set.wall_us);
+            sitting.targets += 1;
+        }
+        let slow = |wall_us: u64, hook: Option<&HookRecord>| Slow {
+            wall_us,
+            line: ended.line,
+            target: set.target.0.clone(),
+            hook: hook.map(|hook| hook.name.0.clone()),
+        };
+        keep(&mut self.slowest, set.wall_us, || slow(set.wall_us, None));
+        for hook in &set.hooks {
+            if !self.hooks.contains_key(&hook.name.0) {
+                let fresh = HookTally { spread: Spread::new(), outcomes: Default::default() };
+                self.hooks.insert(hook.name.0.clone(), fresh);
+            }
+            if let Some(tally) = self.hooks.get_mut(&hook.name.0) {
+                tally.spread.add(hook.wall_us);
+                tally.outcomes[place(hook.outcome)] += 1;
+            }
+            keep(&mut self.slowest_hooks, hook.wall_us, || slow(hook.wall_us, Some(hook)));
+        }
+        if failed(set.outcome) && self.failures.len() < FAILURES_MAX {
+            self.failures.push(failure(ended.line, set));
+        }
+    }
+
+    /// How many targets have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.targets.iter().sum()
+    }
+
+    /// How many of them failed.
+    pub(crate) fn failed(&self) -> u64 {
+        let of = |outcome: &&HookOutcome| failed(**outcome);
+        HookOutcome::ALL.iter().filter(of).map(|outcome| self.targets[place(*outcome)]).sum()
+    }
+
+    /// How many hooks ran.
+    pub(crate) fn hooks_run(&self) -> u64 {
+        self.hooks.values().map(|hook| hook.spread.count()).sum()
+    }
+
+    /// How long the sittings took together.
+    pub(crate) fn wall_us(&self) -> u64 {
+        self.sittings.iter().map(|sitting| sitting.wall_us).sum()
+    }
+
+    /// What stands for all of it.
+    pub(crate) fn outcome(&self) -> HookOutcome {
+        let met = HookOutcome::ALL.iter().filter(|one| self.targets[place(**one)] > 0);
+        met.fold(HookOutcome::Ok, |all, one| all.worst(*one))
+    }
+}
+
+/// The hook that ended a set, and what it wrote.
+fn failure(line: u64, set: &SetRecord) -> Failed {
+    let hook = set.hooks.iter().rev().find(|hook| failed(hook.outcome));
+    let stream = hook.map(|hook| if hook.stderr.total > 0 { &hook.stderr } else { &hook.stdout });
+    let mut output = stream.map(|stream| stream.shown()).unwrap_or_default();
+    if output.len() > OUTPUT_BYTES_MAX {
+        output.drain(..output.len() - OUTPUT_BYTES_MAX);
+    }
+    let how = match (hook, &set.message) {
+        (Some(hook), _) => how(hook),
+        (None, Some(message)) => message.clone(),
+        (None, None) => set.outcome.word().to_owned(),
+    };
+    Failed {
+        line,
+        target: set.target.0.clone(),
+        outcome: set.outcome,
+        wall_us: set.wall_us,
+        hook: hook.map(|hook| hook.name.0.clone()),
+        how,
+        output,
+    }
+}
+
+/// Keeps it if it is among the slowest.
+fn keep(slowest: &mut Vec<Slow>, wall_us: u64, make: impl FnOnce() -> Slow) {
+    let at = slowest.partition_point(|other| other.wall_us >= wall_us);
+    if at < SLOWEST_MAX {
+        slowest.insert(at, make());
+        slowest.truncate(SLOWEST_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_a_bucket_of_the_exact_ones() {
+        let mut spread = Spread::new();
+        assert_eq!(spread.quantile_us(50), None);
+        for us in 1..=100_000 {
+            spread.add(us);
+        }
+        for (percent, exact) in [(1, 1_000_u64), (50, 50_000), (99, 99_000), (100, 100_000)] {
+            let found = spread.quantile_us(percent).unwrap();
+            assert!(found.abs_diff(exact) * 50 <= exact, "{percent}: {found} for {exact}");
+        }
+        let mut one = Spread::new();
+        one.add(7_777_777);
+        assert_eq!(one.quantile_us(50).map(|us| us.abs_diff(7_777_777) < 70_000), Some(true));
+        assert_eq!(one.quantile_us(0), one.quantile_us(100));
+    }
+
+    #[test]
+    fn a_bucket_holds_its_own_middle_and_buckets_do_not_overlap() {
+        for index in 0..2_000_u64 {
+            assert_eq!(bucket(middle_us(index)) as u64, index, "{index}");
+        }
+        assert!((0..1_000_000).map(bucket).is_sorted());
+        // The longest there is does not make the table large.
+        assert!(bucket(u64::MAX) < 4_096);
+    }
+
+    #[test]
+    fn only_the_slowest_are_kept_the_slowest_first() {
+        let mut slowest = Vec::new();
+        for wall_us in [5, 1, 9, 7, 3, 8, 2] {
+            let slow = Slow { wall_us, line: wall_us, target: Vec::new(), hook: None };
+            keep(&mut slowest, wall_us, || slow);
+        }
+        let kept: Vec<u64> = slowest.iter().map(|slow| slow.wall_us).collect();
+        assert_eq!(kept, [9, 8, 7, 5, 3]);
+    }
+}
