@@ -234,6 +234,12 @@ impl Hob {
         Ok(u32::try_from(pid)?)
     }
 
+    /// Gives a command this environment, and nothing else.
+    pub(crate) fn place(&self, command: &mut Command) {
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&self.folder);
+    }
+
     /// What a person sees of the last call.
     pub(crate) fn last(&self) -> Result<String> {
         self.ask(&["last"])

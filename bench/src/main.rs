@@ -24,6 +24,7 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
+  hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
   chaos     a thousand faults of chance, and what a fault before the call costs
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   --hob FILE   the binary to measure (default: target/hob)
   --rounds N   how many rounds, instead of the figure's own number
   --quick      a tenth of the rounds, to see that everything works
+  --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
   --strict     fail when a target is missed, not only when a result is wrong";
 
 /// What stays the same for all figures of a run.
@@ -45,6 +47,7 @@ pub(crate) struct Setting {
     /// The real Python interpreter.
     pub(crate) python: PathBuf,
     rounds: Option<usize>,
+    only: Option<String>,
     pace: Pace,
     verdict: Verdict,
 }
@@ -73,6 +76,11 @@ impl Setting {
         }
     }
 
+    /// Whether this part of a figure is to be measured.
+    pub(crate) fn is_part(&self, name: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == name)
+    }
+
     /// Whether it is only to be seen that everything works.
     pub(crate) fn is_quick(&self) -> bool {
         self.pace == Pace::Quick
@@ -80,6 +88,10 @@ impl Setting {
 }
 
 fn main() -> Result<ExitCode> {
+    if std::env::args_os().nth(1).is_some_and(|first| first == figures::hooks::engine::COMMAND) {
+        figures::hooks::engine::run(std::env::args_os().skip(2))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     descriptors::leave_inherited()?;
     let (setting, command) = parse(std::env::args().skip(1))?;
     match command.as_str() {
@@ -95,6 +107,7 @@ fn main() -> Result<ExitCode> {
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
+        "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
@@ -111,6 +124,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
         hob: root.join("target/hob"),
         python: PathBuf::new(),
         rounds: None,
+        only: None,
         pace: Pace::Full,
         verdict: Verdict::Told,
     };
@@ -119,6 +133,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
         match argument.as_str() {
             "--hob" => setting.hob = arguments.next().context(USAGE)?.into(),
             "--rounds" => setting.rounds = Some(arguments.next().context(USAGE)?.parse()?),
+            "--only" => setting.only = Some(arguments.next().context(USAGE)?),
             "--quick" => setting.pace = Pace::Quick,
             "--strict" => setting.verdict = Verdict::Fails,
             _ if command.is_none() && !argument.starts_with('-') => command = Some(argument),
@@ -174,7 +189,10 @@ mod tests {
     fn options_come_in_any_order_and_unknown_ones_are_refused() {
         let parse = |line: &str| parse(line.split(' ').map(str::to_owned));
         let (setting, command) = parse("readme --quick").unwrap();
+        assert!(setting.is_part("wide"));
         assert_eq!((setting.rounds(100), command.as_str()), (10, "readme"));
+        let one = parse("readme --only busy").unwrap().0;
+        assert!(one.is_part("busy") && !one.is_part("wide"));
         assert_eq!(parse("--rounds 7 readme").unwrap().0.rounds(100), 7);
         assert!(parse("--fast readme").is_err() && parse("--quick").is_err());
     }

@@ -6,6 +6,7 @@ pub(crate) mod chaos;
 mod commands;
 pub(crate) mod demo;
 mod hello;
+pub(crate) mod hooks;
 mod messages;
 pub(crate) mod outbox;
 mod pandas;
