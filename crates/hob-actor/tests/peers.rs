@@ -328,6 +328,38 @@ fn what_is_no_worker_is_an_error_and_not_a_hang() {
 }
 
 #[test]
+fn a_system_starts_workers_and_remembers_what_it_resolved() {
+    let system = System::with_shards(1).unwrap();
+    assert_eq!(system.spawn_worker("/bin/true"), Err(PeerError::Unlinked));
+    let peers = Peers::start(&system, messages()).unwrap();
+    assert_eq!(Peers::start(&system, messages()).unwrap_err(), PeerError::Linked);
+    // A program without arguments: one that calls this executable with them.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("worker");
+    let own = std::env::current_exe().unwrap();
+    let script = format!(
+        "#!/bin/sh\nexec {} --exact a_worker_process --nocapture\n",
+        own.to_str().unwrap()
+    );
+    std::fs::write(&program, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&program, mode).unwrap();
+    assert!(matches!(system.spawn_worker("/bin/true"), Err(PeerError::Ended(_))));
+    let worker = system.spawn_worker(&program).unwrap();
+    let first = system.remote::<Node>(worker, "node").unwrap();
+    let second = system.remote::<Node>(worker, "node").unwrap();
+    assert_eq!(first, second, "resolved once");
+    assert_ne!(first, system.remote::<Node>(worker, "narrow").unwrap());
+    assert_eq!(first.ask(Add { value: 2 }).wait(), Ok(2));
+    assert_eq!(second.ask(Add { value: 3 }).wait(), Ok(5));
+    assert_eq!(system.remote::<Node>(worker, "nobody").unwrap_err(), PeerError::Tag);
+    system.peers().unwrap().drain();
+    drop(peers);
+    let late = system.remote::<Node>(worker, "node").unwrap().ask(Add { value: 1 }).wait();
+    assert!(matches!(late, Err(AskError::Lost { .. })), "{late:?}");
+}
+
+#[test]
 fn two_systems_side_by_side_never_meet() {
     let ((_one, first), (_other, second)) = (start(), start());
     let ((_, a), (_, b)) = (node(&first), node(&second));

@@ -67,6 +67,12 @@ pub enum PeerError {
     /// This process was not started as a worker.
     #[error("this process was not started as a worker")]
     NoParent,
+    /// The system has links already: one declaration of messages counts for all of them.
+    #[error("the system has links already")]
+    Linked,
+    /// The system has no links.
+    #[error("the system has no links; `Peers::start` says which messages travel on them")]
+    Unlinked,
     /// The system ends.
     #[error("the system ends")]
     Stopped,
