@@ -173,6 +173,8 @@ pub(crate) struct Serving {
     pub(crate) link: u32,
     pub(crate) token: u64,
     pub(crate) entry: u16,
+    /// Of whom it was asked.
+    pub(crate) actor: u64,
 }
 
 /// What other threads want of the links.
@@ -573,7 +575,7 @@ impl Edge for Links {
 
     fn answer(&mut self, parcel: Parcel, shard: &Shard) {
         let token = u64::from(parcel.to.generation) << 32 | u64::from(parcel.to.index);
-        let Some(Serving { link: at, token: theirs, entry }) = self.serving.close(token) else {
+        let Some(Serving { link: at, token: theirs, entry, .. }) = self.serving.close(token) else {
             return;
         };
         let link = &mut self.links[at as usize];
