@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = ipc::option("--rounds", 1000)?;
     let peers = Peers::start(&system, messages())?;
     let [worker] = peers.spawn_all(ipc::workers(1)?)?[..] else { return Err("one worker".into()) };
-    let greeter = peers.remote::<Greeter>(worker, "greeter")?;
+    let greeter = system.remote::<Greeter>(worker, "greeter")?;
     let process = peers.process(worker).ok_or("the worker has ended")?;
     let start = std::time::Instant::now();
     for round in 0..rounds {

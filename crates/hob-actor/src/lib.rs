@@ -92,6 +92,7 @@ mod thread;
 mod waker;
 #[path = "cells/when.rs"]
 mod when;
+pub mod worker;
 
 pub use actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,

@@ -2,8 +2,9 @@
 //!
 //! The links belong to the system's first shard; this is how every other thread talks to them.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ pub struct Peer {
 /// // In the program that starts it:
 /// let system = System::start()?;
 /// let peers = Peers::start(&system, messages())?;
-/// let worker = peers.spawn_worker("./worker")?;
-/// let counter = peers.remote::<Counter>(worker, "counter")?;
+/// let worker = system.spawn_worker("./worker")?;
+/// let counter = system.remote::<Counter>(worker, "counter")?;
 /// assert_eq!(counter.ask(Add { value: 2 }).wait()?, 2);
 /// peers.drain();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -77,6 +78,11 @@ impl Peers {
     /// # Errors
     /// When the kernel gives no descriptor, or the system has links already.
     pub fn start(system: &System, messages: Messages) -> Result<Peers, PeerError> {
+        // Held meanwhile: a second one finds the first.
+        let mut linked = system.linked();
+        if linked.is_some() {
+            return Err(PeerError::Linked);
+        }
         let commands = Commands::default();
         let peers = Peers { shared: Arc::clone(system.first()), commands };
         let (reply, attached) = peers.promise();
@@ -85,6 +91,7 @@ impl Peers {
             reply.send(attach(shard, messages, commands).map_err(PeerError::Start));
         });
         attached.wait().map_err(|_| PeerError::Stopped)??;
+        *linked = Some(Linked { peers: peers.clone(), resolved: HashMap::new() });
         Ok(peers)
     }
 
@@ -220,6 +227,57 @@ impl Peers {
         if self.shared.inbox.put(job).is_err() {
             drop(self.commands.take_all());
         }
+    }
+}
+
+/// A system's links, and what was resolved on them.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    peers: Peers,
+    /// Addresses of actors in peers.
+    resolved: HashMap<Resolved, Box<dyn Any + Send + Sync>>,
+}
+
+/// Which peer's actor of which type under which tag.
+type Resolved = (Peer, TypeId, String);
+
+impl System {
+    /// The links to its peers, once [`Peers::start`] or [`Peers::join`] has given it some.
+    #[must_use]
+    pub fn peers(&self) -> Option<Peers> {
+        self.linked().as_ref().map(|linked| linked.peers.clone())
+    }
+
+    /// As [`Peers::spawn_worker`].
+    ///
+    /// # Errors
+    /// As there, and when this system has no links.
+    pub fn spawn_worker(&self, path: impl Into<std::path::PathBuf>) -> Result<Peer, PeerError> {
+        self.peers().ok_or(PeerError::Unlinked)?.spawn_worker(path)
+    }
+
+    /// The address of the actor that a peer has published under this tag, as [`Peers::remote`]
+    /// finds it; from then on it is remembered. Who publishes another actor under the same tag
+    /// wants that, which asks anew each time.
+    ///
+    /// # Errors
+    /// As there, and when this system has no links.
+    pub fn remote<A: Actor>(&self, peer: Peer, tag: &str) -> Result<Address<A>, PeerError> {
+        let which = (peer, TypeId::of::<A>(), tag.to_owned());
+        let peers = {
+            let linked = self.linked();
+            let linked = linked.as_ref().ok_or(PeerError::Unlinked)?;
+            let known = linked.resolved.get(&which).and_then(|known| known.downcast_ref());
+            if let Some(known) = known {
+                return Ok(Address::clone(known));
+            }
+            linked.peers.clone()
+        };
+        let address = peers.remote::<A>(peer, tag)?;
+        if let Some(linked) = self.linked().as_mut() {
+            linked.resolved.insert(which, Box::new(address.clone()));
+        }
+        Ok(address)
     }
 }
 

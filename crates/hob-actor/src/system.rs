@@ -1,8 +1,8 @@
 //! Shards and their threads, under one roof.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::actor::{Actor, AnyActor};
@@ -12,6 +12,7 @@ use crate::error::AskError;
 use crate::inbox::Inbox;
 use crate::mailbox::{Mail, Mailbox, Route};
 use crate::parcel::Slot;
+use crate::peers::Linked;
 use crate::pool::Pool;
 use crate::registry::Registry;
 use crate::shard::{Control, Counts, Shard, Shared};
@@ -59,6 +60,7 @@ pub struct System {
     pools: Vec<Arc<Pool>>,
     pool_counts: Arc<Counts>,
     registry: Registry,
+    linked: Mutex<Option<Linked>>,
 }
 
 impl System {
@@ -77,6 +79,7 @@ impl System {
             pools: Vec::new(),
             pool_counts: Arc::default(),
             registry: Registry::default(),
+            linked: Mutex::default(),
         };
         for _ in 0..shards.max(1) {
             system.add_shard()?;
@@ -199,6 +202,11 @@ impl System {
             sum.restarts += counts.restarts.load(Ordering::Relaxed);
         }
         sum
+    }
+
+    /// Its links to peers, if it has some.
+    pub(crate) fn linked(&self) -> MutexGuard<'_, Option<Linked>> {
+        self.linked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The shard that has the links.

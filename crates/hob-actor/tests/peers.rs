@@ -5,6 +5,9 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hob_actor::link::{HelloError, Messages, Program};
 use hob_actor::{
@@ -30,6 +33,14 @@ hob_actor::wire! {
     /// Folds the value into the sum: another order gives another one.
     #[derive(Debug)]
     struct Fold { value: u64 }
+    /// Is never answered by what waits for it.
+    struct Park {}
+    /// How many of those wait.
+    struct Parked {}
+    /// Has the other actor park, and waits for it.
+    struct Relay { other: Address<Node> }
+    /// Has the other actor park for whoever asks.
+    struct Pass { other: Address<Node> }
 }
 
 impl Message for Add {
@@ -56,11 +67,73 @@ impl Message for Fault {
 impl Message for Fold {
     type Answer = u64;
 }
+impl Message for Park {
+    type Answer = ();
+}
+impl Message for Parked {
+    type Answer = u64;
+}
+impl Message for Relay {
+    type Answer = ();
+}
+impl Message for Pass {
+    type Answer = ();
+}
 
 #[derive(Default)]
 struct Node {
     sum: u64,
     held: Vec<Reply<()>>,
+    parked: Arc<AtomicU64>,
+}
+
+/// Counts one that waits, for as long as it does.
+struct Guard(Arc<AtomicU64>);
+
+impl Guard {
+    fn new(parked: &Arc<AtomicU64>) -> Guard {
+        parked.fetch_add(1, Ordering::Relaxed);
+        Guard(Arc::clone(parked))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl AsyncHandler<Park> for Node {
+    fn handle(&mut self, _: Park, _: &mut Context<'_, Self>) -> impl Future<Output = ()> + 'static {
+        let guard = Guard::new(&self.parked);
+        async move {
+            std::future::pending::<()>().await;
+            drop(guard);
+        }
+    }
+}
+
+impl Handler<Parked> for Node {
+    fn handle(&mut self, _: Parked, _: &mut Context<'_, Self>) -> u64 {
+        self.parked.load(Ordering::Relaxed)
+    }
+}
+
+impl AsyncHandler<Relay> for Node {
+    fn handle(
+        &mut self,
+        Relay { other }: Relay,
+        cx: &mut Context<'_, Self>,
+    ) -> impl Future<Output = ()> + 'static {
+        let ask = cx.ask(&other, Park {});
+        async move { ask.await.unwrap_or_default() }
+    }
+}
+
+impl ReplyHandler<Pass> for Node {
+    fn handle(&mut self, Pass { other }: Pass, reply: Reply<()>, cx: &mut Context<'_, Self>) {
+        reply.forward(cx, &other, Park {});
+    }
 }
 
 impl Actor for Node {}
@@ -141,6 +214,10 @@ fn messages() -> Messages {
         .takes::<Node, Left, _>("left")
         .takes::<Node, Fault, _>("fault")
         .takes::<Node, Fold, _>("fold")
+        .takes::<Node, Park, _>("park")
+        .takes::<Node, Parked, _>("parked")
+        .takes::<Node, Relay, _>("relay")
+        .takes::<Node, Pass, _>("pass")
 }
 
 /// What this executable does when a test below starts it as a worker.
@@ -328,6 +405,36 @@ fn what_is_no_worker_is_an_error_and_not_a_hang() {
 }
 
 #[test]
+fn a_system_starts_workers_and_remembers_what_it_resolved() {
+    let system = System::with_shards(1).unwrap();
+    assert_eq!(system.spawn_worker("/bin/true"), Err(PeerError::Unlinked));
+    let peers = Peers::start(&system, messages()).unwrap();
+    assert_eq!(Peers::start(&system, messages()).unwrap_err(), PeerError::Linked);
+    // A program without arguments: one that calls this executable with them.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("worker");
+    let own = std::env::current_exe().unwrap();
+    let script =
+        format!("#!/bin/sh\nexec {} --exact a_worker_process --nocapture\n", own.to_str().unwrap());
+    std::fs::write(&program, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&program, mode).unwrap();
+    assert!(matches!(system.spawn_worker("/bin/true"), Err(PeerError::Ended(_))));
+    let worker = system.spawn_worker(&program).unwrap();
+    let first = system.remote::<Node>(worker, "node").unwrap();
+    let second = system.remote::<Node>(worker, "node").unwrap();
+    assert_eq!(first, second, "resolved once");
+    assert_ne!(first, system.remote::<Node>(worker, "narrow").unwrap());
+    assert_eq!(first.ask(Add { value: 2 }).wait(), Ok(2));
+    assert_eq!(second.ask(Add { value: 3 }).wait(), Ok(5));
+    assert_eq!(system.remote::<Node>(worker, "nobody").unwrap_err(), PeerError::Tag);
+    system.peers().unwrap().drain();
+    drop(peers);
+    let late = system.remote::<Node>(worker, "node").unwrap().ask(Add { value: 1 }).wait();
+    assert!(matches!(late, Err(AskError::Lost { .. })), "{late:?}");
+}
+
+#[test]
 fn two_systems_side_by_side_never_meet() {
     let ((_one, first), (_other, second)) = (start(), start());
     let ((_, a), (_, b)) = (node(&first), node(&second));
@@ -348,7 +455,6 @@ fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly() {
 
 #[test]
 fn the_time_that_is_left_travels_and_ends_the_ask() {
-    use std::time::Duration;
     let (_system, peers) = start();
     let (_, remote) = node(&peers);
     let left = remote.ask_within(Left {}, Duration::from_secs(1000)).wait().unwrap();
@@ -357,6 +463,55 @@ fn the_time_that_is_left_travels_and_ends_the_ask() {
     let expired = remote.ask_within(Hold {}, Duration::from_millis(1)).wait();
     assert_eq!(expired, Err(AskError::Expired));
     assert_eq!(remote.ask(Add { value: 3 }).wait(), Ok(3), "the link goes on");
+}
+
+/// Asks again and again; the bound is only there so that a failure is seen.
+fn until_parked(node: &Address<Node>, wanted: u64) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        let parked = node.ask(Parked {}).wait().unwrap();
+        if parked == wanted {
+            return;
+        }
+        assert!(Instant::now() < limit, "{parked} are parked, not {wanted}");
+    }
+}
+
+#[test]
+fn a_cancel_that_comes_right_behind_its_ask_is_not_lost() {
+    let (_system, peers) = start();
+    let (_, remote) = node(&peers);
+    for _ in 0..2000 {
+        drop(remote.ask(Park {}));
+    }
+    // Behind all of them, on the same link, from the same sender.
+    assert_eq!(remote.ask(Parked {}).wait(), Ok(0));
+    let kept: Vec<_> = (0..100).map(|_| remote.ask(Park {})).collect();
+    assert_eq!(remote.ask(Parked {}).wait(), Ok(100));
+    drop(kept);
+    assert_eq!(remote.ask(Parked {}).wait(), Ok(0));
+    peers.drain();
+}
+
+#[test]
+fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to() {
+    let (system, peers) = (System::with_shards(2).unwrap(), messages());
+    let peers = Peers::start(&system, peers).unwrap();
+    let ((_, middle), (_, far)) = (node(&peers), node(&peers));
+    let mail = Mail::default;
+    let (first, second) =
+        (system.spawn_on(0, mail(), Node::default), system.spawn_on(1, mail(), Node::default));
+    // In another peer, and back here on the links' shard and on another one.
+    for end in [far, first, second] {
+        for _ in 0..50 {
+            let asks =
+                [middle.ask(Relay { other: end.clone() }), middle.ask(Pass { other: end.clone() })];
+            until_parked(&end, 2);
+            drop(asks);
+            until_parked(&end, 0);
+        }
+    }
+    peers.drain();
 }
 
 #[test]

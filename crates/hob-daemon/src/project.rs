@@ -4,6 +4,10 @@
 //! [program.greeter]
 //! handler = "greeter.py:handle"   # a file beside this one, and a function in it
 //! isolation = "prefork"           # fork | prefork | session
+//!
+//! [program.native]
+//! runtime = "native"              # a program linked with hob-actor; python otherwise
+//! handler = "target/release/native"
 //! ```
 //! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
 //! an error, since a misspelt one would otherwise do nothing; every number has its bounds.
@@ -11,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hob_core::isolation::{Name, Uses};
+use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::messages::{Affinity, Terms};
 use hob_wire::message::Reason;
 use serde::Deserialize;
@@ -53,16 +57,28 @@ pub struct Declared {
     pub root: PathBuf,
     /// Its file, absolute.
     pub file: PathBuf,
-    /// The function's name.
-    pub function: String,
-    /// The interpreter, as a command line names it.
-    pub python: String,
+    /// What hosts it.
+    pub runtime: Runtime,
     /// Variables of the sender that it is given.
     pub variables: Vec<String>,
     /// After so many failed deliveries a tell is a dead letter.
     pub tries: u32,
     /// What its pool works by.
     pub terms: Terms,
+}
+
+/// What hosts a handler, as a `hob.toml` declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Runtime {
+    /// A CPython, as a command line names it, calls this function of the file.
+    Python {
+        /// The function's name.
+        function: String,
+        /// The interpreter.
+        python: String,
+    },
+    /// The file is a program that is linked with `hob-actor`.
+    Native,
 }
 
 /// What was found, and every path that decided it.
@@ -85,6 +101,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Section {
     handler: String,
+    runtime: Option<String>,
     isolation: Option<String>,
     workers: Option<u32>,
     ahead: Option<u32>,
@@ -149,17 +166,8 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
     let file: File = toml::from_str(text).map_err(|error| fault(one_line(&error, text)))?;
     let Some(section) = file.program.get(program) else { return Ok(None) };
     let fault = |what: String| ProjectError::config(&path, format!("[program.{program}]: {what}"));
-    let split = section.handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
-    let Some((file, function)) = split else {
-        return Err(fault(format!(
-            "handler = \"{}\": it is a file, a colon and a function, as \"{program}.py:handle\"",
-            section.handler
-        )));
-    };
-    if !is_name(function) {
-        return Err(fault(format!("handler: `{function}` is not a function's name")));
-    }
-    let terms = section.terms().map_err(fault)?;
+    let (file, runtime) = section.runtime(program).map_err(fault)?;
+    let terms = section.terms(&runtime).map_err(fault)?;
     let tries = section.tries.unwrap_or(outbox::TRIES);
     if !(1..=TRIES_MAX).contains(&tries) {
         return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
@@ -171,15 +179,12 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
         error.reason = Reason::NoProgram;
         return Err(error);
     }
-    Ok(Some(Declared {
-        root,
-        file,
-        function: function.to_owned(),
-        python: section.python.clone().unwrap_or_else(|| "python3".to_owned()),
-        variables: section.env.clone(),
-        tries,
-        terms,
-    }))
+    if runtime == Runtime::Native && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err()
+    {
+        let file = file.display();
+        return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
+    }
+    Ok(Some(Declared { root, file, runtime, variables: section.env.clone(), tries, terms }))
 }
 
 /// The first line of what TOML says, with the place.
@@ -200,7 +205,34 @@ fn is_name(word: &str) -> bool {
 }
 
 impl Section {
-    fn terms(&self) -> Result<Terms, String> {
+    /// The handler's file as it is written, and what hosts it.
+    fn runtime(&self, program: &str) -> Result<(&str, Runtime), String> {
+        let handler = self.handler.as_str();
+        match self.runtime.as_deref() {
+            None | Some("python") => {
+                let split = handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
+                let (file, function) = split.ok_or_else(|| {
+                    format!(
+                        "handler = \"{handler}\": it is a file, a colon and a function, as \
+                         \"{program}.py:handle\"; a program linked with hob-actor needs runtime = \
+                         \"native\" beside it"
+                    )
+                })?;
+                if !is_name(function) {
+                    return Err(format!("handler: `{function}` is not a function's name"));
+                }
+                let python = self.python.clone().unwrap_or_else(|| "python3".to_owned());
+                Ok((file, Runtime::Python { function: function.to_owned(), python }))
+            }
+            Some("native") if self.python.is_some() => {
+                Err("python: a native program has no interpreter".to_owned())
+            }
+            Some("native") => Ok((handler, Runtime::Native)),
+            Some(other) => Err(format!("runtime = \"{other}\": it is python or native")),
+        }
+    }
+
+    fn terms(&self, runtime: &Runtime) -> Result<Terms, String> {
         let name = match self.isolation.as_deref() {
             None => Name::Prefork,
             Some(word) => match Name::from_code(word) {
@@ -212,6 +244,11 @@ impl Section {
                 }
             },
         };
+        if name == Name::Fork && *runtime == Runtime::Native {
+            return Err("isolation = \"fork\": a native program may have threads, and is not \
+                        forked; `uses = 1` gives each message a process of its own"
+                .to_owned());
+        }
         let within = |what: &str, number: u32, max: u32| match number {
             number if (1..=max).contains(&number) => Ok(number),
             _ => Err(format!("{what} = {number}: it is between 1 and {max}")),
@@ -225,6 +262,9 @@ impl Section {
         let mut recipe = name.lower(if name == Name::Session { 0 } else { ahead });
         if name == Name::Prefork {
             recipe.uses = Uses::Times(USES);
+        }
+        if *runtime == Runtime::Native {
+            recipe.origin = Origin::Exec;
         }
         if let Some(uses) = self.uses {
             if name != Name::Prefork {
@@ -294,7 +334,8 @@ mod tests {
     #[test]
     fn a_handler_is_found_above_the_directory_with_paths_relative_to_its_file() {
         let handler = found("[program.greeter]\nhandler = \"greeter.py:handle\"\n").unwrap();
-        assert_eq!((handler.function.as_str(), handler.python.as_str()), ("handle", "python3"));
+        let (function, python) = ("handle".to_owned(), "python3".to_owned());
+        assert_eq!(handler.runtime, Runtime::Python { function, python });
         assert_eq!(handler.file, handler.root.join("greeter.py"));
         assert_eq!(handler.terms.recipe.name(), Name::Prefork);
     }
@@ -327,6 +368,36 @@ mod tests {
         check(&with("idle = \"soon\""), config, &["30s or 10m"]);
         check(&with("isolation = \"fork\"\nuses = 3"), config, &["uses"]);
         check("[program.other]\nhandler = \"a:b\"\n", Reason::NoProgram, &["[program.greeter]"]);
+    }
+
+    #[test]
+    fn a_native_program_is_a_file_that_is_started_and_never_forked() {
+        use std::os::unix::fs::PermissionsExt;
+        let section = |more: &str| format!("[program.greeter]\nruntime = \"native\"\n{more}\n");
+        let (dir, state) = project(&section("handler = \"bin/greeter\""));
+        let find = || find(Some(state.path()), dir.path(), "greeter").handler;
+        assert_eq!(find().unwrap_err().reason, Reason::NoProgram);
+        let file = dir.path().join("bin/greeter");
+        std::fs::create_dir(dir.path().join("bin")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let error = find().unwrap_err();
+        assert!(error.reason == Reason::Config && error.text.contains("chmod +x"), "{error}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let handler = find().unwrap();
+        assert_eq!(
+            (&handler.runtime, &handler.file),
+            (&Runtime::Native, &handler.root.join("bin/greeter"))
+        );
+        let recipe = handler.terms.recipe;
+        assert_eq!((recipe.origin, recipe.name()), (Origin::Exec, Name::Prefork));
+        for (more, words) in
+            [("isolation = \"fork\"", "uses = 1"), ("python = \"python3\"", "no interpreter")]
+        {
+            let (reason, said) = fault(&section(&format!("handler = \"greeter.py\"\n{more}")));
+            assert!(reason == Reason::Config && said.contains(words), "{said}");
+        }
+        let (_, said) = fault("[program.greeter]\nhandler = \"a\"\nruntime = \"jvm\"\n");
+        assert!(said.contains("python or native"), "{said}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Messages: asks and tells to Python handlers, by the daemon and on lanes.
+//! Messages: asks and tells to handlers, by the daemon and on lanes.
 
 mod asks;
 mod dead;
 mod ends;
 mod fresh;
 mod library;
+mod native;
 mod tells;
 
 use hob_tests::World;

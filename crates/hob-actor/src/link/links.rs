@@ -67,6 +67,12 @@ pub enum PeerError {
     /// This process was not started as a worker.
     #[error("this process was not started as a worker")]
     NoParent,
+    /// The system has links already: one declaration of messages counts for all of them.
+    #[error("the system has links already")]
+    Linked,
+    /// The system has no links.
+    #[error("the system has no links; `Peers::start` says which messages travel on them")]
+    Unlinked,
     /// The system ends.
     #[error("the system ends")]
     Stopped,
@@ -167,6 +173,8 @@ pub(crate) struct Serving {
     pub(crate) link: u32,
     pub(crate) token: u64,
     pub(crate) entry: u16,
+    /// Of whom it was asked.
+    pub(crate) actor: u64,
 }
 
 /// What other threads want of the links.
@@ -567,7 +575,7 @@ impl Edge for Links {
 
     fn answer(&mut self, parcel: Parcel, shard: &Shard) {
         let token = u64::from(parcel.to.generation) << 32 | u64::from(parcel.to.index);
-        let Some(Serving { link: at, token: theirs, entry }) = self.serving.close(token) else {
+        let Some(Serving { link: at, token: theirs, entry, .. }) = self.serving.close(token) else {
             return;
         };
         let link = &mut self.links[at as usize];

@@ -112,6 +112,12 @@ pub(crate) fn inherited() -> std::io::Result<Option<OwnedFd>> {
     if std::env::var_os(LINK_ENV).is_none() {
         return Ok(None);
     }
+    socket_at_stdin()
+}
+
+/// The socket that is descriptor 0, once; `None` if it is none. Whoever gave it takes this process
+/// along when it ends.
+pub(crate) fn socket_at_stdin() -> std::io::Result<Option<OwnedFd>> {
     let stdin = std::io::stdin();
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode);
     if kind != rustix::fs::FileType::Socket {

@@ -124,8 +124,7 @@ impl Links {
             Kind::Cancel => {
                 let serving = self.links[at as usize].serving.remove(head.to);
                 if let Some(token) = serving {
-                    self.serving.close(token);
-                    shard.cancelled(slot_of(token), self.place.get(), None);
+                    self.given_up(token, shard);
                 }
                 Ok(())
             }
@@ -156,6 +155,23 @@ impl Links {
         }
     }
 
+    /// Whoever asked this does not wait any more. The word goes the way of the message, so that it
+    /// comes after it: to the actor, and from there on to whom that has asked.
+    pub(super) fn given_up(&mut self, token: u64, shard: &Shard) {
+        let Some(Serving { actor, .. }) = self.serving.close(token) else { return };
+        let (slot, place) = (slot_of(token), self.place.get());
+        let away = self.names.told(actor).is_some_and(|(at, _)| at != shard.shared.place);
+        let mailbox = self.names.mailbox(actor);
+        if let Some(mailbox) = mailbox.filter(|mailbox| away || drops_oldest(mailbox)) {
+            mailbox.cancel(slot, place);
+            if !away {
+                return;
+            }
+        }
+        // Also for an actor of another shard: it may have forwarded the message to a peer.
+        shard.cancel_later(slot, place);
+    }
+
     fn take_ask(
         &mut self,
         at: u32,
@@ -169,7 +185,7 @@ impl Links {
             self.fail_theirs(at, theirs, AskError::Unregistered);
             return Ok(());
         };
-        let token = self.serving.open(Serving { link: at, token: theirs, entry });
+        let token = self.serving.open(Serving { link: at, token: theirs, entry, actor: head.to });
         link.serving.insert(theirs, token);
         let deadline = if left == NO_LIMIT { NEVER } else { shard.now().saturating_add(left) };
         let asker = (slot_of(token), When::new(self.place.get(), deadline));

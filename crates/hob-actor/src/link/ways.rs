@@ -316,8 +316,7 @@ impl Links {
         let serving = std::mem::take(&mut link.serving);
         let is_parent = matches!(link.whose, Whose::Parent);
         for token in serving.into_values() {
-            self.serving.close(token);
-            shard.cancelled(slot_of(token), self.place.get(), None);
+            self.given_up(token, shard);
         }
         for token in self.calls.of(|call| call.link() == at) {
             match self.calls.close(token) {

@@ -368,12 +368,7 @@ impl Shard {
         let known = task.or_else(|| self.state.borrow().foreign.get(&(place, asker)).copied());
         let Some(task) = known else {
             // It may have gone on to a peer.
-            if let Ok(mut edge) = self.edge.try_borrow_mut()
-                && let Some(edge) = edge.as_mut()
-            {
-                edge.cancel(asker, place, self);
-            }
-            return;
+            return self.cancel_far(asker, place);
         };
         let header = self.tasks.borrow().header(task);
         let same =
@@ -382,6 +377,24 @@ impl Shard {
             count(&self.shared.counts.cancelled);
             self.discard(task);
         }
+    }
+
+    /// Takes back what was asked of a peer. While the links are at it themselves (what they bring
+    /// may end a continuation, and with it its asks), it is the next turn's.
+    pub(super) fn cancel_far(&self, asker: Slot, place: Place) {
+        match self.edge.try_borrow_mut() {
+            Ok(mut edge) => {
+                if let Some(edge) = edge.as_mut() {
+                    edge.cancel(asker, place, self);
+                }
+            }
+            Err(_) => self.cancel_later(asker, place),
+        }
+    }
+
+    /// Cancels behind all that is in the ring: what it is about may be there.
+    pub(crate) fn cancel_later(&self, asker: Slot, place: Place) {
+        self.state.borrow_mut().ring.push_parcel(Shard::cancel_parcel(asker, place));
     }
 
     /// Drops the continuations of actors that have ended, all in one pass.

@@ -397,11 +397,8 @@ impl Shard {
     /// The asker has dropped its ask.
     pub(crate) fn cancel(&self, slot: Slot) {
         let leftovers = self.state.borrow_mut().cancel(slot, self.place);
-        if let Some(state::Leftovers { to_edge: true, .. }) = leftovers
-            && let Ok(mut edge) = self.edge.try_borrow_mut()
-            && let Some(edge) = edge.as_mut()
-        {
-            edge.cancel(slot, self.place, self);
+        if let Some(state::Leftovers { to_edge: true, .. }) = leftovers {
+            self.cancel_far(slot, self.place);
         }
     }
 

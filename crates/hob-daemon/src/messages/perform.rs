@@ -10,8 +10,10 @@ use rustix::fd::AsFd;
 
 use crate::channel;
 use crate::owner::Owner;
+use crate::workers::hands::Origin;
 
 use super::Lane;
+use super::route::Host;
 
 const SIGKILL: u8 = 9;
 
@@ -54,18 +56,37 @@ impl Owner {
     }
 
     fn start_handler(&mut self, pool: PoolId, worker: WorkerId, role: Role) {
-        let started = self.desk.handlers.get(&pool).is_some_and(|loaded| {
-            let preload = Preload {
-                role,
-                kind: TargetKind::Handler,
-                target: loaded.target.clone(),
-                prefix: loaded.seed.python.prefix.iter().collect(),
-                modules: hob_wire::strings::Strings::new(),
-                argv: std::iter::once(loaded.target.as_slice()).collect(),
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
+            return self.desk.push(Event::Gone { worker });
+        };
+        let none = Vec::new();
+        let (prefix, origin) = match &loaded.host {
+            Host::Python(python) => (&python.prefix, self.hands.runtimes().handler(python)),
+            Host::Native => (&none, Ok((loaded.target.clone(), vec![loaded.target.clone()]))),
+        };
+        let preload = Preload {
+            role,
+            kind: TargetKind::Handler,
+            target: loaded.target.clone(),
+            prefix: prefix.iter().collect(),
+            modules: hob_wire::strings::Strings::new(),
+            argv: std::iter::once(loaded.target.as_slice()).collect(),
+        };
+        let started = origin.and_then(|(file, argv)| {
+            let origin = Origin {
+                program: hob_core::ids::ProgramId(0),
+                key: loaded.key,
+                session: 0,
+                file: &file,
+                argv: &argv,
+                env: &loaded.env,
+                directory: loaded.directory.as_ref(),
             };
-            self.hands.start_with(worker, (loaded.key, &loaded.seed), &preload).is_ok()
+            self.hands.start_with(worker, &origin, &preload)
         });
-        if !started {
+        if let Err(error) = started {
+            let file = String::from_utf8_lossy(&loaded.target);
+            loaded.trouble = Some(format!("{file}: {error}"));
             self.desk.push(Event::Gone { worker });
         }
     }

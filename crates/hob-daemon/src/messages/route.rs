@@ -23,8 +23,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
 use crate::fronts::message::SenderId;
 use crate::owner::Owner;
-use crate::programs::{self, Lesson, Seed};
-use crate::project::{self, Declared};
+use crate::programs::{self, Lesson};
+use crate::project::{self, Declared, Runtime};
 use crate::trust;
 
 use super::ROUTES_MAX;
@@ -71,8 +71,13 @@ pub(super) struct Loaded {
     pub(super) key: Key,
     pub(super) name: String,
     pub(super) digest: String,
-    pub(super) seed: Seed,
+    pub(super) host: Host,
+    /// Its file; where there is one, a colon and its function.
     pub(super) target: Vec<u8>,
+    /// The environment that its workers start with.
+    pub(super) env: Arc<Strings>,
+    /// The directory of its `hob.toml`.
+    pub(super) directory: Option<OwnedFd>,
     pub(super) terms: Terms,
     /// After so many failed deliveries a tell is a dead letter.
     pub(super) tries: u32,
@@ -84,6 +89,52 @@ pub(super) struct Loaded {
     pub(super) fingerprint: Option<FingerprintId>,
     /// What its interpreter last said when it could not be loaded.
     pub(super) trouble: Option<String>,
+}
+
+/// What a handler's workers are.
+#[derive(Debug)]
+pub(super) enum Host {
+    /// An interpreter with hob's runtime inside.
+    Python(PythonProgram),
+    /// The handler's file itself.
+    Native,
+}
+
+impl Host {
+    /// The runtime, as receipts and `hob status` name it.
+    pub(super) fn runtime(&self) -> &'static str {
+        match self {
+            Host::Python(_) => "python",
+            Host::Native => "native",
+        }
+    }
+
+    /// The interpreter's file.
+    pub(super) fn interpreter(&self) -> Option<&[u8]> {
+        match self {
+            Host::Python(python) => Some(&python.interpreter),
+            Host::Native => None,
+        }
+    }
+
+    /// What is said of one that ended before it was ready, and said nothing of why.
+    pub(super) fn ended(&self) -> &'static str {
+        match self {
+            Host::Python(_) => "its interpreter ended",
+            Host::Native => {
+                "it ended before it was ready (hob's log has what it printed); a native program \
+                 calls `hob_actor::worker::serve`"
+            }
+        }
+    }
+
+    /// The paths that decide which interpreter it is.
+    fn watch(&self) -> &[Vec<u8>] {
+        match self {
+            Host::Python(python) => &python.watch,
+            Host::Native => &[],
+        }
+    }
 }
 
 type Refused = (Reason, String);
@@ -177,22 +228,29 @@ impl Owner {
         let home = self.home.clone();
         let found = project::find(home.as_deref(), directory, &program);
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
-        let (python, env) = self.interpreter(from, &handler)?;
-        let (key, tries) = (key_of(&handler, &python, &env), handler.tries);
+        let host = match &handler.runtime {
+            Runtime::Python { python, .. } => {
+                Host::Python(self.interpreter(from, &handler, python)?)
+            }
+            Runtime::Native => Host::Native,
+        };
+        let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
+        let env = Arc::new(programs::kept(&from.env, &names));
+        let (key, tries) = (key_of(&handler, &host, &env), handler.tries);
         let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
         let pool = match known.map(|(pool, _)| *pool) {
             Some(pool) => {
                 self.is_loaded_fresh(pool);
                 pool
             }
-            None => self.open_pool(&program, (key, handler), python, env)?,
+            None => self.open_pool(&program, (key, handler), host, env)?,
         };
         let mut candidates = found.candidates;
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
             return Err((Reason::Lost, String::new()));
         };
         loaded.tries = tries;
-        candidates.extend(loaded.seed.python.watch.iter().cloned());
+        candidates.extend(loaded.host.watch().iter().cloned());
         let none = BTreeSet::new();
         let sources = Sources {
             files: &none,
@@ -218,63 +276,57 @@ impl Owner {
         Ok((pool, kept))
     }
 
-    /// The interpreter, as the sender's own environment finds it, and what a handler gets of that.
+    /// The interpreter, as the sender's own environment finds it.
     fn interpreter(
         &mut self,
         from: &From,
         handler: &Declared,
-    ) -> Result<(PythonProgram, Arc<Strings>), Refused> {
+        python: &str,
+    ) -> Result<PythonProgram, Refused> {
         let config = |text: String| (Reason::Config, text);
         let env = &from.env;
         let root = open_directory(&handler.root)
             .ok_or_else(|| config(format!("{}: cannot be opened", handler.root.display())))?;
         let file = handler.file.as_os_str().as_bytes();
-        let argv: [&[u8]; 2] = [handler.python.as_bytes(), file];
+        let argv: [&[u8]; 2] = [python.as_bytes(), file];
         let found = self.resolutions.resolve(self.fresh.files(), (&argv, env), root.as_fd());
         let program = found.program.map_err(|error| config(error.to_string()))?;
         if self.programs.hosted(&program) != Hosted::Python {
             let text = format!(
-                "{}: hob hosts handlers in CPython 3.9 to 3.14 only; set `python` in hob.toml",
-                handler.python
+                "{python}: hob hosts handlers in CPython 3.9 to 3.14 only; set `python` in hob.toml"
             );
             return Err(config(text));
         }
-        let Program::Python(python) = program else {
-            return Err(config(format!("{}: is not a Python", handler.python)));
-        };
-        let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
-        Ok((python, Arc::new(programs::kept(env, &names))))
+        match program {
+            Program::Python(python) => Ok(python),
+            Program::Exec(_) => Err(config(format!("{python}: is not a Python"))),
+        }
     }
 
     fn open_pool(
         &mut self,
         program: &str,
         (key, handler): (Key, Declared),
-        python: PythonProgram,
+        host: Host,
         env: Arc<Strings>,
     ) -> Result<PoolId, Refused> {
         let directory = open_directory(&handler.root);
         let mut target = handler.file.as_os_str().as_bytes().to_vec();
-        target.push(b':');
-        target.extend_from_slice(handler.function.as_bytes());
+        if let Runtime::Python { function, .. } = &handler.runtime {
+            target.push(b':');
+            target.extend_from_slice(function.as_bytes());
+        }
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
-        let seed = Seed {
-            program: hob_core::ids::ProgramId(0),
-            python,
-            env,
-            directory,
-            directory_path: handler.root.as_os_str().as_bytes().to_vec(),
-            session: 0,
-            streams: crate::programs::Streams::Plain,
-        };
         let pool = PoolId(self.desk.next_pool);
         self.desk.next_pool += 1;
         let loaded = Loaded {
             key,
             name: program.to_owned(),
             digest,
-            seed,
+            host,
             target,
+            env,
+            directory,
             terms: handler.terms,
             tries: handler.tries,
             variables: handler.variables,
@@ -332,16 +384,20 @@ impl Loaded {
     }
 }
 
-fn key_of(handler: &Declared, python: &PythonProgram, env: &Strings) -> Key {
+fn key_of(handler: &Declared, host: &Host, env: &Strings) -> Key {
     let mut builder = KeyBuilder::new();
     builder
         .absorb(Part::Program, handler.file.as_os_str().as_bytes())
-        .absorb(Part::Program, handler.function.as_bytes())
         .absorb(Part::Directory, handler.root.as_os_str().as_bytes())
-        .absorb(Part::Interpreter, &python.interpreter)
         .absorb(Part::Fingerprint, format!("{:?}", handler.terms).as_bytes());
-    for word in &python.prefix {
-        builder.absorb(Part::Option, word);
+    if let Runtime::Python { function, .. } = &handler.runtime {
+        builder.absorb(Part::Program, function.as_bytes());
+    }
+    if let Host::Python(python) = host {
+        builder.absorb(Part::Interpreter, &python.interpreter);
+        for word in &python.prefix {
+            builder.absorb(Part::Option, word);
+        }
     }
     let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
     builder.select_env(env, &names);

@@ -129,7 +129,8 @@ impl Owner {
                 Refusal::Stopping => (Reason::Stopping, format!("{name}: hob stops")),
                 Refusal::NotLoaded => {
                     let trouble = loaded.and_then(|loaded| loaded.trouble.clone());
-                    let trouble = trouble.unwrap_or_else(|| "its interpreter ended".to_owned());
+                    let ended = loaded.map_or("", |loaded| loaded.host.ended());
+                    let trouble = trouble.unwrap_or_else(|| ended.to_owned());
                     (Reason::NotLoaded, format!("{name}: cannot be loaded: {trouble}"))
                 }
             },
@@ -226,8 +227,8 @@ impl Owner {
                 id: Some(loaded.digest.clone()),
                 name: loaded.name.clone(),
                 target: text(&loaded.target),
-                runtime: "python".to_owned(),
-                interpreter: Some(text(&loaded.seed.python.interpreter)),
+                runtime: loaded.host.runtime().to_owned(),
+                interpreter: loaded.host.interpreter().map(text),
                 arguments: 0,
             },
             caller_pid: told.pid,

@@ -71,6 +71,21 @@ pub(crate) struct Process {
     signals: Vec<u8>,
 }
 
+/// What a worker process is started from.
+#[derive(Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) program: ProgramId,
+    pub(crate) key: Key,
+    /// The terminal's session that it lives in; 0: one of its own.
+    pub(crate) session: u32,
+    /// The executable file.
+    pub(crate) file: &'a [u8],
+    pub(crate) argv: &'a [Vec<u8>],
+    pub(crate) env: &'a Strings,
+    /// The directory that it starts in; this process's own if `None`.
+    pub(crate) directory: Option<&'a OwnedFd>,
+}
+
 /// A call on its way to a worker.
 #[derive(Debug)]
 pub(crate) struct Given<'a> {
@@ -189,40 +204,42 @@ impl Hands {
             modules: lesson.preload(seed.streams),
             argv: lesson.argv(&seed.python),
         };
-        self.start_with(worker, (key, seed), &preload)
+        let argv = self.runtimes.serve(&seed.python)?;
+        let origin = Origin {
+            program: seed.program,
+            key,
+            session: seed.session,
+            file: &seed.python.interpreter,
+            argv: &argv,
+            env: &seed.env,
+            directory: seed.directory.as_ref(),
+        };
+        self.start_with(worker, &origin, &preload)
     }
 
-    /// The same with what it is to preload.
+    /// The same of anything that speaks the worker's side of the wire, with what it is to preload.
     pub(crate) fn start_with(
         &mut self,
         worker: WorkerId,
-        (key, seed): (Key, &Seed),
+        origin: &Origin<'_>,
         preload: &Preload,
     ) -> std::io::Result<()> {
         let (ours, theirs) = uds::pair()?;
         // The worker's end blocks: it has nothing else to do.
         rustix::io::ioctl_fionbio(&theirs, false)?;
-        let there = match preload.kind {
-            TargetKind::Handler => self.runtimes.are_there_for_handlers(),
-            TargetKind::Script | TargetKind::Module => self.runtimes.are_there(),
-        };
-        if !there {
-            return Err(std::io::ErrorKind::NotFound.into());
-        }
-        let argv = self.runtimes.serve(&seed.python);
         let image = Image {
-            file: string(&seed.python.interpreter),
-            argv: argv.iter().map(|word| string(word)).collect(),
-            env: seed.env.iter().map(string).collect(),
+            file: string(origin.file),
+            argv: origin.argv.iter().map(|word| string(word)).collect(),
+            env: origin.env.iter().map(string).collect(),
         };
         let loads_since = SystemTime::now();
         let streams = spawn::Worker {
             channel: &theirs,
             stdout: &self.null,
             stderr: &self.log,
-            directory: seed.directory.as_ref(),
+            directory: origin.directory,
         };
-        let pid = match seed.session {
+        let pid = match origin.session {
             0 => spawn::worker(&image, &streams, spawn::Session::New)?,
             session => self.launch(session, worker, &image, &streams)?,
         };
@@ -234,11 +251,11 @@ impl Hands {
         self.processes.insert(
             worker,
             Process {
-                program: seed.program,
-                key,
+                program: origin.program,
+                key: origin.key,
                 pid,
                 zygote: None,
-                session: seed.session,
+                session: origin.session,
                 call: None,
                 loads_since,
                 pidfd: process::pidfd(pid).ok(),

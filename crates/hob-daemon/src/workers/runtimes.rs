@@ -43,10 +43,21 @@ impl Runtimes {
     }
 
     /// Whether those of handlers are there, likewise.
-    pub(crate) fn are_there_for_handlers(&self) -> bool {
+    fn are_there_for_handlers(&self) -> bool {
         let there = |path| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
         let all = [&self.python, &self.message, &self.client].into_iter().all(there);
         all || self.put().is_ok()
+    }
+
+    /// The executable file and the argv of a process that hosts a handler in this interpreter.
+    pub(crate) fn handler(
+        &self,
+        program: &PythonProgram,
+    ) -> std::io::Result<(Vec<u8>, Vec<Vec<u8>>)> {
+        if !self.are_there_for_handlers() {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        Ok((program.interpreter.clone(), self.serving(program)))
     }
 
     fn put(&self) -> std::io::Result<()> {
@@ -65,7 +76,14 @@ impl Runtimes {
 
     /// The argv of a zygote or standby: the interpreter as the caller names it, its options, the
     /// runtime.
-    pub(crate) fn serve(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
+    pub(crate) fn serve(&self, program: &PythonProgram) -> std::io::Result<Vec<Vec<u8>>> {
+        if !self.are_there() {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        Ok(self.serving(program))
+    }
+
+    fn serving(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
         let mut argv = self.interpreter(program);
         if argv[0].contains(&b'/') {
             // A relative name would be looked up in the zygote's own directory.
