@@ -23,21 +23,9 @@ pub(super) struct Hook {
 impl Hook {
     /// Makes it.
     pub(super) fn make() -> std::io::Result<Hook> {
-        let temporary = std::env::temp_dir().canonicalize()?;
-        let mut last = std::io::ErrorKind::AlreadyExists.into();
-        for number in 0..TRIES {
-            let folder = temporary.join(format!("hob-why-{}-{number}", std::process::id()));
-            match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => {
-                    let hook = Hook { folder };
-                    std::fs::write(hook.file(), TEXT)?;
-                    return Ok(hook);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => last = error,
-                Err(error) => return Err(error),
-            }
-        }
-        Err(last)
+        let hook = Hook { folder: folder()? };
+        std::fs::write(hook.file(), TEXT)?;
+        Ok(hook)
     }
 
     /// The file that an interpreter opens.
@@ -67,6 +55,21 @@ impl Hook {
         let _ = std::fs::remove_file(&file);
         imports::parse(&String::from_utf8_lossy(&bytes))
     }
+}
+
+/// A new private directory, below the temporary one.
+pub(super) fn folder() -> std::io::Result<PathBuf> {
+    let temporary = std::env::temp_dir().canonicalize()?;
+    let mut last = std::io::ErrorKind::AlreadyExists.into();
+    for number in 0..TRIES {
+        let folder = temporary.join(format!("hob-why-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
 }
 
 impl Drop for Hook {

@@ -4,13 +4,15 @@
 //! cold::image ─▶ rounds: run (plain), run (watched) ─▶ split ─▶ report ─▶ show::why, or JSON
 //!                          └ loader: which file is the script    └ receipts: measured warm calls
 //! ```
-//! Owns: the command, and the order of runs. Invariants: no daemon is needed or started; the
-//! program is executed exactly as `hob run --cold` would, in the caller's directory, with
-//! `/dev/null` as its input; its output never mixes with the report.
+//! Owns: the command, and the order of runs. Invariants: the caller's daemon is neither needed nor
+//! started (`floor` has one of its own for a moment); the program is executed exactly as
+//! `hob run --cold` would, in the caller's directory, with `/dev/null` as its input; its output
+//! never mixes with the report.
 //!
 //! Deliberately not here: changing the program, or its command line. A Python program's imports
 //! are stamped by a file that its interpreter finds by `PYTHONPATH`, in watched runs only.
 
+mod floor;
 mod hook;
 mod imports;
 mod loader;
@@ -21,7 +23,7 @@ mod split;
 pub use imports::Dear;
 pub use split::PhaseTime;
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -47,7 +49,7 @@ const ROUNDS: usize = 5;
 const ROUNDS_NS_MAX: u64 = 4_000_000_000;
 /// Progress is shown after this time.
 const PROGRESS_AFTER_NS: u64 = 1_000_000_000;
-/// How often hob itself is started in each round, to know what a start costs.
+/// How often hob itself is started, to know what a start costs.
 const CLIENTS: usize = 5;
 /// How many receipts are looked at, and how many of the program's are taken.
 const RECEIPTS_MAX: usize = 5000;
@@ -82,14 +84,19 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
     let argv: Vec<&[u8]> = why.program.iter().map(|word| word.as_bytes()).collect();
     let (program, image) = cold::image(start, &argv)
         .map_err(|error| Failure { code: error.exit_code(), text: error.to_string() })?;
-    let rounds = measure(&program, &image, why)?;
+    let blocked = process::own_status().map(|status| status.blocked).unwrap_or_default();
+    let runner = Runner::new(Set(blocked)).map_err(|error| cannot("measure", &error))?;
+    let rounds = measure(&runner, &program, &image, why)?;
     let mut known = Known {
         argv: &argv,
         program: &program,
+        call_ns: 0,
         measured: None,
         next: format!("hob run {}", String::from_utf8_lossy(&say::command(argv.iter().copied()))),
     };
     if let Program::Python(python) = &program {
+        let call_ns = call_ns(&runner, &python.interpreter, &image.env);
+        known.call_ns = call_ns.map_err(|error| failed(&image, error))?;
         log::flush(start);
         known.measured = measured(&python.target, report::arguments(&known));
     }
@@ -101,13 +108,17 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
     out(&show::why::report(&report, &Look::of_stdout()))
 }
 
+fn cannot(what: &str, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("cannot {what}: {why}; `hob run --cold` runs it without a report"))
+}
+
 /// All rounds.
-fn measure(program: &Program, image: &Image, why: &Why) -> Result<Vec<Round>, Failure> {
-    let blocked = process::own_status().map(|status| status.blocked).unwrap_or_default();
-    let cannot = |what: &str, why: &dyn std::fmt::Display| {
-        Failure::new(format!("cannot {what}: {why}; `hob run --cold` runs it without a report"))
-    };
-    let runner = Runner::new(Set(blocked)).map_err(|error| cannot("measure", &error))?;
+fn measure(
+    runner: &Runner,
+    program: &Program,
+    image: &Image,
+    why: &Why,
+) -> Result<Vec<Round>, Failure> {
     let mut loader = Loader::default();
     let mut hook = None;
     if let Program::Python(python) = program {
@@ -141,14 +152,17 @@ fn measure(program: &Program, image: &Image, why: &Why) -> Result<Vec<Round>, Fa
             }
             None => (once(image, How::Watched)?, None),
         };
-        let client_ns = client(&runner).map_err(|error| failed(image, error))?;
-        rounds.push(Round { plain, watched, stamps, client_ns });
+        rounds.push(Round { plain, watched, stamps });
     }
     Ok(rounds)
 }
 
-/// What it costs here and now to start a small static program and wait for it: hob itself.
-fn client(runner: &Runner) -> Result<Vec<u64>, RunError> {
+/// What a warm call costs here and now, however little its program does; where that cannot be
+/// measured, from what it costs to start a small static program and wait for it: hob itself.
+fn call_ns(runner: &Runner, interpreter: &[u8], env: &[CString]) -> Result<u64, RunError> {
+    if let Some(call_ns) = floor::measure(runner, interpreter, env)? {
+        return Ok(call_ns);
+    }
     let image = Image {
         file: c"/proc/self/exe".to_owned(),
         argv: vec![c"hob".to_owned(), c"--version".to_owned()],
@@ -158,7 +172,8 @@ fn client(runner: &Runner) -> Result<Vec<u64>, RunError> {
         let seen = runner.run(&image, &Loader::default(), How::Plain)?;
         Ok(seen.ended_ns.saturating_sub(seen.begun_ns))
     };
-    (0..CLIENTS).map(|_| once()).collect()
+    let clients: Result<Vec<u64>, RunError> = (0..CLIENTS).map(|_| once()).collect();
+    Ok(report::estimated_call_ns(split::median(clients?)))
 }
 
 /// Runs the command of `--prepare`; it must succeed.

@@ -16,10 +16,9 @@ use super::split::{self, PhaseTime, median};
 /// The schema of the JSON.
 pub const SCHEMA: &str = "hob.why/1";
 
-/// What a warm call costs however little its program does (the client, the daemon, a copy that
-/// takes on the caller's world), as a multiple in tenths of what it costs this machine to start
-/// a small static program and wait for it: the ratio that fits the bench's real commands.
-const CALL_TENTHS: u64 = 75;
+/// Where no warm call can be made, what one costs that does nothing, as a multiple in tenths of
+/// what it costs this machine to start a small static program and wait for it.
+const CALL_TENTHS: u64 = 35;
 /// However quick or busy the machine was in that moment, a call costs no less and no more.
 const CALL_NS: std::ops::RangeInclusive<u64> = 400_000..=6_000_000;
 /// A forked copy touches pages that it shares with its zygote, which a fresh process does not:
@@ -118,7 +117,7 @@ pub struct WarmPart {
 /// Of what a predicted warm call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Parts {
-    /// The call itself, on this machine, now.
+    /// The call itself: a warm call of an empty script, on this machine, now.
     pub call_us: u64,
     /// The program's own work: `main`, and what the tail has of it.
     pub own_us: u64,
@@ -139,8 +138,6 @@ pub(super) struct Round {
     pub(super) plain: Seen,
     pub(super) watched: Seen,
     pub(super) stamps: Option<Stamps>,
-    /// What it cost to start hob itself and wait for it.
-    pub(super) client_ns: Vec<u64>,
 }
 
 /// What is known before anything is run, and from receipts.
@@ -148,6 +145,8 @@ pub(super) struct Round {
 pub(super) struct Known<'a> {
     pub(super) argv: &'a [&'a [u8]],
     pub(super) program: &'a Program,
+    /// What a warm call costs that does nothing.
+    pub(super) call_ns: u64,
     pub(super) measured: Option<MeasuredPart>,
     /// The command to type next.
     pub(super) next: String,
@@ -163,10 +162,9 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
     let wall_ns = wall(&|round| &round.plain);
     let fitted = split::fit(&cuts, wall_ns);
     let middle = middle(rounds);
-    let client_ns = median(rounds.iter().flat_map(|one| one.client_ns.clone()).collect());
     // What disturbs a run only adds to it, and a warm call is too short to be disturbed much.
     let own_ns = split::low(cuts.iter().map(|cut| cut.ns[4] + cut.own_tail_ns).collect());
-    let parts = Parts { call_us: call_ns(client_ns) / 1000, own_us: own_us(own_ns) };
+    let parts = Parts { call_us: known.call_ns / 1000, own_us: own_us(own_ns) };
     let stamped = middle.stamps.as_ref().is_some_and(|one| one.installed_ns.is_some());
     let kind = middle.watched.kind;
     Report {
@@ -184,8 +182,8 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
     }
 }
 
-/// What a warm call costs however little its program does.
-fn call_ns(client_ns: u64) -> u64 {
+/// What a warm call costs that does nothing, by what a start of hob costs.
+pub(super) fn estimated_call_ns(client_ns: u64) -> u64 {
     let call_ns = client_ns.saturating_mul(CALL_TENTHS) / 10;
     call_ns.clamp(*CALL_NS.start(), *CALL_NS.end())
 }
@@ -383,7 +381,7 @@ mod tests {
         Program::Exec(ExecProgram { file: b"/bin/x".to_vec(), argv, set: Vec::new(), note })
     }
 
-    /// 100 ms cold, 10 ms of that in `main`, and a machine that starts hob in 200 us.
+    /// 100 ms cold, 10 ms of that in `main`.
     fn round(kind: Kind, version: Option<(u32, u32)>) -> Round {
         let seen = Seen {
             executed_ns: Some(1_000_000),
@@ -401,13 +399,13 @@ mod tests {
             finalising_ns: Some(89_000_000),
             ..Stamps::default()
         });
-        Round { plain: seen.clone(), watched: seen, stamps, client_ns: vec![200_000; 3] }
+        Round { plain: seen.clone(), watched: seen, stamps }
     }
 
     fn of(program: &Program, rounds: &[Round]) -> Report {
         let argv: [&[u8]; 2] = [b"x.py", b"a"];
         let next = "hob run x.py a".to_owned();
-        report(&Known { argv: &argv, program, measured: None, next }, rounds)
+        report(&Known { argv: &argv, program, call_ns: 1_500_000, measured: None, next }, rounds)
     }
 
     #[test]
@@ -418,6 +416,12 @@ mod tests {
         assert_eq!((parts.call_us, parts.own_us), (1_500, 11_500));
         assert_eq!(report.warm.saves_us, Some(100_000 - 13_000));
         assert_eq!((report.warm.hosted, report.notes.len()), (true, 0));
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_made_is_estimated_within_bounds() {
+        let of = [0, 400_000, u64::MAX].map(estimated_call_ns);
+        assert_eq!(of, [400_000, 1_400_000, 6_000_000]);
     }
 
     #[test]

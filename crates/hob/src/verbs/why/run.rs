@@ -112,6 +112,15 @@ impl Runner {
         Ok(Runner { signals: signals::descriptor(watched)?, null, mask })
     }
 
+    /// Begins something that goes on beside the runs, without streams; the process.
+    pub(super) fn begin(&self, image: &Image) -> Result<u32, Errno> {
+        let streams = Streams { stdin: &self.null, stdout: &self.null, stderr: &self.null };
+        let child = trace::paused(image, &streams, self.mask)?;
+        let pid = child.pid();
+        child.release().inspect_err(|_| trace::discard(pid))?;
+        Ok(pid)
+    }
+
     /// Runs the program once.
     pub(super) fn run(&self, image: &Image, loader: &Loader, how: How) -> Result<Seen, RunError> {
         let pipes = || pipe_with(PipeFlags::CLOEXEC);
