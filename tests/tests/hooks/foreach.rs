@@ -225,7 +225,7 @@ fn a_run_that_was_killed_is_resumed_where_it_was() {
     running.signal(Signal::KILL);
     assert_eq!(running.finish().end, End::Signal(9));
     kill(hook, Signal::KILL);
-    wait::ended(hook, wait::LONG);
+    assert!(wait::ended(hook, wait::LONG));
     let rest = hooks(&world, &words).args(&["--resume"]).start();
     waiting(&world);
     open_gate(&world);

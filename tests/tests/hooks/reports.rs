@@ -258,7 +258,10 @@ fn a_full_disk_under_the_resume_file_begins_nothing_more_and_says_so() {
         return skipped(&outcome.complaint());
     }
     let (text, said) = (outcome.text(), outcome.complaint());
-    assert!(said.contains("No space left on device; no further target was begun"), "{said}");
+    assert!(
+        said.contains("No space left on device (os error 28); no further target was begun"),
+        "{said}"
+    );
     assert!(text.contains("code 5\n"), "{outcome:?}");
     let lines: Vec<&str> = text.lines().collect();
     let [distinct, all] = lines[lines.len() - 2..] else { panic!("{text}") };

@@ -134,9 +134,8 @@ pub(super) fn pre_commit(text: &[u8], places: &Places<'_>) -> Result<Edited, Str
     if !places.hob.chars().all(is_plain) {
         return Err(format!("hob has a name that would have to be quoted: {}", places.hob));
     }
-    // bash leaves the path of what it executes in `_`, which is to be the Python's.
     let line = format!(
-        "[ -x {hob} ] && [ -x \"$INSTALL_PYTHON\" ] && exec env \"_=$INSTALL_PYTHON\" {hob} run \
+        "[ -x {hob} ] && [ -x \"$INSTALL_PYTHON\" ] && exec {hob} run \
          \"$INSTALL_PYTHON\" -mpre_commit \"${{ARGS[@]}}\" # hob hooks adopt",
         hob = places.hob
     );

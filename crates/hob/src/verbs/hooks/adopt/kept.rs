@@ -145,9 +145,10 @@ impl Kept {
         let mut all = Vec::new();
         let mut kept_back = false;
         // The last adoption of a file first: an older one is of a file that was there before.
-        for adopted in std::mem::take(&mut self.adopted).into_iter().rev() {
+        let list = std::mem::take(&mut self.adopted);
+        self.elsewhere(&list);
+        for adopted in list.into_iter().rev() {
             let restored = self.restore_one(&adopted);
-            self.elsewhere(&adopted);
             let file = Path::new(OsStr::from_bytes(&adopted.file.0));
             let name = file.file_name().unwrap_or_default().as_bytes().to_vec();
             kept_back |= matches!(&restored, Ok(Restored::Replaced(_) | Restored::Gone(_)));
@@ -208,16 +209,17 @@ impl Kept {
 
     /// Other tools put a hook aside under another name (`pre-commit.legacy`): the line is taken
     /// back there too.
-    fn elsewhere(&self, adopted: &Adopted) {
+    fn elsewhere(&self, list: &[Adopted]) {
         let Ok(entries) = std::fs::read_dir(&self.hooks) else { return };
         for entry in entries.flatten() {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             let path = entry.path();
-            if !is_file || path.as_os_str().as_bytes() == adopted.file.0 {
+            if !is_file || list.iter().any(|one| one.file.0 == path.as_os_str().as_bytes()) {
                 continue;
             }
             let Ok(text) = std::fs::read(&path) else { continue };
-            if let (Some(undone), Ok(meta)) = (adopted.edit.undone(&text), entry.metadata()) {
+            let undone = list.iter().find_map(|one| one.edit.undone(&text));
+            if let (Some(undone), Ok(meta)) = (undone, entry.metadata()) {
                 // One that stays as it is still runs.
                 let _ = put(&path, &undone, meta.permissions().mode());
             }
