@@ -14,6 +14,7 @@
 
 mod ahead;
 mod hooks;
+mod running;
 mod sets;
 
 use std::collections::VecDeque;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{HookOutcome, SetRecord};
+use hob_os::process::Status;
 use hob_os::{clock, process, signals};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -34,6 +36,7 @@ use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
 use crate::set::{Limits, Set};
 use crate::start::above_stdio;
+use crate::warm::{Connector, Warm};
 use sets::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
@@ -69,6 +72,9 @@ pub struct Runner {
     places: Vec<Option<Active>>,
     /// `None` where no hook is started before its turn, for the lack of a processor or of a wish.
     holders: Option<Holders>,
+    /// `None` where no hook is given to a daemon.
+    warm: Option<Warm>,
+    status: Status,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -121,7 +127,12 @@ impl Runner {
         epoll::add(&epoll, &shared.wake, Tag::Wake.bits(), epoll::EventFlags::IN)?;
         let jobs = limits.jobs.clamp(1, JOBS_MAX);
         let null = above_stdio(null)?;
-        let mask = signals::Set(process::own_status()?.blocked);
+        let status = process::own_status()?;
+        let mask = signals::Set(status.blocked);
+        if signals::Set(status.ignored).has(SIGCHLD) {
+            // The kernel would reap hooks behind our back.
+            hob_os::spawn::wait_for_children();
+        }
         let depth = ahead::depth(jobs, limits.ahead);
         let holders = match depth {
             0 => None,
@@ -138,10 +149,17 @@ impl Runner {
             given_up: Vec::new(),
             places: Vec::new(),
             holders,
+            warm: None,
+            status,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
         })
+    }
+
+    /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
+    pub fn warm_through(&mut self, connect: Connector) {
+        self.warm = Some(Warm::new(connect, self.status.clone()));
     }
 
     /// The monotonic clock when this was made, in nanoseconds: what times in records count from.
@@ -333,6 +351,7 @@ struct Waiting {
     listing: Option<Listing>,
 }
 
+const SIGCHLD: i32 = rustix::process::Signal::CHILD.as_raw();
 /// As many sets as are ever active at once.
 const JOBS_MAX: usize = 4096;
 
