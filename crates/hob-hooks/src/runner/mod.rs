@@ -268,9 +268,15 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
-        self.begin_sets(sink);
+        // A set without hooks, or one that is drained, ends as it begins; who drives this must be
+        // able to see that before there is nothing left to wait for.
+        let mut ended = false;
+        self.begin_sets(&mut |event| {
+            ended |= matches!(event, Event::SetEnded(_));
+            sink(event);
+        });
         self.plan_ahead();
-        let timeout = self.timeout(wait);
+        let timeout = self.timeout(if ended { Wait::AtMost(Duration::ZERO) } else { wait });
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
         let happened = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
             Ok((happened, _)) => happened,

@@ -113,7 +113,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     greet(&past, many.earlier(), total);
     let mut runner = Runner::new(limits).map_err(|error| runner_failed(&error))?;
     let signals = Signals::new(&mut runner)?;
-    let screen = Screen::new(&mut runner, asked.json);
+    let screen = Screen::new(&mut runner, asked.json, past.tally.ended());
     let dir = PathBuf::from(&asked.dir);
     let mut round = Round {
         journal,

@@ -29,12 +29,17 @@ pub(crate) struct Counts {
 }
 
 /// How it went until now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Progress {
     samples: VecDeque<(u64, u64)>,
 }
 
 impl Progress {
+    /// It begins, with so many targets of an earlier run.
+    pub(crate) fn new(ended: u64) -> Progress {
+        Progress { samples: VecDeque::from([(0, ended)]) }
+    }
+
     /// The line for this moment, no wider than the terminal.
     pub(crate) fn line(
         &mut self,
@@ -148,12 +153,12 @@ mod tests {
 
     /// A second has passed since 100 of 2,000 had ended.
     fn line(columns: usize, charset: Charset, failed: u64, ending: bool) -> String {
-        let mut progress = Progress::default();
+        let mut progress = Progress::new(100);
         let look = look(columns, charset);
         let counts = |ended| Counts { ended, failed, total: 2_000 };
-        let first = progress.line(counts(100), 5, false, &look);
+        let first = progress.line(counts(100), 0, false, &look);
         assert!(first.ends_with("100/2,000") || failed > 0, "no rate yet: {first}");
-        progress.line(counts(500), 1_000_005, ending, &look)
+        progress.line(counts(500), 1_000_000, ending, &look)
     }
 
     #[test]
@@ -196,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_moments() {
-        let mut progress = Progress::default();
+        let mut progress = Progress::new(0);
         let look = look(80, Charset::Ascii);
         let mut shown = String::new();
         // Fast for a minute, then 2 a second.

@@ -34,8 +34,8 @@ struct Drawn {
 }
 
 impl Screen {
-    /// Draws from now on, where there is somebody to see it. One who asked for JSON is a program.
-    pub(super) fn new(runner: &mut Runner, json: bool) -> Screen {
+    /// Draws from now on, when so many have ended in an earlier run, where there is somebody to see it. One who asked for JSON is a program.
+    pub(super) fn new(runner: &mut Runner, json: bool, ended: u64) -> Screen {
         if json || Look::of_stderr_terminal().is_none() {
             return Screen(None);
         }
@@ -51,7 +51,7 @@ impl Screen {
         if set.is_err() || runner.watch(&timer, DRAW).is_err() {
             return Screen(None);
         }
-        Screen(Some(Drawn { timer, progress: Progress::default(), begun_ns: clock::now_ns() }))
+        Screen(Some(Drawn { timer, progress: Progress::new(ended), begun_ns: clock::now_ns() }))
     }
 
     /// Draws the line for this moment.

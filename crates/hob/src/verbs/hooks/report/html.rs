@@ -37,7 +37,12 @@ pub(super) fn write(
         timeline.add(sitting, ended);
         Ok::<(), io::Error>(())
     })?;
-    write!(out, "<h2>Time</h2>\n<figure>\n{}</figure>\n", timeline.svg(&tally.sittings))?;
+    let caption = timeline.caption();
+    let svg = timeline.svg(&tally.sittings);
+    writeln!(
+        out,
+        "<h2>Time</h2>\n<figure>\n{svg}<figcaption class=\"soft\">{caption}</figcaption>\n</figure>"
+    )?;
     drop(timeline);
     if tally.failed() > 0 {
         failures(out, overview, journal)?;
@@ -73,7 +78,7 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
         thousands(tally.hooks_run()),
         duration(tally.wall_us(), Micro::Sign),
         per_second(tally.ended(), tally.wall_us()),
-        text(first.as_bytes()),
+        begun(first),
     )?;
     out.write_all(b"<ul class=\"counts\">\n")?;
     for outcome in HookOutcome::ALL {
@@ -88,6 +93,15 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
         writeln!(out, "<li><b>{left}</b><i class=\"left\"></i>not ended</li>")?;
     }
     out.write_all(b"</ul>\n")
+}
+
+/// A moment to the second.
+fn begun(at: &str) -> String {
+    let moment = at.parse::<jiff::Timestamp>();
+    moment.map_or_else(
+        |_| text(at.as_bytes()),
+        |moment| moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    )
 }
 
 fn failures(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> io::Result<()> {
@@ -180,7 +194,7 @@ fn times(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
     if tally.slowest.is_empty() {
         return Ok(());
     }
-    out.write_all(b"<h2>Slowest</h2>\n<div class=\"wide\"><table>\n")?;
+    out.write_all(b"<h2>Slowest</h2>\n<div class=\"wide\"><table class=\"narrow\">\n")?;
     for slow in tally.slowest.iter().chain(&tally.slowest_hooks) {
         let hook = slow.hook.as_deref().map_or("all hooks".to_owned(), text);
         writeln!(

@@ -66,11 +66,6 @@ impl Report {
         Ok(Report { kind, path: path.to_owned() })
     }
 
-    /// Its name.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether it can be written, as far as that can be told before there is anything to say:
     /// better now than after an hour.
     pub(crate) fn check(&self) -> Result<(), Refused> {

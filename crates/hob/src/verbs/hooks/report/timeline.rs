@@ -127,8 +127,22 @@ impl Timeline {
         }
     }
 
+    /// How the picture is to be read.
+    pub(super) fn caption(&self) -> &'static str {
+        match &self.rows {
+            Some(_) => "One row a target, its hooks one after another.",
+            None => {
+                "One row for each target that ran at the same time; where several share a stretch \
+                 of time, it has the colour of the worst."
+            }
+        }
+    }
+
     /// The picture, as SVG within HTML.
-    pub(super) fn svg(&self, sittings: &[Sitting]) -> String {
+    pub(super) fn svg(&mut self, sittings: &[Sitting]) -> String {
+        if let Some(rows) = &mut self.rows {
+            rows.sort_by_key(|row| row.at_us);
+        }
         let (left, row_height, rows) = match &self.rows {
             Some(rows) => (NAMES, 16, rows.len().max(1)),
             None => (MARGIN, if self.shared > 8 { 10 } else { 20 }, self.shared),

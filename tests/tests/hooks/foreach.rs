@@ -1,0 +1,306 @@
+//! Hooks for many targets: each with its own parameters, what is left when a run ends before its
+//! time, and that a second run does the rest.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use hob_tests::run::kill;
+use hob_tests::{End, Outcome, Run, Terminal, World, wait};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Notes who it runs for; with `WAIT` set, then says that it waits, and waits until somebody
+/// writes to `gate`.
+const NOTES: &str = "#!/bin/sh\necho \"$HOST\" >> ran\n\
+    if [ \"$WAIT\" ]; then echo $$ > waits; read line < gate; fi\necho \"out $HOST\"\n\
+    case $HOST in *bad) echo \"no $HOST\" >&2; exit 3;; esac\n";
+
+/// A world with a hooks directory of that one hook, and a gate.
+fn noting() -> World {
+    let world = World::new();
+    world.executable("hooks.d/10-note", NOTES);
+    world.run(&["mkfifo", "gate"]).go().succeeded();
+    world
+}
+
+fn hooks(world: &World, words: &[&str]) -> Run {
+    world.hob(&["hooks", "run", "hooks.d"]).args(words)
+}
+
+/// Who the hook ran for, in order.
+fn ran(world: &World) -> Vec<String> {
+    let text = std::fs::read_to_string(world.path("work/ran")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Waits until the hook waits; its process.
+fn waiting(world: &World) -> u32 {
+    let file = world.path("work/waits");
+    let pid = wait::until("a hook waits", || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        text.ends_with('\n').then(|| text.trim().parse().ok()).flatten()
+    });
+    std::fs::remove_file(file).unwrap();
+    pid
+}
+
+fn open_gate(world: &World) {
+    OpenOptions::new().write(true).open(world.path("work/gate")).unwrap().write_all(b"\n").unwrap();
+}
+
+/// The one resume file.
+fn resume_file(world: &World) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(world.path("state/hob/hooks")).ok()?;
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|end| end == "resume");
+    entries.map(|entry| entry.unwrap().path()).find(is_one)
+}
+
+fn summary(outcome: &Outcome) -> Value {
+    serde_json::from_slice(&outcome.out).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
+}
+
+#[test]
+fn each_target_has_its_own_parameters_and_sees_nothing_of_another() {
+    let world = noting();
+    world
+        .executable("hooks.d/20-show", "#!/bin/sh\necho \"$HOST/$ONLY/$SHARED/$CALLERS\" >> all\n");
+    world.file("t.csv", "HOST,ONLY\na,1\n\"b c\",\n");
+    world.file(
+        "t.ndjson",
+        "{\"HOST\":\"d\",\"ONLY\":1.50}\n\n{\"HOST\":\"e\",\"SHARED\":\"own\"}\n",
+    );
+    for file in ["t.csv", "t.ndjson"] {
+        let words = ["--for-each", file, "--set", "SHARED=s", "--jobs", "1", "--json"];
+        let outcome = hooks(&world, &words).env("CALLERS", "c").go();
+        outcome.succeeded();
+        let summary = summary(&outcome);
+        assert_eq!(summary["schema"], "hob.hooks-summary/1");
+        assert_eq!((&summary["ended"], &summary["outcomes"]["ok"]), (&2.into(), &2.into()));
+    }
+    let all = std::fs::read_to_string(world.path("work/all")).unwrap();
+    assert_eq!(all, "a/1/s/c\nb c//s/c\nd/1.50/s/c\ne//own/c\n");
+    assert_eq!(resume_file(&world), None, "everything is done");
+}
+
+#[test]
+fn what_failed_is_told_with_its_output_and_can_be_run_again() {
+    let world = noting();
+    world.file("t.csv", "HOST\na\nx-bad\nb\n");
+    let outcome = hooks(&world, &["--for-each", "t.csv", "--jobs", "2"]).go();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    let text = outcome.text();
+    assert!(text.starts_with("3 targets · 2 ok · 1 error · 3 hooks in "), "{text}");
+    assert!(text.contains("error x-bad (line 3): 10-note, exit code 3, after "), "{text}");
+    assert!(text.contains("\n    no x-bad\n"), "{text}");
+    assert!(text.contains("slowest targets") && text.contains("p99"), "{text}");
+    assert!(outcome.complaint().contains("--resume=failed"), "{outcome:?}");
+    assert!(
+        !text.contains('\x1b') && !outcome.complaint().contains('\r'),
+        "no terminal: {outcome:?}"
+    );
+    let rest = hooks(&world, &["--for-each", "t.csv", "--resume"]).go();
+    assert_eq!((rest.end, ran(&world).len()), (End::Code(1), 3), "all have ended: {rest:?}");
+    world.executable("hooks.d/10-note", NOTES.replace("exit 3", "exit 0"));
+    let again = hooks(&world, &["--for-each", "t.csv", "--resume=failed"]).go();
+    again.succeeded();
+    assert!(again.text().starts_with("3 targets · 3 ok · "), "{again:?}");
+    assert_eq!(ran(&world)[3..], ["x-bad"]);
+    assert_eq!(resume_file(&world), None);
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place_and_nothing_runs() {
+    let world = noting();
+    world.file("t.ndjson", "{\"HOST\":\"a\"}\n{\"HOST\":[1]}\n");
+    world.file("t.csv", "HOST,B\na,1\nb\n");
+    let check = |words: &[&str], code: i32, want: &str| {
+        let outcome = hooks(&world, words).go();
+        assert_eq!(outcome.end, End::Code(code), "{outcome:?}");
+        let said = outcome.complaint();
+        assert!(said.contains(want) && said.lines().count() == 1, "{want}: {said}");
+    };
+    check(&["--for-each", "t.ndjson"], 2, "t.ndjson: line 2, column 9: `HOST`: a parameter is a");
+    check(&["--for-each", "t.csv"], 2, "t.csv: line 3, column 2: it has 1 of the 2 fields");
+    check(&["--for-each", "none.csv"], 2, "none.csv: No such file");
+    world.file("t.csv", "HOST\na\n");
+    check(&["--for-each", "t.csv", "--jobs", "0"], 2, "--jobs 0");
+    check(&["--for-each", "t.csv", "--report", "r.pdf"], 2, ".json, .xml (JUnit) or .html");
+    check(&["--for-each", "t.csv", "--report", "no/r.xml"], 1, "no/r.xml: No such file");
+    assert_eq!(ran(&world), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_shows_what_would_run_and_runs_nothing() {
+    let world = noting();
+    world.executable("hooks.d/05-first", "#!/bin/sh\n");
+    world.executable("hooks.d/x.bak", "#!/bin/sh\n");
+    let piped =
+        hooks(&world, &["--for-each", "-", "--dry-run"]).stdin("{\"HOST\":\"a b\"}\n{\"X\":1}\n");
+    let outcome = piped.go();
+    outcome.succeeded();
+    assert_eq!(
+        outcome.text(),
+        "2 hooks for each of 2 targets, in this order:\n05-first\n10-note\ntargets, by line:\n\
+         1 a b 'HOST=a b'\n2 1 X=1\n"
+    );
+    assert_eq!((ran(&world), resume_file(&world)), (Vec::new(), None));
+    // A pipe can be read twice too.
+    let mut feeding = hooks(&world, &["--for-each", "-"]).stdin_pipe().start();
+    feeding.take_stdin().write_all(b"HOST\np\nq\n").unwrap();
+    feeding.finish().succeeded();
+    let mut names = ran(&world);
+    names.sort();
+    assert_eq!(names, ["p", "q"]);
+}
+
+#[test]
+fn an_interrupt_finishes_what_runs_and_resume_does_the_rest() {
+    let world = noting();
+    world.file("t.csv", "HOST,WAIT\na,1\nb,\nc,\n");
+    let words = ["--for-each", "t.csv", "--jobs", "1", "--report", "r.json"];
+    let run = hooks(&world, &words).env("TERM", "xterm");
+    let mut terminal = Terminal::open(&run);
+    waiting(&world);
+    terminal.keys("\x03");
+    terminal.expect("ending: ^C again ends at once");
+    open_gate(&world);
+    terminal.expect("2 targets have not ended; the same command with --resume runs them");
+    let (end, _) = terminal.finish();
+    assert_eq!(end, End::Signal(2), "a shell sees the ^C");
+    assert_eq!(ran(&world), ["a"]);
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(world.path("work/r.json")).unwrap()).unwrap();
+    assert_eq!((&report["ended"], &report["left"]), (&1.into(), &2.into()));
+    let rest = hooks(&world, &words).args(&["--resume"]).go();
+    rest.succeeded();
+    assert!(rest.complaint().contains("resuming: 1 of 3 targets are done\n"), "{rest:?}");
+    assert_eq!(ran(&world), ["a", "b", "c"]);
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(world.path("work/r.json")).unwrap()).unwrap();
+    let sittings: Vec<&Value> =
+        report["targets"].as_array().unwrap().iter().map(|t| &t["sitting"]).collect();
+    assert_eq!((sittings, &report["left"]), (vec![&0.into(), &1.into(), &1.into()], &0.into()));
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once_and_what_ran_is_named_when_it_is_resumed() {
+    let world = noting();
+    world.file("t.csv", "HOST,WAIT\na,1\nb,\n");
+    let words = ["--for-each", "t.csv", "--jobs", "1"];
+    let mut terminal = Terminal::open(&hooks(&world, &words).env("TERM", "xterm"));
+    let hook = waiting(&world);
+    terminal.keys("\x03");
+    terminal.expect("ending");
+    terminal.keys("\x03");
+    assert_eq!(terminal.finish().0, End::Signal(2));
+    assert!(wait::ended(hook, wait::LONG), "the hook was ended too");
+    let rest = hooks(&world, &words).args(&["--resume", "--set", "X=1"]).start();
+    waiting(&world);
+    open_gate(&world);
+    let rest = rest.finish();
+    rest.succeeded();
+    let said = rest.complaint();
+    assert!(
+        said.contains("1 had begun when that run ended, and nobody knows how far: a (line 2)"),
+        "{said}"
+    );
+    assert_eq!(ran(&world), ["a", "a", "b"]);
+}
+
+#[test]
+fn a_run_that_was_killed_is_resumed_where_it_was() {
+    let world = noting();
+    world.file("t.csv", "HOST,WAIT\na,\nx-bad,\nb,1\nc,\n");
+    let words = ["--for-each", "t.csv", "--jobs", "1", "--report", "r.json"];
+    let running = hooks(&world, &words).start();
+    let hook = waiting(&world);
+    // Nobody else works on them meanwhile.
+    let other = hooks(&world, &words).go();
+    assert_eq!(other.end, End::Code(1), "{other:?}");
+    assert!(
+        other.complaint().contains("another `hob hooks run` works on these targets"),
+        "{other:?}"
+    );
+    running.signal(Signal::KILL);
+    assert_eq!(running.finish().end, End::Signal(9));
+    kill(hook, Signal::KILL);
+    assert!(wait::ended(hook, wait::LONG));
+    let rest = hooks(&world, &words).args(&["--resume"]).start();
+    waiting(&world);
+    open_gate(&world);
+    let rest = rest.finish();
+    assert_eq!(rest.end, End::Code(1), "of all, one failed: {rest:?}");
+    assert!(
+        rest.complaint().contains("resuming: 2 of 4 targets are done; 1 had begun"),
+        "{rest:?}"
+    );
+    assert_eq!(ran(&world), ["a", "x-bad", "b", "b", "c"]);
+    assert!(rest.text().starts_with("4 targets · 3 ok · 1 error"), "{rest:?}");
+    assert!(!world.path("work/r.json").with_extension("hob").exists());
+    // Without --resume everything runs anew, and what was there is put aside.
+    std::fs::remove_file(world.path("work/ran")).unwrap();
+    world.file("t.csv", "HOST,WAIT\na,\nx-bad,\n");
+    let anew = hooks(&world, &["--for-each", "t.csv", "--jobs", "1"]).go();
+    assert_eq!((anew.end, ran(&world)), (End::Code(1), vec!["a".to_owned(), "x-bad".to_owned()]));
+}
+
+#[test]
+fn the_progress_line_fits_the_window_and_has_no_colour_where_none_is_wanted() {
+    let world = noting();
+    let waits = |n: u32| if n == 25 { "1" } else { "" };
+    let rows: String = (0..50)
+        .map(|n| format!("h-{n}{},{}\n", if n == 3 { "bad" } else { "" }, waits(n)))
+        .collect();
+    world.file("t.csv", format!("HOST,WAIT\n{rows}"));
+    let run = hooks(&world, &["--for-each", "t.csv", "--jobs", "1"])
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1");
+    let mut terminal = Terminal::open(&run);
+    waiting(&world);
+    terminal.expect("25/50 · 1 failed · ");
+    terminal.expect("/s · ");
+    terminal.expect(" left");
+    terminal.resize(24, 30);
+    terminal.expect("\r\x1b[K25/50 · 1 failed");
+    terminal.resize(24, 80);
+    terminal.expect("━");
+    open_gate(&world);
+    let (end, shown) = terminal.finish();
+    assert_eq!(end, End::Code(1));
+    let shown = String::from_utf8(shown).unwrap();
+    for line in shown.split("\r\x1b[K") {
+        let line = line.split("\r\n").next().unwrap();
+        assert!(!line.contains('\x1b'), "only the line's own begin: {line:?}");
+        assert!(line.chars().count() < 80, "{line:?}");
+    }
+    assert!(
+        shown.contains("\r\x1b[K50 targets · 49 ok · 1 error"),
+        "it is gone at the end: {shown:?}"
+    );
+}
+
+#[test]
+fn memory_does_not_grow_with_the_number_of_targets() {
+    let world = World::new();
+    std::fs::create_dir(world.path("work/empty.d")).unwrap();
+    let measure = "import os, resource, subprocess, sys\n\
+        code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)\n\
+        print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n";
+    world.file("measure.py", measure);
+    let peak = |targets: usize| {
+        let rows: String = (0..targets).map(|n| format!("host-{n},{}\n", "x".repeat(50))).collect();
+        world.file("t.csv", format!("HOST,NOTE\n{rows}"));
+        let mut words = vec!["python3", "measure.py"];
+        let hob = world.binary().to_str().unwrap();
+        words.extend([hob, "hooks", "run", "empty.d", "--for-each", "t.csv"]);
+        words.extend(["--report", "r.json", "--report", "r.xml", "--report", "r.html"]);
+        let text = world.run(&words).go().text();
+        let (code, peak) = text.trim().split_once(' ').unwrap();
+        assert_eq!(code, "0", "{text}");
+        peak.parse::<u64>().unwrap()
+    };
+    let (few, many) = (peak(1_000), peak(20_000));
+    assert!(many < few + 4 * 1024, "{few} KiB for 1,000, {many} KiB for 20,000");
+    assert!(Path::new(&world.path("work/r.html")).metadata().unwrap().len() < 2_000_000);
+}

@@ -1,0 +1,279 @@
+//! Reports as their readers see them: a parser of JSON, a schema of JUnit's XML, and a browser.
+
+use std::path::{Path, PathBuf};
+
+use hob_tests::{End, Run, World};
+use serde_json::Value;
+
+/// Says what no report may obey or lose.
+const SAYS: &str = "#!/bin/sh\nprintf 'a\\033[31m<script>document.title=\"x\"</script>\\377\\r\\n]]>&'\n\
+    case $HOST in *bad*) echo 'what & why' >&2; exit 3;; *warn) exit 40;; *stop) exit 100;; esac\n";
+/// Four of them, with names that are to be shown and not obeyed.
+const TARGETS: &str = "HOST\nplain\n\"<b>bad</b>\n\"\"x\"\"\"\n\"x\x07warn\"\nstop\n";
+
+fn world() -> World {
+    let world = World::new();
+    world.executable("hooks.d/10 say", SAYS);
+    world.executable("hooks.d/20-gone", "#!/no/such/interpreter\n");
+    world.executable("hooks.d/30-last", "#!/bin/sh\n");
+    world.file("t.csv", TARGETS);
+    world
+}
+
+fn reporting(world: &World, reports: &[&str]) -> Run {
+    let mut run = world.hob(&["hooks", "run", "hooks.d", "--for-each", "t.csv", "--jobs", "2"]);
+    for report in reports {
+        run = run.args(&["--report", report]);
+    }
+    run
+}
+
+fn work(world: &World, name: &str) -> PathBuf {
+    world.path("work").join(name)
+}
+
+#[test]
+fn the_json_report_has_every_byte() {
+    let world = world();
+    let outcome = reporting(&world, &["r.json"]).go();
+    assert_eq!(outcome.end, End::Code(5), "an interpreter is missing: {outcome:?}");
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(work(&world, "r.json")).unwrap()).unwrap();
+    assert_eq!(report["schema"], "hob.hooks-report/1");
+    assert_eq!(report["outcomes"]["system-error"], 2, "{report}");
+    let targets = report["targets"].as_array().unwrap();
+    let plain = targets.iter().find(|target| target["line"] == 2).unwrap();
+    let said = &plain["set"]["hooks"][0]["stdout"]["head"];
+    assert_eq!(said["base64"], "YRtbMzFtPHNjcmlwdD5kb2N1bWVudC50aXRsZT0ieCI8L3NjcmlwdD7/DQpdXT4m");
+    assert_eq!(plain["set"]["not_run"], serde_json::json!(["30-last"]));
+    let mut names: Vec<&str> =
+        targets.iter().map(|t| t["set"]["target"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["<b>bad</b>\n\"x\"", "plain", "stop", "x\u{7}warn"]);
+}
+
+#[test]
+fn the_xml_report_is_valid_whatever_hooks_write() {
+    let world = world();
+    let outcome = reporting(&world, &["r.xml"]).go();
+    assert_eq!(outcome.end, End::Code(5), "{outcome:?}");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hooks/junit.xsd");
+    let words = ["xmllint", "--noout", "--schema", schema.to_str().unwrap(), "r.xml"];
+    let checked = world.run(&words).go();
+    assert_eq!(checked.end, End::Code(0), "{checked:?}");
+    let text = std::fs::read_to_string(work(&world, "r.xml")).unwrap();
+    for part in [
+        "name=\"&lt;b&gt;bad&lt;/b&gt;\\n&quot;x&quot;\"",
+        "name=\"x\\x07warn\"",
+        "<failure type=\"error\" message=\"exit code 3\">what &amp; why\n</failure>",
+        "<failure type=\"interrupt\" message=\"exit code 100\">a\\x1b[31m&lt;script&gt;",
+        "<error type=\"system-error\"",
+        "<skipped/>",
+        "\\xff\\r\n]]&gt;&amp;",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+}
+
+/// A browser that shows a page, with a folder of its own.
+fn browser(world: &World, words: &[&str]) -> Run {
+    let profile = world.path("browser");
+    let mut argv: Vec<String> = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        "--window-size=1200,900",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    argv.push(format!("--user-data-dir={}", profile.display()));
+    argv.extend(words.iter().map(|word| (*word).to_owned()));
+    world.run(&argv)
+}
+
+/// Counts the pixels of a picture by their colour: `rrggbb count` a line, the most first.
+const COLOURS: &str = r#"
+import collections, struct, sys, zlib
+raw = open(sys.argv[1], 'rb').read()
+at, image, size = 8, b'', None
+while at < len(raw):
+    length, kind = struct.unpack('>I4s', raw[at:at + 8])
+    body = raw[at + 8:at + 8 + length]
+    at += 12 + length
+    if kind == b'IHDR':
+        width, height, depth, colour = struct.unpack('>IIBB', body[:10])
+        assert depth == 8 and colour in (2, 6), (depth, colour)
+    if kind == b'IDAT':
+        image += body
+step = 3 if colour == 2 else 4
+image, row, last = zlib.decompress(image), width * step, bytearray(width * step)
+seen = collections.Counter()
+for y in range(height):
+    start = y * (row + 1)
+    how, line = image[start], bytearray(image[start + 1:start + 1 + row])
+    for x in range(row):
+        a = line[x - step] if x >= step else 0
+        b, c = last[x], last[x - step] if x >= step else 0
+        if how == 1: line[x] = line[x] + a & 255
+        elif how == 2: line[x] = line[x] + b & 255
+        elif how == 3: line[x] = line[x] + (a + b) // 2 & 255
+        elif how == 4:
+            p = a + b - c
+            near = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))
+            line[x] = line[x] + near[2] & 255
+    seen.update(bytes(line[x:x + 3]).hex() for x in range(0, row, step))
+    last = line
+for colour, count in seen.most_common():
+    print(colour, count)
+"#;
+
+/// How many pixels of the page have each of these colours, as it is shown.
+fn pixels(world: &World, page: &str, more: &[&str], colours: &[&str]) -> Vec<u64> {
+    let picture = world.path("page.png");
+    let mut words = vec![format!("--screenshot={}", picture.display())];
+    words.extend(more.iter().map(|word| (*word).to_owned()));
+    words.push(format!("file://{}", work(world, page).display()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let shown = browser(world, &words).go();
+    assert!(picture.exists(), "{shown:?}");
+    world.file("colours.py", COLOURS);
+    let counted = world.run(&["python3", "colours.py", picture.to_str().unwrap()]).go();
+    counted.succeeded();
+    let text = counted.text();
+    let of = |colour: &&str| {
+        let line = text.lines().find(|line| line.starts_with(*colour));
+        line.map_or(0, |line| line.split_once(' ').unwrap().1.parse().unwrap())
+    };
+    colours.iter().map(of).collect()
+}
+
+#[test]
+fn the_page_is_shown_by_a_browser_as_it_is_meant() {
+    let world = world();
+    std::fs::remove_file(work(&world, "hooks.d/20-gone")).unwrap();
+    let outcome = reporting(&world, &["r.html"]).go();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    let page = std::fs::read_to_string(work(&world, "r.html")).unwrap();
+    for foreign in ["http:", "https:", "src=", "url(", "@import", "<script"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    let url = format!("file://{}", work(&world, "r.html").display());
+    let shown = browser(&world, &["--dump-dom", &url]).go();
+    let dom = shown.text();
+    assert!(dom.contains("<title>Hooks: hooks.d</title>"), "no hook has named it: {dom}");
+    assert!(dom.contains("<svg id=\"timeline\""), "{dom}");
+    for (outcome, least) in [("ok", 3), ("error", 1), ("warning", 1), ("interrupt", 1)] {
+        let bars = dom.matches(&format!("<rect class=\"{outcome}\"")).count();
+        assert!(bars >= least, "{bars} of {outcome}: {dom}");
+    }
+    assert!(dom.contains("&lt;b&gt;bad&lt;/b&gt;") && dom.contains("what &amp; why"), "{dom}");
+    // Light: the ground, and each outcome's colour. Dark: likewise.
+    let light = ["ffffff", "2e9e5b", "d92d20", "e0a100", "2f7de1", "5b7fa6"];
+    let found = pixels(&world, "r.html", &[], &light);
+    assert!(found.iter().all(|count| *count > 40), "{light:?}: {found:?}");
+    let dark = ["12151b", "3fbf75", "ff5a4e", "f2b824", "5c9df5", "6f98c6"];
+    let found = pixels(&world, "r.html", &["--blink-settings=preferredColorScheme=0"], &dark);
+    assert!(found.iter().all(|count| *count > 40), "{dark:?}: {found:?}");
+}
+
+#[test]
+fn one_failure_among_thousands_is_seen_in_the_picture() {
+    let world = World::new();
+    world.executable("hooks.d/10", "#!/bin/sh\n[ $HOST != host-777 ]\n");
+    let rows: String = (0..1_500).map(|n| format!("host-{n}\n")).collect();
+    world.file("t.csv", format!("HOST\n{rows}"));
+    let outcome = reporting(&world, &["r.html"]).go();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    let page = std::fs::metadata(work(&world, "r.html")).unwrap().len();
+    assert!(page < 1_000_000, "{page} bytes");
+    let found = pixels(&world, "r.html", &[], &["d92d20", "2e9e5b"]);
+    assert!(found[0] > 10 && found[1] > 5_000, "{found:?}");
+}
+
+#[test]
+fn a_report_appears_whole_or_not_at_all_and_nothing_is_lost() {
+    let world = world();
+    let (work_dir, hob) = (work(&world, ""), world.binary().display().to_string());
+    std::fs::create_dir(work(&world, "small")).unwrap();
+    world.executable("hooks.d/10 say", "#!/bin/sh\nhead -c 40000 /dev/zero\n");
+    world.file("small.sh", format!(
+        "set -e\ncd {}\nmount -t tmpfs -o size=64k tmpfs small\necho mounted >&2\necho old > small/r.json\n\
+         {hob} hooks run hooks.d --for-each t.csv --report small/r.json || echo \"code $?\"\n\
+         ls -A small; cat small/r.json\n\
+         mount -o remount,size=10M small\n\
+         {hob} hooks run hooks.d --for-each t.csv --report small/r.json --resume || echo \"code $?\"\n\
+         ls -A small; cp small/r.json after.json\n",
+        work_dir.display()
+    ));
+    let outcome = world.run(&["unshare", "--mount", "bash", "small.sh"]).go();
+    if !outcome.complaint().contains("mounted") {
+        return skipped(&outcome.complaint());
+    }
+    let (text, said) = (outcome.text(), outcome.complaint());
+    assert!(said.contains("--report small/r.json: No space left on device"), "{said}");
+    assert!(said.contains("nothing is lost: the same command with --resume writes it"), "{said}");
+    assert!(
+        text.contains("code 5\nr.json\nold\n"),
+        "the old one is there, and nothing else: {outcome:?}"
+    );
+    assert!(text.ends_with("code 5\nr.json\n"), "{outcome:?}");
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(work(&world, "after.json")).unwrap()).unwrap();
+    assert_eq!(report["targets"].as_array().unwrap().len(), 4);
+    assert_eq!(report["hooks_run"], 8, "none ran twice: {}", report["hooks"]);
+}
+
+#[test]
+fn a_full_disk_under_the_resume_file_begins_nothing_more_and_says_so() {
+    let world = world();
+    let (state, hob) = (world.path("state"), world.binary().display().to_string());
+    world.executable(
+        "hooks.d/10 say",
+        "#!/bin/sh\necho \"$HOST\" >> ran\nhead -c 40000 /dev/zero\n",
+    );
+    let rows: String = (0..40).map(|n| format!("h-{n}\n")).collect();
+    world.file("t.csv", format!("HOST\n{rows}"));
+    std::fs::remove_file(work(&world, "hooks.d/20-gone")).unwrap();
+    let command = format!("{hob} hooks run hooks.d --for-each t.csv --jobs 1");
+    world.file(
+        "small.sh",
+        format!(
+            "set -e\ncd {}\nmount -t tmpfs -o size=512k,mode=700 tmpfs {}\necho mounted >&2\n\
+         {command} || echo \"code $?\"\nwc -l < ran\nmount -o remount,size=50M {}\n\
+         {command} --resume\nsort ran | uniq | wc -l\nwc -l < ran\n",
+            work(&world, "").display(),
+            state.display(),
+            state.display()
+        ),
+    );
+    let outcome = world.run(&["unshare", "--mount", "bash", "small.sh"]).go();
+    if !outcome.complaint().contains("mounted") {
+        return skipped(&outcome.complaint());
+    }
+    let (text, said) = (outcome.text(), outcome.complaint());
+    assert!(
+        said.contains("No space left on device (os error 28); no further target was begun"),
+        "{said}"
+    );
+    assert!(text.contains("code 5\n"), "{outcome:?}");
+    let lines: Vec<&str> = text.lines().collect();
+    let [distinct, all] = lines[lines.len() - 2..] else { panic!("{text}") };
+    // Only the one whose end could not be written runs twice, and it is named.
+    assert_eq!(distinct.trim(), "40", "{outcome:?}");
+    assert!(["40", "41"].contains(&all.trim()), "{outcome:?}");
+    let named = said.contains("not in the resume file, so that --resume would run it again: h-");
+    assert_eq!(named, all.trim() == "41", "{outcome:?}");
+}
+
+/// Says why a test shows nothing here.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped(why: &str) {
+    eprintln!("skipped: no mount of one's own here: {}", why.trim());
+}
