@@ -7,18 +7,20 @@ use hob_core::hooks::{Bytes, Capture, End, HookOutcome, HookRecord, Reason, Trou
 use hob_core::receipt::UsagePart;
 use hob_os::clock;
 use hob_os::spawn::{self, Waited};
+use hob_os::vfork::{Child, Traced};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::ahead::{self, Ready};
 use super::sets::{Active, Hook};
 use super::{Runner, Sink, Tag};
 use crate::capture::{Captured, Found};
 use crate::event::{Event, SetId, Stream};
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::{self, Pipes};
+use crate::start::{self, OurPipes, Pipes};
 
 /// How often a hook is tried again whose file is open for writing.
 const RETRIES_MAX: u32 = 20;
@@ -95,51 +97,43 @@ impl Runner {
     pub(super) fn start_hook(&mut self, place: usize, sink: Sink<'_>) -> Option<HookRecord> {
         let now_ns = clock::now_ns();
         let active = self.places[place].as_ref()?;
-        let set = &active.set;
+        let (id, set) = (active.id, active.set.clone());
         let path = set.path(active.name());
         let (since_ns, retries) = match active.hook {
             Hook::Retry { since_ns, count, .. } => (since_ns, count),
+            Hook::Awaited { since_ns } => (since_ns, 0),
             Hook::Due | Hook::Running(_) => (now_ns, 0),
         };
-        let mut record = HookRecord {
-            retries,
-            way: Way::Afresh,
-            ..fresh_record(active.name(), self.micros(since_ns))
-        };
+        let mut record =
+            HookRecord { retries, ..fresh_record(active.name(), self.micros(since_ns)) };
         let identity = Identity::at(set.place(), &path).ok();
         record.changed = identity != active.listing.identity(active.index);
-        match self.spawn(set, &path) {
+        let ready = match retries {
+            0 => self.take_held(id, &set, &path, identity),
+            _ => Ready::Afresh(None),
+        };
+        (record.way, record.reason) = ahead::way(&ready);
+        let started = match ready {
+            Ready::Runs(child, pipes) => Ok((child, pipes)),
+            Ready::Awaited => {
+                self.places[place].as_mut()?.hook = Hook::Awaited { since_ns };
+                return None;
+            }
+            Ready::Afresh(_) => self.spawn(&set, &path),
+        };
+        match started {
             Ok((child, pipes)) => {
                 record.pid = child.pid;
-                let after = |time: Option<Duration>| time.map(|time| since_ns + nanos(time));
-                let (warn_at_ns, kill_at_ns) = (after(set.warn_after), after(set.kill_after));
-                let keep = self.limits.capture_bytes_max;
-                self.generation = self.generation.wrapping_add(1);
-                let running = Running {
-                    generation: self.generation,
-                    pid: child.pid,
-                    pidfd: child.pidfd,
-                    out: Captured::new(pipes.out, keep),
-                    out_open: true,
-                    err: Captured::new(pipes.err, keep),
-                    err_open: true,
-                    since_ns,
-                    warn_at_ns,
-                    kill_at_ns,
-                    ending: Ending::No,
-                    record,
-                };
-                self.run(place, running, sink);
-                None
+                self.run(place, (child, pipes), record, since_ns, sink)
             }
             Err(io::Errno::TXTBSY) if retries < RETRIES_MAX => {
                 let at_ns = now_ns + RETRY_NS * u64::from(retries + 1);
-                let active = self.places[place].as_mut()?;
-                active.hook = Hook::Retry { since_ns, at_ns, count: retries + 1 };
+                let hook = Hook::Retry { since_ns, at_ns, count: retries + 1 };
+                self.places[place].as_mut()?.hook = hook;
                 None
             }
             Err(error) => {
-                let (trouble, message) = start::trouble(set, &path, error);
+                let (trouble, message) = start::trouble(&set, &path, error);
                 record.trouble = Some(trouble);
                 record.message = Some(message);
                 record.outcome = HookOutcome::of(&End::NotStarted(trouble));
@@ -149,29 +143,61 @@ impl Runner {
         }
     }
 
-    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<(hob_os::vfork::Child, Pipes)> {
+    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<(Child, OurPipes)> {
         let pipes = Pipes::new()?;
-        let child = start::afresh(set, path, &pipes, &self.null, self.mask)?;
-        Ok((child, pipes))
+        let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
+        Ok((child, pipes.ours()))
     }
 
-    /// Watches a hook that was started.
-    fn run(&mut self, place: usize, running: Running, sink: Sink<'_>) {
-        let generation = running.generation;
-        let add = |fd: &OwnedFd, tag: Tag| {
-            // It fails for lack of memory or watches only; the end is then seen by nobody.
-            epoll::add(&self.epoll, fd, tag.bits(), epoll::EventFlags::IN)
+    /// Watches a hook that was started. A record comes back if that cannot be done.
+    fn run(
+        &mut self,
+        place: usize,
+        (child, pipes): (Child, OurPipes),
+        record: HookRecord,
+        since_ns: u64,
+        sink: Sink<'_>,
+    ) -> Option<HookRecord> {
+        let active = self.places[place].as_mut()?;
+        let after = |time: Option<Duration>| time.map(|time| since_ns.saturating_add(nanos(time)));
+        let (warn_at_ns, kill_at_ns) = (after(active.set.warn_after), after(active.set.kill_after));
+        let keep = self.limits.capture_bytes_max;
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let running = Running {
+            generation,
+            pid: child.pid,
+            pidfd: child.pidfd,
+            out: Captured::new(pipes.out, keep),
+            out_open: true,
+            err: Captured::new(pipes.err, keep),
+            err_open: true,
+            since_ns,
+            warn_at_ns,
+            kill_at_ns,
+            ending: Ending::No,
+            record,
         };
+        let add =
+            |fd: &OwnedFd, tag: Tag| epoll::add(&self.epoll, fd, tag.bits(), epoll::EventFlags::IN);
         let watched = add(running.out.pipe(), Tag::Out(place, generation))
             .and_then(|()| add(running.err.pipe(), Tag::Err(place, generation)))
             .and_then(|()| add(&running.pidfd, Tag::End(place, generation)));
-        if watched.is_err() {
-            running.signal(Signal::KILL);
-        }
-        let Some(active) = &mut self.places[place] else { return };
         let name = Bytes(active.name().to_vec());
         sink(Event::HookStarted { set: active.id, name: &name, pid: running.pid });
+        if let Err(error) = watched {
+            // Nobody would see its end.
+            running.signal(Signal::KILL);
+            let text = std::io::Error::from(error);
+            let id = active.id;
+            let mut record = self.settle(id, running, spawn::Wait::Block, sink);
+            record.outcome = HookOutcome::SystemError;
+            record.trouble = Some(Trouble::Resources);
+            record.message = Some(format!("could not be watched ({text}), and was ended"));
+            return Some(record);
+        }
         active.hook = Hook::Running(Box::new(running));
+        None
     }
 
     /// A stream of a hook is readable, or at its end.
@@ -197,13 +223,19 @@ impl Runner {
         let Some(active) = &mut self.places[place] else { return };
         let Hook::Running(running) = std::mem::replace(&mut active.hook, Hook::Due) else { return };
         let set = active.id;
-        let record = self.settle(set, *running, sink);
+        let record = self.settle(set, *running, spawn::Wait::Poll, sink);
         self.recorded(place, record, sink);
         self.go_on(place, sink);
     }
 
     /// Takes a process that has ended out of everything, and says what became of it.
-    fn settle(&mut self, set: SetId, running: Running, sink: Sink<'_>) -> HookRecord {
+    fn settle(
+        &mut self,
+        set: SetId,
+        running: Running,
+        wait: spawn::Wait,
+        sink: Sink<'_>,
+    ) -> HookRecord {
         let now_ns = clock::now_ns();
         if running.ending != Ending::No {
             // Its own end is no reason to leave its group behind.
@@ -226,7 +258,7 @@ impl Runner {
         record.left_behind = out == Found::Open || err == Found::Open;
         (record.stdout, record.stderr) = (stdout, stderr);
         record.wall_us = at_ns / 1000;
-        let end = match spawn::wait(running.pid, spawn::Wait::Poll) {
+        let end = match spawn::wait(running.pid, wait) {
             Ok(Waited::Ended(status, user_us, system_us, peak_kib)) => {
                 record.usage = Some(UsagePart { user_us, system_us, peak_kib });
                 let signal = u8::try_from(status & 0x7f).unwrap_or(0);
@@ -257,8 +289,27 @@ impl Runner {
             Hook::Running(running) => running.end(Ending::Cancelled, grace, clock::now_ns()),
             // It ends with its set as soon as it is looked at, which is now.
             Hook::Retry { at_ns, .. } => *at_ns = 0,
+            // Its set ends when it is looked at, which is next.
+            Hook::Awaited { .. } => self.shared.knock(),
             Hook::Due => {}
         }
+    }
+
+    /// A hook whose start before its turn has taken all of its time.
+    fn awaited_too_long(&mut self, place: usize, since_ns: u64, sink: Sink<'_>) {
+        let at_us = self.micros(since_ns);
+        let Some(active) = &self.places[place] else { return };
+        let mut record = fresh_record(active.name(), at_us);
+        record.way = Way::Ahead;
+        record.outcome = HookOutcome::of(&End::TimedOut);
+        record.wall_us = clock::now_ns().saturating_sub(since_ns) / 1000;
+        record.message = Some("was not started within its time".to_owned());
+        let id = active.id;
+        if let Some(holders) = &mut self.holders {
+            holders.give_up(id);
+        }
+        self.recorded(place, record, sink);
+        self.go_on(place, sink);
     }
 
     /// Deals with everything whose time has come.
@@ -271,6 +322,12 @@ impl Runner {
             let Some(active) = &mut self.places[place] else { continue };
             match &mut active.hook {
                 Hook::Due => {}
+                Hook::Awaited { since_ns } => {
+                    let since_ns = *since_ns;
+                    if active.deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+                        self.awaited_too_long(place, since_ns, sink);
+                    }
+                }
                 Hook::Retry { at_ns, .. } if *at_ns > now_ns => {}
                 Hook::Retry { .. } => self.go_on(place, sink),
                 Hook::Running(running) => {
@@ -304,7 +361,7 @@ fn running_in(
     let active = places.get_mut(place)?.as_mut()?;
     match &mut active.hook {
         Hook::Running(running) if running.generation == generation => Some((active.id, running)),
-        Hook::Running(_) | Hook::Due | Hook::Retry { .. } => None,
+        Hook::Running(_) | Hook::Due | Hook::Awaited { .. } | Hook::Retry { .. } => None,
     }
 }
 

@@ -4,7 +4,7 @@ use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
 use hob_os::clock;
 
 use super::hooks::Running;
-use super::{Runner, Sink, never_begun};
+use super::{Runner, Sink, Waiting, never_begun};
 use crate::event::{Event, SetId};
 use crate::listing::Listing;
 use crate::set::Set;
@@ -29,6 +29,11 @@ pub(super) struct Active {
 pub(super) enum Hook {
     /// It is to be started now.
     Due,
+    /// Its turn has come, and it is still being started ahead.
+    Awaited {
+        /// When its turn came.
+        since_ns: u64,
+    },
     /// Its file was open for writing: it is started again later.
     Retry {
         /// When its turn came.
@@ -47,6 +52,10 @@ impl Active {
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         match &self.hook {
             Hook::Due => None,
+            Hook::Awaited { since_ns } => {
+                let after = self.set.kill_after?;
+                Some(since_ns.saturating_add(u64::try_from(after.as_nanos()).ok()?))
+            }
             Hook::Retry { at_ns, .. } => Some(*at_ns),
             Hook::Running(running) => running.deadline_ns(),
         }
@@ -64,16 +73,16 @@ impl Runner {
         if self.draining || !self.given_up.is_empty() {
             let given_up = std::mem::take(&mut self.given_up);
             let at_us = self.micros(clock::now_ns());
-            for (id, set) in std::mem::take(&mut self.waiting) {
-                if self.draining || given_up.contains(&id) {
-                    sink(Event::SetEnded(never_begun(id, &set, at_us)));
+            for waiting in std::mem::take(&mut self.waiting) {
+                if self.draining || given_up.contains(&waiting.id) {
+                    sink(Event::SetEnded(never_begun(waiting.id, &waiting.set, at_us)));
                 } else {
-                    self.waiting.push_back((id, set));
+                    self.waiting.push_back(waiting);
                 }
             }
         }
         while self.active().count() < self.limits.jobs {
-            let Some((id, set)) = self.waiting.pop_front() else { break };
+            let Some(Waiting { id, set, .. }) = self.waiting.pop_front() else { break };
             self.begin_set(id, set, sink);
         }
     }

@@ -1,0 +1,119 @@
+//! Which hooks are started before their turn, and how one is taken when it comes.
+
+use std::ffi::CStr;
+
+use hob_core::hooks::{Reason, Way};
+use hob_os::vfork::Child;
+
+use super::sets::Hook;
+use super::{Runner, Sink};
+use crate::ahead::Ahead;
+use crate::event::SetId;
+use crate::listing::{Identity, Listing};
+use crate::set::{Isolation, Set, StartAhead};
+use crate::start::OurPipes;
+
+/// How many hooks are held at most: a start takes a few times as long as what is left of a small
+/// hook's run, and more would only take memory.
+const DEPTH_MAX: usize = 4;
+
+/// How many hooks are started ahead: as many as there are processors without a set of their own,
+/// and the one that follows.
+pub(super) fn depth(jobs: usize, ahead: StartAhead) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    match ahead {
+        StartAhead::Never => 0,
+        StartAhead::WhenIdle if jobs >= processors => 0,
+        StartAhead::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
+    }
+}
+
+/// What there is of a hook whose turn has come.
+pub(super) enum Ready {
+    /// It runs.
+    Runs(Child, OurPipes),
+    /// It is waited for.
+    Awaited,
+    /// It is to be started afresh, because of this.
+    Afresh(Option<Reason>),
+}
+
+impl Runner {
+    /// Begins to start the hooks that are next, and ends those that are not next any more.
+    pub(super) fn plan_ahead(&mut self) {
+        let Some(holders) = &mut self.holders else { return };
+        let depth = holders.depth();
+        // A set's next hooks, and then those of the sets that wait.
+        let missing = depth.saturating_sub(self.places.iter().flatten().count());
+        for waiting in self.waiting.iter_mut().take(missing.max(1)) {
+            if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
+                let set = &waiting.set;
+                // What cannot be listed now is listed when its turn comes, and said then.
+                waiting.listing =
+                    Some(Listing::read(set.place(), &set.dir.0, &set.ignored).unwrap_or_default());
+            }
+        }
+        let active = |distance: usize| {
+            self.places.iter().flatten().filter_map(move |active| {
+                let awaited = matches!(active.hook, Hook::Awaited { .. });
+                let next = if awaited { active.index } else { active.index + 1 };
+                let goes_on = !active.cancelled && active.set.isolation == Isolation::Fastest;
+                let name = active.listing.listed.hooks.get(next + distance).filter(|_| goes_on)?;
+                Some((active.id, &active.set, name.as_slice()))
+            })
+        };
+        let waiting = self.waiting.iter().filter(|_| !self.draining).flat_map(|waiting| {
+            let names = waiting.listing.iter().flat_map(|listing| &listing.listed.hooks);
+            names.map(move |name| (waiting.id, &waiting.set, name.as_slice()))
+        });
+        holders.want((0..depth).flat_map(active).chain(waiting));
+    }
+
+    /// Takes a hook whose turn has come from where it is held.
+    pub(super) fn take_held(
+        &mut self,
+        id: SetId,
+        set: &Set,
+        path: &CStr,
+        script: Option<Identity>,
+    ) -> Ready {
+        if set.isolation == Isolation::Spawn {
+            return Ready::Afresh(Some(Reason::SpawnAsked));
+        }
+        let Some(holders) = &mut self.holders else {
+            return Ready::Afresh(Some(Reason::NoProcessor));
+        };
+        match holders.take(id, path) {
+            Ahead::NotWanted => Ready::Afresh(Some(Reason::First)),
+            Ahead::Pending => Ready::Awaited,
+            Ahead::Not(reason) => Ready::Afresh(Some(reason)),
+            Ahead::Held(held) if !held.is_exact(script) => {
+                held.discard();
+                Ready::Afresh(Some(Reason::Changed))
+            }
+            Ahead::Held(held) => match held.release() {
+                Ok((child, pipes)) => Ready::Runs(child, pipes),
+                Err(_) => Ready::Afresh(Some(Reason::HeldGone)),
+            },
+        }
+    }
+
+    /// Hooks that were awaited may be there.
+    pub(super) fn look_at_held(&mut self, sink: Sink<'_>) {
+        for place in 0..self.places.len() {
+            let awaited = |hook: &Hook| matches!(hook, Hook::Awaited { .. });
+            if self.places[place].as_ref().is_some_and(|active| awaited(&active.hook)) {
+                self.go_on(place, sink);
+            }
+        }
+    }
+}
+
+/// How a hook was started, for its record.
+pub(super) fn way(ready: &Ready) -> (Way, Option<Reason>) {
+    match ready {
+        Ready::Runs(..) => (Way::Ahead, None),
+        Ready::Awaited => (Way::Ahead, None),
+        Ready::Afresh(reason) => (Way::Afresh, *reason),
+    }
+}
