@@ -25,7 +25,14 @@ pub(super) fn depth(jobs: usize, ahead: StartAhead) -> usize {
         StartAhead::Never => 0,
         StartAhead::WhenIdle if jobs >= processors => 0,
         StartAhead::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
+        StartAhead::WhileIdle if processors < 2 => 0,
+        StartAhead::WhileIdle => processors.min(DEPTH_MAX),
     }
+}
+
+/// How many of them at this moment, with so many sets active on so many processors.
+fn depth_now(depth: usize, active: usize, processors: usize) -> usize {
+    if active >= processors { 0 } else { depth.min(processors - active.max(1) + 1) }
 }
 
 /// What there is of a hook whose turn has come.
@@ -42,9 +49,13 @@ impl Runner {
     /// Begins to start the hooks that are next, and ends those that are not next any more.
     pub(super) fn plan_ahead(&mut self) {
         let Some(holders) = &mut self.holders else { return };
-        let depth = holders.depth();
+        let active = self.places.iter().flatten().count();
+        let depth = match self.processors {
+            Some(processors) => depth_now(holders.depth(), active, processors),
+            None => holders.depth(),
+        };
         // A set's next hooks, and then those of the sets that wait.
-        let missing = depth.saturating_sub(self.places.iter().flatten().count());
+        let missing = depth.saturating_sub(active);
         for waiting in self.waiting.iter_mut().take(missing.max(1)) {
             if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
                 let set = &waiting.set;
@@ -66,7 +77,7 @@ impl Runner {
             let names = waiting.listing.iter().flat_map(|listing| &listing.listed.hooks);
             names.map(move |name| (waiting.id, &waiting.set, name.as_slice()))
         });
-        holders.want((0..depth).flat_map(active).chain(waiting));
+        holders.want((0..depth).flat_map(active).chain(waiting).take(depth));
     }
 
     /// Takes a hook whose turn has come from where it is held.

@@ -32,7 +32,7 @@ use crate::ahead::Holders;
 use crate::event::{Event, SetId, Stream};
 use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
-use crate::set::{Limits, Set};
+use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use sets::Active;
 
@@ -69,6 +69,8 @@ pub struct Runner {
     places: Vec<Option<Active>>,
     /// `None` where no hook is started before its turn, for the lack of a processor or of a wish.
     holders: Option<Holders>,
+    /// Their number, where what is held follows how many sets are active.
+    processors: Option<usize>,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -123,6 +125,8 @@ impl Runner {
         let null = above_stdio(null)?;
         let mask = signals::Set(process::own_status()?.blocked);
         let depth = ahead::depth(jobs, limits.ahead);
+        let processors = (limits.ahead == StartAhead::WhileIdle)
+            .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let holders = match depth {
             0 => None,
             depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
@@ -138,6 +142,7 @@ impl Runner {
             given_up: Vec::new(),
             places: Vec::new(),
             holders,
+            processors,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
