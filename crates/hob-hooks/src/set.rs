@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Suffix};
+use hob_os::vfork::Signals;
 use rustix::fd::OwnedFd;
 
 /// One run of a hooks directory, for one target.
@@ -29,6 +30,8 @@ pub struct Set {
     pub warn_after: Option<Duration>,
     /// What may make a hook faster.
     pub isolation: Isolation,
+    /// Which signals its hooks ignore: what this process does, or none.
+    pub signals: Signals,
 }
 
 impl Set {
@@ -45,6 +48,7 @@ impl Set {
             kill_after: None,
             warn_after: None,
             isolation: Isolation::Fastest,
+            signals: Signals::Kept,
         }
     }
 }

@@ -51,12 +51,18 @@ fn hooks_get_the_worlds_parts_that_were_asked_for() {
     let mut jvm = Jvm::with(&world, |run| run.env("ODD", "jvm").env("UUID", "inherited"));
     let show = "echo $UUID,$ODD,$OWN,$(umask),$(pwd)";
     let dir = hooks(&world, "show", &[("10-a", show), ("20-b.bak", "echo bak")]);
+    // SIGPIPE (13) and its like end a hook, as they would end a child of the JVM.
+    // What a C library keeps for itself (32 and 33) cannot be told to it.
+    let signals = "s=$(grep SigIgn /proc/self/status); echo $((0x${s#*:?} & 0x7fffffff))";
+    let signals = hooks(&world, "signals", &[("10-a", signals)]);
     let work = world.path("work").canonicalize().unwrap();
     let said = |told: String| told.split('/').nth(3).unwrap().to_owned();
     let told = said(jvm.run("own", &dir));
     assert_eq!(told, hex(&format!("inherited,jvm,,0022,{}\n", work.display())));
     let told = said(jvm.run("asked", &format!("{dir} UUID=1-2 env=x umask=027 cwd=/")));
     assert_eq!(told, hex("1-2,,x,0027,/\n"));
+    let told = jvm.run("signals", &signals);
+    assert_eq!(said(told), hex("0\n"));
     let told = jvm.run("suffixes", &format!("{dir} ignore=.none"));
     assert!(told.contains("20-b.bak/OK/"), "{told}");
     let told = jvm.run("nowhere", &format!("{dir} cwd=/nonexistent"));
