@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Suffix};
+use hob_os::vfork::Signals;
 use rustix::fd::OwnedFd;
 
 /// One run of a hooks directory, for one target.
@@ -29,6 +30,8 @@ pub struct Set {
     pub warn_after: Option<Duration>,
     /// What may make a hook faster.
     pub isolation: Isolation,
+    /// Which signals its hooks ignore: what this process does, or none.
+    pub signals: Signals,
 }
 
 impl Set {
@@ -45,6 +48,7 @@ impl Set {
             kill_after: None,
             warn_after: None,
             isolation: Isolation::Fastest,
+            signals: Signals::Kept,
         }
     }
 }
@@ -90,6 +94,9 @@ pub enum StartAhead {
     Never,
     /// While a processor has nothing else to do for this runner: `jobs` below their number.
     WhenIdle,
+    /// The same, told anew in each turn by how many sets are active: for a runner whose callers
+    /// choose how many that are, and whose `jobs` only bounds them.
+    WhileIdle,
 }
 
 /// The environment of hooks: the caller's own, and over it the parameters of the set. Of two

@@ -98,8 +98,8 @@ pub(crate) fn execute(
         directory: set.within.as_ref().map(|directory| directory.as_fd()),
         umask: set.umask,
         mask,
+        signals: set.signals,
         traced,
-        ..vfork::Place::default()
     };
     vfork::start(program, &streams, &place)
 }

@@ -14,6 +14,7 @@ use hob_core::plan::{Cgroup, Context};
 use hob_hooks::{Isolation, Set, Variables};
 use hob_os::process::limits;
 use hob_os::surroundings::{self, priority};
+use hob_os::vfork::Signals;
 use hob_wire::call::Priority;
 use hob_wire::frame::Kind;
 use hob_wire::hooks::RunSet;
@@ -107,6 +108,8 @@ impl Caller<'_> {
         set.target = run.target.into();
         set.within = Some(Arc::new(within));
         set.umask = Some(run.umask);
+        // What the daemon ignores is its own business.
+        set.signals = Signals::Default;
         set.kill_after = time(run.kill_after_ms);
         set.warn_after = time(run.warn_after_ms);
         if let Some(ignored) = run.ignored {

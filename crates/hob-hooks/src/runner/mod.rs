@@ -34,7 +34,7 @@ use crate::ahead::Holders;
 use crate::event::{Event, SetId, Stream};
 use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
-use crate::set::{Limits, Set};
+use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
 use sets::Active;
@@ -75,6 +75,8 @@ pub struct Runner {
     /// `None` where no hook is given to a daemon.
     warm: Option<Warm>,
     status: Status,
+    /// Their number, where what is held follows how many sets are active.
+    processors: Option<usize>,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -134,6 +136,8 @@ impl Runner {
             hob_os::spawn::wait_for_children();
         }
         let depth = ahead::depth(jobs, limits.ahead);
+        let processors = (limits.ahead == StartAhead::WhileIdle)
+            .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let holders = match depth {
             0 => None,
             depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
@@ -151,6 +155,7 @@ impl Runner {
             holders,
             warm: None,
             status,
+            processors,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
