@@ -49,6 +49,19 @@ impl Runner {
     /// Begins to start the hooks that are next, and ends those that are not next any more.
     pub(super) fn plan_ahead(&mut self) {
         let Some(holders) = &mut self.holders else { return };
+        let active = self.places.iter().flatten().count();
+        let depth = match self.processors {
+            Some(processors) => depth_now(holders.depth(), active, processors),
+            None => holders.depth(),
+        };
+        let warm = &mut self.warm;
+        // Those that the daemon performs are not held.
+        let mut held = |set: &Set, listing: &Listing, index: usize| {
+            let (Some(warm), Some(identity)) = (warm.as_mut(), listing.identity(index)) else {
+                return true;
+            };
+            let name = &listing.listed.hooks[index];
+            !warm.hosts(set, &set.path(name), identity)
         };
         // A set's next hooks, and then those of the sets that wait.
         let missing = depth.saturating_sub(active);
