@@ -273,6 +273,8 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
+        // Whatever took the wake-up: what it was for is looked at.
+        self.look_at_held(sink);
         // A set without hooks, or one that is drained, ends as it begins; who drives this must be
         // able to see that before there is nothing left to wait for.
         let mut ended = false;
@@ -290,10 +292,8 @@ impl Runner {
         };
         for event in happened {
             match Tag::of(event.data) {
-                Tag::Wake => {
-                    self.take_asked();
-                    self.look_at_held(sink);
-                }
+                // The next turn begins with it.
+                Tag::Wake => {}
                 Tag::Watched(token) => sink(Event::Ready(token)),
                 Tag::Out(place, generation) => {
                     self.output(place, generation, Stream::Out, sink);
