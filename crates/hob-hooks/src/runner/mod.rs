@@ -273,15 +273,16 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
-        // Whatever took the wake-up: what it was for is looked at.
-        self.look_at_held(sink);
-        // A set without hooks, or one that is drained, ends as it begins; who drives this must be
-        // able to see that before there is nothing left to wait for.
+        // A set may end as it begins (it has no hooks, or is drained), or as what was held for it
+        // is looked at: who drives this sees that before there is nothing left to wait for.
         let mut ended = false;
-        self.begin_sets(&mut |event| {
+        let mut told = |event: Event<'_>| {
             ended |= matches!(event, Event::SetEnded(_));
             sink(event);
-        });
+        };
+        // Whatever took the wake-up: what it was for is looked at.
+        self.look_at_held(&mut told);
+        self.begin_sets(&mut told);
         self.plan_ahead();
         let timeout = self.timeout(if ended { Wait::AtMost(Duration::ZERO) } else { wait });
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
