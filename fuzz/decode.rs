@@ -5,6 +5,7 @@
 
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::{self, Kind};
+use hob_wire::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetEnded};
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
     Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, State, StateReply,
@@ -76,6 +77,12 @@ fn as_kind(kind: Kind, payload: &[u8]) -> bool {
         Kind::StateReply => comes_back!(StateReply),
         Kind::Lend => comes_back!(Lend),
         Kind::Handled => comes_back!(Handled),
+        Kind::RunSet => comes_back!(RunSet),
+        Kind::SetBegun => comes_back!(SetBegun),
+        Kind::HookStarted => comes_back!(HookStarted),
+        Kind::HookOutput => comes_back!(HookOutput),
+        Kind::HookEnded => comes_back!(HookEnded),
+        Kind::SetEnded => comes_back!(SetEnded),
         // A give is decoded by runtimes only; the others are JSON, or empty.
         Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => false,
     }

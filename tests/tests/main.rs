@@ -6,6 +6,7 @@ mod chaos;
 mod cli;
 mod fallback;
 mod fidelity;
+mod hooks;
 mod messages;
 mod others;
 mod verbs;

@@ -27,6 +27,7 @@ pub mod project;
 pub mod recorder;
 mod resolutions;
 mod serve;
+mod sets;
 mod socket;
 pub mod trust;
 mod workers;

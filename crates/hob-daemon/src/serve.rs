@@ -24,6 +24,7 @@ use crate::owner::{INBOX_MAX, Input, Owner};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::resolutions::Resolutions;
+use crate::sets::Sets;
 use crate::socket::{ListenError, Socket};
 use crate::workers::hands::Hands;
 use crate::workers::runtimes::Runtimes;
@@ -75,7 +76,15 @@ async fn serve(
     let build = build_id::own();
     let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
     let listener = UnixListener::from_std(listener.map_err(std::io::Error::from)?.into())?;
-    let front = Front { build, owner: inbox.clone(), recorder: Arc::clone(&recorder) };
+    let around = Arc::new(Around::own());
+    let sets = Sets::new(Arc::clone(&recorder), inbox.clone());
+    let front = Front {
+        build,
+        owner: inbox.clone(),
+        recorder: Arc::clone(&recorder),
+        around: Arc::clone(&around),
+        sets: sets.clone(),
+    };
     let runtimes = Runtimes::write(&config.directory)?;
     let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
     let accepting = tokio::spawn(accept(listener, front)).abort_handle();
@@ -97,7 +106,8 @@ async fn serve(
         recorder,
         socket,
         directory: config.directory,
-        around: Around::own(),
+        around,
+        sets,
         limits: limits::own(),
         started_ns: clock::now_ns(),
         readings: Vec::new(),

@@ -17,6 +17,8 @@ pub enum Event<'a> {
         target: &'a Bytes,
         /// How many hooks it has.
         hooks: usize,
+        /// Their names, in order.
+        names: &'a [Vec<u8>],
     },
     /// A hook runs.
     HookStarted {

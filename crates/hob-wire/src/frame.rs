@@ -103,11 +103,24 @@ pub enum Kind {
     Lend = 42,
     /// Worker to daemon: what was handled on a lane.
     Handled = 43,
+
+    /// Caller to daemon: run this hooks directory.
+    RunSet = 48,
+    /// Daemon to caller: which hooks will run.
+    SetBegun = 49,
+    /// Daemon to caller: a hook's turn has come.
+    HookStarted = 50,
+    /// Daemon to caller: some of what a hook wrote.
+    HookOutput = 51,
+    /// Daemon to caller: a hook has ended.
+    HookEnded = 52,
+    /// Daemon to caller: a set has ended.
+    SetEnded = 53,
 }
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Kind; 37] = [
+    pub const ALL: [Kind; 43] = [
         Kind::Hello,
         Kind::Call,
         Kind::Signal,
@@ -145,6 +158,12 @@ impl Kind {
         Kind::Joined,
         Kind::Lend,
         Kind::Handled,
+        Kind::RunSet,
+        Kind::SetBegun,
+        Kind::HookStarted,
+        Kind::HookOutput,
+        Kind::HookEnded,
+        Kind::SetEnded,
     ];
 
     /// The kind with this number, if there is one.

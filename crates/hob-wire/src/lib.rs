@@ -18,6 +18,7 @@ pub mod call;
 pub mod cursor;
 pub mod exit;
 pub mod frame;
+pub mod hooks;
 pub mod launch;
 pub mod message;
 pub mod reply;

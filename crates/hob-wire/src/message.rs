@@ -186,11 +186,13 @@ pub enum Reason {
     Malformed = 12,
     /// It was not kept: the outbox cannot be written.
     NotKept = 13,
+    /// It was not given: what the daemon starts could not have the caller's context.
+    Context = 14,
 }
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::Raised,
         Reason::Lost,
         Reason::TimedOut,
@@ -204,6 +206,7 @@ impl Reason {
         Reason::Again,
         Reason::Malformed,
         Reason::NotKept,
+        Reason::Context,
     ];
 
     /// The stable code, as receipts and errors show it.
@@ -223,6 +226,7 @@ impl Reason {
             Reason::Again => "again",
             Reason::Malformed => "malformed",
             Reason::NotKept => "not-kept",
+            Reason::Context => "context",
         }
     }
 }

@@ -11,6 +11,10 @@ use hob_wire::call::{
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
+use hob_wire::hooks::{
+    HookEnded, HookOutput, HookStarted, Part, Remarks, RunSet, SetBegun, SetEnded, Started, Stream,
+    Verdict,
+};
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
     Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Reason,
@@ -127,7 +131,59 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
     put("joined", Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
     put("failed", Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
     messages(&mut put);
+    hooks(&mut put);
     all
+}
+
+fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
+    let run = RunSet {
+        set: 21,
+        umask: 0o027,
+        spawn: true,
+        kill_after_ms: 1_800_000,
+        warn_after_ms: 5_000,
+        remaining_ms: 60_000,
+        target: b"host-1".to_vec(),
+        directory: b"/etc/hooks.d".to_vec(),
+        cwd: b"/srv".to_vec(),
+        ignored: Some(strings(&[b".bak", b"~"])),
+        params: strings(&[b"UUID=1-2", b"ODD=\xff"]),
+        env: strings(&[b"PATH=/usr/bin:/bin", b"EMPTY="]),
+    };
+    put("run-set", Kind::RunSet, 0, &|out| run.encode(out));
+    let begun = SetBegun { set: 21, call: 700, hooks: strings(&[b"10-a", b"20 \xff\n", b"30-c"]) };
+    put("set-begun", Kind::SetBegun, 0, &|out| begun.encode(out));
+    let started = HookStarted { set: 21, hook: 1 };
+    put("hook-started", Kind::HookStarted, 0, &|out| started.encode(out));
+    let output = HookOutput { set: 21, hook: 1, part: Part::ErrTail, bytes: b"caf\xc3\xa9\xff\n" };
+    put("hook-output", Kind::HookOutput, 0, &|out| output.encode(out));
+    let ended = HookEnded {
+        set: 21,
+        hook: 1,
+        outcome: Verdict::Error,
+        exit: Some(Exit::Signal(11)),
+        started: Started::Ahead,
+        remarks: Remarks { slow: true, changed: false, left_behind: true },
+        pid: 45,
+        retries: 2,
+        at_us: 1_100,
+        wall_us: 950,
+        usage: Some(Usage { user_us: 1500, system_us: 250, peak_kib: 9216 }),
+        reason: b"first".to_vec(),
+        trouble: b"busy".to_vec(),
+        text: b"a signal ended it: SIGSEGV".to_vec(),
+        stdout: Stream { total: 9, cut: 2, stamps: vec![(100, 4), (u64::MAX, 5)] },
+        stderr: Stream::default(),
+    };
+    put("hook-ended", Kind::HookEnded, 0, &|out| ended.encode(out));
+    let ended = SetEnded {
+        set: 21,
+        outcome: Verdict::Error,
+        wall_us: 2_050,
+        not_run: strings(&[b"30-c"]),
+        text: b"stopped".to_vec(),
+    };
+    put("set-ended", Kind::SetEnded, 0, &|out| ended.encode(out));
 }
 
 fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
@@ -245,6 +301,12 @@ fn re_encode(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
         Kind::StateReply => StateReply::decode(body).unwrap().encode(out),
         Kind::Lend => Lend::decode(body).unwrap().encode(out),
         Kind::Handled => Handled::decode(body).unwrap().encode(out),
+        Kind::RunSet => RunSet::decode(body).unwrap().encode(out),
+        Kind::SetBegun => SetBegun::decode(body).unwrap().encode(out),
+        Kind::HookStarted => HookStarted::decode(body).unwrap().encode(out),
+        Kind::HookOutput => HookOutput::decode(body).unwrap().encode(out),
+        Kind::HookEnded => HookEnded::decode(body).unwrap().encode(out),
+        Kind::SetEnded => SetEnded::decode(body).unwrap().encode(out),
         // Only workers decode a give; the rest is JSON or empty.
         Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => {
             out.extend_from_slice(body);

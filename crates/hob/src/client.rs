@@ -442,7 +442,13 @@ fn answer(kind: Kind, payload: &[u8]) -> Result<Option<Answer>, Trouble> {
         | Kind::Accepted
         | Kind::StateReply
         | Kind::Lend
-        | Kind::Handled => Err(Trouble::Protocol),
+        | Kind::Handled
+        | Kind::RunSet
+        | Kind::SetBegun
+        | Kind::HookStarted
+        | Kind::HookOutput
+        | Kind::HookEnded
+        | Kind::SetEnded => Err(Trouble::Protocol),
     }
 }
 

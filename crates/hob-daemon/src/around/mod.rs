@@ -25,6 +25,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Its process id, if it is in a pid namespace that can be seen from here.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Looks at the process at the other end of a connection that it made.
     pub(crate) fn look(socket: impl AsFd, pid: u32) -> Seen {
         Seen {

@@ -15,11 +15,12 @@ use rustix::fd::OwnedFd;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::around::Seen;
+use crate::around::{Around, Seen};
 use crate::channel::{self, Frame, Reader};
-use crate::fronts::message;
+use crate::fronts::{hooks, message};
 use crate::owner::{CallerEvent, Input, WorkerEvent};
 use crate::recorder::Recorder;
+use crate::sets::Sets;
 
 /// Connections at one time. A caller beyond them waits in the listener's queue, and goes cold
 /// when its budget has passed.
@@ -33,6 +34,8 @@ pub(crate) struct Front {
     pub(crate) build: [u8; 16],
     pub(crate) owner: mpsc::Sender<Input>,
     pub(crate) recorder: Arc<Recorder>,
+    pub(crate) around: Arc<Around>,
+    pub(crate) sets: Sets,
 }
 
 /// A call that has come in whole.
@@ -100,6 +103,9 @@ async fn serve(stream: Arc<UnixStream>, front: &Front) {
         // Senders live in other languages' processes, and outlive an upgrade: the version of the
         // wire, which each frame carries, is what they have to agree on.
         message::serve(frame, reader, stream, front).await;
+    } else if frame.kind == Kind::RunSet {
+        // The same holds for callers of hook sets.
+        hooks::serve(frame, reader, (stream, seen), front).await;
     } else if frame.kind == Kind::Call {
         say_hello(&stream, front);
     }

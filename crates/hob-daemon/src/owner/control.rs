@@ -28,7 +28,7 @@ impl Owner {
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
                 self.stop_accepting();
-                self.drain();
+                self.stop();
                 json!({ "stopping": std::process::id() })
             }
             // Another build takes over: the name is free before the answer is sent.
@@ -83,6 +83,8 @@ impl Owner {
                             build: self.build,
                             owner: self.inbox.clone(),
                             recorder: Arc::clone(&self.recorder),
+                            around: Arc::clone(&self.around),
+                            sets: self.sets.clone(),
                         };
                         self.accepting = Some(tokio::spawn(accept(listener, front)).abort_handle());
                     }

@@ -39,6 +39,7 @@ use crate::owner::ledger::Ledger;
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::resolutions::Resolutions;
+use crate::sets::Sets;
 use crate::socket::Socket;
 use crate::workers::hands::{Ended, Hands};
 use crate::workers::memory;
@@ -67,6 +68,8 @@ pub(crate) enum Input {
     Sender { sender: SenderId, event: SenderEvent },
     /// The outbox has done something.
     Outbox(Vec<Done>),
+    /// The last of the open hook sets has ended.
+    SetsEnded,
     /// Memory was read.
     Memory(Vec<(WorkerId, u64)>),
 }
@@ -149,7 +152,13 @@ impl WorkerEvent {
             | Kind::ControlReply
             | Kind::Preload
             | Kind::Fork
-            | Kind::Give => None,
+            | Kind::Give
+            | Kind::RunSet
+            | Kind::SetBegun
+            | Kind::HookStarted
+            | Kind::HookOutput
+            | Kind::HookEnded
+            | Kind::SetEnded => None,
         }
     }
 }
@@ -166,7 +175,7 @@ pub(crate) struct Owner {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) socket: Socket,
     pub(crate) directory: PathBuf,
-    pub(crate) around: Around,
+    pub(crate) around: Arc<Around>,
     pub(crate) limits: [(u64, u64); 16],
     pub(crate) started_ns: u64,
     pub(crate) readings: Vec<(WorkerId, u64)>,
@@ -184,6 +193,8 @@ pub(crate) struct Owner {
     pub(crate) silences: HashMap<WorkerId, CallId>,
     /// All about messages.
     pub(crate) desk: Desk,
+    /// Hook sets of callers that cannot run them by themselves.
+    pub(crate) sets: Sets,
     /// The state directory, receipts or not: the register of trusted files, the outbox.
     pub(crate) home: Option<PathBuf>,
     /// The supervisor has nothing left.
@@ -205,22 +216,22 @@ impl Owner {
                 // First, for a call must not be given to the copies of a zygote that has ended.
                 _ = children.recv() => self.reap(),
                 Some(input) = inputs.recv() => self.take(input),
-                _ = terminate.recv() => self.drain(),
-                _ = interrupt.recv() => self.drain(),
+                _ = terminate.recv() => self.stop(),
+                _ = interrupt.recv() => self.stop(),
                 () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
                 _ = readings.tick() => {
                     self.read_memory();
                     self.hands.bound_log();
                     self.look_for_the_name();
                     self.tick_tells();
-                    if self.desk.take_activity() {
+                    if self.desk.take_activity() | self.sets.take_activity() {
                         self.events.push_back(Event::Active);
                     }
                 }
             }
             self.settle_events();
             self.settle_messages();
-            self.leaving = self.retired && self.desk.is_empty();
+            self.leaving = self.retired && self.desk.is_empty() && self.sets.is_empty();
             self.flush_when_complete();
         }
         self.desk.close();
@@ -268,6 +279,8 @@ impl Owner {
             Input::Control { request, reply } => self.control(&request, reply),
             Input::Outbox(done) => self.outbox_did(done),
             Input::Sender { sender, event } => self.sender(sender, event),
+            // The loop looks whether all has ended after each input.
+            Input::SetsEnded => {}
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
                 let (handlers, readings) =
@@ -432,10 +445,17 @@ impl Owner {
         }
     }
 
-    /// Stops: calls and messages that are open may end.
+    /// Stops: calls and messages that are open may end, hook sets are cancelled.
+    pub(crate) fn stop(&mut self) {
+        self.sets.stop();
+        self.drain();
+    }
+
+    /// Takes nothing new: what is open may end.
     pub(crate) fn drain(&mut self) {
         self.events.push_back(Event::Drain);
         self.desk.stop();
+        self.sets.close();
     }
 
     fn reap(&mut self) {

@@ -93,7 +93,12 @@ impl Runner {
                 return sink(Event::SetEnded(record));
             }
         };
-        sink(Event::SetStarted { set: id, target: &set.target, hooks: listing.len() });
+        sink(Event::SetStarted {
+            set: id,
+            target: &set.target,
+            hooks: listing.len(),
+            names: &listing.listed.hooks,
+        });
         let active = Active {
             id,
             set,

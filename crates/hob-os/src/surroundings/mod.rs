@@ -36,9 +36,29 @@ const CGROUP_MAX: usize = 4096;
 /// What this process itself tells: what `status` says, its root, its personality.
 #[must_use]
 pub fn context(status: &Status) -> Vec<u8> {
+    // SAFETY: with this argument the call only reads, and returns the value.
+    let personality = unsafe { libc::syscall(libc::SYS_personality, 0xffff_ffff_u64) };
+    context_with(status, c"/", personality.unsigned_abs())
+}
+
+/// The same of another process, for those who do not tell it themselves; `None` if it is not
+/// there, or not ours to look at.
+#[must_use]
+pub fn context_of(pid: u32) -> Option<Vec<u8>> {
+    let status = crate::process::status_of(pid).ok()?;
+    let mut text = [0_u8; 32];
+    let read = read_of(pid, "personality", &mut text).ok()?;
+    let personality = crate::process::number(text[..read].trim_ascii(), 16)?;
+    let root = std::ffi::CString::new(format!("/proc/{pid}/root/")).ok()?;
+    let equal = context_with(&status, &root, personality);
+    // A root that cannot be told leaves nothing behind, and would equal another such one.
+    (equal.len() > status.context.len() + size_of::<u64>()).then_some(equal)
+}
+
+fn context_with(status: &Status, root: &CStr, personality: u64) -> Vec<u8> {
     let mut context = Vec::with_capacity(status.context.len() + 64);
     context.extend_from_slice(&status.context);
-    let root = rustix::fs::statx(CWD, c"/", AtFlags::empty(), StatxFlags::INO | StatxFlags::MNT_ID);
+    let root = rustix::fs::statx(CWD, root, AtFlags::empty(), StatxFlags::INO | StatxFlags::MNT_ID);
     if let Ok(root) = root {
         put(&mut context, u64::from(root.stx_dev_major) << 32 | u64::from(root.stx_dev_minor));
         put(&mut context, root.stx_ino);
@@ -46,9 +66,7 @@ pub fn context(status: &Status) -> Vec<u8> {
         let told = root.stx_mask & StatxFlags::MNT_ID.bits() != 0;
         put(&mut context, if told { root.stx_mnt_id } else { 0 });
     }
-    // SAFETY: with this argument the call only reads, and returns the value.
-    let personality = unsafe { libc::syscall(libc::SYS_personality, 0xffff_ffff_u64) };
-    put(&mut context, personality.unsigned_abs());
+    put(&mut context, personality);
     context
 }
 
@@ -164,7 +182,8 @@ mod tests {
             assert!(links.contains(name), "{links}");
         }
         let status = crate::process::own_status().unwrap();
-        assert_eq!(context(&status), context(&status));
+        assert_eq!(context_of(pid), Some(context(&status)));
+        assert_eq!(context_of(0), None);
     }
 
     #[test]

@@ -23,27 +23,34 @@ const WHO_PROCESS: libc::c_int = 1;
 /// This process's own. What a kernel does not tell is 0 for every process alike.
 #[must_use]
 pub fn own() -> Priority {
+    // SAFETY: the call neither reads nor writes memory of ours.
+    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    Priority { slack_ns: u64::try_from(slack).unwrap_or(0), ..of(0) }
+}
+
+/// That of another process's first thread; 0 is the caller. Its timer slack is not told.
+#[must_use]
+pub fn of(pid: u32) -> Priority {
     // SAFETY: none of these calls reads or writes memory of ours.
-    let (nice, io, policy, slack) = unsafe {
+    let (nice, io, policy) = unsafe {
         (
             // The system call itself: 20 minus the nice value, so that no value looks like an error.
-            libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0),
-            libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0),
-            libc::syscall(libc::SYS_sched_getscheduler, 0),
-            libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0),
+            libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, pid),
+            libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, pid),
+            libc::syscall(libc::SYS_sched_getscheduler, pid),
         )
     };
     let policy = u32::try_from(policy).unwrap_or(0);
     Priority {
         nice: if nice > 0 { 20 - i32::try_from(nice).unwrap_or(20) } else { 0 },
         io: u32::try_from(io).unwrap_or(0),
-        policy: policy | real_time(policy) << 16,
-        slack_ns: u64::try_from(slack).unwrap_or(0),
+        policy: policy | real_time(pid, policy) << 16,
+        slack_ns: 0,
     }
 }
 
 /// The real-time priority under `policy`; 0 under the ordinary ones, which have none.
-fn real_time(policy: u32) -> u32 {
+fn real_time(pid: u32, policy: u32) -> u32 {
     const ORDINARY: [u32; 3] = [0, 3, 5];
     if ORDINARY.contains(&policy) {
         return 0;
@@ -51,7 +58,7 @@ fn real_time(policy: u32) -> u32 {
     let mut real_time: libc::c_int = 0;
     // SAFETY: the kernel writes a `sched_param`, which for it is one int; the system call itself is
     // used since musl's wrapper only says that it is not supported.
-    let done = unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut real_time) };
+    let done = unsafe { libc::syscall(libc::SYS_sched_getparam, pid, &raw mut real_time) };
     if done == 0 { u32::try_from(real_time).unwrap_or(0) } else { u32::from(u16::MAX) }
 }
 

@@ -127,7 +127,8 @@ fn code(reason: Reason) -> u8 {
         | Reason::Busy
         | Reason::Stopping
         | Reason::Again
-        | Reason::NotKept => ExitCode::Lost as u8,
+        | Reason::NotKept
+        | Reason::Context => ExitCode::Lost as u8,
     }
 }
 
