@@ -55,6 +55,12 @@ pub fn run_as_shim(start: &Start, begun_ns: u64) -> u8 {
     call(start, begun_ns, &Options::of_shim())
 }
 
+/// Runs the interpreter of an adopted hook, as its first line named it; returns the exit code.
+#[must_use]
+pub fn run_hook(start: &Start, begun_ns: u64) -> u8 {
+    call(start, begun_ns, &Options { called: CalledAs::Hob, ..Options::of_shim() })
+}
+
 /// Runs `hob run ...`; returns the exit code.
 #[must_use]
 pub fn run(start: &Start, begun_ns: u64) -> u8 {

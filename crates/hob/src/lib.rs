@@ -17,6 +17,7 @@ pub mod client;
 pub mod cold;
 pub mod connect;
 pub mod fallback;
+pub mod hook;
 pub mod options;
 pub mod say;
 pub mod show;
@@ -29,7 +30,10 @@ use options::CalledAs;
 #[must_use]
 pub fn main(start: &Start, begun_ns: u64) -> u8 {
     if CalledAs::of(start) == CalledAs::Shim {
-        return client::run_as_shim(start, begun_ns);
+        return match hook::start_of_interpreter(start) {
+            Some(interpreter) => client::run_hook(&interpreter, begun_ns),
+            None => client::run_as_shim(start, begun_ns),
+        };
     }
     match start.argv.get(1).map(|verb| verb.to_bytes()) {
         Some(b"run") => client::run(start, begun_ns),

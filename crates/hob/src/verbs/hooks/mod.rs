@@ -1,6 +1,7 @@
 //! `hob hooks`: a directory of executable files, run one after another for one target or for
 //! thousands. What that means is `docs/hooks.md`'s; how it is done is `hob_hooks`'.
 
+mod adopt;
 mod dry;
 mod foreach;
 mod list;
@@ -25,6 +26,11 @@ pub(crate) enum Hooks {
     Run(run::Run),
     /// Show which files of a directory would run, in which order, and why others would not
     List(list::List),
+    /// Let a repository's hooks run warm
+    #[command(subcommand)]
+    Adopt(adopt::Adopt),
+    /// Take that back: the hooks are as they were
+    Restore(adopt::Of),
 }
 
 /// Runs the verb; returns its exit code.
@@ -32,5 +38,7 @@ pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
     match what {
         Hooks::Run(asked) => run::run(start, asked),
         Hooks::List(asked) => list::run(asked).map(|()| 0),
+        Hooks::Adopt(what) => adopt::adopt(start, what),
+        Hooks::Restore(of) => adopt::restore(of),
     }
 }

@@ -141,7 +141,7 @@ fn check(name: &OsStr) -> Result<(), String> {
 }
 
 /// Where hob is, as the user knows it: by a name that stays when the file behind it is replaced.
-fn own_path(start: &Start) -> Option<PathBuf> {
+pub(crate) fn own_path(start: &Start) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let own = Path::new("/proc/self/exe");
     let place = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
