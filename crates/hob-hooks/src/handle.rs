@@ -59,7 +59,8 @@ impl Shared {
         self.knock();
     }
 
-    fn knock(&self) {
+    /// Wakes the runner.
+    pub(crate) fn knock(&self) {
         // It fails only when it is readable already.
         let _ = io::write(&self.wake, &1_u64.to_ne_bytes());
     }

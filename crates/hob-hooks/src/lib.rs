@@ -47,6 +47,7 @@
 //! hook comes by its pidfd, never by SIGCHLD or by the end of its output.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod capture;
 mod event;
 mod handle;
@@ -54,9 +55,11 @@ mod listing;
 mod runner;
 mod set;
 mod start;
+mod warm;
 
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};
 pub use listing::{Listing, Place};
 pub use runner::{Runner, Wait};
-pub use set::{Ahead, Isolation, Limits, Set, VariableError, Variables};
+pub use set::{Isolation, Limits, Set, StartAhead, VariableError, Variables};
+pub use warm::Connector;

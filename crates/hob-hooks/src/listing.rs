@@ -8,6 +8,7 @@ use rustix::fs::{
     Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, accessat, openat, statat,
 };
 use rustix::io;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Where relative names begin.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +20,7 @@ pub enum Place<'a> {
 }
 
 impl Place<'_> {
-    fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Place::Own => CWD,
             Place::At(fd) => *fd,
@@ -28,7 +29,7 @@ impl Place<'_> {
 }
 
 /// What makes a file this file with this content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     dev: u64,
     inode: u64,
@@ -47,6 +48,16 @@ impl Identity {
             modified: (stat.st_mtime, nanos(stat.st_mtime_nsec)),
             changed: (stat.st_ctime, nanos(stat.st_ctime_nsec)),
         }
+    }
+
+    /// Whether it was changed so lately that a further change might get the same stamp: within two
+    /// ticks of the slowest kernel's clock.
+    pub(crate) fn is_too_new(&self) -> bool {
+        const TICKS_NS: i64 = 20_000_000;
+        let now = clock_gettime(ClockId::Realtime);
+        let seconds = now.tv_sec.saturating_sub(self.changed.0);
+        let nanos = now.tv_nsec.saturating_sub(self.changed.1);
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanos) < TICKS_NS
     }
 
     /// Of what a name leads to.

@@ -69,7 +69,7 @@ pub struct Limits {
     /// How long a hook that ran out of time may take to end before it is killed.
     pub grace: Duration,
     /// Whether hooks are started before their turn.
-    pub ahead: Ahead,
+    pub ahead: StartAhead,
 }
 
 impl Default for Limits {
@@ -78,14 +78,14 @@ impl Default for Limits {
             jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             capture_bytes_max: 1 << 20,
             grace: Duration::from_secs(10),
-            ahead: Ahead::WhenIdle,
+            ahead: StartAhead::WhenIdle,
         }
     }
 }
 
 /// Whether hooks are started before their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
+pub enum StartAhead {
     /// Never.
     Never,
     /// While a processor has nothing else to do for this runner: `jobs` below their number.

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use hob_core::hooks::Trouble;
 use hob_os::signals;
 use hob_os::trace::Streams;
-use hob_os::vfork::{self, Child, Program};
+use hob_os::vfork::{self, Child, Program, Traced};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io;
@@ -46,6 +46,18 @@ impl Pipes {
         let (err, err_in) = pipe()?;
         Ok(Pipes { out, err, out_in, err_in })
     }
+
+    /// Our ends, when the hook has its own.
+    pub(crate) fn ours(self) -> OurPipes {
+        OurPipes { out: self.out, err: self.err }
+    }
+}
+
+/// Our ends of a hook's pipes.
+#[derive(Debug)]
+pub(crate) struct OurPipes {
+    pub(crate) out: OwnedFd,
+    pub(crate) err: OwnedFd,
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -61,23 +73,35 @@ pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { io::fcntl_dupfd_cloexec(&fd, 3) }
 }
 
-/// Starts a hook with these streams.
-pub(crate) fn afresh(
+/// Starts a hook with these streams, this signal mask, and traced or not.
+pub(crate) fn start(
     set: &Set,
     path: &CStr,
     pipes: &Pipes,
     null: &OwnedFd,
-    how: signals::Set,
+    how: (signals::Set, Traced),
 ) -> io::Result<Child> {
     let program = Program { file: path, argv: &[path], env: &set.environment };
+    execute(set, &program, pipes, null, how)
+}
+
+/// Starts a program in a hook's place.
+pub(crate) fn execute(
+    set: &Set,
+    program: &Program<'_>,
+    pipes: &Pipes,
+    null: &OwnedFd,
+    (mask, traced): (signals::Set, Traced),
+) -> io::Result<Child> {
     let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
     let place = vfork::Place {
         directory: set.within.as_ref().map(|directory| directory.as_fd()),
         umask: set.umask,
-        mask: how,
+        mask,
+        traced,
         ..vfork::Place::default()
     };
-    vfork::start(&program, &streams, &place)
+    vfork::start(program, &streams, &place)
 }
 
 /// What an error of a start means, and a line for people.

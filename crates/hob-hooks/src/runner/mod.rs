@@ -12,7 +12,9 @@
 //! for a hook that is gone is nobody's; a descriptor is taken out of the epoll before it is
 //! closed (a child that is just being started may keep its open file alive for a moment).
 
+mod ahead;
 mod hooks;
+mod running;
 mod sets;
 
 use std::collections::VecDeque;
@@ -21,16 +23,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{HookOutcome, SetRecord};
+use hob_os::process::Status;
 use hob_os::{clock, process, signals};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
+use crate::ahead::Holders;
 use crate::event::{Event, SetId, Stream};
 use crate::handle::{Asked, Handle, Shared};
+use crate::listing::Listing;
 use crate::set::{Limits, Set};
 use crate::start::above_stdio;
+use crate::warm::{Connector, Warm};
 use sets::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
@@ -60,10 +66,15 @@ pub struct Runner {
     /// The signal mask that hooks get: this process's own, as it was.
     mask: signals::Set,
     shared: Arc<Shared>,
-    waiting: VecDeque<(SetId, Set)>,
+    waiting: VecDeque<Waiting>,
     /// Of those that wait, the ones that were cancelled.
     given_up: Vec<SetId>,
     places: Vec<Option<Active>>,
+    /// `None` where no hook is started before its turn, for the lack of a processor or of a wish.
+    holders: Option<Holders>,
+    /// `None` where no hook is given to a daemon.
+    warm: Option<Warm>,
+    status: Status,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -115,20 +126,40 @@ impl Runner {
         let shared = Arc::new(Shared::new()?);
         epoll::add(&epoll, &shared.wake, Tag::Wake.bits(), epoll::EventFlags::IN)?;
         let jobs = limits.jobs.clamp(1, JOBS_MAX);
+        let null = above_stdio(null)?;
+        let status = process::own_status()?;
+        let mask = signals::Set(status.blocked);
+        if signals::Set(status.ignored).has(SIGCHLD) {
+            // The kernel would reap hooks behind our back.
+            hob_os::spawn::wait_for_children();
+        }
+        let depth = ahead::depth(jobs, limits.ahead);
+        let holders = match depth {
+            0 => None,
+            depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
+        };
         Ok(Runner {
             limits: Limits { jobs, ..limits },
             epoll,
-            null: above_stdio(null)?,
+            null,
             begun_ns: clock::now_ns(),
-            mask: signals::Set(process::own_status()?.blocked),
+            mask,
             shared,
             waiting: VecDeque::new(),
             given_up: Vec::new(),
             places: Vec::new(),
+            holders,
+            warm: None,
+            status,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
         })
+    }
+
+    /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
+    pub fn warm_through(&mut self, connect: Connector) {
+        self.warm = Some(Warm::new(connect, self.status.clone()));
     }
 
     /// The monotonic clock when this was made, in nanoseconds: what times in records count from.
@@ -146,16 +177,17 @@ impl Runner {
     /// Takes a set; it begins in one of the next turns. Sets begin in the order of submission.
     pub fn submit(&mut self, set: Set) -> SetId {
         let id = self.shared.next_id();
-        self.waiting.push_back((id, set));
+        self.waiting.push_back(Waiting { id, set, listing: None });
         id
     }
 
-    /// How many more sets are worth submitting now: as many as can begin at once, and one that is
-    /// next.
+    /// How many more sets are worth submitting now: as many as can begin at once, and those
+    /// that are next.
     #[must_use]
     pub fn room(&self) -> usize {
         let taken = self.waiting.len() + self.active().count();
-        (self.limits.jobs + 1).saturating_sub(taken)
+        let ahead = self.holders.as_ref().map_or(1, Holders::depth);
+        (self.limits.jobs + ahead).saturating_sub(taken)
     }
 
     /// Whether every set that was submitted has ended.
@@ -184,7 +216,7 @@ impl Runner {
     /// Cancels a set. Its hook is sent SIGTERM, with its process group, and SIGKILL after the
     /// grace (at once, if that is zero); nothing more of the set is begun.
     pub fn cancel(&mut self, set: SetId, grace: Duration) {
-        if self.waiting.iter().any(|(id, _)| *id == set) {
+        if self.waiting.iter().any(|waiting| waiting.id == set) {
             // It ends in the next turn: events go to whoever drives that.
             return self.given_up.push(set);
         }
@@ -237,6 +269,7 @@ impl Runner {
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
         self.begin_sets(sink);
+        self.plan_ahead();
         let timeout = self.timeout(wait);
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
         let happened = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
@@ -246,7 +279,10 @@ impl Runner {
         };
         for event in happened {
             match Tag::of(event.data) {
-                Tag::Wake => self.take_asked(),
+                Tag::Wake => {
+                    self.take_asked();
+                    self.look_at_held(sink);
+                }
                 Tag::Watched(token) => sink(Event::Ready(token)),
                 Tag::Out(place, generation) => {
                     self.output(place, generation, Stream::Out, sink);
@@ -264,7 +300,9 @@ impl Runner {
     fn take_asked(&mut self) {
         for asked in self.shared.take() {
             match asked {
-                Asked::Submit(id, set) => self.waiting.push_back((id, set)),
+                Asked::Submit(id, set) => {
+                    self.waiting.push_back(Waiting { id, set, listing: None });
+                }
                 Asked::Cancel(id, grace) => self.cancel(id, grace),
                 Asked::Drain => self.drain(),
                 Asked::CancelAll(grace) => self.cancel_all(grace),
@@ -298,6 +336,16 @@ impl Runner {
     }
 }
 
+/// A set that has not begun.
+#[derive(Debug)]
+struct Waiting {
+    id: SetId,
+    set: Set,
+    /// Its directory as it was when its first hooks were started before their turn.
+    listing: Option<Listing>,
+}
+
+const SIGCHLD: i32 = rustix::process::Signal::CHILD.as_raw();
 /// As many sets as are ever active at once.
 const JOBS_MAX: usize = 4096;
 

@@ -1,10 +1,12 @@
 //! Sets: how one begins, goes from hook to hook, and ends.
 
-use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
+use hob_core::hooks::{Bytes, HookOutcome, HookRecord, Reason, SetRecord};
 use hob_os::clock;
+use hob_wire::reply::RunCold;
+use rustix::fd::OwnedFd;
 
-use super::hooks::Running;
-use super::{Runner, Sink, never_begun};
+use super::running::Running;
+use super::{Runner, Sink, Waiting, never_begun};
 use crate::event::{Event, SetId};
 use crate::listing::Listing;
 use crate::set::Set;
@@ -29,6 +31,20 @@ pub(super) struct Active {
 pub(super) enum Hook {
     /// It is to be started now.
     Due,
+    /// Its turn has come, and it is still being started ahead.
+    Awaited {
+        /// When its turn came.
+        since_ns: u64,
+    },
+    /// It is to be started afresh now, after another way was tried.
+    Again {
+        /// When its turn came.
+        since_ns: u64,
+        /// Why not in the other way.
+        reason: Reason,
+        /// How a daemon wants it started, and where its end is reported.
+        cold: Option<Box<(RunCold, OwnedFd)>>,
+    },
     /// Its file was open for writing: it is started again later.
     Retry {
         /// When its turn came.
@@ -46,7 +62,11 @@ impl Active {
     /// When it wants to be looked at.
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         match &self.hook {
-            Hook::Due => None,
+            Hook::Due | Hook::Again { .. } => None,
+            Hook::Awaited { since_ns } => {
+                let after = self.set.kill_after?;
+                Some(since_ns.saturating_add(u64::try_from(after.as_nanos()).ok()?))
+            }
             Hook::Retry { at_ns, .. } => Some(*at_ns),
             Hook::Running(running) => running.deadline_ns(),
         }
@@ -64,16 +84,16 @@ impl Runner {
         if self.draining || !self.given_up.is_empty() {
             let given_up = std::mem::take(&mut self.given_up);
             let at_us = self.micros(clock::now_ns());
-            for (id, set) in std::mem::take(&mut self.waiting) {
-                if self.draining || given_up.contains(&id) {
-                    sink(Event::SetEnded(never_begun(id, &set, at_us)));
+            for waiting in std::mem::take(&mut self.waiting) {
+                if self.draining || given_up.contains(&waiting.id) {
+                    sink(Event::SetEnded(never_begun(waiting.id, &waiting.set, at_us)));
                 } else {
-                    self.waiting.push_back((id, set));
+                    self.waiting.push_back(waiting);
                 }
             }
         }
         while self.active().count() < self.limits.jobs {
-            let Some((id, set)) = self.waiting.pop_front() else { break };
+            let Some(Waiting { id, set, .. }) = self.waiting.pop_front() else { break };
             self.begin_set(id, set, sink);
         }
     }

@@ -10,8 +10,16 @@
 //! execution itself.
 
 mod entry;
+mod held;
+mod looks;
 
 pub use entry::{Entry, at_entry, break_at_entry};
+pub use held::{
+    NotHeld, Stands, discard as discard_held, executed, leave_stopped, release, to_entry,
+};
+pub use looks::Looks;
+
+use looks::looks;
 
 use std::ffi::{c_int, c_void};
 
@@ -264,6 +272,11 @@ fn opens(thread: u32, path: u64, flags: u64) -> io::Result<Call> {
     if flags & u64::from(libc::O_DIRECTORY.cast_unsigned()) != 0 {
         return Ok(Call::Other);
     }
+    read_path(thread, path).map(Call::Opens)
+}
+
+/// A path in a thread's memory.
+fn read_path(thread: u32, path: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while bytes.len() < PATH_BYTES_MAX {
         let from = path + bytes.len() as u64;
@@ -277,7 +290,7 @@ fn opens(thread: u32, path: u64, flags: u64) -> io::Result<Call> {
             break;
         }
     }
-    Ok(Call::Opens(bytes))
+    Ok(bytes)
 }
 
 fn message(thread: u32) -> io::Result<u32> {

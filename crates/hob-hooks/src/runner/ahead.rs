@@ -1,0 +1,128 @@
+//! Which hooks are started before their turn, and how one is taken when it comes.
+
+use std::ffi::CStr;
+
+use hob_core::hooks::Reason;
+use hob_os::vfork::Child;
+
+use super::sets::Hook;
+use super::{Runner, Sink};
+use crate::ahead::Ahead;
+use crate::event::SetId;
+use crate::listing::{Identity, Listing};
+use crate::set::{Isolation, Set, StartAhead};
+use crate::start::OurPipes;
+
+/// How many hooks are held at most: a start takes a few times as long as what is left of a small
+/// hook's run, and more would only take memory.
+const DEPTH_MAX: usize = 4;
+
+/// How many hooks are started ahead: as many as there are processors without a set of their own,
+/// and the one that follows.
+pub(super) fn depth(jobs: usize, ahead: StartAhead) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    match ahead {
+        StartAhead::Never => 0,
+        StartAhead::WhenIdle if jobs >= processors => 0,
+        StartAhead::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
+    }
+}
+
+/// What there is of a hook whose turn has come.
+pub(super) enum Ready {
+    /// It runs.
+    Runs(Child, OurPipes),
+    /// It is waited for.
+    Awaited,
+    /// It is to be started afresh, because of this.
+    Afresh(Option<Reason>),
+}
+
+impl Runner {
+    /// Begins to start the hooks that are next, and ends those that are not next any more.
+    pub(super) fn plan_ahead(&mut self) {
+        let Some(holders) = &mut self.holders else { return };
+        let depth = holders.depth();
+        let warm = &mut self.warm;
+        // Those that the daemon performs are not held.
+        let mut held = |set: &Set, listing: &Listing, index: usize| {
+            let (Some(warm), Some(identity)) = (warm.as_mut(), listing.identity(index)) else {
+                return true;
+            };
+            let name = &listing.listed.hooks[index];
+            !warm.hosts(set, &set.path(name), identity)
+        };
+        // A set's next hooks, and then those of the sets that wait.
+        let missing = depth.saturating_sub(self.places.iter().flatten().count());
+        for waiting in self.waiting.iter_mut().take(missing.max(1)) {
+            if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
+                let set = &waiting.set;
+                // What cannot be listed now is listed when its turn comes, and said then.
+                waiting.listing =
+                    Some(Listing::read(set.place(), &set.dir.0, &set.ignored).unwrap_or_default());
+            }
+        }
+        let mut wanted: Vec<(SetId, &Set, &[u8])> = Vec::with_capacity(depth);
+        for distance in 0..depth {
+            for active in self.places.iter().flatten() {
+                let awaited = matches!(active.hook, Hook::Awaited { .. });
+                let at = if awaited { active.index } else { active.index + 1 } + distance;
+                let goes_on = !active.cancelled && active.set.isolation == Isolation::Fastest;
+                if let Some(name) = active.listing.listed.hooks.get(at).filter(|_| goes_on)
+                    && wanted.len() < depth
+                    && held(&active.set, &active.listing, at)
+                {
+                    wanted.push((active.id, &active.set, name));
+                }
+            }
+        }
+        for waiting in self.waiting.iter().filter(|_| !self.draining) {
+            let Some(listing) = &waiting.listing else { break };
+            for (at, name) in listing.listed.hooks.iter().enumerate() {
+                if wanted.len() < depth && held(&waiting.set, listing, at) {
+                    wanted.push((waiting.id, &waiting.set, name));
+                }
+            }
+        }
+        holders.want(&wanted);
+    }
+
+    /// Takes a hook whose turn has come from where it is held.
+    pub(super) fn take_held(
+        &mut self,
+        id: SetId,
+        set: &Set,
+        path: &CStr,
+        script: Option<Identity>,
+    ) -> Ready {
+        if set.isolation == Isolation::Spawn {
+            return Ready::Afresh(Some(Reason::SpawnAsked));
+        }
+        let Some(holders) = &mut self.holders else {
+            return Ready::Afresh(Some(Reason::NoProcessor));
+        };
+        match holders.take(id, path) {
+            Ahead::NotWanted => Ready::Afresh(Some(Reason::First)),
+            Ahead::Pending => Ready::Awaited,
+            Ahead::Not(reason) => Ready::Afresh(Some(reason)),
+            Ahead::Held(held) if !held.is_exact(script) => {
+                held.discard();
+                Ready::Afresh(Some(Reason::Changed))
+            }
+            Ahead::Held(held) => match held.release() {
+                Ok((child, pipes)) => Ready::Runs(child, pipes),
+                Err(_) => Ready::Afresh(Some(Reason::HeldGone)),
+            },
+        }
+    }
+
+    /// Hooks that were awaited may be there.
+    pub(super) fn look_at_held(&mut self, sink: Sink<'_>) {
+        for place in 0..self.places.len() {
+            let awaited = |hook: &Hook| matches!(hook, Hook::Awaited { .. });
+            if self.places[place].as_ref().is_some_and(|active| awaited(&active.hook)) {
+                self.go_on(place, sink);
+            }
+        }
+    }
+}
