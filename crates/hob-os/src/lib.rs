@@ -16,3 +16,5 @@ pub mod surroundings;
 pub mod trace;
 pub mod uds;
 pub mod vfork;
+#[cfg(target_arch = "x86_64")]
+pub mod zygote;

@@ -2,6 +2,8 @@
 //!
 //! Owns: the order of the runs and what is told of them. Deliberately not here: what the sides are.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
 use super::ground::Ground;
@@ -31,6 +33,7 @@ pub(super) struct Rounds {
     p99: Series,
     /// Every hook's own time, of all rounds.
     hooks_us: Vec<f64>,
+    ways: BTreeMap<String, usize>,
 }
 
 impl Contest<'_> {
@@ -78,6 +81,7 @@ impl Rounds {
             series: series(name.to_owned()),
             p99: series(format!("{name}, p99 of a hook")),
             hooks_us: Vec::new(),
+            ways: BTreeMap::new(),
         }
     }
 
@@ -85,12 +89,34 @@ impl Rounds {
         self.series.us.push(ran.each_us);
         self.p99.us.push(stats::quantile(&ran.hooks_us, 0.99));
         self.hooks_us.extend(&ran.hooks_us);
+        for (way, count) in &ran.ways {
+            *self.ways.entry(way.clone()).or_default() += count;
+        }
     }
 
-    /// Tells the hooks' own times.
+    /// Tells the hooks' own times: all, and those of the first, which starts another program.
     pub(super) fn tell_hooks(&self, figure: &mut Figure) {
-        let name = format!("{}, a hook", self.series.name);
-        figure.series(&Series { name, us: self.hooks_us.clone(), pids: Vec::new() });
+        let mut tell = |what: &str, us: Vec<f64>| {
+            figure.series(&Series {
+                name: format!("{}, {what}", self.series.name),
+                us,
+                pids: Vec::new(),
+            });
+        };
+        let part = |first: bool| {
+            let all = self.hooks_us.iter().enumerate();
+            all.filter(|(at, _)| (at % 3 == 0) == first).map(|(_, us)| *us).collect()
+        };
+        tell("a hook that makes a directory", part(true));
+        tell("a hook that says a line", part(false));
+    }
+
+    /// Tells which way hob's hooks went.
+    pub(super) fn tell_ways(&self, figure: &mut Figure) {
+        for (way, count) in &self.ways {
+            let name = format!("{}: hooks that went {way}", self.series.name);
+            figure.fact(&name, super::sides::number(*count));
+        }
     }
 
     /// The quantile of the hooks' own times, all rounds together.

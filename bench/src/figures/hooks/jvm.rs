@@ -4,6 +4,7 @@
 //! Every way is a JVM of its own that stands ready for the whole contest and is told a round at a
 //! time, so that rounds are interleaved and nobody's start counts.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -147,7 +148,8 @@ impl Jvm {
         let made = std::fs::read_dir(ground.work())?.count();
         ensure!(made == targets, "{}: {made} directories instead of {targets}", self.name);
         let all: f64 = told.ns.iter().sum();
-        Ok(Ran { each_us: all / 1e3 / number(targets * hooks), hooks_us: Vec::new() })
+        let each_us = all / 1e3 / number(targets * hooks);
+        Ok(Ran { each_us, hooks_us: Vec::new(), ways: BTreeMap::new() })
     }
 }
 

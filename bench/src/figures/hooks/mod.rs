@@ -96,7 +96,10 @@ fn sequential(bench: &Bench, figure: &mut Figure) -> Result<()> {
         rounds: bench.setting.rounds(ROUNDS),
     };
     let rounds = contest.alternately(figure)?;
-    rounds.iter().for_each(|one| one.tell_hooks(figure));
+    for one in &rounds {
+        one.tell_hooks(figure);
+        one.tell_ways(figure);
+    }
     let what = "started afresh, alternately: over the C floor";
     at_most(figure, what, 1.05, (&rounds[1], &rounds[0]));
     at_most(figure, "by default, alternately: over the C floor", 0.55, (&rounds[2], &rounds[0]));
@@ -210,6 +213,7 @@ fn python(bench: &Bench, figure: &mut Figure) -> Result<()> {
     // Until each of the three is warm: the first runs teach the daemon.
     sides::warm_up(&contest.sides[0], &bench.hob, &ground)?;
     let rounds = contest.alternately(figure)?;
+    rounds.iter().for_each(|one| one.tell_ways(figure));
     let what = "three Python hooks: afresh over warm";
     at_least(figure, what, 15.0, (&rounds[1], &rounds[0]));
     bench.hob.stop()

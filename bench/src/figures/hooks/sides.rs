@@ -4,6 +4,7 @@
 //! Owns: how a side is started and what it gave. Deliberately not here: which sides stand in one
 //! contest, and what is to be reached (`contests.rs`).
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +12,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::ground::Ground;
 use crate::hob::Hob;
@@ -55,6 +55,8 @@ pub(super) struct Ran {
     pub(super) each_us: f64,
     /// Every hook's own microseconds, where the side tells them.
     pub(super) hooks_us: Vec<f64>,
+    /// How many hooks hob ran which way, and why not a faster one.
+    pub(super) ways: BTreeMap<String, usize>,
 }
 
 /// What a program that measures itself says.
@@ -164,7 +166,11 @@ impl Side {
             .lines()
             .map(|line| Ok(line.parse::<f64>()? / 1e3))
             .collect::<Result<_>>()?;
-        let ran = Ran { each_us: told.elapsed_ns / 1e3 / number(told.hooks), hooks_us };
+        let ran = Ran {
+            each_us: told.elapsed_ns / 1e3 / number(told.hooks),
+            hooks_us,
+            ways: BTreeMap::new(),
+        };
         Ok((std::fs::read(said)?, ran, last))
     }
 
@@ -176,8 +182,12 @@ impl Side {
         command.arg("--for-each").arg(ground.targets()).arg("--set").arg(work);
         command.arg("--report").arg(&report).arg(ground.directory());
         let (us, _, last) = self.finish(command)?;
-        let (said, hooks_us) = reported(&report, ground)?;
-        Ok((said, Ran { each_us: us / number(ground.runs()), hooks_us }, last))
+        let report = Report::read(&report)?;
+        let said: String = report.hooks().map(|hook| hook.stdout.head.as_str()).collect();
+        let hooks_us: Vec<f64> = report.hooks().map(|hook| hook.wall_us).collect();
+        ensure!(hooks_us.len() == ground.runs(), "{} ran {} hooks", self.name, hooks_us.len());
+        let ran = Ran { each_us: us / number(ground.runs()), hooks_us, ways: report.ways() };
+        Ok((said.into_bytes(), ran, last))
     }
 
     fn by_run_parts(&self, hob: &Hob, ground: &Ground) -> Result<(Vec<u8>, Ran, String)> {
@@ -191,7 +201,11 @@ impl Side {
             said.extend(output.stdout);
         }
         let us = microseconds(begin.elapsed());
-        let ran = Ran { each_us: us / number(ground.runs()), hooks_us: Vec::new() };
+        let ran = Ran {
+            each_us: us / number(ground.runs()),
+            hooks_us: Vec::new(),
+            ways: BTreeMap::new(),
+        };
         Ok((said, ran, String::new()))
     }
 
@@ -215,17 +229,74 @@ impl Side {
     }
 }
 
-/// Runs the side until its hooks are warm, by the report.
+/// Runs the side until all its hooks are warm, by the report.
 pub(super) fn warm_up(side: &Side, hob: &Hob, ground: &Ground) -> Result<()> {
-    let _ = (side, hob, ground);
-    anyhow::bail!("not yet")
+    let mut reason = String::new();
+    for _ in 0..WARMING_RUNS_MAX {
+        side.run(hob, ground)?;
+        let report = Report::read(&ground.file("report.json"))?;
+        let cold = report.hooks().find(|hook| hook.way != WARM);
+        let Some(cold) = cold else { return Ok(()) };
+        reason = format!("{} ({})", cold.way, cold.reason.clone().unwrap_or_default());
+    }
+    anyhow::bail!("{} is still {reason} after {WARMING_RUNS_MAX} runs", side.name)
 }
 
-/// What the hooks said by hob's report, in the order of the targets, and the microseconds of each.
-fn reported(report: &Path, ground: &Ground) -> Result<(Vec<u8>, Vec<f64>)> {
-    let report: Value = serde_json::from_slice(&std::fs::read(report)?)?;
-    let _ = (report, ground);
-    anyhow::bail!("not yet")
+/// How often hooks may run before they must be warm, and the way of a hook that is.
+const WARMING_RUNS_MAX: usize = 20;
+const WARM: &str = "warm";
+
+/// As much of `hob.hooks-report/1` as is looked at.
+#[derive(Debug, Deserialize)]
+struct Report {
+    targets: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    line: usize,
+    set: SetPart,
+}
+
+#[derive(Debug, Deserialize)]
+struct SetPart {
+    hooks: Vec<HookPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct HookPart {
+    wall_us: f64,
+    way: String,
+    reason: Option<String>,
+    stdout: StreamPart,
+}
+
+#[derive(Debug, Deserialize)]
+struct StreamPart {
+    head: String,
+}
+
+impl Report {
+    /// In the order of the targets, not in that in which they ended.
+    fn read(path: &Path) -> Result<Report> {
+        let mut report: Report = serde_json::from_slice(&std::fs::read(path)?)?;
+        report.targets.sort_by_key(|row| row.line);
+        Ok(report)
+    }
+
+    fn hooks(&self) -> impl Iterator<Item = &HookPart> {
+        self.targets.iter().flat_map(|row| &row.set.hooks)
+    }
+
+    /// How many hooks went each way.
+    fn ways(&self) -> BTreeMap<String, usize> {
+        let mut ways = BTreeMap::new();
+        for hook in self.hooks() {
+            let why = hook.reason.iter().map(|reason| format!(", {reason}"));
+            *ways.entry(hook.way.clone() + &why.collect::<String>()).or_default() += 1;
+        }
+        ways
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some ten thousand")]
@@ -235,6 +306,8 @@ pub(super) fn number(count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// A folder, the programs, and an environment; `true` stands for hob, which is not run.

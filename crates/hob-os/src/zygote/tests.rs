@@ -1,0 +1,165 @@
+//! Copies beside what `execve` makes: the same script both ways must see the same.
+
+use std::ffi::{CStr, CString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::fd::{AsFd, OwnedFd};
+
+use super::*;
+use crate::spawn::Waited;
+
+struct Ground {
+    dir: tempfile::TempDir,
+    null: OwnedFd,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+        let null = rustix::io::fcntl_dupfd_cloexec(&null, 10).unwrap();
+        Ground { dir: tempfile::tempdir().unwrap(), null }
+    }
+
+    fn script(&self, name: &str, text: &str) -> CString {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        CString::new(path.to_str().unwrap()).unwrap()
+    }
+
+    fn zygote(&self, script: &CStr, env: &[CString]) -> Zygote {
+        let program = Program { file: script, argv: &[script], env };
+        Zygote::start(&program, &self.null, &Place::default()).unwrap().unwrap()
+    }
+
+    fn both(
+        &self,
+        start: impl FnOnce(&Streams<'_>) -> Child,
+    ) -> (String, Result<Waited, io::Errno>) {
+        let (out, out_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let streams = Streams { stdin: &self.null, stdout: &out_in, stderr: &out_in };
+        let child = start(&streams);
+        drop(out_in);
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::fs::File::from(out), &mut text).unwrap();
+        (text.replace(&child.pid.to_string(), "PID"), spawn::wait(child.pid, Wait::Block))
+    }
+}
+
+fn environment(entries: &[&str]) -> Vec<CString> {
+    entries.iter().map(|entry| CString::new(*entry).unwrap()).collect()
+}
+
+fn copy<'a>(file: &'a CStr, env: &'a [CString]) -> Copy<'a> {
+    Copy { file, env, directory: None, umask: None, begins: Begins::Anywhere }
+}
+
+/// All that a script can see of its own process. Addresses and times are left out.
+const LOOK: &str = r#"
+echo "$0|$#|$$|$PPID|$-|$A|$B"
+env | sort
+tr '\0' '|' </proc/$$/cmdline; echo
+tr '\0' '|' </proc/$$/environ; echo
+cat /proc/$$/comm
+readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root
+ls -l /proc/$$/fd | sed 's/.* \([0-9]* ->\)/\1/; s/pipe:.*/pipe/'
+grep -E 'Sig|Shd|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+cut -d ' ' -f 4-8 /proc/$$/stat
+cut -d ' ' -f 18-20 /proc/$$/stat
+cat /proc/$$/limits /proc/$$/cgroup /proc/$$/oom_score_adj
+ulimit -a
+umask
+pwd
+trap
+f() { return 3; }; f; echo $?
+cat <<END
+here $A
+END
+(echo sub $$; exit 4); echo $?
+trap 'echo bye' EXIT
+set -e
+false
+echo not here
+"#;
+
+#[test]
+fn a_copy_sees_what_a_process_of_its_own_sees() {
+    let ground = Ground::new();
+    for shell in ["#!/bin/sh", "#!/bin/sh -u", "#!/bin/bash", "#! /bin/bash --norc"] {
+        if !Path::new(shell.split(' ').next().unwrap().trim_start_matches("#!")).exists() {
+            continue;
+        }
+        let first = ground.script("a", &format!("{shell}\necho wrong\n"));
+        let name = format!("look {}", "x".repeat(shell.len()));
+        let look = ground.script(&name, &format!("{shell}\n{LOOK}"));
+        let env = |b: &str| environment(&["PATH=/usr/bin:/bin", "A=1 2", &format!("B={b}")]);
+        let mut zygote = ground.zygote(&first, &env(""));
+        for b in ["", "\n=", &"long".repeat(1000)] {
+            let env = env(b);
+            let forked = ground.both(|streams| zygote.fork(&copy(&look, &env), streams).unwrap());
+            let program = Program { file: &look, argv: &[&look], env: &env };
+            let place = Place::default();
+            let afresh = ground.both(|streams| vfork::start(&program, streams, &place).unwrap());
+            assert_eq!(forked.0, afresh.0, "{shell}");
+            assert!(forked.0.contains("bye") && !forked.0.contains("not here"), "{}", forked.0);
+            for (_, waited) in [forked, afresh] {
+                assert!(matches!(waited, Ok(Waited::Ended(0x100, ..))), "{waited:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_takes_its_directory_and_mask_and_begins_near_without_staying_there() {
+    let ground = Ground::new();
+    let script = ground.script("a", "#!/bin/sh\npwd; umask; grep Cpus_allowed: /proc/$$/status\n");
+    let env = environment(&["A=1"]);
+    let mut zygote = ground.zygote(&script, &env);
+    let directory: OwnedFd = std::fs::File::open("/usr").unwrap().into();
+    let mut all = Vec::new();
+    for begins in [Begins::Near, Begins::Anywhere, Begins::Near] {
+        let copy = Copy {
+            directory: Some(directory.as_fd()),
+            umask: Some(0o27),
+            begins,
+            ..copy(&script, &env)
+        };
+        all.push(ground.both(|streams| zygote.fork(&copy, streams).unwrap()).0);
+    }
+    let own = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let own = own.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap();
+    let want = format!("/usr\n0027\n{own}\n");
+    assert_eq!(all, [want.clone(), want.clone(), want]);
+}
+
+#[test]
+fn what_does_not_fit_or_has_other_variables_is_refused_before_anything_is_forked() {
+    let ground = Ground::new();
+    let script = ground.script("a", "#!/bin/sh\necho $A\n");
+    let mut zygote = ground.zygote(&script, &environment(&["A=1"]));
+    let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
+    for entries in [&["B=1"][..], &["A=1", "B=1"], &[], &[&format!("A={}", "x".repeat(20_000))]] {
+        let env = environment(entries);
+        let refused = zygote.fork(&copy(&script, &env), &streams);
+        assert!(matches!(refused, Err(ForkError::Refused(_))), "{refused:?}");
+    }
+    let env = environment(&["A=2"]);
+    let said = ground.both(|streams| zygote.fork(&copy(&script, &env), streams).unwrap()).0;
+    assert_eq!(said, "2\n");
+}
+
+#[test]
+fn a_zygote_that_was_killed_forks_nothing_and_leaves_nothing() {
+    let ground = Ground::new();
+    let script = ground.script("a", "#!/bin/sh\necho\n");
+    let env = environment(&["A=1"]);
+    let mut zygote = ground.zygote(&script, &env);
+    let pid = zygote.pid;
+    // SAFETY: a child of this process that was not waited for.
+    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+    let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
+    assert!(zygote.fork(&copy(&script, &env), &streams).is_err());
+    drop(zygote);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+}
