@@ -282,7 +282,7 @@ impl System {
 }
 
 /// On the shard's thread: makes the links and hands them over.
-fn attach(shard: &Shard, messages: Messages, commands: Commands) -> Result<(), String> {
+pub(crate) fn attach(shard: &Shard, messages: Messages, commands: Commands) -> Result<(), String> {
     let mut node = [0; 8];
     let random = rustix::rand::getrandom(&mut node, rustix::rand::GetRandomFlags::empty());
     if random != Ok(node.len()) {

@@ -25,8 +25,8 @@
 //! (`When::new(place, shard.now() + remaining)`) and a slot of the edge's own choosing as asker;
 //! [`Shard::deliver`] puts it into the mailbox, or says why not; so does [`Shard::deliver_run`] with
 //! several tells in one parcel. The answer, or failure, comes back
-//! as the parcel of [`Edge::answer`], whose `to` is that slot. A cancel from a peer becomes
-//! `shard.cancelled(slot, place)`.
+//! as the parcel of [`Edge::answer`], whose `to` is that slot. A cancel from a peer goes
+//! the way of its message ([`Shard::cancel_later`]), so that it comes after it.
 //!
 //! # When
 //! [`Edge::turn`] runs once in each turn of the shard's loop, after its messages: the time to

@@ -41,6 +41,10 @@ hob_actor::wire! {
     struct Relay { other: Address<Node> }
     /// Has the other actor park for whoever asks.
     struct Pass { other: Address<Node> }
+    /// Takes a while.
+    struct Dig { load: Vec<u8> }
+    /// Tells the other actor to dig, so many times, and waits for room where there is none.
+    struct Order { other: Address<Node>, count: u64, waits: bool }
 }
 
 impl Message for Add {
@@ -79,12 +83,20 @@ impl Message for Relay {
 impl Message for Pass {
     type Answer = ();
 }
+impl Message for Dig {
+    type Answer = u64;
+}
+impl Message for Order {
+    /// How many were taken, how many its address says were not, and how many have come.
+    type Answer = (u64, u64, Option<u64>);
+}
 
 #[derive(Default)]
 struct Node {
     sum: u64,
     held: Vec<Reply<()>>,
     parked: Arc<AtomicU64>,
+    dug: u64,
 }
 
 /// Counts one that waits, for as long as it does.
@@ -204,6 +216,38 @@ impl AsyncHandler<Chain> for Node {
     }
 }
 
+impl Handler<Dig> for Node {
+    fn handle(&mut self, Dig { load }: Dig, _: &mut Context<'_, Self>) -> u64 {
+        // Much more than what it takes to send it.
+        for _ in 0..10 {
+            let sum = load.iter().fold(0, |sum, byte| sum * 3 + u64::from(*byte) & 0xffff);
+            self.dug += std::hint::black_box(sum) & 1;
+        }
+        self.sum += 1;
+        self.sum
+    }
+}
+
+impl AsyncHandler<Order> for Node {
+    fn handle(
+        &mut self,
+        Order { other, count, waits }: Order,
+        _: &mut Context<'_, Self>,
+    ) -> impl Future<Output = (u64, u64, Option<u64>)> + 'static {
+        async move {
+            let mut taken = 0;
+            for _ in 0..count {
+                let dig = Dig { load: vec![1; 1000] };
+                let sent = if waits { other.send(dig).await } else { other.tell(dig) };
+                taken += u64::from(sent.is_ok());
+            }
+            // Behind all that were taken, if there is room for it.
+            let come = other.ask(Add { value: 0 }).await.ok();
+            (taken, u64::from(other.refused()), come)
+        }
+    }
+}
+
 fn messages() -> Messages {
     Messages::new()
         .takes::<Node, Add, _>("add")
@@ -218,6 +262,8 @@ fn messages() -> Messages {
         .takes::<Node, Parked, _>("parked")
         .takes::<Node, Relay, _>("relay")
         .takes::<Node, Pass, _>("pass")
+        .takes::<Node, Dig, _>("dig")
+        .takes::<Node, Order, _>("order")
 }
 
 /// What this executable does when a test below starts it as a worker.
@@ -351,6 +397,38 @@ fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted() {
     assert!((10..=17).contains(&refused), "{refused}");
     assert_eq!(system.troubles().refused, u64::from(refused));
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    peers.drain();
+}
+
+/// The most memory that a process has had, in MiB.
+fn peak_mib(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() / 1024
+}
+
+/// Two workers: one tells the other much more than that can take, 150 MB each time.
+#[test]
+fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded() {
+    const TELLS: u64 = 150_000;
+    let (_system, peers) = start();
+    let ((sender, from), (consumer, _)) = (node(&peers), node(&peers));
+    // A mailbox for three, whose policy is to wait.
+    let narrow = peers.remote::<Node>(consumer, "narrow").unwrap();
+    let order = |waits| Order { other: narrow.clone(), count: TELLS, waits };
+    // Who waits for room loses nothing, and keeps what may wait for one peer in memory at most.
+    let (taken, waited, came) = from.ask(order(true)).wait().unwrap();
+    assert!(taken == TELLS && waited > 0, "{taken} taken, {waited} times there was no room");
+    assert_eq!(came, Some(TELLS), "all of them came");
+    // Who does not wait is told, and counts it: nothing is lost silently.
+    let (taken, refused, _) = from.ask(order(false)).wait().unwrap();
+    let refused = refused - waited;
+    assert!(refused > 0 && TELLS - taken <= refused, "{taken} taken, {refused} refused");
+    // Those that wait take 64 MiB, and as much again while what was written before them is there.
+    let (process, other) = (peers.process(sender).unwrap(), peers.process(consumer).unwrap());
+    let (sent, took) = (peak_mib(process), peak_mib(other));
+    assert!(sent < 160, "the sender had {sent} MiB");
+    assert!(took < 32, "the consumer had {took} MiB");
     peers.drain();
 }
 

@@ -42,18 +42,25 @@ pub(crate) enum ReadError {
 pub(crate) struct Reader {
     stream: Arc<UnixStream>,
     bytes: Vec<u8>,
+    /// Where the next frame begins: those before it were taken.
+    start: usize,
+    /// How much is read at once.
+    chunk: usize,
     fds: Vec<OwnedFd>,
     reset: bool,
 }
 
 /// How much is read at once; a call with an ordinary environment fits.
 const CHUNK: usize = 16 * 1024;
+/// The same of a connection that has filled that.
+const CHUNK_MAX: usize = 128 * 1024;
 /// Descriptors that may wait for their frame: those of a frame and its successor.
 const FDS_WAITING_MAX: usize = 2 * uds::FDS_MAX;
 
 impl Reader {
     pub(crate) fn new(stream: Arc<UnixStream>) -> Self {
-        Reader { stream, bytes: Vec::with_capacity(CHUNK), fds: Vec::new(), reset: false }
+        let bytes = Vec::with_capacity(CHUNK);
+        Reader { stream, bytes, start: 0, chunk: CHUNK, fds: Vec::new(), reset: false }
     }
 
     /// The next frame; `None` is the end of the connection, at a frame's edge or inside one.
@@ -68,13 +75,18 @@ impl Reader {
         }
     }
 
+    /// The next frame that has come already, whole.
+    pub(crate) fn at_hand(&mut self) -> Result<Option<Frame>, ReadError> {
+        self.take()
+    }
+
     /// Whether the connection ended with bytes that the other side had not read.
     pub(crate) fn was_reset(&self) -> bool {
         self.reset
     }
 
     fn take(&mut self) -> Result<Option<Frame>, ReadError> {
-        let Some((header, payload, end)) = frame::split(&self.bytes)? else {
+        let Some((header, payload, end)) = frame::split(&self.bytes[self.start..])? else {
             return Ok(None);
         };
         let Header { kind, fds, .. } = header;
@@ -83,11 +95,13 @@ impl Reader {
         }
         let payload = payload.to_vec();
         let fds = self.fds.drain(..usize::from(fds)).collect();
-        self.bytes.drain(..end);
+        self.start += end;
         Ok(Some(Frame { kind, payload, fds }))
     }
 
     async fn fill(&mut self) -> Result<usize, ReadError> {
+        self.bytes.drain(..self.start);
+        self.start = 0;
         loop {
             self.stream.readable().await?;
             let have = self.bytes.len();
@@ -96,12 +110,16 @@ impl Reader {
                 .bytes
                 .first_chunk::<HEADER_LEN>()
                 .map_or(Ok(0), |head| Header::decode(head).map(|header| HEADER_LEN + header.len))?;
-            self.bytes.resize((have + CHUNK).max(want), 0);
+            self.bytes.resize((have + self.chunk).max(want), 0);
             let (stream, space, fds) = (&self.stream, &mut self.bytes[have..], &mut self.fds);
             let got = stream.try_io(Interest::READABLE, || {
                 uds::receive(stream, space, fds).map_err(std::io::Error::from)
             });
+            let room = self.bytes.len() - have;
             self.bytes.truncate(have + *got.as_ref().unwrap_or(&0));
+            if got.as_ref().is_ok_and(|count| *count == room) {
+                self.chunk = (2 * self.chunk).min(CHUNK_MAX);
+            }
             if self.fds.len() > FDS_WAITING_MAX {
                 return Err(ReadError::Descriptors);
             }

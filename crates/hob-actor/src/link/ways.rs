@@ -18,7 +18,7 @@ use super::frame::{Head, Kind};
 use super::links::{Call, Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
 use super::names::Along;
 use super::process::{Ended, Process, Program};
-use super::receive::{Nonsense, slot_of};
+use super::receive::Nonsense;
 use super::tokens::ByToken;
 use super::wire::{Decoder, Encoder, Wire};
 use crate::error::AskError;

@@ -15,6 +15,9 @@ use crate::channel::{Frame, Outlet, Reader};
 use crate::fronts::local::Front;
 use crate::owner::Input;
 
+/// How many messages of a sender are one input of the loop at most: others have their turn.
+const TOGETHER_MAX: usize = 256;
+
 /// A connection of a sender. Numbers are never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SenderId(pub(crate) u64);
@@ -24,8 +27,8 @@ pub(crate) struct SenderId(pub(crate) u64);
 pub(crate) enum SenderEvent {
     /// It is here.
     Attached { attach: Attach, outlet: Outlet, pid: u32 },
-    /// A message, not decoded, with the time at which it was whole.
-    Message { payload: Vec<u8>, received_ns: u64 },
+    /// Messages, not decoded, with the time at which they were whole: those that came together.
+    Messages { payloads: Vec<Vec<u8>>, received_ns: u64 },
     /// It takes a message back.
     Cancel { id: u64 },
     /// It wants a lane.
@@ -50,26 +53,52 @@ pub(crate) async fn serve(
     let sender = SenderId(front.recorder.next_call());
     let outlet = Outlet::new(stream);
     let mut event = SenderEvent::Attached { attach, outlet, pid };
+    let mut ahead: Option<Frame> = None;
     loop {
         if front.owner.send(Input::Sender { sender, event }).await.is_err() {
             return;
         }
-        event = match reader.next().await {
-            Ok(Some(frame)) => match decode(frame) {
+        let next = match ahead.take() {
+            Some(frame) => Ok(Some(frame)),
+            None => reader.next().await,
+        };
+        let Ok(Some(frame)) = next else { break };
+        event = if frame.kind == Kind::Message {
+            let messages;
+            (messages, ahead) = together(frame.payload, &mut reader);
+            messages
+        } else {
+            match decode(frame) {
                 Some(event) => event,
                 None => break,
-            },
-            Ok(None) | Err(_) => break,
+            }
         };
     }
     let _ = front.owner.send(Input::Sender { sender, event: SenderEvent::Gone }).await;
 }
 
+/// A message and those that have come with it, so that the loop is woken once for all of them; and
+/// the frame behind them, if it is something else.
+fn together(first: Vec<u8>, reader: &mut Reader) -> (SenderEvent, Option<Frame>) {
+    let received_ns = clock::now_ns();
+    let mut payloads = vec![first];
+    let mut ahead = None;
+    while payloads.len() < TOGETHER_MAX {
+        match reader.at_hand() {
+            Ok(Some(next)) if next.kind == Kind::Message => payloads.push(next.payload),
+            Ok(next) => {
+                ahead = next;
+                break;
+            }
+            // It is found again, after what came before it.
+            Err(_) => break,
+        }
+    }
+    (SenderEvent::Messages { payloads, received_ns }, ahead)
+}
+
 fn decode(frame: Frame) -> Option<SenderEvent> {
     let Frame { kind, payload, .. } = frame;
-    if kind == Kind::Message {
-        return Some(SenderEvent::Message { payload, received_ns: clock::now_ns() });
-    }
     if kind == Kind::State {
         return Some(SenderEvent::State { payload });
     }

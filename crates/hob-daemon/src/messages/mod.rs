@@ -210,8 +210,10 @@ impl Owner {
                 let sender = Sender { from, outlet, pid, open: HashMap::new() };
                 self.desk.senders.insert(id, sender);
             }
-            SenderEvent::Message { payload, received_ns } => {
-                self.message(id, &payload, received_ns);
+            SenderEvent::Messages { payloads, received_ns } => {
+                for payload in payloads {
+                    self.message(id, &payload, received_ns);
+                }
             }
             SenderEvent::Cancel { id: number } => {
                 let open = self.desk.senders.get(&id).and_then(|sender| sender.open.get(&number));

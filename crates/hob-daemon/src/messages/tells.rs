@@ -21,7 +21,7 @@ use hob_wire::message::{Manner, Message, Named, Reason};
 use hob_wire::strings::Strings;
 
 use crate::fronts::message::SenderId;
-use crate::outbox::{self, Done, Ids, MessageId, Outbox, Queue, Verdict};
+use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
 use crate::owner::Owner;
 use crate::programs;
 
@@ -279,7 +279,8 @@ impl Owner {
         let pool = match self.route(&from, &program) {
             Ok((pool, _)) => pool,
             Err((reason, text)) => {
-                return self.tell_held(id, &format!("{}: {text}", reason.code()));
+                let why = format!("{}: {text}", reason.code());
+                return self.tell_held(id, (&why, &message.program));
             }
         };
         let call = CallId(self.recorder.next_call());
@@ -324,7 +325,10 @@ impl Owner {
             | Settled::TimedOut { given: Given::No } => self.desk.tells.queue.put_back(id),
             // What was cut short by a stop is not the message's fault either.
             Settled::Lost if self.desk.stopping => self.desk.tells.queue.put_back(id),
-            Settled::Refused(Refusal::NotLoaded) => self.tell_held(id, why),
+            Settled::Refused(Refusal::NotLoaded) => {
+                let address = self.desk.tells.queue.program_of(id);
+                self.tell_held(id, (why, address.as_deref().unwrap_or_default()));
+            }
             Settled::Answered | Settled::Lost | Settled::TimedOut { given: Given::Yes } => {
                 let loaded = self.desk.handlers.get(&open.pool);
                 self.tell_failed(id, loaded.map_or(outbox::TRIES, |loaded| loaded.tries), why);
@@ -337,8 +341,15 @@ impl Owner {
 
     /// Its program cannot be had: not trusted, being edited, not loadable. The message has had no
     /// try, and waits until that is repaired.
-    fn tell_held(&mut self, id: MessageId, why: &str) {
-        self.desk.tells.queue.hold(id, now_ms(), why);
+    fn tell_held(&mut self, id: MessageId, (why, program): (&str, &[u8])) {
+        let (tells, now_ms) = (&mut self.desk.tells, now_ms());
+        let directory = match destination(program) {
+            Some((path, _)) if is_gone(path) => Directory::Gone,
+            Some(_) | None => Directory::There,
+        };
+        if let Some(message) = tells.queue.hold(id, now_ms, (why, directory)) {
+            tells.outbox.bury(&message, now_ms, &format!("{why}; its directory is gone"));
+        }
     }
 
     /// Something was repaired, perhaps what messages are held for.
@@ -379,6 +390,11 @@ fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
 pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = words(address)?;
     Some((words.next()?, words.next()?))
+}
+
+/// Whether there is certainly no such directory.
+fn is_gone(path: &[u8]) -> bool {
+    rustix::fs::stat(path).is_err_and(|error| error == rustix::io::Errno::NOENT)
 }
 
 fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {

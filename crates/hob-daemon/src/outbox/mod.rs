@@ -30,7 +30,7 @@ mod torn;
 mod writer;
 
 pub use id::{Ids, MessageId};
-pub use queue::{Queue, TRIES, Verdict};
+pub use queue::{Directory, Queue, TRIES, Verdict};
 pub use writer::{Notify, Outbox};
 
 /// How many messages the outbox holds at most, dead letters included.

@@ -29,6 +29,18 @@ pub const TRIES: u32 = 8;
 const WAIT_MS_MIN: u64 = 1_000;
 /// How long at most.
 const WAIT_MS_MAX: u64 = 60_000;
+/// How long a program's directory may be gone, while a daemon runs, before its messages are dead
+/// letters: a file system that is mounted late is there again by then, a deleted project is not.
+const GONE_MS_MAX: u64 = 60 * 60_000;
+
+/// The directory from which a message was told: its program is looked for there and above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directory {
+    /// It is there, or that cannot be said.
+    There,
+    /// It is not.
+    Gone,
+}
 
 /// What becomes of a message whose delivery failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +88,8 @@ struct Hold {
     until_ms: u64,
     /// Why not.
     why: String,
+    /// Since when its directory has been found gone each time, in milliseconds since 1970.
+    gone_since_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -119,6 +133,12 @@ impl Queue {
     #[must_use]
     pub fn is_flying(&self, id: MessageId) -> bool {
         self.flying.contains_key(&id)
+    }
+
+    /// The program of a message that is with a worker, or on its way there.
+    #[must_use]
+    pub fn program_of(&self, id: MessageId) -> Option<Arc<[u8]>> {
+        self.flying.get(&id).map(|entry| Arc::clone(&entry.program))
     }
 
     /// How many messages are with workers.
@@ -194,25 +214,41 @@ impl Queue {
     }
 
     /// The message's program cannot be had: nobody tried it. It is ready again, in its old place,
-    /// and with it all of its program wait.
-    pub fn hold(&mut self, id: MessageId, now_ms: u64, why: &str) {
-        let Some(entry) = self.land(id) else { return };
+    /// and with it all of its program wait. What comes back is a dead letter instead, to be written
+    /// with [`super::Outbox::bury`]: nobody will ever be there to handle it.
+    pub fn hold(
+        &mut self,
+        id: MessageId,
+        now_ms: u64,
+        (why, directory): (&str, Directory),
+    ) -> Option<Waiting> {
+        let entry = self.land(id)?;
         if let Some(lane) = self.programs.get_mut(&entry.program)
             && lane.hold.until_ms == 0
         {
+            let gone_since_ms = match directory {
+                Directory::There => None,
+                Directory::Gone => Some(lane.hold.gone_since_ms.unwrap_or(now_ms)),
+            };
+            if gone_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= GONE_MS_MAX) {
+                lane.hold.gone_since_ms = gone_since_ms;
+                self.forget(&entry);
+                return Some(entry.waiting());
+            }
             let times = lane.hold.times.saturating_add(1);
             let until_ms = now_ms.saturating_add(wait_ms(times));
-            lane.hold = Hold { times, until_ms, why: why.to_owned() };
+            lane.hold = Hold { times, until_ms, why: why.to_owned(), gone_since_ms };
             self.held.insert((until_ms, Arc::clone(&entry.program)));
         }
         self.place(entry);
+        None
     }
 
     /// Whatever is held may be had again: one message of each program will show.
     pub fn look_again(&mut self) {
         for (_, program) in std::mem::take(&mut self.held) {
             if let Some(lane) = self.programs.get_mut(&program) {
-                lane.hold = Hold { times: 1, until_ms: 0, why: std::mem::take(&mut lane.hold.why) };
+                (lane.hold.times, lane.hold.until_ms) = (1, 0);
             }
         }
     }
@@ -394,6 +430,37 @@ mod tests {
     }
 
     #[test]
+    fn a_program_whose_directory_stays_gone_is_given_up_and_one_that_comes_back_is_not() {
+        let why = ("no-program: gone", Directory::Gone);
+        let hold = |queue: &mut Queue, now: u64, directory| {
+            queue.tick(now);
+            let next = queue.next(&[1]).unwrap();
+            queue.hold(next.id, now, (why.0, directory))
+        };
+        let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
+        let (a, b) = (waiting(&mut ids, 1, Some(1)), waiting(&mut ids, 1, Some(1)));
+        queue.push(a.clone());
+        queue.push(b.clone());
+        let mut now = 1_000;
+        assert_eq!(hold(&mut queue, now, Directory::Gone), None);
+        while now + WAIT_MS_MAX < 1_000 + GONE_MS_MAX {
+            now += WAIT_MS_MAX;
+            assert_eq!(hold(&mut queue, now, Directory::Gone), None, "after {now} ms");
+        }
+        // It was only away.
+        now += WAIT_MS_MAX;
+        assert_eq!(hold(&mut queue, now, Directory::There), None);
+        now += WAIT_MS_MAX;
+        assert_eq!(hold(&mut queue, now, Directory::Gone), None);
+        now += GONE_MS_MAX;
+        // Now it is gone for good: one after the other.
+        assert_eq!(hold(&mut queue, now, Directory::Gone), Some(a));
+        assert_eq!(queue.held(), (1, Some(why.0)));
+        assert_eq!(hold(&mut queue, now, Directory::Gone), Some(b));
+        assert!(queue.is_empty() && queue.next_due_ms().is_none() && queue.held().0 == 0);
+    }
+
+    #[test]
     fn what_was_put_back_is_next_again() {
         let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
         let (a, b) = (waiting(&mut ids, 1, None), waiting(&mut ids, 1, None));
@@ -412,8 +479,8 @@ mod tests {
         [&a, &b, &other].into_iter().for_each(|message| queue.push(message.clone()));
         assert_eq!(queue.next(&[1]).unwrap().id, a.id);
         assert_eq!(queue.next(&[1]).unwrap().id, b.id);
-        queue.hold(a.id, 0, "untrusted");
-        queue.hold(b.id, 0, "untrusted");
+        assert_eq!(queue.hold(a.id, 0, ("untrusted", Directory::There)), None);
+        assert_eq!(queue.hold(b.id, 0, ("untrusted", Directory::There)), None);
         assert_eq!((queue.held(), queue.len()), ((2, Some("untrusted")), 3));
         assert_eq!((queue.next(&[1]), queue.next_due_ms()), (None, Some(1_000)));
         assert_eq!(queue.next(&[2]).unwrap().id, other.id);
@@ -424,7 +491,7 @@ mod tests {
             queue.tick(now);
             assert_eq!(queue.next(&[1]), Some(a.clone()));
             assert_eq!(queue.next(&[1]), None);
-            queue.hold(a.id, now, "untrusted");
+            assert_eq!(queue.hold(a.id, now, ("untrusted", Directory::There)), None);
         }
         assert_eq!(queue.next_due_ms(), Some(now + WAIT_MS_MAX));
         queue.look_again();
@@ -507,7 +574,7 @@ mod tests {
                         queue.put_back(flying.remove(which % flying.len()));
                     }
                     Step::Hold(which) if !flying.is_empty() => {
-                        queue.hold(flying.remove(which % flying.len()), now, "untrusted");
+                        assert_eq!(queue.hold(flying.remove(which % flying.len()), now, ("untrusted", Directory::There)), None);
                     }
                     Step::Tick(later) => {
                         now += later;

@@ -338,12 +338,12 @@ impl Store {
             let mut messages = transaction.open_table(MESSAGES)?;
             let mut tries = transaction.open_table(TRIES)?;
             let mut dead = transaction.open_table(DEAD)?;
+            let mut newest = None;
             for change in changes {
                 match change {
                     Change::Put(message) => {
-                        let program = self.programs.numbers.get(&message.program);
                         let body: (u64, Option<&[u8]>, &[u8], u64, &[u8]) = (
-                            program.copied().unwrap_or_default(),
+                            self.programs.number_of(&message.program, &mut newest),
                             message.key.as_deref(),
                             &message.content_type,
                             message.created_ms,
@@ -436,12 +436,27 @@ impl Programs {
         self.names.get(&number).cloned().ok_or_else(missing)
     }
 
+    /// The number of a program that has one. Its name is long, and most often in memory where the
+    /// one before it is.
+    fn number_of<'a>(&self, name: &'a Arc<[u8]>, newest: &mut Option<(&'a Arc<[u8]>, u64)>) -> u64 {
+        if let Some((known, number)) = newest
+            && Arc::ptr_eq(known, name)
+        {
+            return *number;
+        }
+        let number = self.numbers.get(name).copied().unwrap_or_default();
+        *newest = Some((name, number));
+        number
+    }
+
     /// Gives numbers to the programs of new messages that have none, and says which.
     fn number(&mut self, changes: &[Change]) -> Vec<u64> {
         let mut new = Vec::new();
+        let mut newest: Option<&Arc<[u8]>> = None;
         for change in changes {
             if let Change::Put(message) = change
-                && !self.numbers.contains_key(&message.program)
+                && !newest.is_some_and(|known| Arc::ptr_eq(known, &message.program))
+                && !self.numbers.contains_key(*newest.insert(&message.program))
             {
                 new.push(self.next);
                 self.add(self.next, Arc::clone(&message.program));

@@ -6,8 +6,9 @@
 //!      └──────── cannot be opened: tried again ────────────┴──────┘ a commit failed
 //! ```
 //! Invariants:
-//! - while one batch is being synced, the next gathers: nothing waits for a timer if somebody
-//!   waits for it. Ends of deliveries alone are gathered for a moment, as nobody does;
+//! - while one batch is being synced, the next gathers. One that has fewer messages than the one
+//!   before waits for those who were just answered, for a part of what a sync takes. Ends of
+//!   deliveries alone are gathered for a moment, as nobody waits for them;
 //! - an end of a delivery that could not be written is owed: it is written with the next batch,
 //!   so a full disk costs redeliveries only if the daemon dies before there is room again;
 //! - a batch that failed is refused whole, and what of it may have reached the disk is removed.
@@ -34,6 +35,9 @@ const BATCH_MAX: usize = 1024;
 const BATCH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How long ends of deliveries gather while nobody waits.
 const GATHER: Duration = Duration::from_millis(5);
+/// Who was just answered may be about to tell again, and a sync carries one message or all. So a
+/// batch with fewer than the one before waits for them, for this part of what that one took.
+const PATIENCE: u32 = 4;
 /// How long after a failure the store is opened again.
 const REOPEN_WAIT: Duration = Duration::from_secs(1);
 /// How long the end of a daemon waits for the disk.
@@ -60,6 +64,8 @@ struct State {
     accepts: usize,
     /// Whether somebody waits for one of them.
     awaited: bool,
+    /// The thread waits for so many messages; 0: it does not.
+    wanted: usize,
     /// Messages on the disk, or on their way to it.
     messages: u64,
     bytes: u64,
@@ -113,6 +119,7 @@ impl Outbox {
                 requests: VecDeque::new(),
                 accepts: 0,
                 awaited: false,
+                wanted: 0,
                 messages: 0,
                 bytes: 0,
                 dead: 0,
@@ -265,6 +272,7 @@ impl Shared {
                 owed: Vec::new(),
                 unanswered: Vec::new(),
                 opened: false,
+                last: Last::default(),
             };
             let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run()));
             // The file is free before anybody hears that the outbox is closed.
@@ -290,7 +298,9 @@ impl Shared {
     fn request(&self, mut state: MutexGuard<'_, State>, request: Request) {
         let awaited = !matches!(request, Request::End(..));
         // The thread is woken once a batch, and once more if a batch of ends becomes awaited.
-        let wake = state.requests.is_empty() || awaited && !state.awaited;
+        let enough = state.wanted > 0
+            && (state.accepts >= state.wanted || state.requests.len() + 1 >= BATCH_MAX);
+        let wake = state.requests.is_empty() || awaited && !state.awaited || enough;
         state.requests.push_back(request);
         state.awaited |= awaited;
         drop(state);
@@ -300,8 +310,8 @@ impl Shared {
     }
 
     /// Waits for a batch; `None` when all is written and the outbox is to close. Comes back with
-    /// an empty batch after `wait`.
-    fn gather(&self, wait: Option<Duration>) -> Option<Vec<Request>> {
+    /// an empty batch after `wait`. As many as `last` says were just answered.
+    fn gather(&self, wait: Option<Duration>, last: Last) -> Option<Vec<Request>> {
         let mut state = self.lock();
         let idle = |state: &mut State| state.requests.is_empty() && state.thread == Thread::Running;
         state = match wait {
@@ -322,6 +332,17 @@ impl Shared {
         }
         if state.requests.is_empty() && state.thread != Thread::Running {
             return None;
+        }
+        if state.accepts > 0 && state.accepts < last.accepts {
+            state.wanted = last.accepts;
+            let lacks = |state: &mut State| {
+                state.accepts < last.accepts
+                    && state.thread == Thread::Running
+                    && state.requests.len() < BATCH_MAX
+            };
+            let waited = self.wake.wait_timeout_while(state, last.took / PATIENCE, lacks);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.wanted = 0;
         }
         let mut batch = Vec::with_capacity(state.requests.len().min(BATCH_MAX));
         let mut bytes = 0;
@@ -350,6 +371,16 @@ struct Writer<'a> {
     unanswered: Vec<MessageId>,
     /// Whether [`Done::Opened`] was told.
     opened: bool,
+    last: Last,
+}
+
+/// What the batch before this one was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    /// How many messages were accepted.
+    accepts: usize,
+    /// How long that took.
+    took: Duration,
 }
 
 impl Writer<'_> {
@@ -375,11 +406,16 @@ impl Writer<'_> {
             }
             // What is owed is tried again by itself, as is opening.
             let wait = (self.store.is_none() || !self.owed.is_empty()).then_some(REOPEN_WAIT);
-            let Some(batch) = self.shared.gather(wait) else { return };
+            let Some(batch) = self.shared.gather(wait, self.last) else { return };
             self.unanswered = batch.iter().filter_map(Request::accepts).collect();
+            let (accepts, begun) = (self.unanswered.len(), Instant::now());
             match &trouble {
                 Some((text, _)) if self.store.is_none() => self.refuse(batch, text, &mut done),
                 _ => self.perform(batch, &mut done),
+            }
+            // Ends alone say nothing of those who tell.
+            if accepts > 0 {
+                self.last = Last { accepts, took: begun.elapsed() };
             }
             self.tell(done);
         }
