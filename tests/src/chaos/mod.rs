@@ -176,6 +176,9 @@ fn one(
     }
     if let Err(why) = fault::aftermath(world, programs, round.fault, round.number) {
         report.wrong += 1;
-        report.tell(format!("wrong: {round:?}: {why}"));
+        // What the runtimes said, and why a zygote ended.
+        let log = crate::run::read(world.hob_dir().join("log"));
+        let log = String::from_utf8_lossy(&log[log.len().saturating_sub(4000)..]).into_owned();
+        report.tell(format!("wrong: {round:?}: {why}; the daemon's log: {log}"));
     }
 }

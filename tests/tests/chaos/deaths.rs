@@ -219,3 +219,38 @@ fn holds_sockets(pid: u32) -> bool {
             .is_ok_and(|target| contains(target.as_os_str().as_encoded_bytes(), b"socket:"))
     })
 }
+
+/// Kills its whole process group when it is told to, as tools do that end what they have started.
+const CLEARS_ITS_GROUP: &str = "import os, signal, sys\nos.write(1, b'begun\\n')\nif sys.stdin.read():\n    os.killpg(os.getpgrp(), signal.SIGKILL)\n";
+
+#[test]
+fn a_program_that_signals_its_group_ends_no_other_call_and_no_zygote() {
+    let world = World::started();
+    world.file("clears.py", CLEARS_ITS_GROUP);
+    world.warmed(&["run", "clears.py"]);
+    let call = || {
+        let running = world.hob(&["run", "clears.py"]).in_own_group().stdin_pipe().start();
+        running.expect("begun\n");
+        running
+    };
+    let (mut one, mut other) = (call(), call());
+    let mut stdin = one.take_stdin();
+    std::io::Write::write_all(&mut stdin, b"now").unwrap();
+    drop(stdin);
+    assert_eq!(one.finish().end, End::Signal(9));
+    drop(other.take_stdin());
+    let outcome = other.finish();
+    outcome.succeeded();
+    assert_eq!(world.record(outcome.pid)["warm"], true);
+}
+
+#[test]
+fn a_program_may_begin_a_session_of_its_own() {
+    let world = World::started();
+    let text = "import os, resource\nos.setsid()\nprint(os.getsid(0) == os.getpid())\n\
+        print(resource.getrusage(resource.RUSAGE_CHILDREN))\n";
+    world.file("session.py", text);
+    world.warm_as_cold(&world.hob(&["run", "session.py"]));
+    // Also where it is forked for its call.
+    world.warm_as_cold(&world.hob(&["run", "--ahead", "0", "session.py"]));
+}

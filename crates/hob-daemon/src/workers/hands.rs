@@ -506,13 +506,17 @@ impl Hands {
         let worker = ended.worker;
         let Some(process) = self.processes.remove(&worker) else { return };
         channel::close(&process.stream);
+        let of_it = |(_, process): &(&WorkerId, &Process)| process.zygote == Some(worker);
+        let copies = || self.processes.iter().filter(of_it);
+        let calls = copies().filter(|(_, copy)| copy.call.is_some()).count();
+        if calls > 0 {
+            // These calls are lost: whoever asks why finds the cause here.
+            let line =
+                format!("zygote {} ended ({:?}) with {calls} calls\n", process.pid, ended.exit);
+            let _ = rustix::io::write(&self.log, line.as_bytes());
+        }
+        let orphans: Vec<_> = copies().map(|(worker, _)| *worker).collect();
         gone.push((ended, process));
-        let orphans: Vec<_> = self
-            .processes
-            .iter()
-            .filter(|(_, process)| process.zygote == Some(worker))
-            .map(|(worker, _)| *worker)
-            .collect();
         for orphan in orphans {
             self.signal(orphan, SIGKILL);
             self.remove(Ended::killed(orphan), gone);
