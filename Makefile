@@ -38,8 +38,12 @@ help: ## Lists the targets.
 	@echo "bench-NAME    Measures one figure: $(BENCHES)."
 
 .PHONY: deps
-deps: ## Installs what builds and tests need (apt, rustup), where it is missing.
+deps: ## Installs what builds need (apt, rustup), where it is missing.
 	@bash .ci/deps $(TRIPLE)
+
+.PHONY: test-deps
+test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven.
+	@bash .ci/deps $(TRIPLE) tests
 
 .PHONY: build
 build: binary generated ## Builds the release binary, target/hob, with man pages and completions.
@@ -89,7 +93,7 @@ $(RUFF):
 	target/tools/bin/pip install --quiet ruff==0.17.6
 
 .PHONY: test
-test: build ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
+test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
 	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE)
 	bash .ci/runtimes
 	bash .ci/jvm $(HOB)
@@ -102,6 +106,9 @@ bench: binary ## Measures every figure, one after the other (some ten minutes; q
 .PHONY: $(addprefix bench-,$(BENCHES))
 $(addprefix bench-,$(BENCHES)): bench-%: binary
 	$(BENCH) $*
+
+# Its peers come from a JVM.
+bench bench-hooks: test-deps
 
 .PHONY: readme
 readme: ## Renders the README's table from bench/results.json.
