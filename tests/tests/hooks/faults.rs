@@ -179,7 +179,7 @@ fn a_closed_stdin_and_a_reader_that_leaves_are_no_harm() {
 #[test]
 fn an_unreadable_directory_is_said() {
     let hooks = Hooks::of(&[("1", ":")]);
-    std::fs::set_permissions(hooks.world.path("work/d"), PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(hooks.world.path("work/d"), PermissionsExt::from_mode(0o0)).unwrap();
     if std::fs::read_dir(hooks.world.path("work/d")).is_ok() {
         // root may read everything.
         return;

@@ -1,8 +1,10 @@
 //! Reports as their readers see them: a parser of JSON, a schema of JUnit's XML, and a browser.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use hob_tests::{End, Run, World};
+use hob_tests::{End, Outcome, Run, World, wait};
 use serde_json::Value;
 
 /// Says what no report may obey or lose.
@@ -75,28 +77,47 @@ fn the_xml_report_is_valid_whatever_hooks_write() {
     }
 }
 
-/// A browser that shows a page, with a folder of its own.
-fn browser(world: &World, words: &[&str]) -> Run {
-    let profile = world.path("browser");
-    let mut argv: Vec<String> = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--hide-scrollbars",
-        "--window-size=1200,900",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    argv.push(format!("--user-data-dir={}", profile.display()));
-    argv.extend(words.iter().map(|word| (*word).to_owned()));
-    world.run(&argv)
+/// How long a browser may take to start and show a page. On a machine that is busy with other
+/// tests one takes many times as long as alone, and now and then one never comes up.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
+/// How often one is started until it does.
+const STARTS_MAX: usize = 3;
+
+/// What a browser shows, each time with a new folder of its own. One at a time: they are large.
+fn browse(world: &World, words: &[&str]) -> Outcome {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for start in 0..STARTS_MAX {
+        let mut argv: Vec<String> = BROWSER.map(str::to_owned).to_vec();
+        let profile = world.path(format!("browser-{start}"));
+        argv.push(format!("--user-data-dir={}", profile.display()));
+        argv.extend(words.iter().map(|word| (*word).to_owned()));
+        let running = world.run(&argv).start();
+        if wait::ended(running.pid(), SHOWN_WITHIN) {
+            return running.finish();
+        }
+    }
+    panic!("no browser showed the page: {words:?}");
 }
+
+/// Without what a browser does for people, and as root.
+const BROWSER: [&str; 15] = [
+    "chromium",
+    "--headless",
+    "--no-sandbox",
+    "--no-zygote",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-breakpad",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--window-size=1200,900",
+];
 
 /// Counts the pixels of a picture by their colour: `rrggbb count` a line, the most first.
 const COLOURS: &str = r#"
@@ -141,7 +162,7 @@ fn pixels(world: &World, page: &str, more: &[&str], colours: &[&str]) -> Vec<u64
     words.extend(more.iter().map(|word| (*word).to_owned()));
     words.push(format!("file://{}", work(world, page).display()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let shown = browser(world, &words).go();
+    let shown = browse(world, &words);
     assert!(picture.exists(), "{shown:?}");
     world.file("colours.py", COLOURS);
     let counted = world.run(&["python3", "colours.py", picture.to_str().unwrap()]).go();
@@ -165,7 +186,7 @@ fn the_page_is_shown_by_a_browser_as_it_is_meant() {
         assert!(!page.contains(foreign), "{foreign}");
     }
     let url = format!("file://{}", work(&world, "r.html").display());
-    let shown = browser(&world, &["--dump-dom", &url]).go();
+    let shown = browse(&world, &["--dump-dom", &url]);
     let dom = shown.text();
     assert!(dom.contains("<title>Hooks: hooks.d</title>"), "no hook has named it: {dom}");
     assert!(dom.contains("<svg id=\"timeline\""), "{dom}");
@@ -184,10 +205,10 @@ fn the_page_is_shown_by_a_browser_as_it_is_meant() {
 }
 
 #[test]
-fn one_failure_among_thousands_is_seen_in_the_picture() {
+fn one_failure_among_hundreds_is_seen_in_the_picture() {
     let world = World::new();
-    world.executable("hooks.d/10", "#!/bin/sh\n[ $HOST != host-777 ]\n");
-    let rows: String = (0..1_500).map(|n| format!("host-{n}\n")).collect();
+    world.executable("hooks.d/10", "#!/bin/sh\n[ $HOST != host-177 ]\n");
+    let rows: String = (0..300).map(|n| format!("host-{n}\n")).collect();
     world.file("t.csv", format!("HOST\n{rows}"));
     let outcome = reporting(&world, &["r.html"]).go();
     assert_eq!(outcome.end, End::Code(1), "{outcome:?}");

@@ -165,7 +165,7 @@ impl Holders {
         };
         match self.tickets[at].take() {
             Ahead::Pending => Ahead::Pending,
-            done => {
+            done @ (Ahead::NotWanted | Ahead::Held(_) | Ahead::Not(_)) => {
                 self.tickets.swap_remove(at);
                 done
             }

@@ -234,6 +234,7 @@ enum Ending {
 #[derive(Debug)]
 struct Given {
     target: Target,
+    digest: String,
     lane: Option<u32>,
 }
 
@@ -251,7 +252,7 @@ struct Round {
     lanes: u32,
     ending: Option<Ending>,
     /// What ended and could not be written to the resume file.
-    unwritten: Vec<Box<Ended>>,
+    unwritten: Vec<Ended>,
 }
 
 impl Round {
@@ -270,7 +271,8 @@ impl Round {
                 match queue.next_one() {
                     Ok(Some((target, set))) => {
                         let id = runner.submit(set);
-                        self.given.insert(id.0, Given { target, lane: None });
+                        let digest = target.digest().hex();
+                        self.given.insert(id.0, Given { target, digest, lane: None });
                     }
                     Ok(None) => more = false,
                     Err(why) => self.stop(Ending::Fault(format!(
@@ -330,12 +332,12 @@ impl Round {
             self.lanes - 1
         });
         given.lane = Some(lane);
-        let written = self.journal.begin(&given.target);
+        let written = self.journal.begin(&given.target, &given.digest);
         self.written(written);
     }
 
     fn ended(&mut self, record: SetRecord) {
-        let Some(Given { target, lane }) = self.given.remove(&record.set) else { return };
+        let Some(Given { target, digest, lane }) = self.given.remove(&record.set) else { return };
         if let Some(lane) = lane {
             self.free.insert(lane);
         }
@@ -343,13 +345,12 @@ impl Round {
         if record.outcome == HookOutcome::Cancelled {
             return;
         }
-        let (line, digest) = (target.line, target.digest().hex());
-        let ended = Ended { line, digest, lane: lane.unwrap_or(0), set: record };
+        let ended = Ended { line: target.line, digest, lane: lane.unwrap_or(0), set: record };
         self.counts.ended += 1;
         self.counts.failed += u64::from(failed(ended.set.outcome));
         self.tally.add(&ended);
         if let Err(error) = self.journal.end(&ended) {
-            self.unwritten.push(Box::new(ended));
+            self.unwritten.push(ended);
             self.written(Err(error));
         }
     }

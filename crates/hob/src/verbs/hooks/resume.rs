@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hob_core::hooks::{Bytes, SetRecord};
@@ -252,9 +252,8 @@ impl Journal {
     }
 
     /// A target begins.
-    pub(crate) fn begin(&mut self, target: &Target) -> std::io::Result<()> {
-        let name = Bytes(target.name.clone());
-        let digest = target.digest().hex();
+    pub(crate) fn begin(&mut self, target: &Target, digest: &str) -> std::io::Result<()> {
+        let (name, digest) = (Bytes(target.name.clone()), digest.to_owned());
         self.put(&Line::Begun(Begun { line: target.line, digest, target: name }))
     }
 
@@ -268,8 +267,7 @@ impl Journal {
         self.line.clear();
         serde_json::to_writer(&mut self.line, line)?;
         self.line.push(b'\n');
-        let written =
-            self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&self.line));
+        let written = self.file.write_all_at(&self.line, self.len);
         match written {
             Ok(()) => self.len += self.line.len() as u64,
             // Half a line is of no use to anybody.
@@ -456,10 +454,10 @@ mod tests {
         assert_eq!((past.count(), past.open.len()), (0, 0));
         journal.sit(Path::new("d"), "t", "now", 2).unwrap();
         for (name, outcome) in [("a", HookOutcome::Ok), ("b", HookOutcome::Error)] {
-            journal.begin(&target(name)).unwrap();
+            journal.begin(&target(name), &target(name).digest().hex()).unwrap();
             journal.end(&ended(&target(name), outcome)).unwrap();
         }
-        journal.begin(&target("c")).unwrap();
+        journal.begin(&target("c"), &target("c").digest().hex()).unwrap();
     }
 
     #[test]

@@ -23,6 +23,9 @@ const SNIFF_BYTES: usize = 4096;
 /// What some editors put first.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Names and values, in the order in which they are written.
+pub(crate) type Params = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// One of the many that the hooks run for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -31,7 +34,7 @@ pub(crate) struct Target {
     /// The value of its first parameter, or its line if it has none.
     pub(crate) name: Vec<u8>,
     /// Its parameters, in the order in which they are written.
-    pub(crate) params: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) params: Params,
 }
 
 /// What tells one target from another, however often the file is changed: its parameters.
@@ -56,7 +59,7 @@ impl Digest {
 }
 
 impl Target {
-    fn new(line: u64, params: Vec<(Vec<u8>, Vec<u8>)>) -> Target {
+    fn new(line: u64, params: Params) -> Target {
         let first = params.first().map(|(_, value)| value.clone());
         let name = first.filter(|name| !name.is_empty());
         Target { line, name: name.unwrap_or_else(|| format!("line {line}").into_bytes()), params }
@@ -275,7 +278,7 @@ fn column(text: &[u8], byte: usize) -> u64 {
 }
 
 /// The members of one object, or the byte at which it is wrong, and how.
-fn object(text: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, (usize, String)> {
+fn object(text: &[u8]) -> Result<Params, (usize, String)> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err((error.valid_up_to(), "not UTF-8".to_owned()));
     }
@@ -288,7 +291,7 @@ fn object(text: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, (usize, String)> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let members = deserializer.deserialize_map(Members).map_err(|error| complaint(&error))?;
     deserializer.end().map_err(|error| complaint(&error))?;
-    let mut params: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(members.len());
+    let mut params: Params = Vec::with_capacity(members.len());
     for (name, raw) in members {
         // The value lies within `text`, so that its place is known exactly.
         let at = (raw.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

@@ -122,12 +122,12 @@ impl Kept {
         // An older entry for this file is of one that was replaced since.
         self.adopted.push(Adopted { original: kept_as, ..adopted.clone() });
         let done = self.write().and_then(|()| put(file, text, mode));
-        done.map_err(|why| {
+        if done.is_err() {
             self.adopted.pop();
             let _ = self.write();
             let _ = std::fs::remove_file(&original);
-            why
-        })
+        }
+        done
     }
 
     fn original(&self, name: &str) -> PathBuf {

@@ -77,10 +77,7 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
         "took": spread(&tally.spread),
         "hooks": hooks,
     });
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    if let Value::Object(map) = value { map } else { Map::new() }
 }
 
 fn spread(spread: &Spread) -> Map<String, Value> {

@@ -119,18 +119,22 @@ fn case(out: &mut impl Write, set: &SetRecord, hook: &HookRecord) -> io::Result<
 
 /// What all hooks of the target wrote.
 fn streams(out: &mut impl Write, set: &SetRecord) -> io::Result<()> {
-    let stream: [(&str, fn(&HookRecord) -> &Capture); 2] =
-        [("system-out", |hook| &hook.stdout), ("system-err", |hook| &hook.stderr)];
-    for (element, of) in stream {
-        write!(out, "<{element}>")?;
-        for hook in set.hooks.iter().filter(|hook| of(hook).total > 0) {
-            let shown = text(&end(of(hook)));
-            let line_end = if shown.ends_with('\n') { "" } else { "\n" };
-            write!(out, "[{}]\n{shown}{line_end}", text(&hook.name.0))?;
-        }
-        writeln!(out, "</{element}>")?;
+    stream(out, "system-out", set.hooks.iter().map(|hook| (hook, &hook.stdout)))?;
+    stream(out, "system-err", set.hooks.iter().map(|hook| (hook, &hook.stderr)))
+}
+
+fn stream<'a>(
+    out: &mut impl Write,
+    element: &str,
+    hooks: impl Iterator<Item = (&'a HookRecord, &'a Capture)>,
+) -> io::Result<()> {
+    write!(out, "<{element}>")?;
+    for (hook, written) in hooks.filter(|(_, written)| written.total > 0) {
+        let shown = text(&end(written));
+        let line_end = if shown.ends_with('\n') { "" } else { "\n" };
+        write!(out, "[{}]\n{shown}{line_end}", text(&hook.name.0))?;
     }
-    Ok(())
+    writeln!(out, "</{element}>")
 }
 
 /// The end of what was written.
