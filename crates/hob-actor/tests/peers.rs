@@ -220,7 +220,7 @@ impl Handler<Dig> for Node {
     fn handle(&mut self, Dig { load }: Dig, _: &mut Context<'_, Self>) -> u64 {
         // Much more than what it takes to send it.
         for _ in 0..10 {
-            let sum = load.iter().fold(0, |sum, byte| sum * 3 + u64::from(*byte) & 0xffff);
+            let sum = load.iter().fold(0, |sum, byte| (sum * 3 + u64::from(*byte)) & 0xffff);
             self.dug += std::hint::black_box(sum) & 1;
         }
         self.sum += 1;
@@ -234,10 +234,11 @@ impl AsyncHandler<Order> for Node {
         Order { other, count, waits }: Order,
         _: &mut Context<'_, Self>,
     ) -> impl Future<Output = (u64, u64, Option<u64>)> + 'static {
+        let load = vec![1; 1000];
         async move {
             let mut taken = 0;
             for _ in 0..count {
-                let dig = Dig { load: vec![1; 1000] };
+                let dig = Dig { load: load.clone() };
                 let sent = if waits { other.send(dig).await } else { other.tell(dig) };
                 taken += u64::from(sent.is_ok());
             }
