@@ -50,6 +50,8 @@ mod clock;
 mod context;
 #[path = "threads/current.rs"]
 mod current;
+#[cfg(test)]
+mod days;
 #[path = "talk/error.rs"]
 mod error;
 #[path = "cells/hash.rs"]

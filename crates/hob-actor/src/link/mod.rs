@@ -14,8 +14,6 @@
 //! All but `process` and the system calls of `links` and `ways` is pure.
 
 mod buffers;
-#[cfg(test)]
-mod days;
 mod frame;
 pub(crate) mod links;
 mod names;

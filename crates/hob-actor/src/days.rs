@@ -11,11 +11,10 @@ use std::sync::atomic::AtomicU32;
 use std::task::{Context as Polling, Poll, Waker};
 use std::time::Duration;
 
-use super::Names;
-use super::links::{Command, Commands};
-use super::table::Messages;
 use crate::bell::Doorbell;
 use crate::inbox::Inbox;
+use crate::link::links::{Command, Commands};
+use crate::link::{Messages, Names};
 use crate::shard::{Shard, Shared};
 use crate::when::Millis;
 use crate::{
