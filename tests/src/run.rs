@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -231,6 +232,15 @@ impl Run {
     pub fn go(&self) -> Outcome {
         self.start().finish()
     }
+
+    /// The same for what works for long on a busy machine, such as `pip`.
+    ///
+    /// # Panics
+    /// When it cannot be started or does not end within some minutes.
+    #[must_use]
+    pub fn go_long(&self) -> Outcome {
+        self.start().finish_within(6 * wait::LONG)
+    }
 }
 
 fn file_with(bytes: &[u8]) -> File {
@@ -308,8 +318,17 @@ impl Running {
     /// # Panics
     /// When it does not end within the bound.
     #[must_use]
-    pub fn finish(mut self) -> Outcome {
-        if !wait::ended(self.pid(), wait::LONG) {
+    pub fn finish(self) -> Outcome {
+        self.finish_within(wait::LONG)
+    }
+
+    /// The same for what works for long on a busy machine.
+    ///
+    /// # Panics
+    /// When it does not end within the bound.
+    #[must_use]
+    pub fn finish_within(mut self, bound: Duration) -> Outcome {
+        if !wait::ended(self.pid(), bound) {
             panic!(
                 "it did not end; stdout: {:?}, stderr: {:?}",
                 show(&self.out()),

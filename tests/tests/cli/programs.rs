@@ -145,7 +145,7 @@ fn what_is_installed_anew_is_new_on_the_next_call() {
 #[test]
 fn a_tool_that_pip_installed_runs_warm() {
     let world = World::started();
-    world.run(&["python3", "-m", "venv", "env"]).go().succeeded();
+    world.run(&["python3", "-m", "venv", "env"]).go_long().succeeded();
     let install = ["env/bin/pip", "install", "--quiet", "--no-deps", "pyflakes==3.2.0"];
     // The caller's own settings say where packages come from.
     let mut pip = world.run(&install);
@@ -155,7 +155,7 @@ fn a_tool_that_pip_installed_runs_warm() {
             pip = pip.env(name, value);
         }
     }
-    pip.go().succeeded();
+    pip.go_long().succeeded();
     world.file("faulty.py", "import os\nprint(undefined)\n");
     let cold = world.run(&["env/bin/pyflakes", "faulty.py"]).go();
     assert_eq!(cold.end, End::Code(1), "{cold:?}");

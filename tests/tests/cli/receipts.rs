@@ -62,6 +62,11 @@ fn a_call_that_ended_is_never_recorded_as_given_up() {
     let records = world.records(160);
     for pid in calls {
         let record = records.iter().find(|record| record["caller_pid"] == pid).expect("a record");
+        // A daemon that got no processor for 50 ms was not asked any more: its call left a line.
+        if record["schema"] == "hob.fallback/1" {
+            assert_eq!(record["reason"], "no-answer", "{record}");
+            continue;
+        }
         assert_eq!(record["outcome"]["kind"], "exited", "{record}");
     }
 }

@@ -390,7 +390,7 @@ fn what_pip_installs_upgrades_and_links_is_new() {
     world.file("main.py", main);
     let pip = |words: &[&str]| {
         let install = ["env/bin/pip", "install", "--quiet", "--no-index", "--no-deps"];
-        world.run(&install).args(&["--no-build-isolation"]).args(words).go().succeeded();
+        world.run(&install).args(&["--no-build-isolation"]).args(words).go_long().succeeded();
     };
     for (version, value) in [("1.0", "one"), ("2.0", "two")] {
         let text = format!("VALUE = '{value}'\n");
