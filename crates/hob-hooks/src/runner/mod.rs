@@ -136,7 +136,7 @@ impl Runner {
         let depth = ahead::depth(jobs, limits.ahead);
         let holders = match depth {
             0 => None,
-            depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
+            depth => Some(Holders::new(depth, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
         };
         Ok(Runner {
             limits: Limits { jobs, ..limits },
@@ -268,11 +268,10 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
-        // Whatever took the wake-up: what it was for is looked at.
-        self.look_at_held(sink);
         let open = !self.is_idle();
         self.begin_sets(sink);
-        self.plan_ahead();
+        // One start at a time, and what has happened meanwhile comes first.
+        let wait = if self.plan_ahead() { Wait::AtMost(Duration::ZERO) } else { wait };
         if open && self.is_idle() {
             // All that there was has ended without anything to wait for.
             return Ok(());
