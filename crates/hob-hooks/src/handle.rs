@@ -59,8 +59,7 @@ impl Shared {
         self.knock();
     }
 
-    /// Wakes the runner.
-    pub(crate) fn knock(&self) {
+    fn knock(&self) {
         // It fails only when it is readable already.
         let _ = io::write(&self.wake, &1_u64.to_ne_bytes());
     }

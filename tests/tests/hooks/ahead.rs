@@ -113,7 +113,7 @@ fn a_held_process_that_somebody_kills_is_started_afresh() {
 /// Sends a signal to what is held for the second hook, if it is.
 fn check(signal: &str) {
     let body = format!(
-        r#"sleep 0.3; for p in $(ps -eo pid=,stat=,args= | awk '$2 ~ /^T/ && $4 == "d/2" {{print $1}}'); do
+        r#"sleep 0.3; for p in $(ps -eo pid=,stat=,args= | awk '$2 ~ /^[tT]/ && $4 == "d/2" {{print $1}}'); do
             [ "$(readlink /proc/$p/cwd)" = "$PWD" ] && kill -{signal} $p && echo $p >>killed
         done; sleep 0.1"#
     );

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hob_core::hooks::Reason;
-use hob_os::trace::{Looks, Stands};
+use hob_os::trace::Looks;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io;
 
@@ -26,7 +26,6 @@ const LESSONS_MAX: usize = 64;
 /// What an interpreter's start reads.
 #[derive(Debug)]
 pub(super) struct Lesson {
-    stands: Stands,
     executable: Identity,
     /// It was found not to hold any more.
     stale: AtomicBool,
@@ -35,11 +34,6 @@ pub(super) struct Lesson {
 }
 
 impl Lesson {
-    /// How far it runs ahead.
-    pub(super) fn stands(&self) -> Stands {
-        self.stands
-    }
-
     /// Whether every name leads to what it led to.
     pub(super) fn holds(&self) -> bool {
         let same = |(path, known): &(CString, Option<Identity>)| {
@@ -101,16 +95,16 @@ impl Lessons {
         Ok(Some(lesson.clone()))
     }
 
-    /// Keeps what a start was seen to look at.
+    /// Keeps what a start was seen to look at, `linked` by a dynamic linker or not.
     pub(super) fn learned(
         &self,
         pid: u32,
         interpreter: CString,
-        stands: Stands,
+        linked: bool,
         seen: Vec<Looks>,
     ) -> Result<Arc<Lesson>, Reason> {
         let lesson = executes(pid, &interpreter)
-            .and_then(|executable| lesson(&interpreter, executable, stands, seen))
+            .and_then(|executable| lesson(&interpreter, executable, linked, seen))
             .map(Arc::new);
         let mut known = self.locked();
         let kept = !matches!(lesson, Err(Reason::Changed | Reason::HeldGone));
@@ -149,11 +143,11 @@ fn executed(pid: u32) -> Result<(u32, Identity), Reason> {
 fn lesson(
     interpreter: &CStr,
     executable: Identity,
-    stands: Stands,
+    linked: bool,
     seen: Vec<Looks>,
 ) -> Result<Lesson, Reason> {
     let mut paths = vec![interpreter.to_owned()];
-    if stands == Stands::Entry {
+    if linked {
         paths.push(loader(interpreter).ok_or(Reason::NotHeld)?);
     }
     for looks in seen {
@@ -175,7 +169,7 @@ fn lesson(
         }
         files.push((path, identity));
     }
-    Ok(Lesson { stands, executable, stale: AtomicBool::new(false), files })
+    Ok(Lesson { executable, stale: AtomicBool::new(false), files })
 }
 
 /// The dynamic linker that an ELF file of this machine names.

@@ -2,121 +2,108 @@
 //! instruction, and let go when their turn comes.
 //!
 //! ```text
-//! runner:  want ───────────▶ take (its turn) ──▶ still exact? ── SIGCONT ──▶ it runs
-//!            │                 ▲      └─ no: killed, started afresh, the reason in its record
-//! thread:    └▶ start, trace to its entry, leave stopped ┘
+//! want ─▶ started, traced, on its way to its entry ─▶ take (its turn) ─▶ stands there? still exact?
+//!                                                                         ├─ yes: let go, untraced
+//!                                                                         └─ no: killed, afresh
 //! ```
-//! A thread of its own does it, since a traced child's stops are told to the thread that traces
-//! it, and show on no descriptor that could be in the runner's epoll. It waits for exactly the
-//! child that it has just started.
+//! It happens on the runner's own thread, to which alone a traced child's stops are told. Starting
+//! one keeps the loop for as long as any start does, and its `execve`; the stop at the entry
+//! is waited for only when the hook's turn has come, and then its start is all that there is to
+//! wait for.
 //!
 //! Invariants: a held process has looked at nothing but files whose identity is compared again
-//! before it is let go ([`lesson`]); a place that is given up ends its process.
+//! before it is let go ([`lesson`]); what is not wanted any more is ended.
 
-mod holder;
 mod lesson;
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use hob_core::hooks::Reason;
-use hob_os::spawn::{self, Waited};
-use hob_os::vfork::Child;
-use hob_os::{process, signals, trace};
+use hob_os::signals;
+use hob_os::trace::{self, Entry, NotHeld};
+use hob_os::vfork::{Child, Traced};
 use rustix::fd::OwnedFd;
+use rustix::io;
 
 use crate::event::SetId;
-use crate::handle::Shared;
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::OurPipes;
-use holder::{Desk, Ticket};
-use lesson::Lesson;
+use crate::start::{self, OurPipes, Pipes};
+use lesson::{Lesson, Lessons};
 
-/// What is to be held: a hook of a set.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    pub(crate) id: SetId,
-    pub(crate) set: Set,
-    pub(crate) path: CString,
-}
-
-/// A process that is held.
+/// A process that is held, or on its way to where it will be.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub(crate) child: Child,
-    pub(crate) pipes: OurPipes,
+    child: Child,
+    pipes: OurPipes,
     script: Identity,
     lesson: Arc<Lesson>,
+    /// `None`: it stands still already.
+    entry: Option<Entry>,
 }
 
 impl Held {
-    /// Whether everything that its start has read is what it was, its file being this one now.
-    pub(crate) fn is_exact(&self, script: Option<Identity>) -> bool {
-        script == Some(self.script) && self.lesson.holds()
-    }
-
-    /// Lets it run. `None`: somebody has ended it, or sent it a signal that a process which is
-    /// started now would not have.
-    pub(crate) fn release(self) -> Option<(Child, OurPipes)> {
-        let ended = !matches!(
-            spawn::wait(self.child.pid, spawn::Wait::Poll),
-            Ok(Waited::Nothing | Waited::Stopped(_))
-        );
-        if ended {
-            return None;
+    /// Lets it run, its file being this one now.
+    pub(crate) fn release(self, script: Option<Identity>) -> Result<(Child, OurPipes), Reason> {
+        // What it reads on its way is compared when it has read it.
+        let arrived = match &self.entry {
+            Some(entry) => trace::arrived(self.child.pid, entry),
+            None => Ok(()),
+        };
+        let exact = script == Some(self.script) && self.lesson.holds();
+        let let_go = match arrived {
+            Ok(()) if exact => trace::release(self.child.pid).map_err(reason),
+            Ok(()) => Err(Reason::Changed),
+            Err(not) => Err(reason(not)),
+        };
+        match let_go {
+            Ok(()) => Ok((self.child, self.pipes)),
+            Err(reason) => {
+                trace::discard_held(&self.child);
+                Err(reason)
+            }
         }
-        if process::pending(self.child.pid) & !SIGSTOP_BIT != 0
-            || trace::release(&self.child).is_err()
-        {
-            self.discard();
-            return None;
-        }
-        Some((self.child, self.pipes))
-    }
-
-    /// Ends it.
-    pub(crate) fn discard(self) {
-        trace::discard_held(&self.child);
     }
 }
 
-/// What leaves it stopped may still be on its way to it.
-const SIGSTOP_BIT: u64 = 1 << 18;
+fn reason(not: NotHeld) -> Reason {
+    match not {
+        NotHeld::Disturbed => Reason::HeldGone,
+        NotHeld::Refused(_) => Reason::TraceRefused,
+    }
+}
 
-/// What has become of a hook that was wanted ahead.
+/// One hook that was wanted before its turn.
 #[derive(Debug)]
-pub(crate) enum Ahead {
-    /// It was not wanted: there was no time.
-    NotWanted,
-    /// It is being started; the runner is woken when that is done.
-    Pending,
-    /// It is held.
-    Held(Box<Held>),
-    /// It cannot be held.
-    Not(Reason),
+struct Ticket {
+    id: SetId,
+    path: CString,
+    held: Result<Box<Held>, Reason>,
 }
 
-/// The threads that hold, and what they hold.
+impl Ticket {
+    fn give_up(self) {
+        if let Ok(held) = self.held {
+            trace::discard_held(&held.child);
+        }
+    }
+}
+
+/// What is held.
 #[derive(Debug)]
 pub(crate) struct Holders {
-    desk: Arc<Desk>,
-    threads: Vec<JoinHandle<()>>,
-    tickets: Vec<Arc<Ticket>>,
+    tickets: Vec<Ticket>,
     depth: usize,
+    null: OwnedFd,
+    mask: signals::Set,
+    lessons: Lessons,
 }
 
 impl Holders {
-    /// With room for this many. Threads are started when they are needed.
-    pub(crate) fn new(
-        depth: usize,
-        shared: &Arc<Shared>,
-        null: OwnedFd,
-        mask: signals::Set,
-    ) -> Holders {
-        let desk = Arc::new(Desk::new(shared.clone(), null, mask));
-        Holders { desk, threads: Vec::new(), tickets: Vec::new(), depth }
+    /// With room for this many.
+    pub(crate) fn new(depth: usize, null: OwnedFd, mask: signals::Set) -> Holders {
+        Holders { tickets: Vec::new(), depth, null, mask, lessons: Lessons::default() }
     }
 
     /// How many hooks may be held at once.
@@ -124,73 +111,85 @@ impl Holders {
         self.depth
     }
 
-    /// Wants exactly these hooks, the most urgent first: begins those that are new, and ends those that are not among them.
-    pub(crate) fn want(&mut self, wanted: &[(SetId, &Set, &[u8])]) {
+    /// Wants exactly these hooks, the most urgent first: ends those that are not among them, and
+    /// begins at most one that is new. Whether that leaves others to begin.
+    pub(crate) fn want(&mut self, wanted: &[(SetId, &Set, &[u8])]) -> bool {
         let mut kept = Vec::with_capacity(self.depth);
+        let mut new = Vec::new();
         for &(id, set, name) in wanted {
             let path = set.path(name);
-            let known = self.tickets.iter().position(|ticket| ticket.is_for(id, &path));
-            kept.push(match known {
-                Some(at) => self.tickets.swap_remove(at),
-                None => {
-                    let ticket = Arc::new(Ticket::new(Wanted { id, set: set.clone(), path }));
-                    self.desk.put(ticket.clone());
-                    ticket
-                }
-            });
+            let is_this = |ticket: &Ticket| ticket.id == id && ticket.path == path;
+            match self.tickets.iter().position(is_this) {
+                Some(at) => kept.push(self.tickets.swap_remove(at)),
+                None => new.push((id, set, path)),
+            }
         }
         for ticket in std::mem::replace(&mut self.tickets, kept) {
             ticket.give_up();
         }
-        while self.threads.len() < self.tickets.len() {
-            let desk = self.desk.clone();
-            // Without it the hook is waited for in vain, and so is not wanted any more.
-            match std::thread::Builder::new().spawn(move || desk.serve()) {
-                Ok(thread) => self.threads.push(thread),
-                Err(_) => break,
-            }
+        let more = new.len() > 1;
+        if let Some((id, set, path)) = new.into_iter().next() {
+            let held = self.hold(set, &path).map(Box::new);
+            self.tickets.push(Ticket { id, path, held });
         }
-        if self.threads.is_empty() {
-            for ticket in self.tickets.drain(..) {
-                ticket.give_up();
+        more
+    }
+
+    /// Takes a hook whose turn has come. `None`: it was not wanted before.
+    pub(crate) fn take(&mut self, id: SetId, path: &CStr) -> Option<Result<Box<Held>, Reason>> {
+        let is_this = |ticket: &Ticket| ticket.id == id && *ticket.path == *path;
+        let at = self.tickets.iter().position(is_this)?;
+        Some(self.tickets.swap_remove(at).held)
+    }
+
+    /// Starts a hook, and sends it on its way to its entry.
+    fn hold(&self, set: &Set, path: &CStr) -> Result<Held, Reason> {
+        if set.environment.iter().any(|entry| tells_the_linker(entry.to_bytes())) {
+            return Err(Reason::LinkerVariables);
+        }
+        let script = Identity::at(set.place(), path).map_err(|_| Reason::Changed)?;
+        if script.is_too_new() {
+            return Err(Reason::Changed);
+        }
+        let interpreter = self.lessons.interpreter(set, path)?;
+        let pipes = Pipes::new().map_err(|_| Reason::TraceRefused)?;
+        let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::Yes));
+        let child = child.map_err(|error| match error {
+            io::Errno::PERM => Reason::TraceRefused,
+            _ => Reason::Changed,
+        })?;
+        match self.towards_entry(&child, interpreter) {
+            Ok((lesson, entry)) => Ok(Held { child, pipes: pipes.ours(), script, lesson, entry }),
+            Err(reason) => {
+                trace::discard_held(&child);
+                Err(reason)
             }
-            self.depth = 0;
         }
     }
 
-    /// Takes a hook whose turn has come.
-    pub(crate) fn take(&mut self, id: SetId, path: &CStr) -> Ahead {
-        let Some(at) = self.tickets.iter().position(|ticket| ticket.is_for(id, path)) else {
-            return Ahead::NotWanted;
-        };
-        match self.tickets[at].take() {
-            Ahead::Pending => Ahead::Pending,
-            done @ (Ahead::NotWanted | Ahead::Held(_) | Ahead::Not(_)) => {
-                self.tickets.swap_remove(at);
-                done
-            }
+    fn towards_entry(
+        &self,
+        child: &Child,
+        interpreter: CString,
+    ) -> Result<(Arc<Lesson>, Option<Entry>), Reason> {
+        trace::executed(child.pid).map_err(reason)?;
+        if let Some(lesson) = self.lessons.known(child.pid, &interpreter)? {
+            return Ok((lesson, trace::towards_entry(child.pid).map_err(reason)?));
         }
-    }
-
-    /// Ends the process of a hook that is pending, whose set is given up or out of time.
-    pub(crate) fn give_up(&mut self, id: SetId) {
-        self.tickets.retain(|ticket| {
-            if ticket.is_of(id) {
-                ticket.give_up();
-            }
-            !ticket.is_of(id)
-        });
+        let mut seen = Vec::new();
+        let linked = trace::watched_to_entry(child.pid, &mut |looks| seen.push(looks));
+        let linked = linked.map_err(reason)?;
+        Ok((self.lessons.learned(child.pid, interpreter, linked, seen)?, None))
     }
 }
 
 impl Drop for Holders {
     fn drop(&mut self) {
-        for ticket in self.tickets.drain(..) {
-            ticket.give_up();
-        }
-        self.desk.close();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+        self.tickets.drain(..).for_each(Ticket::give_up);
     }
+}
+
+/// Whether a variable makes the dynamic linker load something else.
+fn tells_the_linker(entry: &[u8]) -> bool {
+    entry.starts_with(b"LD_") || entry.starts_with(b"GLIBC_TUNABLES=")
 }

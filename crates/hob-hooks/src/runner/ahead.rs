@@ -5,9 +5,7 @@ use std::ffi::CStr;
 use hob_core::hooks::Reason;
 use hob_os::vfork::Child;
 
-use super::sets::Hook;
-use super::{Runner, Sink};
-use crate::ahead::Ahead;
+use super::Runner;
 use crate::event::SetId;
 use crate::listing::{Identity, Listing};
 use crate::set::{Isolation, Set, StartAhead};
@@ -39,16 +37,15 @@ fn depth_now(depth: usize, active: usize, processors: usize) -> usize {
 pub(super) enum Ready {
     /// It runs.
     Runs(Child, OurPipes),
-    /// It is waited for.
-    Awaited,
     /// It is to be started afresh, because of this.
     Afresh(Option<Reason>),
 }
 
 impl Runner {
     /// Begins to start the hooks that are next, and ends those that are not next any more.
-    pub(super) fn plan_ahead(&mut self) {
-        let Some(holders) = &mut self.holders else { return };
+    /// Whether more is to be started as soon as nothing else happens.
+    pub(super) fn plan_ahead(&mut self) -> bool {
+        let Some(holders) = &mut self.holders else { return false };
         let active = self.places.iter().flatten().count();
         let depth = match self.processors {
             Some(processors) => depth_now(holders.depth(), active, processors),
@@ -76,8 +73,7 @@ impl Runner {
         let mut wanted: Vec<(SetId, &Set, &[u8])> = Vec::with_capacity(depth);
         for distance in 0..depth {
             for active in self.places.iter().flatten() {
-                let awaited = matches!(active.hook, Hook::Awaited { .. });
-                let at = if awaited { active.index } else { active.index + 1 } + distance;
+                let at = active.index + 1 + distance;
                 let goes_on = !active.cancelled && active.set.isolation == Isolation::Fastest;
                 if let Some(name) = active.listing.listed.hooks.get(at).filter(|_| goes_on)
                     && wanted.len() < depth
@@ -95,7 +91,7 @@ impl Runner {
                 }
             }
         }
-        holders.want(&wanted);
+        holders.want(&wanted)
     }
 
     /// Takes a hook whose turn has come from where it is held.
@@ -113,27 +109,12 @@ impl Runner {
             return Ready::Afresh(Some(Reason::NoProcessor));
         };
         match holders.take(id, path) {
-            Ahead::NotWanted => Ready::Afresh(Some(Reason::First)),
-            Ahead::Pending => Ready::Awaited,
-            Ahead::Not(reason) => Ready::Afresh(Some(reason)),
-            Ahead::Held(held) if !held.is_exact(script) => {
-                held.discard();
-                Ready::Afresh(Some(Reason::Changed))
-            }
-            Ahead::Held(held) => match held.release() {
-                Some((child, pipes)) => Ready::Runs(child, pipes),
-                None => Ready::Afresh(Some(Reason::HeldGone)),
+            None => Ready::Afresh(Some(Reason::First)),
+            Some(Err(reason)) => Ready::Afresh(Some(reason)),
+            Some(Ok(held)) => match held.release(script) {
+                Ok((child, pipes)) => Ready::Runs(child, pipes),
+                Err(reason) => Ready::Afresh(Some(reason)),
             },
-        }
-    }
-
-    /// Hooks that were awaited may be there.
-    pub(super) fn look_at_held(&mut self, sink: Sink<'_>) {
-        for place in 0..self.places.len() {
-            let awaited = |hook: &Hook| matches!(hook, Hook::Awaited { .. });
-            if self.places[place].as_ref().is_some_and(|active| awaited(&active.hook)) {
-                self.go_on(place, sink);
-            }
         }
     }
 }

@@ -52,23 +52,16 @@ impl Runner {
         let started = match hook {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
             Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
-            Hook::Due | Hook::Running(_) | Hook::Awaited { .. } => {
-                match self.fastest(id, &set, &path, identity) {
-                    Fastest::Awaited => {
-                        let hook = Hook::Awaited { since_ns: turn.since_ns };
-                        self.places[place].as_mut()?.hook = hook;
-                        return None;
-                    }
-                    Fastest::Started(process, pipes, way) => {
-                        record.way = way;
-                        Ok((process, pipes))
-                    }
-                    Fastest::Afresh(reason) => {
-                        record.reason = reason;
-                        self.start_afresh(&set, &path)
-                    }
+            Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
+                Fastest::Started(process, pipes, way) => {
+                    record.way = way;
+                    Ok((process, pipes))
                 }
-            }
+                Fastest::Afresh(reason) => {
+                    record.reason = reason;
+                    self.start_afresh(&set, &path)
+                }
+            },
         };
         match started {
             Ok((process, pipes)) => {
@@ -118,7 +111,6 @@ impl Runner {
             Ready::Runs(child, pipes) => {
                 Fastest::Started(Process::Own { child, report: None }, pipes, Way::Ahead)
             }
-            Ready::Awaited => Fastest::Awaited,
             Ready::Afresh(reason) => Fastest::Afresh(reason),
         }
     }
@@ -323,8 +315,6 @@ impl Runner {
             }
             // It ends with its set as soon as it is looked at, which is now.
             Hook::Retry { at_ns, .. } => *at_ns = 0,
-            // Its set ends when it is looked at, which is next.
-            Hook::Awaited { .. } => self.shared.knock(),
             Hook::Due | Hook::Again { .. } => {}
         }
     }
@@ -339,12 +329,6 @@ impl Runner {
             let Some(active) = &mut self.places[place] else { continue };
             match &mut active.hook {
                 Hook::Due | Hook::Again { .. } => {}
-                Hook::Awaited { since_ns } => {
-                    let since_ns = *since_ns;
-                    if active.deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
-                        self.awaited_too_long(place, since_ns, sink);
-                    }
-                }
                 Hook::Retry { at_ns, .. } if *at_ns > now_ns => {}
                 Hook::Retry { .. } => self.go_on(place, sink),
                 Hook::Running(_) => self.look_at_running(place, now_ns, sink),
@@ -375,29 +359,11 @@ impl Runner {
             self.finish(place, Some(answer), sink);
         }
     }
-
-    /// A hook whose start before its turn has taken all of its time.
-    fn awaited_too_long(&mut self, place: usize, since_ns: u64, sink: Sink<'_>) {
-        let at_us = self.micros(since_ns);
-        let Some(active) = &self.places[place] else { return };
-        let mut record = fresh_record(active.name(), at_us);
-        record.way = Way::Ahead;
-        record.outcome = HookOutcome::of(&End::TimedOut);
-        record.wall_us = clock::now_ns().saturating_sub(since_ns) / 1000;
-        record.message = Some("was not started within its time".to_owned());
-        let id = active.id;
-        if let Some(holders) = &mut self.holders {
-            holders.give_up(id);
-        }
-        self.recorded(place, record, sink);
-        self.go_on(place, sink);
-    }
 }
 
 /// The fastest way for a hook whose turn has come.
 enum Fastest {
     Started(Process, OurPipes, Way),
-    Awaited,
     Afresh(Option<Reason>),
 }
 

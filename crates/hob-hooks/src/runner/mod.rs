@@ -140,7 +140,7 @@ impl Runner {
             .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let holders = match depth {
             0 => None,
-            depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
+            depth => Some(Holders::new(depth, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
         };
         Ok(Runner {
             limits: Limits { jobs, ..limits },
@@ -273,18 +273,16 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
-        // A set may end as it begins (it has no hooks, or is drained), or as what was held for it
-        // is looked at: who drives this sees that before there is nothing left to wait for.
+        // A set may end as it begins (it has no hooks, or is drained): who drives this sees that
+        // before there is nothing left to wait for.
         let mut ended = false;
-        let mut told = |event: Event<'_>| {
+        self.begin_sets(&mut |event: Event<'_>| {
             ended |= matches!(event, Event::SetEnded(_));
             sink(event);
-        };
-        // Whatever took the wake-up: what it was for is looked at.
-        self.look_at_held(&mut told);
-        self.begin_sets(&mut told);
-        self.plan_ahead();
-        let timeout = self.timeout(if ended { Wait::AtMost(Duration::ZERO) } else { wait });
+        });
+        // One start at a time, and what has happened meanwhile comes first.
+        let at_once = self.plan_ahead() || ended;
+        let timeout = self.timeout(if at_once { Wait::AtMost(Duration::ZERO) } else { wait });
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
         let happened = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
             Ok((happened, _)) => happened,

@@ -117,11 +117,7 @@ pub(super) fn running_in(
     let active = places.get_mut(place)?.as_mut()?;
     match &mut active.hook {
         Hook::Running(running) if running.generation == generation => Some((active.id, running)),
-        Hook::Running(_)
-        | Hook::Due
-        | Hook::Again { .. }
-        | Hook::Awaited { .. }
-        | Hook::Retry { .. } => None,
+        Hook::Running(_) | Hook::Due | Hook::Again { .. } | Hook::Retry { .. } => None,
     }
 }
 
@@ -137,7 +133,6 @@ impl Turn {
     pub(super) fn of(hook: &Hook, now_ns: u64) -> Turn {
         let (since_ns, retries, again) = match hook {
             Hook::Retry { since_ns, count, .. } => (*since_ns, *count, None),
-            Hook::Awaited { since_ns } => (*since_ns, 0, None),
             Hook::Again { since_ns, reason, .. } => (*since_ns, 0, Some(*reason)),
             Hook::Due | Hook::Running(_) => (now_ns, 0, None),
         };

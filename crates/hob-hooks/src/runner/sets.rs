@@ -31,11 +31,6 @@ pub(super) struct Active {
 pub(super) enum Hook {
     /// It is to be started now.
     Due,
-    /// Its turn has come, and it is still being started ahead.
-    Awaited {
-        /// When its turn came.
-        since_ns: u64,
-    },
     /// It is to be started afresh now, after another way was tried.
     Again {
         /// When its turn came.
@@ -63,10 +58,6 @@ impl Active {
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         match &self.hook {
             Hook::Due | Hook::Again { .. } => None,
-            Hook::Awaited { since_ns } => {
-                let after = self.set.kill_after?;
-                Some(since_ns.saturating_add(u64::try_from(after.as_nanos()).ok()?))
-            }
             Hook::Retry { at_ns, .. } => Some(*at_ns),
             Hook::Running(running) => running.deadline_ns(),
         }

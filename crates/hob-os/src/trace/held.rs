@@ -2,35 +2,31 @@
 //! has done its work, and nothing of the program itself has run.
 //!
 //! ```text
-//! vfork::start(Traced::Yes) ─▶ executed ─▶ to_entry ─▶ leave_stopped ─▶ (nobody traces it) ─ SIGCONT ─▶ runs
+//! vfork::start(Traced::Yes) ─▶ executed ─▶ towards_entry ─▶ arrived ─▶ release ─▶ it runs, untraced
+//!                                  └───── watched_to_entry ─────┘
 //! ```
-//! All of it but the signal happens on the thread that started the child, which waits for each
-//! stop of exactly that child. Invariants: after [`leave_stopped`] nobody traces the child, and
-//! nothing of its memory differs from what it would be; whoever sends it SIGCONT lets it run, even
-//! if that comes before it stands still.
+//! All of it happens on the thread that started the child. It waits for the first stop, which
+//! comes with the end of the `execve`, and for the second only when the child is needed: a stop
+//! that nobody waits for wakes nobody. Invariants: after [`release`] nobody traces the child, and
+//! nothing of its memory differs from what it would be.
 
 use std::ffi::c_int;
 
 use rustix::io;
 
-use super::{Stop, Until, at_entry, break_at_entry, looks, plain, ptrace, resume, wait};
+use super::{Entry, Stop, Until, at_entry, break_at_entry, looks, plain, ptrace, resume, wait};
+use crate::process;
+use crate::spawn::{self, Waited};
 use crate::trace::Looks;
 use crate::vfork::Child;
-use crate::{process, spawn};
 
 const DETACH: c_int = 17;
 const SETOPTIONS: c_int = 0x4200;
+const PEEKSIGINFO: c_int = 0x4209;
+const PEEK_OWN: u64 = 0;
+const PEEK_SHARED: u64 = 1;
 /// `TRACESYSGOOD` and `EXITKILL`.
 const OPTIONS: usize = 0x1 | 0x10_0000;
-
-/// Where a child stands still.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stands {
-    /// It has executed its file, and no instruction more: it has no dynamic linker.
-    Executed,
-    /// At its own entry: the dynamic linker is done.
-    Entry,
-}
 
 /// Why a child cannot be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,45 +51,66 @@ pub fn executed(pid: u32) -> Result<(), NotHeld> {
     }
 }
 
-/// Lets a child run from its execution to its entry. With `learn`, each system call on the way
-/// is told of as it begins.
-pub fn to_entry(pid: u32, mut learn: Option<&mut dyn FnMut(Looks)>) -> Result<Stands, NotHeld> {
-    let Some(entry) = break_at_entry(pid)? else { return Ok(Stands::Executed) };
-    let until = if learn.is_some() { Until::Call } else { Until::Event };
+/// Lets a child run from its execution to its entry, and tells of each system call on the way as
+/// it begins. `false`: nothing comes before its entry, and it stands where it was.
+pub fn watched_to_entry(pid: u32, learn: &mut dyn FnMut(Looks)) -> Result<bool, NotHeld> {
+    let Some(entry) = break_at_entry(pid)? else { return Ok(false) };
     loop {
-        resume(pid, until, 0)?;
+        resume(pid, Until::Call, 0)?;
         match stop(pid)? {
-            Stop::Trap if at_entry(pid, &entry)? => return Ok(Stands::Entry),
-            Stop::Call => {
-                if let Some(learn) = &mut learn {
-                    learn(looks(pid)?);
-                }
-            }
+            Stop::Trap if at_entry(pid, &entry)? => return Ok(true),
+            Stop::Call => learn(looks(pid)?),
             _ => return Err(NotHeld::Disturbed),
         }
     }
 }
 
-/// Ends the tracing of a child that stands still, and leaves it stopped.
-pub fn leave_stopped(pid: u32) -> io::Result<()> {
-    let stop = usize::try_from(libc::SIGSTOP).unwrap_or(0);
-    ptrace(DETACH, pid, 0, plain(stop))
+/// Sends a child on its way from its execution to its entry, where it will stand. `None`: nothing
+/// comes before that, and it stands where it was.
+pub fn towards_entry(pid: u32) -> Result<Option<Entry>, NotHeld> {
+    let entry = break_at_entry(pid)?;
+    if entry.is_some() {
+        resume(pid, Until::Event, 0)?;
+    }
+    Ok(entry)
 }
 
-/// Lets a child go on that was left stopped.
-pub fn release(child: &Child) -> io::Result<()> {
-    process::signal(&child.pidfd, SIGCONT)
-}
-
-/// Ends a child that was held, or is being held by this thread, and waits for it.
-pub fn discard(child: &Child) {
-    // One that was waited for already refuses, and its number may be another's by now.
-    if process::signal(&child.pidfd, SIGKILL).is_ok() {
-        let _ = spawn::wait(child.pid, spawn::Wait::Block);
+/// Waits until a child that was sent on its way stands at its entry.
+pub fn arrived(pid: u32, entry: &Entry) -> Result<(), NotHeld> {
+    match stop(pid)? {
+        Stop::Trap if at_entry(pid, entry)? => Ok(()),
+        _ => Err(NotHeld::Disturbed),
     }
 }
 
-const SIGCONT: u8 = 18;
+/// Ends the tracing of a child that stands still, and lets it go. Refused if somebody has sent it
+/// a signal meanwhile, which a process that is started now would not have.
+pub fn release(pid: u32) -> Result<(), NotHeld> {
+    for from in [PEEK_OWN, PEEK_SHARED] {
+        // The offset; then flags and, in the upper half, how many.
+        let ask = [0, from | 1 << 32];
+        let mut signal = [0_u64; 16];
+        let asked = std::ptr::from_ref(&ask).addr();
+        // SAFETY: both are live objects of the sizes that the kernel takes: its arguments, and one
+        // siginfo of 128 bytes; everything else it checks.
+        let count = unsafe {
+            libc::syscall(libc::SYS_ptrace, PEEKSIGINFO, pid, asked, signal.as_mut_ptr())
+        };
+        if count != 0 {
+            return Err(NotHeld::Disturbed);
+        }
+    }
+    Ok(ptrace(DETACH, pid, 0, plain(0))?)
+}
+
+/// Ends a child that this thread holds, and waits for it.
+pub fn discard(child: &Child) {
+    // One that was waited for already refuses, and its number may be another's by now.
+    if process::signal(&child.pidfd, SIGKILL).is_ok() {
+        while let Ok(Waited::Stopped(_)) = spawn::wait(child.pid, spawn::Wait::Block) {}
+    }
+}
+
 const SIGKILL: u8 = 9;
 
 /// The next stop of a child, waited for.
@@ -115,7 +132,7 @@ mod tests {
     use rustix::fd::OwnedFd;
 
     use super::*;
-    use crate::spawn::{Wait, Waited};
+    use crate::spawn::Wait;
     use crate::trace::Streams;
     use crate::vfork::{self, Place, Program, Traced};
 
@@ -128,49 +145,63 @@ mod tests {
             .unwrap()
     }
 
-    fn status(pid: u32) -> String {
-        std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap()
-    }
-
     #[test]
     fn a_child_that_is_held_has_done_nothing_and_then_does_everything() {
         let (out, out_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let script = c"grep TracerPid /proc/$$/status; echo $$; exit 7";
-        let child = started(&[c"/bin/sh", c"-c", script], &out_in);
         let mut seen = Vec::new();
-        executed(child.pid).unwrap();
-        let stands = to_entry(child.pid, Some(&mut |looks| seen.push(looks))).unwrap();
-        assert_eq!(stands, Stands::Entry);
-        leave_stopped(child.pid).unwrap();
+        for watched in [true, false] {
+            let child = started(&[c"/bin/sh", c"-c", script], &out_in);
+            executed(child.pid).unwrap();
+            if watched {
+                assert!(watched_to_entry(child.pid, &mut |looks| seen.push(looks)).unwrap());
+            } else {
+                let entry = towards_entry(child.pid).unwrap().expect("a shell is dynamic");
+                arrived(child.pid, &entry).unwrap();
+            }
+            release(child.pid).unwrap();
+            assert!(matches!(spawn::wait(child.pid, Wait::Block), Ok(Waited::Ended(0x700, ..))));
+            let mut bytes = [0; 4096];
+            let len = io::read(&out, &mut bytes).unwrap();
+            let want = format!("TracerPid:\t0\n{}\n", child.pid);
+            assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);
+        }
         assert!(seen.contains(&Looks::AtFile(b"/etc/ld.so.cache".to_vec())), "{seen:?}");
         let world = seen.iter().any(|one| matches!(one, Looks::AtWorld(_)));
         assert!(!world, "a shell's start looks at files only: {seen:?}");
-        assert!(status(child.pid).contains("TracerPid:\t0\n"));
-        release(&child).unwrap();
-        assert!(matches!(spawn::wait(child.pid, Wait::Block), Ok(Waited::Ended(0x700, ..))));
-        let mut bytes = [0; 4096];
-        let len = io::read(&out, &mut bytes).unwrap();
-        let want = format!("TracerPid:\t0\n{}\n", child.pid);
-        assert_eq!(String::from_utf8_lossy(&bytes[..len]), want);
     }
 
     #[test]
-    fn a_child_that_is_killed_while_it_is_held_says_so() {
+    fn a_child_that_is_killed_or_signalled_while_it_is_held_says_so() {
         let (_out, out_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
-        let child = started(&[c"/bin/sh", c"-c", c":"], &out_in);
-        crate::process::signal(&child.pidfd, 9).unwrap();
-        let held = executed(child.pid).and_then(|()| to_entry(child.pid, None));
-        assert_eq!(held, Err(NotHeld::Disturbed));
+        for (number, arrives) in [(9, false), (15, true), (18, true)] {
+            let child = started(&[c"/bin/sh", c"-c", c":"], &out_in);
+            executed(child.pid).unwrap();
+            let entry = towards_entry(child.pid).unwrap().expect("a shell is dynamic");
+            if arrives {
+                arrived(child.pid, &entry).unwrap();
+            }
+            crate::process::signal(&child.pidfd, number).unwrap();
+            let held = if arrives { Ok(()) } else { arrived(child.pid, &entry) };
+            let held = held.and_then(|()| release(child.pid));
+            assert_eq!(held, Err(NotHeld::Disturbed), "{number}");
+            discard(&child);
+            assert_eq!(spawn::wait(child.pid, Wait::Poll).err(), Some(io::Errno::CHILD));
+        }
     }
 
     #[test]
-    fn a_child_that_is_not_wanted_is_gone() {
+    fn a_child_that_is_not_wanted_is_gone_wherever_it_is() {
         let (_out, out_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
-        let child = started(&[c"/bin/sh", c"-c", c":"], &out_in);
-        executed(child.pid).unwrap();
-        to_entry(child.pid, None).unwrap();
-        leave_stopped(child.pid).unwrap();
-        discard(&child);
-        assert_eq!(spawn::wait(child.pid, Wait::Poll).err(), Some(io::Errno::CHILD));
+        for arrives in [true, false] {
+            let child = started(&[c"/bin/sh", c"-c", c":"], &out_in);
+            executed(child.pid).unwrap();
+            let entry = towards_entry(child.pid).unwrap().expect("a shell is dynamic");
+            if arrives {
+                arrived(child.pid, &entry).unwrap();
+            }
+            discard(&child);
+            assert_eq!(spawn::wait(child.pid, Wait::Poll).err(), Some(io::Errno::CHILD));
+        }
     }
 }

@@ -15,7 +15,7 @@ mod looks;
 
 pub use entry::{Entry, at_entry, break_at_entry};
 pub use held::{
-    NotHeld, Stands, discard as discard_held, executed, leave_stopped, release, to_entry,
+    NotHeld, arrived, discard as discard_held, executed, release, towards_entry, watched_to_entry,
 };
 pub use looks::Looks;
 
