@@ -55,9 +55,11 @@ mod listing;
 mod runner;
 mod set;
 mod start;
+mod warm;
 
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};
 pub use listing::{Listing, Place};
 pub use runner::{Runner, Wait};
 pub use set::{Isolation, Limits, Set, StartAhead, VariableError, Variables};
+pub use warm::Connector;

@@ -29,7 +29,7 @@ impl Place<'_> {
 }
 
 /// What makes a file this file with this content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     dev: u64,
     inode: u64,

@@ -79,9 +79,20 @@ pub(crate) fn start(
     path: &CStr,
     pipes: &Pipes,
     null: &OwnedFd,
-    (mask, traced): (signals::Set, Traced),
+    how: (signals::Set, Traced),
 ) -> io::Result<Child> {
     let program = Program { file: path, argv: &[path], env: &set.environment };
+    execute(set, &program, pipes, null, how)
+}
+
+/// Starts a program in a hook's place.
+pub(crate) fn execute(
+    set: &Set,
+    program: &Program<'_>,
+    pipes: &Pipes,
+    null: &OwnedFd,
+    (mask, traced): (signals::Set, Traced),
+) -> io::Result<Child> {
     let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
     let place = vfork::Place {
         directory: set.within.as_ref().map(|directory| directory.as_fd()),
@@ -90,7 +101,7 @@ pub(crate) fn start(
         signals: set.signals,
         traced,
     };
-    vfork::start(&program, &streams, &place)
+    vfork::start(program, &streams, &place)
 }
 
 /// What an error of a start means, and a line for people.

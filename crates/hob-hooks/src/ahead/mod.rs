@@ -108,11 +108,10 @@ impl Holders {
         self.depth
     }
 
-    /// Wants exactly these hooks, the most urgent first: begins those that are new, as far as
-    /// there is room, and ends those that are not among them.
-    pub(crate) fn want<'a>(&mut self, wanted: impl Iterator<Item = (SetId, &'a Set, &'a [u8])>) {
+    /// Wants exactly these hooks, the most urgent first: begins those that are new, and ends those that are not among them.
+    pub(crate) fn want(&mut self, wanted: &[(SetId, &Set, &[u8])]) {
         let mut kept = Vec::with_capacity(self.depth);
-        for (id, set, name) in wanted.take(self.depth) {
+        for &(id, set, name) in wanted {
             let path = set.path(name);
             let known = self.tickets.iter().position(|ticket| ticket.is_for(id, &path));
             kept.push(match known {

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use hob_core::hooks::{Reason, Way};
+use hob_core::hooks::Reason;
 use hob_os::vfork::Child;
 
 use super::sets::Hook;
@@ -54,6 +54,15 @@ impl Runner {
             Some(processors) => depth_now(holders.depth(), active, processors),
             None => holders.depth(),
         };
+        let warm = &mut self.warm;
+        // Those that the daemon performs are not held.
+        let mut held = |set: &Set, listing: &Listing, index: usize| {
+            let (Some(warm), Some(identity)) = (warm.as_mut(), listing.identity(index)) else {
+                return true;
+            };
+            let name = &listing.listed.hooks[index];
+            !warm.hosts(set, &set.path(name), identity)
+        };
         // A set's next hooks, and then those of the sets that wait.
         let missing = depth.saturating_sub(active);
         for waiting in self.waiting.iter_mut().take(missing.max(1)) {
@@ -64,20 +73,29 @@ impl Runner {
                     Some(Listing::read(set.place(), &set.dir.0, &set.ignored).unwrap_or_default());
             }
         }
-        let active = |distance: usize| {
-            self.places.iter().flatten().filter_map(move |active| {
+        let mut wanted: Vec<(SetId, &Set, &[u8])> = Vec::with_capacity(depth);
+        for distance in 0..depth {
+            for active in self.places.iter().flatten() {
                 let awaited = matches!(active.hook, Hook::Awaited { .. });
-                let next = if awaited { active.index } else { active.index + 1 };
+                let at = if awaited { active.index } else { active.index + 1 } + distance;
                 let goes_on = !active.cancelled && active.set.isolation == Isolation::Fastest;
-                let name = active.listing.listed.hooks.get(next + distance).filter(|_| goes_on)?;
-                Some((active.id, &active.set, name.as_slice()))
-            })
-        };
-        let waiting = self.waiting.iter().filter(|_| !self.draining).flat_map(|waiting| {
-            let names = waiting.listing.iter().flat_map(|listing| &listing.listed.hooks);
-            names.map(move |name| (waiting.id, &waiting.set, name.as_slice()))
-        });
-        holders.want((0..depth).flat_map(active).chain(waiting).take(depth));
+                if let Some(name) = active.listing.listed.hooks.get(at).filter(|_| goes_on)
+                    && wanted.len() < depth
+                    && held(&active.set, &active.listing, at)
+                {
+                    wanted.push((active.id, &active.set, name));
+                }
+            }
+        }
+        for waiting in self.waiting.iter().filter(|_| !self.draining) {
+            let Some(listing) = &waiting.listing else { break };
+            for (at, name) in listing.listed.hooks.iter().enumerate() {
+                if wanted.len() < depth && held(&waiting.set, listing, at) {
+                    wanted.push((waiting.id, &waiting.set, name));
+                }
+            }
+        }
+        holders.want(&wanted);
     }
 
     /// Takes a hook whose turn has come from where it is held.
@@ -117,14 +135,5 @@ impl Runner {
                 self.go_on(place, sink);
             }
         }
-    }
-}
-
-/// How a hook was started, for its record.
-pub(super) fn way(ready: &Ready) -> (Way, Option<Reason>) {
-    match ready {
-        Ready::Runs(..) => (Way::Ahead, None),
-        Ready::Awaited => (Way::Ahead, None),
-        Ready::Afresh(reason) => (Way::Afresh, *reason),
     }
 }

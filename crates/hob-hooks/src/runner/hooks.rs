@@ -1,134 +1,86 @@
-//! Hooks: how one is started, watched and ended.
+//! Hooks: how one is started, read, timed and ended.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Capture, End, HookOutcome, HookRecord, Reason, Trouble, Way};
 use hob_core::receipt::UsagePart;
 use hob_os::clock;
 use hob_os::spawn::{self, Waited};
-use hob_os::vfork::{Child, Traced};
+use hob_os::vfork::{Child, Program, Traced};
+use hob_wire::call::{ColdEnded, Usage};
+use hob_wire::exit::Exit;
+use hob_wire::reply::{Fate, RunCold};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
-use super::ahead::{self, Ready};
-use super::sets::{Active, Hook};
+use super::ahead::Ready;
+use super::running::{Ending, Process, Running, Turn, nanos, running_in};
+use super::sets::Hook;
 use super::{Runner, Sink, Tag};
 use crate::capture::{Captured, Found};
 use crate::event::{Event, SetId, Stream};
 use crate::listing::Identity;
-use crate::set::Set;
+use crate::set::{Isolation, Set};
 use crate::start::{self, OurPipes, Pipes};
+use crate::warm::{self, Answer};
 
 /// How often a hook is tried again whose file is open for writing.
 const RETRIES_MAX: u32 = 20;
 /// How long it is waited before that, times the number of the try: two seconds in all.
 const RETRY_NS: u64 = 10_000_000;
 
-/// A hook's process.
-#[derive(Debug)]
-pub(super) struct Running {
-    generation: u32,
-    pid: u32,
-    pidfd: OwnedFd,
-    out: Captured,
-    out_open: bool,
-    err: Captured,
-    err_open: bool,
-    since_ns: u64,
-    warn_at_ns: Option<u64>,
-    kill_at_ns: Option<u64>,
-    ending: Ending,
-    record: HookRecord,
-}
-
-/// Whether a hook is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// It is not.
-    No,
-    /// It ran out of time.
-    TimedOut,
-    /// Its set was cancelled.
-    Cancelled,
-}
-
-impl Running {
-    pub(super) fn deadline_ns(&self) -> Option<u64> {
-        [self.warn_at_ns, self.kill_at_ns].into_iter().flatten().min()
-    }
-
-    fn group(&self) -> Option<Pid> {
-        Pid::from_raw(i32::try_from(self.pid).ok()?)
-    }
-
-    /// Signals its process group, which its unreaped leader holds in existence.
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group() {
-            // The group may have no process left that may be signalled; its end is on its way.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    /// Asks it to end, and sets the time at which it is made to.
-    fn end(&mut self, ending: Ending, grace: Duration, now_ns: u64) {
-        if self.ending == Ending::No {
-            self.ending = ending;
-        }
-        if grace.is_zero() {
-            self.kill_at_ns = None;
-            return self.signal(Signal::KILL);
-        }
-        self.signal(Signal::TERM);
-        // What was stopped takes the signal only when it goes on.
-        self.signal(Signal::CONT);
-        self.kill_at_ns = Some(now_ns.saturating_add(nanos(grace)));
-    }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 impl Runner {
     /// Starts the current hook of a set. A record comes back if it could not be started.
     pub(super) fn start_hook(&mut self, place: usize, sink: Sink<'_>) -> Option<HookRecord> {
         let now_ns = clock::now_ns();
-        let active = self.places[place].as_ref()?;
+        let begun_ns = self.begun_ns;
+        let active = self.places[place].as_mut()?;
         let (id, set) = (active.id, active.set.clone());
         let path = set.path(active.name());
-        let (since_ns, retries) = match active.hook {
-            Hook::Retry { since_ns, count, .. } => (since_ns, count),
-            Hook::Awaited { since_ns } => (since_ns, 0),
-            Hook::Due | Hook::Running(_) => (now_ns, 0),
-        };
-        let mut record =
-            HookRecord { retries, ..fresh_record(active.name(), self.micros(since_ns)) };
+        let hook = std::mem::replace(&mut active.hook, Hook::Due);
+        let turn = Turn::of(&hook, now_ns);
         let identity = Identity::at(set.place(), &path).ok();
-        record.changed = identity != active.listing.identity(active.index);
-        let ready = match retries {
-            0 => self.take_held(id, &set, &path, identity),
-            _ => Ready::Afresh(None),
+        let mut record = HookRecord {
+            retries: turn.retries,
+            reason: turn.again,
+            changed: identity != active.listing.identity(active.index),
+            ..fresh_record(active.name(), turn.since_ns.saturating_sub(begun_ns) / 1000)
         };
-        (record.way, record.reason) = ahead::way(&ready);
-        let started = match ready {
-            Ready::Runs(child, pipes) => Ok((child, pipes)),
-            Ready::Awaited => {
-                self.places[place].as_mut()?.hook = Hook::Awaited { since_ns };
-                return None;
+        let started = match hook {
+            Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
+            Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
+            Hook::Due | Hook::Running(_) | Hook::Awaited { .. } => {
+                match self.fastest(id, &set, &path, identity) {
+                    Fastest::Awaited => {
+                        let hook = Hook::Awaited { since_ns: turn.since_ns };
+                        self.places[place].as_mut()?.hook = hook;
+                        return None;
+                    }
+                    Fastest::Started(process, pipes, way) => {
+                        record.way = way;
+                        Ok((process, pipes))
+                    }
+                    Fastest::Afresh(reason) => {
+                        record.reason = reason;
+                        self.start_afresh(&set, &path)
+                    }
+                }
             }
-            Ready::Afresh(_) => self.spawn(&set, &path),
         };
         match started {
-            Ok((child, pipes)) => {
-                record.pid = child.pid;
-                self.run(place, (child, pipes), record, since_ns, sink)
+            Ok((process, pipes)) => {
+                if let Process::Own { child, .. } = &process {
+                    record.pid = child.pid;
+                }
+                self.run(place, (process, pipes), record, turn.since_ns, sink)
             }
-            Err(io::Errno::TXTBSY) if retries < RETRIES_MAX => {
-                let at_ns = now_ns + RETRY_NS * u64::from(retries + 1);
-                let hook = Hook::Retry { since_ns, at_ns, count: retries + 1 };
+            Err(io::Errno::TXTBSY) if turn.retries < RETRIES_MAX => {
+                let count = turn.retries + 1;
+                let at_ns = now_ns + RETRY_NS * u64::from(count);
+                let hook = Hook::Retry { since_ns: turn.since_ns, at_ns, count };
                 self.places[place].as_mut()?.hook = hook;
                 None
             }
@@ -137,44 +89,89 @@ impl Runner {
                 record.trouble = Some(trouble);
                 record.message = Some(message);
                 record.outcome = HookOutcome::of(&End::NotStarted(trouble));
-                record.wall_us = clock::now_ns().saturating_sub(since_ns) / 1000;
+                record.wall_us = clock::now_ns().saturating_sub(turn.since_ns) / 1000;
                 Some(record)
             }
         }
     }
 
-    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<(Child, OurPipes)> {
+    /// Warm where an interpreter hosts it, else as it is held, else afresh.
+    fn fastest(
+        &mut self,
+        id: SetId,
+        set: &Set,
+        path: &CStr,
+        identity: Option<Identity>,
+    ) -> Fastest {
+        if set.isolation == Isolation::Fastest
+            && let (Some(warm), Some(identity)) = (&mut self.warm, identity)
+            && warm.hosts(set, path, identity)
+        {
+            let Ok(pipes) = Pipes::new() else { return Fastest::Afresh(None) };
+            let streams = (&pipes, &self.null);
+            return match warm.begin(set, path, streams, clock::now_ns()) {
+                Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm),
+                None => Fastest::Afresh(Some(Reason::NoDaemon)),
+            };
+        }
+        match self.take_held(id, set, path, identity) {
+            Ready::Runs(child, pipes) => {
+                Fastest::Started(Process::Own { child, report: None }, pipes, Way::Ahead)
+            }
+            Ready::Awaited => Fastest::Awaited,
+            Ready::Afresh(reason) => Fastest::Afresh(reason),
+        }
+    }
+
+    fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((child, pipes.ours()))
+        Ok((Process::Own { child, report: None }, pipes.ours()))
+    }
+
+    /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
+    /// that a later call can be warm.
+    fn start_cold(
+        &self,
+        set: &Set,
+        (cold, socket): (RunCold, OwnedFd),
+    ) -> io::Result<(Process, OurPipes)> {
+        let owned = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Errno::INVAL);
+        let file = owned(&cold.file)?;
+        let argv = cold.argv.iter().map(owned).collect::<io::Result<Vec<CString>>>()?;
+        let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let env = warm::changed(&set.environment, &cold.set);
+        let program = Program { file: &file, argv: &argv, env: &env };
+        let pipes = Pipes::new()?;
+        let main_ns = clock::now_ns();
+        let child = start::execute(set, &program, &pipes, &self.null, (self.mask, Traced::No))?;
+        Ok((Process::Own { child, report: Some((main_ns, socket)) }, pipes.ours()))
     }
 
     /// Watches a hook that was started. A record comes back if that cannot be done.
     fn run(
         &mut self,
         place: usize,
-        (child, pipes): (Child, OurPipes),
+        (process, pipes): (Process, OurPipes),
         record: HookRecord,
         since_ns: u64,
         sink: Sink<'_>,
     ) -> Option<HookRecord> {
         let active = self.places[place].as_mut()?;
         let after = |time: Option<Duration>| time.map(|time| since_ns.saturating_add(nanos(time)));
-        let (warn_at_ns, kill_at_ns) = (after(active.set.warn_after), after(active.set.kill_after));
         let keep = self.limits.capture_bytes_max;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let running = Running {
             generation,
-            pid: child.pid,
-            pidfd: child.pidfd,
+            process,
             out: Captured::new(pipes.out, keep),
             out_open: true,
             err: Captured::new(pipes.err, keep),
             err_open: true,
             since_ns,
-            warn_at_ns,
-            kill_at_ns,
+            warn_at_ns: after(active.set.warn_after),
+            kill_at_ns: after(active.set.kill_after),
             ending: Ending::No,
             record,
         };
@@ -182,15 +179,18 @@ impl Runner {
             |fd: &OwnedFd, tag: Tag| epoll::add(&self.epoll, fd, tag.bits(), epoll::EventFlags::IN);
         let watched = add(running.out.pipe(), Tag::Out(place, generation))
             .and_then(|()| add(running.err.pipe(), Tag::Err(place, generation)))
-            .and_then(|()| add(&running.pidfd, Tag::End(place, generation)));
+            .and_then(|()| add(running.end(), Tag::End(place, generation)));
         let name = Bytes(active.name().to_vec());
-        sink(Event::HookStarted { set: active.id, name: &name, pid: running.pid });
+        sink(Event::HookStarted { set: active.id, name: &name, pid: running.record.pid });
         if let Err(error) = watched {
             // Nobody would see its end.
             running.signal(Signal::KILL);
             let text = std::io::Error::from(error);
             let id = active.id;
-            let mut record = self.settle(id, running, spawn::Wait::Block, sink);
+            let (mut record, process) = self.close(id, running, sink);
+            if let Process::Own { child, .. } = process {
+                let _ = spawn::wait(child.pid, spawn::Wait::Block);
+            }
             record.outcome = HookOutcome::SystemError;
             record.trouble = Some(Trouble::Resources);
             record.message = Some(format!("could not be watched ({text}), and was ended"));
@@ -215,36 +215,89 @@ impl Runner {
         }
     }
 
-    /// A hook's process has ended.
+    /// A hook's process has ended, or its daemon has said something.
     pub(super) fn hook_ended(&mut self, place: usize, generation: u32, sink: Sink<'_>) {
-        if running_in(&mut self.places, place, generation).is_none() {
-            return;
+        let Some((_, running)) = running_in(&mut self.places, place, generation) else { return };
+        let answer = match &mut running.process {
+            Process::Own { .. } => None,
+            Process::Warm(calling) => Some(calling.receive()),
+        };
+        match answer {
+            Some(Answer::Nothing) => {}
+            answer => self.finish(place, answer, sink),
         }
+    }
+
+    /// Ends the hook of a place, or starts it in another way if the daemon did not take it.
+    fn finish(&mut self, place: usize, answer: Option<Answer>, sink: Sink<'_>) {
         let Some(active) = &mut self.places[place] else { return };
         let Hook::Running(running) = std::mem::replace(&mut active.hook, Hook::Due) else { return };
-        let set = active.id;
-        let record = self.settle(set, *running, spawn::Wait::Poll, sink);
+        let (since_ns, ending) = (running.since_ns, running.ending);
+        let id = active.id;
+        let (mut record, process) = self.close(id, *running, sink);
+        let end = match (process, answer) {
+            (Process::Own { child, report }, _) => own_end(&mut record, &child, report, ending),
+            (Process::Warm(calling), Some(Answer::RunCold(cold))) if ending == Ending::No => {
+                let cold = Some(Box::new((cold, calling.socket)));
+                return self.again(place, since_ns, (Reason::RunCold, cold), sink);
+            }
+            (Process::Warm(_), Some(Answer::NotGiven)) if ending == Ending::No => {
+                return self.again(place, since_ns, (Reason::NoDaemon, None), sink);
+            }
+            (Process::Warm(calling), Some(Answer::Ended(ended))) => {
+                if let Fate::Exited(exit) = ended.fate {
+                    calling.confirm(exit);
+                }
+                // What holds its output at this moment is its own teardown.
+                record.left_behind = false;
+                warm_end(&mut record, ended.fate, &ended.text)
+            }
+            (Process::Warm(_), Some(Answer::Refused(refused))) => {
+                record.message = Some(String::from_utf8_lossy(&refused.text).into_owned());
+                record.trouble = Some(Trouble::Other);
+                End::NotStarted(Trouble::Other)
+            }
+            (Process::Warm(_), _) => {
+                let text = "the daemon ended before it said what became of it; it may have run in \
+                            part and is not run again";
+                warm_end(&mut record, Fate::Lost, text.as_bytes())
+            }
+        };
+        record.outcome = HookOutcome::of(&match ending {
+            Ending::No => end,
+            Ending::TimedOut => End::TimedOut,
+            Ending::Cancelled => End::Cancelled,
+        });
         self.recorded(place, record, sink);
         self.go_on(place, sink);
     }
 
-    /// Takes a process that has ended out of everything, and says what became of it.
-    fn settle(
+    /// Starts the hook of a place anew, which nobody has run.
+    fn again(
         &mut self,
-        set: SetId,
-        running: Running,
-        wait: spawn::Wait,
+        place: usize,
+        since_ns: u64,
+        (reason, cold): (Reason, Option<Box<(RunCold, OwnedFd)>>),
         sink: Sink<'_>,
-    ) -> HookRecord {
+    ) {
+        if let Some(active) = &mut self.places[place] {
+            active.hook = Hook::Again { since_ns, reason, cold };
+        }
+        self.go_on(place, sink);
+    }
+
+    /// Takes a hook that has ended out of the epoll, and reads what is left of its output.
+    fn close(&mut self, set: SetId, running: Running, sink: Sink<'_>) -> (HookRecord, Process) {
         let now_ns = clock::now_ns();
         if running.ending != Ending::No {
             // Its own end is no reason to leave its group behind.
             running.signal(Signal::KILL);
         }
-        let _ = epoll::delete(&self.epoll, &running.pidfd);
-        for (stream, open) in [(&running.out, running.out_open), (&running.err, running.err_open)] {
+        let _ = epoll::delete(&self.epoll, running.end());
+        for (captured, open) in [(&running.out, running.out_open), (&running.err, running.err_open)]
+        {
             if open {
-                let _ = epoll::delete(&self.epoll, stream.pipe());
+                let _ = epoll::delete(&self.epoll, captured.pipe());
             }
         }
         let at_ns = now_ns.saturating_sub(running.since_ns);
@@ -258,27 +311,7 @@ impl Runner {
         record.left_behind = out == Found::Open || err == Found::Open;
         (record.stdout, record.stderr) = (stdout, stderr);
         record.wall_us = at_ns / 1000;
-        let end = match spawn::wait(running.pid, wait) {
-            Ok(Waited::Ended(status, user_us, system_us, peak_kib)) => {
-                record.usage = Some(UsagePart { user_us, system_us, peak_kib });
-                let signal = u8::try_from(status & 0x7f).unwrap_or(0);
-                if signal == 0 {
-                    let code = u8::try_from(status >> 8 & 0xff).unwrap_or(0);
-                    record.code = Some(code);
-                    End::Exited(code)
-                } else {
-                    record.signal = Some(signal);
-                    End::Signalled(signal)
-                }
-            }
-            Ok(Waited::Stopped(_) | Waited::Nothing) | Err(_) => End::Lost,
-        };
-        record.outcome = HookOutcome::of(&match running.ending {
-            Ending::No => end,
-            Ending::TimedOut => End::TimedOut,
-            Ending::Cancelled => End::Cancelled,
-        });
-        record
+        (record, running.process)
     }
 
     /// Ends the hook of a set, and the set with it.
@@ -286,12 +319,61 @@ impl Runner {
         let Some(active) = &mut self.places[place] else { return };
         active.cancelled = true;
         match &mut active.hook {
-            Hook::Running(running) => running.end(Ending::Cancelled, grace, clock::now_ns()),
+            Hook::Running(running) => {
+                running.ask_to_end(Ending::Cancelled, grace, clock::now_ns());
+            }
             // It ends with its set as soon as it is looked at, which is now.
             Hook::Retry { at_ns, .. } => *at_ns = 0,
             // Its set ends when it is looked at, which is next.
             Hook::Awaited { .. } => self.shared.knock(),
-            Hook::Due => {}
+            Hook::Due | Hook::Again { .. } => {}
+        }
+    }
+
+    /// Deals with everything whose time has come.
+    pub(super) fn look_at_deadlines(&mut self, sink: Sink<'_>) {
+        if self.active().all(|active| active.deadline_ns().is_none()) {
+            return;
+        }
+        let now_ns = clock::now_ns();
+        for place in 0..self.places.len() {
+            let Some(active) = &mut self.places[place] else { continue };
+            match &mut active.hook {
+                Hook::Due | Hook::Again { .. } => {}
+                Hook::Awaited { since_ns } => {
+                    let since_ns = *since_ns;
+                    if active.deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+                        self.awaited_too_long(place, since_ns, sink);
+                    }
+                }
+                Hook::Retry { at_ns, .. } if *at_ns > now_ns => {}
+                Hook::Retry { .. } => self.go_on(place, sink),
+                Hook::Running(_) => self.look_at_running(place, now_ns, sink),
+            }
+        }
+    }
+
+    fn look_at_running(&mut self, place: usize, now_ns: u64, sink: Sink<'_>) {
+        let Some(active) = &mut self.places[place] else { return };
+        let Hook::Running(running) = &mut active.hook else { return };
+        if running.warn_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            running.warn_at_ns = None;
+            running.record.slow = true;
+            let name = Bytes(active.listing.listed.hooks[active.index].clone());
+            sink(Event::HookSlow { set: active.id, name: &name });
+        }
+        if running.kill_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            running.kill_at_ns = None;
+            match running.ending {
+                Ending::No => running.ask_to_end(Ending::TimedOut, self.limits.grace, now_ns),
+                Ending::TimedOut | Ending::Cancelled => running.signal(Signal::KILL),
+            }
+        }
+        if let Process::Warm(calling) = &mut running.process
+            && calling.answer_by_ns.is_some_and(|at_ns| at_ns <= now_ns)
+            && let Some(answer) = calling.answer_is_late()
+        {
+            self.finish(place, Some(answer), sink);
         }
     }
 
@@ -311,57 +393,59 @@ impl Runner {
         self.recorded(place, record, sink);
         self.go_on(place, sink);
     }
+}
 
-    /// Deals with everything whose time has come.
-    pub(super) fn look_at_deadlines(&mut self, sink: Sink<'_>) {
-        if self.active().all(|active| active.deadline_ns().is_none()) {
-            return;
-        }
-        let now_ns = clock::now_ns();
-        for place in 0..self.places.len() {
-            let Some(active) = &mut self.places[place] else { continue };
-            match &mut active.hook {
-                Hook::Due => {}
-                Hook::Awaited { since_ns } => {
-                    let since_ns = *since_ns;
-                    if active.deadline_ns().is_some_and(|at_ns| at_ns <= now_ns) {
-                        self.awaited_too_long(place, since_ns, sink);
-                    }
-                }
-                Hook::Retry { at_ns, .. } if *at_ns > now_ns => {}
-                Hook::Retry { .. } => self.go_on(place, sink),
-                Hook::Running(running) => {
-                    if running.warn_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-                        running.warn_at_ns = None;
-                        running.record.slow = true;
-                        let name = Bytes(active.listing.listed.hooks[active.index].clone());
-                        sink(Event::HookSlow { set: active.id, name: &name });
-                    }
-                    if running.kill_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-                        running.kill_at_ns = None;
-                        match running.ending {
-                            Ending::No => {
-                                running.end(Ending::TimedOut, self.limits.grace, now_ns);
-                            }
-                            Ending::TimedOut | Ending::Cancelled => running.signal(Signal::KILL),
-                        }
-                    }
-                }
-            }
+/// The fastest way for a hook whose turn has come.
+enum Fastest {
+    Started(Process, OurPipes, Way),
+    Awaited,
+    Afresh(Option<Reason>),
+}
+
+/// How a child of this process has ended.
+fn own_end(
+    record: &mut HookRecord,
+    child: &Child,
+    report: Option<(u64, OwnedFd)>,
+    ending: Ending,
+) -> End {
+    let Ok(Waited::Ended(status, user_us, system_us, peak_kib)) =
+        spawn::wait(child.pid, spawn::Wait::Poll)
+    else {
+        return End::Lost;
+    };
+    record.usage = Some(UsagePart { user_us, system_us, peak_kib });
+    let exit = Exit::from_wait_status(status);
+    if let Some((main_ns, socket)) = report {
+        let usage = Usage { user_us, system_us, peak_kib };
+        let (timed_out, finished_ns) = (ending == Ending::TimedOut, clock::now_ns());
+        warm::report_cold(&socket, &ColdEnded { exit, timed_out, main_ns, finished_ns, usage });
+    }
+    exited(record, exit)
+}
+
+/// How a hook ended that the daemon ran.
+fn warm_end(record: &mut HookRecord, fate: Fate, text: &[u8]) -> End {
+    match fate {
+        Fate::Exited(exit) => exited(record, exit),
+        Fate::TimedOut => End::TimedOut,
+        Fate::Lost => {
+            record.message = Some(format!("lost: {}", String::from_utf8_lossy(text)));
+            End::Lost
         }
     }
 }
 
-/// The hook that runs in this place, if it is still that one.
-fn running_in(
-    places: &mut [Option<Active>],
-    place: usize,
-    generation: u32,
-) -> Option<(SetId, &mut Running)> {
-    let active = places.get_mut(place)?.as_mut()?;
-    match &mut active.hook {
-        Hook::Running(running) if running.generation == generation => Some((active.id, running)),
-        Hook::Running(_) | Hook::Due | Hook::Awaited { .. } | Hook::Retry { .. } => None,
+fn exited(record: &mut HookRecord, exit: Exit) -> End {
+    match exit {
+        Exit::Code(code) => {
+            record.code = Some(code);
+            End::Exited(code)
+        }
+        Exit::Signal(signal) => {
+            record.signal = Some(signal);
+            End::Signalled(signal)
+        }
     }
 }
 
@@ -371,13 +455,13 @@ fn fresh_record(name: &[u8], at_us: u64) -> HookRecord {
         outcome: HookOutcome::SystemError,
         code: None,
         signal: None,
-        trouble: None::<Trouble>,
+        trouble: None,
         message: None,
         pid: 0,
         at_us,
         wall_us: 0,
         way: Way::Afresh,
-        reason: None::<Reason>,
+        reason: None,
         usage: None,
         slow: false,
         changed: false,

@@ -14,6 +14,7 @@
 
 mod ahead;
 mod hooks;
+mod running;
 mod sets;
 
 use std::collections::VecDeque;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{HookOutcome, SetRecord};
+use hob_os::process::Status;
 use hob_os::{clock, process, signals};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -34,6 +36,7 @@ use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
 use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
+use crate::warm::{Connector, Warm};
 use sets::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
@@ -71,6 +74,9 @@ pub struct Runner {
     holders: Option<Holders>,
     /// Their number, where what is held follows how many sets are active.
     processors: Option<usize>,
+    /// `None` where no hook is given to a daemon.
+    warm: Option<Warm>,
+    status: Status,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -123,7 +129,12 @@ impl Runner {
         epoll::add(&epoll, &shared.wake, Tag::Wake.bits(), epoll::EventFlags::IN)?;
         let jobs = limits.jobs.clamp(1, JOBS_MAX);
         let null = above_stdio(null)?;
-        let mask = signals::Set(process::own_status()?.blocked);
+        let status = process::own_status()?;
+        let mask = signals::Set(status.blocked);
+        if signals::Set(status.ignored).has(SIGCHLD) {
+            // The kernel would reap hooks behind our back.
+            hob_os::spawn::wait_for_children();
+        }
         let depth = ahead::depth(jobs, limits.ahead);
         let processors = (limits.ahead == StartAhead::WhileIdle)
             .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
@@ -143,10 +154,17 @@ impl Runner {
             places: Vec::new(),
             holders,
             processors,
+            warm: None,
+            status,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
         })
+    }
+
+    /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
+    pub fn warm_through(&mut self, connect: Connector) {
+        self.warm = Some(Warm::new(connect, self.status.clone()));
     }
 
     /// The monotonic clock when this was made, in nanoseconds: what times in records count from.
@@ -332,6 +350,7 @@ struct Waiting {
     listing: Option<Listing>,
 }
 
+const SIGCHLD: i32 = rustix::process::Signal::CHILD.as_raw();
 /// As many sets as are ever active at once.
 const JOBS_MAX: usize = 4096;
 

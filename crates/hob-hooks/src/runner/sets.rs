@@ -1,9 +1,11 @@
 //! Sets: how one begins, goes from hook to hook, and ends.
 
-use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
+use hob_core::hooks::{Bytes, HookOutcome, HookRecord, Reason, SetRecord};
 use hob_os::clock;
+use hob_wire::reply::RunCold;
+use rustix::fd::OwnedFd;
 
-use super::hooks::Running;
+use super::running::Running;
 use super::{Runner, Sink, Waiting, never_begun};
 use crate::event::{Event, SetId};
 use crate::listing::Listing;
@@ -34,6 +36,15 @@ pub(super) enum Hook {
         /// When its turn came.
         since_ns: u64,
     },
+    /// It is to be started afresh now, after another way was tried.
+    Again {
+        /// When its turn came.
+        since_ns: u64,
+        /// Why not in the other way.
+        reason: Reason,
+        /// How a daemon wants it started, and where its end is reported.
+        cold: Option<Box<(RunCold, OwnedFd)>>,
+    },
     /// Its file was open for writing: it is started again later.
     Retry {
         /// When its turn came.
@@ -51,7 +62,7 @@ impl Active {
     /// When it wants to be looked at.
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         match &self.hook {
-            Hook::Due => None,
+            Hook::Due | Hook::Again { .. } => None,
             Hook::Awaited { since_ns } => {
                 let after = self.set.kill_after?;
                 Some(since_ns.saturating_add(u64::try_from(after.as_nanos()).ok()?))

@@ -21,8 +21,8 @@ use serde_json::json;
 use super::super::{Failure, out};
 use super::list::Ignored;
 use crate::options::duration_ms;
-use crate::say;
 use crate::show::text::{Charset, printable};
+use crate::{connect, say};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks/1";
@@ -117,6 +117,17 @@ impl Run {
         })
     }
 
+    /// Lets hooks be warm, unless hob is bypassed.
+    pub(crate) fn warm(&self, start: &Start, runner: &mut Runner) {
+        if start.variable(b"HOB") == Some(b"0") {
+            return;
+        }
+        let start = Start { argv: start.argv.clone(), env: start.env.clone() };
+        runner.warm_through(Box::new(move || {
+            connect::connect_or_start(&start, connect::START_MS).ok()
+        }));
+    }
+
     /// The bounds of a runner with this many jobs.
     pub(crate) fn limits(&self, jobs: usize) -> Result<Limits, Failure> {
         let grace = time("--grace", Some(&self.grace))?.unwrap_or_default();
@@ -137,6 +148,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
+    asked.warm(start, &mut runner);
     let signals = Signals::new(&mut runner)?;
     runner.submit(set);
     let mut shown =

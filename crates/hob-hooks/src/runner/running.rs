@@ -1,0 +1,146 @@
+//! A hook that runs: its process here or at the daemon, its streams, its deadlines.
+
+use std::time::Duration;
+
+use hob_core::hooks::{HookRecord, Reason};
+use hob_os::vfork::Child;
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::sets::{Active, Hook};
+use crate::capture::Captured;
+use crate::event::SetId;
+use crate::warm::Calling;
+
+/// A hook that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) generation: u32,
+    pub(super) process: Process,
+    pub(super) out: Captured,
+    pub(super) out_open: bool,
+    pub(super) err: Captured,
+    pub(super) err_open: bool,
+    pub(super) since_ns: u64,
+    pub(super) warn_at_ns: Option<u64>,
+    pub(super) kill_at_ns: Option<u64>,
+    pub(super) ending: Ending,
+    pub(super) record: HookRecord,
+}
+
+/// Who runs it.
+#[derive(Debug)]
+pub(super) enum Process {
+    /// A child of this process.
+    Own {
+        /// The child.
+        child: Child,
+        /// When it was started, and where a daemon wants its end reported.
+        report: Option<(u64, OwnedFd)>,
+    },
+    /// A worker of the daemon's.
+    Warm(Calling),
+}
+
+/// Whether a hook is being ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It is not.
+    No,
+    /// It ran out of time.
+    TimedOut,
+    /// Its set was cancelled.
+    Cancelled,
+}
+
+impl Running {
+    pub(super) fn deadline_ns(&self) -> Option<u64> {
+        let answer = match &self.process {
+            Process::Own { .. } => None,
+            Process::Warm(calling) => calling.answer_by_ns,
+        };
+        [self.warn_at_ns, self.kill_at_ns, answer].into_iter().flatten().min()
+    }
+
+    /// What its end shows on.
+    pub(super) fn end(&self) -> &OwnedFd {
+        match &self.process {
+            Process::Own { child, .. } => &child.pidfd,
+            Process::Warm(calling) => &calling.socket,
+        }
+    }
+
+    /// Signals its process group, which its unreaped leader holds in existence; or lets the
+    /// daemon signal its program.
+    pub(super) fn signal(&self, signal: Signal) {
+        match &self.process {
+            Process::Own { child, .. } => {
+                let group = i32::try_from(child.pid).ok().and_then(Pid::from_raw);
+                if let Some(group) = group {
+                    // It may have nobody left who may be signalled; its end is on its way.
+                    let _ = kill_process_group(group, signal);
+                }
+            }
+            Process::Warm(calling) if signal == Signal::KILL => calling.leave(),
+            Process::Warm(calling) => {
+                calling.signal(u8::try_from(signal.as_raw()).unwrap_or(0));
+            }
+        }
+    }
+
+    /// Asks it to end, and sets the time at which it is made to.
+    pub(super) fn ask_to_end(&mut self, ending: Ending, grace: Duration, now_ns: u64) {
+        if self.ending == Ending::No {
+            self.ending = ending;
+        }
+        if grace.is_zero() {
+            self.kill_at_ns = None;
+            return self.signal(Signal::KILL);
+        }
+        self.signal(Signal::TERM);
+        // What was stopped takes the signal only when it goes on.
+        self.signal(Signal::CONT);
+        self.kill_at_ns = Some(now_ns.saturating_add(nanos(grace)));
+    }
+}
+
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The hook that runs in this place, if it is still that one.
+pub(super) fn running_in(
+    places: &mut [Option<Active>],
+    place: usize,
+    generation: u32,
+) -> Option<(SetId, &mut Running)> {
+    let active = places.get_mut(place)?.as_mut()?;
+    match &mut active.hook {
+        Hook::Running(running) if running.generation == generation => Some((active.id, running)),
+        Hook::Running(_)
+        | Hook::Due
+        | Hook::Again { .. }
+        | Hook::Awaited { .. }
+        | Hook::Retry { .. } => None,
+    }
+}
+
+/// How a turn begins: since when, after how many tries, and what is known of the way.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) since_ns: u64,
+    pub(super) retries: u32,
+    pub(super) again: Option<Reason>,
+}
+
+impl Turn {
+    pub(super) fn of(hook: &Hook, now_ns: u64) -> Turn {
+        let (since_ns, retries, again) = match hook {
+            Hook::Retry { since_ns, count, .. } => (*since_ns, *count, None),
+            Hook::Awaited { since_ns } => (*since_ns, 0, None),
+            Hook::Again { since_ns, reason, .. } => (*since_ns, 0, Some(*reason)),
+            Hook::Due | Hook::Running(_) => (now_ns, 0, None),
+        };
+        Turn { since_ns, retries, again }
+    }
+}
