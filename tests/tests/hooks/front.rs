@@ -8,7 +8,7 @@ use hob_wire::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetE
 use hob_wire::message::{Failure, Numbered, Reason};
 use hob_wire::strings::Strings;
 
-use super::{hooks, pid, stays};
+use super::caller::{hooks, pid, stays};
 
 fn put(bytes: &mut Vec<u8>, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
     frame::append(bytes, kind, 0, body).unwrap();
@@ -131,7 +131,7 @@ fn a_number_is_of_one_open_set_and_the_end_of_a_connection_ends_only_its_own() {
     one.send(&bytes, &[]);
     drop(one);
     assert!(wait::ended(pids[0], wait::LONG));
-    assert_eq!(hob_tests::run::state(pids[1]), Some('S'));
+    assert!(!matches!(hob_tests::run::state(pids[1]), None | Some('Z')));
     // Cancelled by number, the other one is told of its end.
     let mut bytes = Vec::new();
     put(&mut bytes, Kind::Cancel, |out| Numbered { id: 1 }.encode(out));

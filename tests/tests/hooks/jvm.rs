@@ -2,9 +2,9 @@
 
 use hob_tests::{World, wait};
 
-use super::{Jvm, hooks, pid, stays};
+use super::caller::{Jvm, hooks, pid, stays};
 
-/// As [`super::Jvm`] shows bytes.
+/// As [`super::caller::Jvm`] shows bytes.
 fn hex(text: &str) -> String {
     use std::fmt::Write;
     text.bytes().fold(String::new(), |mut out, byte| {

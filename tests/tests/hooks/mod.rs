@@ -1,119 +1,84 @@
-//! Hooks directories: run by a caller in a JVM, and by one that speaks the wire itself.
+//! Hooks directories: which files run, how, what becomes of each, and what is left when something
+//! goes wrong. Real processes, by the binary's own verbs.
 
+mod ahead;
+mod caller;
+mod faults;
 mod front;
 mod jvm;
 mod jvm_faults;
+mod semantics;
+mod warm;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
-use hob_tests::run::Running;
-use hob_tests::{World, alone, wait};
+use hob_tests::{Outcome, Run, World};
+use serde_json::Value;
 
-/// Where the client and `Caller.java` were compiled to, once for all tests.
-fn classes() -> &'static PathBuf {
-    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
-    CLASSES.get_or_init(|| {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-        let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("jvm-classes");
-        let client = root.join("clients/jvm/src/main/java/hob");
-        let mut sources: Vec<_> =
-            client.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        sources.push(root.join("tests/tests/hooks/Caller.java"));
-        let _alone = alone();
-        let mut javac = Command::new("javac");
-        let done = javac.args(["--release", "17", "-d"]).arg(&into).args(&sources).output();
-        let done = done.expect("these tests need a JDK (17 or newer)");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        into
-    })
+/// A hooks directory in a world of its own.
+struct Hooks {
+    world: World,
 }
 
-/// A JVM that waits for commands.
-pub(crate) struct Jvm {
-    running: Running,
-    input: std::process::ChildStdin,
-}
-
-impl Jvm {
-    /// Starts one in this world, whose hob it may start.
-    pub(crate) fn start(world: &World) -> Jvm {
-        Jvm::with(world, |run| run)
+impl Hooks {
+    /// An empty directory `d`, and nothing warm: no daemon is started.
+    fn new() -> Hooks {
+        let world = World::new();
+        std::fs::create_dir(world.path("work/d")).unwrap();
+        Hooks { world }
     }
 
-    /// The same, started in another way.
-    pub(crate) fn with(
-        world: &World,
-        change: impl FnOnce(hob_tests::Run) -> hob_tests::Run,
-    ) -> Jvm {
-        let words = ["java", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"];
-        let run = world.run(&words).args(&[classes().as_os_str()]).args(&["Caller"]);
-        let run = change(run.env("HOB_BIN", world.binary()).stdin_pipe());
-        let mut running = run.start();
-        let input = running.take_stdin();
-        Jvm { running, input }
+    /// With these shell hooks: name and body.
+    fn of(hooks: &[(&str, &str)]) -> Hooks {
+        let made = Hooks::new();
+        for (name, body) in hooks {
+            made.hook(name, body);
+        }
+        made
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.running.pid()
+    /// Writes a shell hook.
+    fn hook(&self, name: &str, body: &str) -> PathBuf {
+        self.world.executable(&format!("d/{name}"), format!("#!/bin/sh\n{body}\n"))
     }
 
-    /// Gives it a command.
-    pub(crate) fn say(&mut self, line: &str) {
-        use std::io::Write;
-        writeln!(self.input, "{line}").unwrap();
+    /// `hob hooks run d` with more words.
+    fn run(&self, words: &[&str]) -> Run {
+        self.world.hob(&["hooks", "run", "d"]).args(words).env("HOB", "0")
     }
 
-    /// What came of a set, when it comes.
-    pub(crate) fn told(&self, name: &str) -> String {
-        let begin = format!("{name}: ");
-        wait::until(&format!("what came of {name}"), || {
-            let out = String::from_utf8_lossy(&self.running.out()).into_owned();
-            // Whole lines only.
-            let whole = &out[..=out.rfind('\n')?];
-            whole.lines().find_map(|line| line.strip_prefix(&begin).map(str::to_owned))
-        })
+    /// The same with `--json`: how it ended, and the set's record.
+    fn json(&self, words: &[&str]) -> (Outcome, Value) {
+        let outcome = self.run(words).args(&["--json"]).go();
+        let value = set_of(&outcome);
+        (outcome, value)
     }
 
-    /// How many lines it has said so far that contain this.
-    pub(crate) fn count(&self, part: &str) -> usize {
-        let out = String::from_utf8_lossy(&self.running.out()).into_owned();
-        out.lines().filter(|line| line.contains(part)).count()
-    }
-
-    /// Runs a set to its end.
-    pub(crate) fn run(&mut self, name: &str, rest: &str) -> String {
-        self.say(&format!("run {name} {rest}"));
-        self.told(name)
-    }
-
-    /// Lets it end by itself.
-    pub(crate) fn finish(self) {
-        drop(self.input);
-        self.running.finish().succeeded();
+    /// A file in the working folder, as text.
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.world.path("work").join(name)).unwrap_or_default()
     }
 }
 
-/// A hooks directory with these hooks, each a shell script's body. Gives its path.
-pub(crate) fn hooks(world: &World, folder: &str, scripts: &[(&str, &str)]) -> String {
-    std::fs::create_dir_all(world.path("work").join(folder)).unwrap();
-    for (name, body) in scripts {
-        world.executable(&format!("{folder}/{name}"), format!("#!/bin/sh\n{body}\n"));
-    }
-    world.path("work").join(folder).to_str().unwrap().to_owned()
+fn set_of(outcome: &Outcome) -> Value {
+    let value: Value =
+        serde_json::from_slice(&outcome.out).unwrap_or_else(|error| panic!("{error}: {outcome:?}"));
+    assert_eq!(value["schema"], "hob.hooks/1");
+    value["set"].clone()
 }
 
-/// A hook that says its pid in a file of the world and then goes on for ever.
-pub(crate) fn stays(world: &World, file: &str) -> String {
-    // Written beside and renamed: who sees the file sees the whole number.
-    let path = world.path("work").join(file);
-    let path = path.display();
-    format!("echo $$ >{path}.new; mv {path}.new {path}; exec sleep 100000")
+/// What one stream of a hook wrote.
+fn wrote<'a>(hook: &'a Value, stream: &str) -> &'a str {
+    hook[stream]["head"].as_str().unwrap_or_else(|| panic!("{hook}"))
 }
 
-/// The pid that a hook has said.
-pub(crate) fn pid(world: &World, file: &str) -> u32 {
-    let path = world.path("work").join(file);
-    wait::until("the hook's pid", || std::fs::read_to_string(&path).ok()?.trim().parse().ok())
+/// One field of every hook that ran.
+fn each(set: &Value, field: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    set["hooks"].as_array().unwrap().iter().map(|hook| text(&hook[field])).collect()
+}
+
+fn name_of_bytes(bytes: &[u8]) -> &std::ffi::OsStr {
+    std::ffi::OsStr::from_bytes(bytes)
 }
