@@ -77,7 +77,7 @@ async fn serve(
     let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
     let listener = UnixListener::from_std(listener.map_err(std::io::Error::from)?.into())?;
     let around = Arc::new(Around::own());
-    let sets = Sets::new(Arc::clone(&recorder), inbox.clone());
+    let sets = Sets::new(socket.path.clone(), Arc::clone(&recorder), inbox.clone());
     let front = Front {
         build,
         owner: inbox.clone(),

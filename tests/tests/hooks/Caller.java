@@ -91,7 +91,7 @@ final class Caller {
     System.out.println(name + ": " + what);
   }
 
-  /** {@code KIND ran=NAME/OUTCOME/OUT/ERR,... running=NAME notrun=NAME,... because=TEXT}. */
+  /** {@code KIND ran=NAME/OUTCOME/OUT/ERR,... running=NAME notrun=NAME,... because=TEXT ways=WAY,...}. */
   private static String tell(HooksResult result) {
     HooksReport report = result.report();
     List<String> ran = report.hooks().stream().map(Caller::tell).toList();
@@ -107,7 +107,8 @@ final class Caller {
         + " ran=" + String.join(",", ran)
         + " running=" + running
         + " notrun=" + String.join(",", report.notRun())
-        + " because=" + report.message().orElse("-");
+        + " because=" + report.message().orElse("-")
+        + " ways=" + String.join(",", report.hooks().stream().map(hook -> hook.way().name()).toList());
   }
 
   private static String tell(HookRecord hook) {

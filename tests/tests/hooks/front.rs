@@ -8,7 +8,7 @@ use hob_wire::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetE
 use hob_wire::message::{Failure, Numbered, Reason};
 use hob_wire::strings::Strings;
 
-use super::{hooks, pid, stays};
+use super::caller::{hooks, pid, stays};
 
 fn put(bytes: &mut Vec<u8>, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
     frame::append(bytes, kind, 0, body).unwrap();
@@ -69,37 +69,30 @@ fn what_happens_is_told_in_order_and_what_is_refused_has_its_reason() {
     let (mut said, mut refused) = (Vec::new(), Vec::new());
     let mut written = 0;
     for (kind, payload) in frames(&client.rest(wait::LONG).unwrap()) {
-        match kind {
-            Kind::SetBegun => {
-                let begun = SetBegun::decode(&payload).unwrap();
-                assert_eq!((begun.set, begun.hooks.len()), (7, 3));
-                assert_eq!(world.records(1)[0]["call"], begun.call);
-                said.push("begun".to_owned());
-            }
-            Kind::HookStarted => {
-                said.push(format!("started {}", HookStarted::decode(&payload).unwrap().hook));
-            }
-            Kind::HookOutput => {
-                let output = HookOutput::decode(&payload).unwrap();
-                written += output.bytes.len();
-                said.push(format!("output {} {:?}", output.hook, output.part));
-            }
-            Kind::HookEnded => {
-                let ended = HookEnded::decode(&payload).unwrap();
-                let written: u64 = ended.stdout.stamps.iter().map(|stamp| stamp.1).sum();
-                assert_eq!(written, ended.stdout.total);
-                said.push(format!("ended {} {:?}", ended.hook, ended.outcome));
-            }
-            Kind::SetEnded => {
-                let ended = SetEnded::decode(&payload).unwrap();
-                assert_eq!(ended.not_run.iter().collect::<Vec<_>>(), [b"30-c"]);
-                said.push(format!("set {:?}", ended.outcome));
-            }
-            Kind::Failure => {
-                let failure = Failure::decode(&payload).unwrap();
-                refused.push((failure.id, failure.reason));
-            }
-            other => panic!("{other:?}"),
+        if kind == Kind::SetBegun {
+            let begun = SetBegun::decode(&payload).unwrap();
+            assert_eq!((begun.set, begun.hooks.len()), (7, 3));
+            assert_eq!(world.records(1)[0]["call"], begun.call);
+            said.push("begun".to_owned());
+        } else if kind == Kind::HookStarted {
+            said.push(format!("started {}", HookStarted::decode(&payload).unwrap().hook));
+        } else if kind == Kind::HookOutput {
+            let output = HookOutput::decode(&payload).unwrap();
+            written += output.bytes.len();
+            said.push(format!("output {} {:?}", output.hook, output.part));
+        } else if kind == Kind::HookEnded {
+            let ended = HookEnded::decode(&payload).unwrap();
+            let stamped: u64 = ended.stdout.stamps.iter().map(|stamp| stamp.1).sum();
+            assert_eq!(stamped, ended.stdout.total);
+            said.push(format!("ended {} {:?}", ended.hook, ended.outcome));
+        } else if kind == Kind::SetEnded {
+            let ended = SetEnded::decode(&payload).unwrap();
+            assert_eq!(ended.not_run.iter().collect::<Vec<_>>(), [b"30-c"]);
+            said.push(format!("set {:?}", ended.outcome));
+        } else {
+            assert_eq!(kind, Kind::Failure);
+            let failure = Failure::decode(&payload).unwrap();
+            refused.push((failure.id, failure.reason));
         }
     }
     let want = [
@@ -138,7 +131,7 @@ fn a_number_is_of_one_open_set_and_the_end_of_a_connection_ends_only_its_own() {
     one.send(&bytes, &[]);
     drop(one);
     assert!(wait::ended(pids[0], wait::LONG));
-    assert_eq!(hob_tests::run::state(pids[1]), Some('S'));
+    assert!(!matches!(hob_tests::run::state(pids[1]), None | Some('Z')));
     // Cancelled by number, the other one is told of its end.
     let mut bytes = Vec::new();
     put(&mut bytes, Kind::Cancel, |out| Numbered { id: 1 }.encode(out));

@@ -2,9 +2,9 @@
 
 use hob_tests::{World, wait};
 
-use super::{Jvm, hooks, pid, stays};
+use super::caller::{Jvm, hooks, pid, stays};
 
-/// As [`super::Jvm`] shows bytes.
+/// As [`super::caller::Jvm`] shows bytes.
 fn hex(text: &str) -> String {
     use std::fmt::Write;
     text.bytes().fold(String::new(), |mut out, byte| {
@@ -37,7 +37,7 @@ fn each_kind_of_end_is_told_with_what_the_hooks_wrote() {
     assert!(jvm.told("error").contains("/ff0a/"));
     // No directory is an empty set; a hook that cannot be started is a fault of the system.
     let gone = world.path("work/nothing").display().to_string();
-    assert_eq!(jvm.run("empty", &gone), "Ok ran= running=- notrun= because=-");
+    assert_eq!(jvm.run("empty", &gone), "Ok ran= running=- notrun= because=- ways=");
     let broken = hooks(&world, "broken", &[]);
     world.executable("broken/10-x", "#!/nonexistent/interpreter\n");
     let told = jvm.run("broken", &broken);
@@ -95,6 +95,25 @@ fn sets_of_two_threads_run_at_once_and_are_not_mixed_up() {
         let told = jvm.told(&format!("n{number}"));
         assert!(told.starts_with(&want), "{number}: {told}");
     }
+    jvm.finish();
+}
+
+#[test]
+fn hooks_of_a_warm_interpreter_are_warm_and_say_the_same() {
+    let world = World::new();
+    let dir = hooks(&world, "mixed", &[("20-sh", "echo $ME")]);
+    let script = "#!/usr/bin/env python3\nimport os\nprint(os.environ['ME'])\n";
+    world.executable("mixed/10-py", script);
+    let mut jvm = Jvm::start(&world);
+    let mut number = 0;
+    wait::until("a warm hook", || {
+        number += 1;
+        let told = jvm.run(&format!("n{number}"), &format!("{dir} ME={number}"));
+        let said = hex(&format!("{number}\n"));
+        let want = format!("Ok ran=10-py/OK/exit0/{said}/,20-sh/OK/exit0/{said}/ ");
+        assert!(told.starts_with(&want), "{told}");
+        told.contains(" ways=WARM,").then_some(())
+    });
     jvm.finish();
 }
 

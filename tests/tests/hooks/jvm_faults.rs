@@ -4,7 +4,7 @@ use hob_tests::run::kill;
 use hob_tests::{World, wait};
 use rustix::process::Signal;
 
-use super::{Jvm, hooks, pid, stays};
+use super::caller::{Jvm, hooks, pid, stays};
 
 #[test]
 fn the_sets_of_a_jvm_that_was_killed_are_ended_and_reported() {

@@ -14,6 +14,7 @@ mod receipt;
 mod tell;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,8 +22,10 @@ use std::time::Duration;
 use hob_core::hooks::SetRecord;
 use hob_core::ids::CallId;
 use hob_hooks::{Event, Handle, Limits, Runner, Set, SetId, StartAhead};
+use hob_os::uds;
 use hob_wire::message::Reason;
 use jiff::Timestamp;
+use rustix::fd::OwnedFd;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -93,6 +96,8 @@ pub(crate) struct Sets(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    /// This daemon's own: a hook whose interpreter is kept warm is an ordinary call.
+    socket: PathBuf,
     recorder: Arc<Recorder>,
     /// To be told of the end of the last set while the daemon leaves.
     owner: mpsc::Sender<Input>,
@@ -110,9 +115,13 @@ struct Table {
 }
 
 impl Sets {
-    pub(crate) fn new(recorder: Arc<Recorder>, owner: mpsc::Sender<Input>) -> Sets {
+    pub(crate) fn new(
+        socket: PathBuf,
+        recorder: Arc<Recorder>,
+        owner: mpsc::Sender<Input>,
+    ) -> Sets {
         let (table, active) = (Mutex::default(), AtomicBool::new(false));
-        Sets(Arc::new(Shared { recorder, owner, table, active }))
+        Sets(Arc::new(Shared { socket, recorder, owner, table, active }))
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -189,6 +198,8 @@ impl Sets {
                     return;
                 }
             };
+            let socket = sets.0.socket.clone();
+            runner.warm_through(Box::new(move || connect(&socket)));
             let _ = told.send(Ok(runner.handle()));
             // It fails only without memory for its events; what is open is then lost.
             if runner.serve(&mut |event| sets.happened(event)).is_err() {
@@ -313,4 +324,11 @@ impl Sets {
     pub(crate) fn take_activity(&self) -> bool {
         self.0.active.swap(false, Ordering::Relaxed) || !self.is_empty()
     }
+}
+
+/// A connection to this daemon, or to the one that has its name by now.
+fn connect(socket: &std::path::Path) -> Option<OwnedFd> {
+    let connection = uds::connect(socket).ok()?;
+    let ours = uds::peer_uid(&connection) == Ok(rustix::process::getuid().as_raw());
+    ours.then_some(connection)
 }
