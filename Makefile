@@ -89,9 +89,10 @@ $(RUFF):
 	target/tools/bin/pip install --quiet ruff==0.17.6
 
 .PHONY: test
-test: build ## Unit, property, simulation, fuzz replay, runtime and whole-system tests.
+test: build ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
 	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE)
 	bash .ci/runtimes
+	bash .ci/jvm $(HOB)
 	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE)
 
 .PHONY: bench

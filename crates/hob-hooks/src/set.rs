@@ -90,6 +90,9 @@ pub enum StartAhead {
     Never,
     /// While a processor has nothing else to do for this runner: `jobs` below their number.
     WhenIdle,
+    /// The same, told anew in each turn by how many sets are active: for a runner whose callers
+    /// choose how many that are, and whose `jobs` only bounds them.
+    WhileIdle,
 }
 
 /// The environment of hooks: the caller's own, and over it the parameters of the set. Of two

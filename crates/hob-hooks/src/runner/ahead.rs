@@ -25,7 +25,14 @@ pub(super) fn depth(jobs: usize, ahead: StartAhead) -> usize {
         StartAhead::Never => 0,
         StartAhead::WhenIdle if jobs >= processors => 0,
         StartAhead::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
+        StartAhead::WhileIdle if processors < 2 => 0,
+        StartAhead::WhileIdle => processors.min(DEPTH_MAX),
     }
+}
+
+/// How many of them at this moment, with so many sets active on so many processors.
+fn depth_now(depth: usize, active: usize, processors: usize) -> usize {
+    if active >= processors { 0 } else { depth.min(processors - active.max(1) + 1) }
 }
 
 /// What there is of a hook whose turn has come.
@@ -42,18 +49,22 @@ impl Runner {
     /// Begins to start the hooks that are next, and ends those that are not next any more.
     pub(super) fn plan_ahead(&mut self) {
         let Some(holders) = &mut self.holders else { return };
-        let depth = holders.depth();
+        let active = self.places.iter().flatten().count();
+        let depth = match self.processors {
+            Some(processors) => depth_now(holders.depth(), active, processors),
+            None => holders.depth(),
+        };
         let warm = &mut self.warm;
-        // Those that the daemon performs are not held.
+        let zygotes = &self.zygotes;
+        // Those that the daemon performs, and those that are forked, are not held.
         let mut held = |set: &Set, listing: &Listing, index: usize| {
-            let (Some(warm), Some(identity)) = (warm.as_mut(), listing.identity(index)) else {
-                return true;
-            };
-            let name = &listing.listed.hooks[index];
-            !warm.hosts(set, &set.path(name), identity)
+            let Some(identity) = listing.identity(index) else { return true };
+            let path = || set.path(&listing.listed.hooks[index]);
+            !zygotes.hosts(identity)
+                && !warm.as_mut().is_some_and(|warm| warm.hosts(set, &path(), identity))
         };
         // A set's next hooks, and then those of the sets that wait.
-        let missing = depth.saturating_sub(self.places.iter().flatten().count());
+        let missing = depth.saturating_sub(active);
         for waiting in self.waiting.iter_mut().take(missing.max(1)) {
             if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
                 let set = &waiting.set;

@@ -34,9 +34,10 @@ use crate::ahead::Holders;
 use crate::event::{Event, SetId, Stream};
 use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
-use crate::set::{Limits, Set};
+use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
+use crate::zygotes::Zygotes;
 use sets::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
@@ -74,7 +75,10 @@ pub struct Runner {
     holders: Option<Holders>,
     /// `None` where no hook is given to a daemon.
     warm: Option<Warm>,
+    zygotes: Zygotes,
     status: Status,
+    /// Their number, where what is held follows how many sets are active.
+    processors: Option<usize>,
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
@@ -134,6 +138,8 @@ impl Runner {
             hob_os::spawn::wait_for_children();
         }
         let depth = ahead::depth(jobs, limits.ahead);
+        let processors = (limits.ahead == StartAhead::WhileIdle)
+            .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let holders = match depth {
             0 => None,
             depth => Some(Holders::new(depth, &shared, io::fcntl_dupfd_cloexec(&null, 3)?, mask)),
@@ -150,7 +156,9 @@ impl Runner {
             places: Vec::new(),
             holders,
             warm: None,
+            zygotes: Zygotes::new(mask),
             status,
+            processors,
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,

@@ -30,7 +30,6 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io;
 
 use crate::signals::last_error;
-use crate::spawn::{self, Wait};
 use crate::trace::Streams;
 use crate::vfork::{self, Child, Place, Program, Traced};
 use code::Stopped;
