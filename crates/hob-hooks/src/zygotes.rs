@@ -172,8 +172,8 @@ impl Line {
         null: &OwnedFd,
         mask: signals::Set,
     ) -> Option<Ready> {
-        let words = self.text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let shell = CString::new(words.filter(|word| !word.is_empty()).next()?).ok()?;
+        let mut words = self.text.split(|byte| matches!(byte, b' ' | b'\t'));
+        let shell = CString::new(words.find(|word| !word.is_empty())?).ok()?;
         if shell.as_bytes().first() != Some(&b'/') || has_other_rights(&shell) {
             return None;
         }

@@ -283,5 +283,5 @@ fn set_affinity(pid: u32, mask: &[u8]) {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, mask.len(), mask.as_ptr()) };
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests;
