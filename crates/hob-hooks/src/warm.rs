@@ -208,20 +208,24 @@ impl Calling {
         loop {
             let Ok(split) = frame::split(&self.received) else { return self.give_up() };
             let Some((header, payload, end)) = split else { break };
-            let answer = match header.kind {
-                Kind::Queued => None,
-                Kind::Ended => Ended::decode(payload).ok().map(Answer::Ended),
-                Kind::RunCold => RunCold::decode(payload).ok().map(Answer::RunCold),
-                Kind::Refused => Refused::decode(payload).ok().map(Answer::Refused),
-                // Another build says its own hello, and what else comes is no answer.
-                _ => return self.give_up(),
-            };
-            let waits = header.kind == Kind::Queued;
-            self.received.drain(..end);
             self.answer_by_ns = None;
+            let kind = header.kind;
+            let answer = if kind == Kind::Queued {
+                Some(Answer::Nothing)
+            } else if kind == Kind::Ended {
+                Ended::decode(payload).ok().map(Answer::Ended)
+            } else if kind == Kind::RunCold {
+                RunCold::decode(payload).ok().map(Answer::RunCold)
+            } else if kind == Kind::Refused {
+                Refused::decode(payload).ok().map(Answer::Refused)
+            } else {
+                // Another build says its own hello, and whatever else comes is no answer.
+                None
+            };
+            self.received.drain(..end);
             match answer {
+                Some(Answer::Nothing) => {}
                 Some(answer) => return answer,
-                None if waits => {}
                 None => return self.give_up(),
             }
         }
@@ -239,10 +243,8 @@ impl Calling {
 
     /// Its budget has passed. `None`: it was given, and is waited for.
     pub(crate) fn answer_is_late(&mut self) -> Option<Answer> {
-        match self.give_up() {
-            Answer::NotGiven => Some(Answer::NotGiven),
-            _ => None,
-        }
+        let answer = self.give_up();
+        matches!(answer, Answer::NotGiven).then_some(answer)
     }
 
     /// Passes a signal on. The daemon knows to whom.

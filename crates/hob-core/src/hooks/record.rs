@@ -164,8 +164,6 @@ reasons! {
         First = "first",
         /// No processor was free to start it before its turn.
         NoProcessor = "no-processor",
-        /// The hook before it ended sooner than it could be started.
-        NotReady = "not-ready",
         /// It is no program that can be held before its first instruction.
         NotHeld = "not-held",
         /// The kernel does not let it be traced, or it runs with other rights.

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hob_core::hooks::Reason;
-use hob_os::signals;
-use hob_os::trace;
+use hob_os::spawn::{self, Waited};
 use hob_os::vfork::Child;
+use hob_os::{process, signals, trace};
 use rustix::fd::OwnedFd;
 
 use crate::event::SetId;
@@ -57,10 +57,23 @@ impl Held {
         script == Some(self.script) && self.lesson.holds()
     }
 
-    /// Lets it run.
-    pub(crate) fn release(self) -> Result<(Child, OurPipes), rustix::io::Errno> {
-        trace::release(&self.child)?;
-        Ok((self.child, self.pipes))
+    /// Lets it run. `None`: somebody has ended it, or sent it a signal that a process which is
+    /// started now would not have.
+    pub(crate) fn release(self) -> Option<(Child, OurPipes)> {
+        let ended = !matches!(
+            spawn::wait(self.child.pid, spawn::Wait::Poll),
+            Ok(Waited::Nothing | Waited::Stopped(_))
+        );
+        if ended {
+            return None;
+        }
+        if process::pending(self.child.pid) & !SIGSTOP_BIT != 0
+            || trace::release(&self.child).is_err()
+        {
+            self.discard();
+            return None;
+        }
+        Some((self.child, self.pipes))
     }
 
     /// Ends it.
@@ -68,6 +81,9 @@ impl Held {
         trace::discard_held(&self.child);
     }
 }
+
+/// What leaves it stopped may still be on its way to it.
+const SIGSTOP_BIT: u64 = 1 << 18;
 
 /// What has become of a hook that was wanted ahead.
 #[derive(Debug)]
@@ -149,7 +165,7 @@ impl Holders {
         };
         match self.tickets[at].take() {
             Ahead::Pending => Ahead::Pending,
-            done => {
+            done @ (Ahead::NotWanted | Ahead::Held(_) | Ahead::Not(_)) => {
                 self.tickets.swap_remove(at);
                 done
             }

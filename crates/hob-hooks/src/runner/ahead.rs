@@ -121,8 +121,8 @@ impl Runner {
                 Ready::Afresh(Some(Reason::Changed))
             }
             Ahead::Held(held) => match held.release() {
-                Ok((child, pipes)) => Ready::Runs(child, pipes),
-                Err(_) => Ready::Afresh(Some(Reason::HeldGone)),
+                Some((child, pipes)) => Ready::Runs(child, pipes),
+                None => Ready::Afresh(Some(Reason::HeldGone)),
             },
         }
     }

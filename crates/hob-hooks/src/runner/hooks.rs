@@ -76,7 +76,7 @@ impl Runner {
                 if let Process::Own { child, .. } = &process {
                     record.pid = child.pid;
                 }
-                self.run(place, (process, pipes), record, turn.since_ns, sink)
+                self.run(place, (process, pipes), (record, turn.since_ns), sink)
             }
             Err(io::Errno::TXTBSY) if turn.retries < RETRIES_MAX => {
                 let count = turn.retries + 1;
@@ -169,8 +169,7 @@ impl Runner {
         &mut self,
         place: usize,
         (process, pipes): (Process, OurPipes),
-        record: HookRecord,
-        since_ns: u64,
+        (record, since_ns): (HookRecord, u64),
         sink: Sink<'_>,
     ) -> Option<HookRecord> {
         let active = self.places[place].as_mut()?;

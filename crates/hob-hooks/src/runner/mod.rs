@@ -276,8 +276,15 @@ impl Runner {
     /// [`Wait::Forever`] and nothing to do it waits for a handle or a watched descriptor.
     pub fn turn(&mut self, wait: Wait, sink: Sink<'_>) -> io::Result<()> {
         self.take_asked();
+        // Whatever took the wake-up: what it was for is looked at.
+        self.look_at_held(sink);
+        let open = !self.is_idle();
         self.begin_sets(sink);
         self.plan_ahead();
+        if open && self.is_idle() {
+            // All that there was has ended without anything to wait for.
+            return Ok(());
+        }
         let timeout = self.timeout(wait);
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
         let happened = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
@@ -287,10 +294,8 @@ impl Runner {
         };
         for event in happened {
             match Tag::of(event.data) {
-                Tag::Wake => {
-                    self.take_asked();
-                    self.look_at_held(sink);
-                }
+                // The next turn begins with it.
+                Tag::Wake => {}
                 Tag::Watched(token) => sink(Event::Ready(token)),
                 Tag::Out(place, generation) => {
                     self.output(place, generation, Stream::Out, sink);

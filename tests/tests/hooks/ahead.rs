@@ -1,0 +1,144 @@
+//! Hooks that are started before their turn are exactly what they would be: each thing that a
+//! shell can see of its own start, with and without, and everything that makes it start afresh.
+
+use hob_tests::End;
+use serde_json::Value;
+
+use super::{Hooks, each, set_of, wrote};
+
+/// The ways of the hooks of a run, and what they wrote, for the default and for `spawn`.
+fn both(hooks: &Hooks) -> [(Value, String); 2] {
+    ["fastest", "spawn"].map(|isolation| {
+        let run = hooks.run(&["--isolation", isolation, "--json"]).after(PAUSE);
+        let outcome = run.go();
+        let set = set_of(&outcome);
+        assert_eq!(outcome.end, End::Code(0), "{set}");
+        let written = (0..set["hooks"].as_array().unwrap().len())
+            .map(|at| wrote(&set["hooks"][at], "stdout").to_owned());
+        let written = written.collect();
+        (set, written)
+    })
+}
+
+/// Whether this machine has a processor to hold a hook on.
+fn may_hold() -> bool {
+    std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
+}
+
+/// A pause that lets a hook's files grow old enough to be told from changed ones: within one tick
+/// of the clock a second change could get the same stamp.
+const PAUSE: &str = "sleep 0.1";
+
+#[test]
+fn what_a_shell_sees_of_its_start_is_the_same_held_and_afresh() {
+    // The shell reads its own status: while it starts a program, it blocks signals for a moment.
+    let body = r#"echo "$0|$PWD|$-|$#|$X"
+        while read -r name value; do case $name in
+            SigIgn:) echo "$name ${value#?????????}";;
+            PPid:) [ "$value" = "$PPID" ] && echo parent;;
+            TracerPid:|SigBlk:|SigCgt:|Threads:|Seccomp:|NoNewPrivs:) echo "$name $value";;
+        esac; done </proc/$$/status
+        tr '\0' '|' </proc/$$/cmdline; ulimit -a; umask; ls /proc/$$/fd; cat <<EOF
+here $X
+EOF
+        trap 'echo trapped' EXIT; set -e; (exit 0); cd /; pwd"#;
+    let hooks = Hooks::of(&[("1", ":"), ("2", body), ("3", body)]);
+    let script = r#"#!/bin/bash
+echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; exec echo replaced
+"#;
+    hooks.world.executable("d/4", script);
+    let [(held, with), (spawned, without)] = both(&hooks);
+    assert_eq!(with, without);
+    assert_eq!(each(&spawned, "reason"), ["spawn-asked"; 4]);
+    if may_hold() {
+        assert_eq!(each(&held, "way"), ["afresh", "ahead", "ahead", "ahead"], "{held}");
+    }
+}
+
+#[test]
+fn what_an_earlier_hook_changes_a_later_one_sees() {
+    let check = |first: &str, want: &str| {
+        let hooks =
+            Hooks::of(&[("1", &format!("{PAUSE}; {first}")), ("2", "echo old $(cat state)")]);
+        hooks.world.file("state", "one");
+        let set = set_of(&hooks.run(&["--json"]).after(PAUSE).go());
+        assert_eq!(wrote(&set["hooks"][1], "stdout"), want, "{first}: {set}");
+        set
+    };
+    check("echo two >state", "old two\n");
+    // Rewritten in place, with the same length; replaced; another interpreter.
+    let set = check("sed 's/old/new/' d/2 >t; cat t >d/2", "new one\n");
+    assert_eq!(
+        (&set["hooks"][1]["way"], &set["hooks"][1]["changed"]),
+        (&"afresh".into(), &true.into())
+    );
+    check("sed 's/old/new/' d/2 >t; chmod +x t; mv t d/2", "new one\n");
+    check("printf '#!/bin/cat\\ntext\\n' >t; cat t >d/2", "#!/bin/cat\ntext\n");
+}
+
+#[test]
+fn an_interpreter_that_is_replaced_before_its_turn_is_not_used_as_it_was() {
+    let hooks = Hooks::new();
+    let shell = std::fs::read("/bin/sh").unwrap();
+    let path = hooks.world.executable("sh", &shell);
+    let first = format!("#!{}\n", path.display());
+    hooks
+        .hook("1", &format!("{PAUSE}; printf '#!/bin/sh\\necho other\\n' >t; chmod +x t; mv t sh"));
+    // A script cannot be another script's interpreter's interpreter on every kernel; what counts
+    // is that the new file is asked.
+    hooks.world.executable("d/2", format!("{first}echo same\n"));
+    let set = set_of(&hooks.run(&["--json"]).after(PAUSE).go());
+    let second = &set["hooks"][1];
+    assert_eq!(second["way"], "afresh", "{set}");
+    assert_ne!(wrote(second, "stdout"), "same\n", "{set}");
+}
+
+#[test]
+fn variables_that_the_linker_reads_start_a_hook_afresh() {
+    let hooks = Hooks::of(&[("1", PAUSE), ("2", ":")]);
+    let (_, set) = hooks.json(&["--set", "LD_LIBRARY_PATH=/nowhere"]);
+    assert_eq!(set["hooks"][1]["way"], "afresh");
+    if may_hold() {
+        assert_eq!(set["hooks"][1]["reason"], "linker-variables", "{set}");
+    }
+}
+
+#[test]
+fn a_held_process_that_somebody_kills_is_started_afresh() {
+    for signal in ["KILL", "TERM"] {
+        check(signal);
+    }
+}
+
+/// Sends a signal to what is held for the second hook, if it is.
+fn check(signal: &str) {
+    let body = format!(
+        r#"sleep 0.3; for p in $(ps -eo pid=,stat=,args= | awk '$2 ~ /^T/ && $4 == "d/2" {{print $1}}'); do
+            [ "$(readlink /proc/$p/cwd)" = "$PWD" ] && kill -{signal} $p && echo $p >>killed
+        done; sleep 0.1"#
+    );
+    let body = body.as_str();
+    let hooks = Hooks::of(&[("1", body), ("2", "echo ran")]);
+    let outcome = hooks.run(&["--json"]).after(PAUSE).go();
+    let set = set_of(&outcome);
+    assert_eq!((outcome.end, wrote(&set["hooks"][1], "stdout")), (End::Code(0), "ran\n"), "{set}");
+    if !hooks.text("killed").is_empty() {
+        assert_eq!(set["hooks"][1]["reason"], "held-gone", "{set}");
+    }
+}
+
+#[test]
+fn a_set_that_stops_leaves_nothing_held() {
+    let hooks = Hooks::of(&[
+        ("1", &format!("{PAUSE}; exit 1")),
+        ("2", "echo ran >ran"),
+        ("3", "echo ran >ran"),
+    ]);
+    let outcome = hooks.run(&["--json"]).go();
+    let set = set_of(&outcome);
+    assert_eq!(
+        (each(&set, "outcome"), hooks.text("ran")),
+        (vec!["error".to_owned()], String::new())
+    );
+    assert_eq!(hob_tests::leftovers::processes(&hooks.world.path("work")), []);
+}

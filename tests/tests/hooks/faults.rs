@@ -1,0 +1,189 @@
+//! What goes wrong with hooks: a clear line each, nothing lost, nothing left behind.
+
+use std::os::unix::fs::PermissionsExt;
+
+use hob_tests::run::contains;
+use hob_tests::{End, leftovers, wait};
+use rustix::process::Signal;
+
+use super::{Hooks, each, wrote};
+
+#[test]
+fn a_hook_that_cannot_be_started_is_a_system_error_with_a_line() {
+    let check = |text: &[u8], trouble: &str, line: &str| {
+        let hooks = Hooks::of(&[("2", ":")]);
+        hooks.world.executable("d/1", text);
+        let (outcome, set) = hooks.json(&[]);
+        let hook = &set["hooks"][0];
+        assert_eq!((outcome.end, &hook["trouble"]), (End::Code(5), &trouble.into()), "{set}");
+        assert_eq!((&hook["outcome"], &set["not_run"][0]), (&"system-error".into(), &"2".into()));
+        let plain = hooks.run(&[]).go();
+        assert!(contains(&plain.err, line.as_bytes()), "{plain:?}");
+    };
+    check(b"#!/no/such/interpreter\n", "no-interpreter", "1: system error: could not be started");
+    check(b"echo no first line\n", "format", "a script begins with \"#!\"");
+    check(b"", "format", "1: system error");
+    check(b"#!/etc/passwd\n", "permission", "1: system error");
+}
+
+#[test]
+fn a_hook_that_an_earlier_one_deletes_is_a_system_error() {
+    let hooks = Hooks::of(&[("1", "rm d/2"), ("2", ":"), ("3", ":")]);
+    let (outcome, set) = hooks.json(&[]);
+    assert_eq!(outcome.end, End::Code(5), "{set}");
+    assert_eq!(each(&set, "outcome"), ["ok", "system-error"]);
+    assert_eq!(set["hooks"][1]["trouble"], "gone");
+}
+
+#[test]
+fn files_that_appear_while_a_set_runs_do_not_join_it() {
+    let hooks = Hooks::of(&[("1", "cp d/1 d/2; echo x"), ("3", ":")]);
+    let (_, set) = hooks.json(&[]);
+    assert_eq!(each(&set, "name"), ["1", "3"]);
+}
+
+#[test]
+fn a_busy_file_is_tried_again_until_it_is_free() {
+    let hooks = Hooks::of(&[("1", ":"), ("2", "echo ran")]);
+    // The first hook leaves somebody behind who holds the second one open for writing, and lets
+    // go when it is told to; that is as soon as the busy file was met, or the tries are over.
+    hooks.hook("1", "( exec 3>>d/2; echo held >held; exec >/dev/null 2>&1; sleep 0.3 ) & while [ ! -s held ]; do sleep 0.01; done");
+    let (_, set) = hooks.json(&[]);
+    assert_eq!(each(&set, "outcome"), ["ok", "ok"], "{set}");
+    assert_eq!(wrote(&set["hooks"][1], "stdout"), "ran\n");
+}
+
+#[test]
+fn a_background_process_is_reported_and_not_waited_for() {
+    let hooks = Hooks::of(&[("1", "sleep 600 & echo $! >child; echo out"), ("2", "echo next")]);
+    let outcome = hooks.run(&[]).go();
+    outcome.succeeded();
+    assert_eq!(outcome.text(), "out\nnext\n");
+    assert!(contains(&outcome.err, b"1: it left a process behind"), "{outcome:?}");
+    let child: i32 = hooks.text("child").trim().parse().unwrap();
+    assert!(!wait::ended(child.unsigned_abs(), std::time::Duration::ZERO), "it is the user's");
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    rustix::process::kill_process(child, Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_gigabyte_of_output_is_counted_and_not_kept() {
+    let hooks = Hooks::of(&[("1", "head -c 1073741824 /dev/zero; echo; echo end")]);
+    let run = hooks.run(&["--json"]).under(&["prlimit", "--as=400000000"]);
+    let outcome = run.go();
+    let set = super::set_of(&outcome);
+    let stdout = &set["hooks"][0]["stdout"];
+    assert_eq!(
+        (set["outcome"].as_str(), &stdout["total"]),
+        (Some("ok"), &1_073_741_829_u64.into())
+    );
+    assert!(stdout["tail"].as_str().unwrap().ends_with("\nend\n"));
+}
+
+#[test]
+fn hooks_that_change_themselves_or_remove_their_directory_run_as_they_were_listed() {
+    let hooks = Hooks::of(&[
+        ("1", "printf '#!/bin/sh\\necho rewritten\\n' >new; chmod +x new; mv new d/2"),
+        ("2", "echo first"),
+        ("3", "rm -rf d; echo gone"),
+        ("4", ":"),
+    ]);
+    let (outcome, set) = hooks.json(&[]);
+    assert_eq!(each(&set, "outcome"), ["ok", "ok", "ok", "system-error"], "{set}");
+    // What an earlier hook did is seen by a later one, and said.
+    assert_eq!(wrote(&set["hooks"][1], "stdout"), "rewritten\n", "{set}");
+    assert_eq!(each(&set, "changed")[..3], ["false", "true", "false"]);
+    assert_eq!(outcome.end, End::Code(5));
+}
+
+#[test]
+fn a_hook_that_loses_its_right_to_run_is_a_system_error() {
+    let hooks = Hooks::of(&[("1", "chmod 644 d/2"), ("2", ":")]);
+    let (_, set) = hooks.json(&[]);
+    assert_eq!(set["hooks"][1]["trouble"], "permission", "{set}");
+}
+
+#[test]
+fn a_hook_that_is_killed_says_by_what() {
+    let hooks = Hooks::of(&[("1", "kill -SEGV $$"), ("2", ":")]);
+    let outcome = hooks.run(&[]).go();
+    assert_eq!(outcome.end, End::Code(1));
+    assert!(contains(&outcome.err, b"1: error (ended by SIGSEGV)"), "{outcome:?}");
+    assert!(contains(&outcome.err, b"not run: 2"), "{outcome:?}");
+}
+
+#[test]
+fn a_signal_to_hob_ends_the_hook_and_hob_dies_by_it() {
+    let hooks = Hooks::of(&[
+        ("1", "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.05; done"),
+        ("2", ":"),
+    ]);
+    let running = hooks.run(&[]).start();
+    running.expect("ready\n");
+    running.signal(Signal::INT);
+    let outcome = running.finish();
+    assert_eq!(outcome.end, End::Signal(2), "{outcome:?}");
+    assert_eq!(outcome.text(), "ready\nasked\n");
+    assert!(contains(&outcome.err, b"1: cancelled"), "{outcome:?}");
+    assert!(contains(&outcome.err, b"not run: 2"), "{outcome:?}");
+}
+
+#[test]
+fn a_second_signal_kills_what_does_not_heed_the_first() {
+    let hooks =
+        Hooks::of(&[("1", "trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done")]);
+    let running = hooks.run(&[]).start();
+    running.expect("ready\n");
+    running.signal(Signal::TERM);
+    running.expect("no\n");
+    running.signal(Signal::TERM);
+    let outcome = running.finish();
+    assert_eq!(outcome.end, End::Signal(15), "{outcome:?}");
+}
+
+#[test]
+fn an_ignored_signal_stays_ignored() {
+    let hooks = Hooks::of(&[("1", "echo ready; while [ ! -e go ]; do sleep 0.02; done; echo end")]);
+    let running = hooks.run(&[]).after("trap '' HUP").start();
+    running.expect("ready\n");
+    running.signal(Signal::HUP);
+    hooks.world.file("go", "");
+    let outcome = running.finish();
+    outcome.succeeded();
+    assert_eq!(outcome.text(), "ready\nend\n");
+}
+
+#[test]
+fn a_killed_hob_leaves_no_hook_behind_nor_one_that_is_held() {
+    let hooks =
+        Hooks::of(&[("1", "echo $$ >pid; echo ready; exec sleep 600"), ("2", ":"), ("3", ":")]);
+    let running = hooks.run(&[]).start();
+    running.expect("ready\n");
+    running.signal(Signal::KILL);
+    let outcome = running.finish();
+    assert_eq!(outcome.end, End::Signal(9));
+    wait::until("nothing of the run to be left", || {
+        leftovers::processes(&hooks.world.path("work")).is_empty().then_some(())
+    });
+}
+
+#[test]
+fn a_closed_stdin_and_a_reader_that_leaves_are_no_harm() {
+    let hooks = Hooks::of(&[("1", "cat; echo one"), ("2", "echo two >>done")]);
+    hooks.run(&[]).after("exec 0<&-").go().succeeded();
+    let outcome = hooks.run(&[]).after("exec 1>&-").go();
+    assert_ne!(outcome.end, End::Code(0), "what cannot be passed on is said: {outcome:?}");
+    assert_eq!(hooks.text("done"), "two\ntwo\n", "and every hook ran");
+}
+
+#[test]
+fn an_unreadable_directory_is_said() {
+    let hooks = Hooks::of(&[("1", ":")]);
+    std::fs::set_permissions(hooks.world.path("work/d"), PermissionsExt::from_mode(0o0)).unwrap();
+    if std::fs::read_dir(hooks.world.path("work/d")).is_ok() {
+        // root may read everything.
+        return;
+    }
+    let outcome = hooks.run(&[]).go();
+    assert_eq!(outcome.end, End::Code(5));
+}
