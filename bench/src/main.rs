@@ -88,8 +88,8 @@ impl Setting {
 }
 
 fn main() -> Result<ExitCode> {
-    if std::env::args_os().nth(1).is_some_and(|first| first == figures::hooks::engine::COMMAND) {
-        figures::hooks::engine::run(std::env::args_os().skip(2))?;
+    if std::env::args_os().nth(1).is_some_and(|first| first == figures::hooks::runner::COMMAND) {
+        figures::hooks::runner::run(std::env::args_os().skip(2))?;
         return Ok(ExitCode::SUCCESS);
     }
     descriptors::leave_inherited()?;

@@ -56,6 +56,7 @@ mod runner;
 mod set;
 mod start;
 mod warm;
+mod zygotes;
 
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};

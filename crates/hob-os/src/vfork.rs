@@ -151,6 +151,22 @@ pub fn start(program: &Program<'_>, streams: &Streams<'_>, place: &Place<'_>) ->
     Ok(Child { pid, pidfd })
 }
 
+/// Whether the kernel would execute this file for us now: its mode, its mount, nobody writing to
+/// it. `EINVAL` where the kernel cannot say (before 6.14).
+pub fn would_execute(directory: Option<BorrowedFd<'_>>, file: &CStr) -> io::Result<()> {
+    const AT_EXECVE_CHECK: c_int = 0x10000;
+    let directory = directory.map_or(libc::AT_FDCWD, |fd| raw(&fd));
+    let argv = [file.as_ptr(), std::ptr::null()];
+    let env = [std::ptr::null::<c_char>()];
+    // SAFETY: all three are strings and lists of strings that end with null; with this flag
+    // nothing is executed.
+    let done = unsafe {
+        let (argv, env) = (argv.as_ptr(), env.as_ptr());
+        libc::syscall(libc::SYS_execveat, directory, file.as_ptr(), argv, env, AT_EXECVE_CHECK)
+    };
+    if done < 0 { Err(last_error()) } else { Ok(()) }
+}
+
 /// The child, in its parent's memory.
 extern "C" fn child(steps: *mut c_void) -> c_int {
     let steps = steps.cast::<Steps>();

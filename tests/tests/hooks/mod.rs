@@ -19,8 +19,6 @@ use std::path::PathBuf;
 use hob_tests::{Outcome, Run, World};
 use serde_json::Value;
 
-use caller::{Jvm, hooks, pid, stays};
-
 /// A hooks directory in a world of its own.
 struct Hooks {
     world: World,

@@ -30,9 +30,9 @@ const WARM_UP: usize = 200;
 const WAYS: [[&str; 4]; 8] = [
     ["21", "new", "future-hob", "hob's client, Future"],
     ["21", "new", "zio-hob", "hob's client, ZIO 2.1"],
-    ["rc6", "old", "future-nuprocess", "NuProcess 1.2.5, Future"],
+    ["rc", "old", "future-nuprocess", "NuProcess 1.2.5, Future"],
     ["21", "new", "future-nuprocess", "NuProcess newest, Future"],
-    ["rc6", "old", "zio-nuprocess", "NuProcess 1.2.5, ZIO RC6"],
+    ["rc", "old", "zio-nuprocess", "NuProcess 1.2.5, ZIO 2.0.0-RC5"],
     ["21", "old", "zio-nuprocess", "NuProcess 1.2.5, ZIO 2.1"],
     ["21", "new", "zio-nuprocess", "NuProcess newest, ZIO 2.1"],
     ["21", "new", "builder", "Java ProcessBuilder"],

@@ -5,10 +5,10 @@
 //! `make bench`: it needs Maven, `run-parts` and a C compiler, and runs for some minutes.
 
 mod contests;
-pub(crate) mod engine;
 mod ground;
 mod jvm;
 mod load;
+pub(crate) mod runner;
 mod sides;
 
 use anyhow::Result;
@@ -25,7 +25,7 @@ const ROUNDS: usize = 10;
 /// Targets of a round where hob stands beside the floor, as the issue names them.
 const TARGETS: usize = 500;
 /// And where many sides stand beside each other: the numbers are per hook.
-const FEWER: usize = 150;
+const FEWER: usize = 300;
 /// Python takes some hundred times as long as a shell.
 const PYTHON_TARGETS: usize = 20;
 const PYTHON_ROUNDS: usize = 5;
@@ -49,7 +49,7 @@ const PARTS: [(&str, Part); 8] = [
     ("wide", wide),
     ("busy", busy),
     ("python", python),
-    ("resident", engine::measure),
+    ("resident", runner::measure),
     ("many", load::measure),
     ("jvm", jvm::measure),
 ];

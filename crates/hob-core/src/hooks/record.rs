@@ -129,6 +129,8 @@ pub enum Way {
     Afresh,
     /// As a new process before its turn, held before its first instruction.
     Ahead,
+    /// As a fork of its interpreter that was held before its first instruction.
+    Forked,
     /// In a fork of a warm interpreter, by the daemon.
     Warm,
 }

@@ -69,7 +69,7 @@ fn ended(open: &Open, record: &HookRecord) -> HookEnded {
         exit,
         started: match record.way {
             Way::Afresh => Started::Afresh,
-            Way::Ahead => Started::Ahead,
+            Way::Ahead | Way::Forked => Started::Ahead,
             Way::Warm => Started::Warm,
         },
         remarks: Remarks {

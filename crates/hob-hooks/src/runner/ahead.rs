@@ -42,8 +42,8 @@ pub(super) enum Ready {
 }
 
 impl Runner {
-    /// Begins to start the hooks that are next, and ends those that are not next any more.
-    /// Whether more is to be started as soon as nothing else happens.
+    /// Begins to start the hooks that are next, and ends those that are not next any more;
+    /// whether more is to be started as soon as nothing else happens.
     pub(super) fn plan_ahead(&mut self) -> bool {
         let Some(holders) = &mut self.holders else { return false };
         let active = self.places.iter().flatten().count();
@@ -52,13 +52,13 @@ impl Runner {
             None => holders.depth(),
         };
         let warm = &mut self.warm;
-        // Those that the daemon performs are not held.
+        let zygotes = &self.zygotes;
+        // Those that the daemon performs, and those that are forked, are not held.
         let mut held = |set: &Set, listing: &Listing, index: usize| {
-            let (Some(warm), Some(identity)) = (warm.as_mut(), listing.identity(index)) else {
-                return true;
-            };
-            let name = &listing.listed.hooks[index];
-            !warm.hosts(set, &set.path(name), identity)
+            let Some(identity) = listing.identity(index) else { return true };
+            let path = || set.path(&listing.listed.hooks[index]);
+            !zygotes.hosts(identity)
+                && !warm.as_mut().is_some_and(|warm| warm.hosts(set, &path(), identity))
         };
         // A set's next hooks, and then those of the sets that wait.
         let missing = depth.saturating_sub(active);

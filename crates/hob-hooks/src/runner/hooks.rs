@@ -57,6 +57,7 @@ impl Runner {
                     record.way = way;
                     Ok((process, pipes))
                 }
+                Fastest::Failed(error) => Err(error),
                 Fastest::Afresh(reason) => {
                     record.reason = reason;
                     self.start_afresh(&set, &path)
@@ -106,6 +107,21 @@ impl Runner {
                 Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm),
                 None => Fastest::Afresh(Some(Reason::NoDaemon)),
             };
+        }
+        if set.isolation == Isolation::Fastest
+            && let Some(identity) = identity
+            && let Ok(pipes) = Pipes::new()
+        {
+            // With one set at work this thread sleeps until its hook ends.
+            let alone = self.active().nth(1).is_none();
+            match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
+                Some(Ok(child)) => {
+                    let process = Process::Own { child, report: None };
+                    return Fastest::Started(process, pipes.ours(), Way::Forked);
+                }
+                Some(Err(error)) => return Fastest::Failed(error),
+                None => {}
+            }
         }
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
@@ -365,6 +381,8 @@ impl Runner {
 enum Fastest {
     Started(Process, OurPipes, Way),
     Afresh(Option<Reason>),
+    /// It may have begun, and nothing is known of it.
+    Failed(io::Errno),
 }
 
 /// How a child of this process has ended.

@@ -37,6 +37,7 @@ use crate::listing::Listing;
 use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
+use crate::zygotes::Zygotes;
 use sets::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
@@ -74,6 +75,7 @@ pub struct Runner {
     holders: Option<Holders>,
     /// `None` where no hook is given to a daemon.
     warm: Option<Warm>,
+    zygotes: Zygotes,
     status: Status,
     /// Their number, where what is held follows how many sets are active.
     processors: Option<usize>,
@@ -154,6 +156,7 @@ impl Runner {
             places: Vec::new(),
             holders,
             warm: None,
+            zygotes: Zygotes::new(mask),
             status,
             processors,
             generation: 0,

@@ -321,7 +321,7 @@ fn plain(number: usize) -> *mut c_void {
 }
 
 /// The system call itself: the C libraries' wrappers differ in their types.
-fn ptrace(request: c_int, thread: u32, at: usize, data: *mut c_void) -> io::Result<()> {
+pub(crate) fn ptrace(request: c_int, thread: u32, at: usize, data: *mut c_void) -> io::Result<()> {
     // SAFETY: where `data` is an address of ours, it is that of a live, writable object that is
     // as large as the request says; the kernel checks everything else.
     let result = unsafe { libc::syscall(libc::SYS_ptrace, request, thread, at, data) };

@@ -26,6 +26,12 @@ pub(super) const MESSAGE_AT: u64 = 256;
 /// The longest message: below what a socket of the default size takes at once.
 pub(super) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 
+// The C libraries do not agree on the type of these.
+const CONT: c_int = 7;
+const GETREGS: c_int = 12;
+const SETREGS: c_int = 13;
+const DETACH: c_int = 17;
+
 // rbx: the data region, which begins with the header for `recvmsg`. Descriptor 0 is the socket.
 global_asm!(
     ".pushsection .text.hob_zygote, \"ax\"",
@@ -175,7 +181,7 @@ impl Stopped {
         let mut before = [0];
         memory.read_exact_at(&mut before, entry).map_err(errno)?;
         memory.write_all_at(&[0xcc], entry).map_err(errno)?;
-        request(libc::PTRACE_CONT, pid, std::ptr::null_mut())?;
+        request(CONT, pid, std::ptr::null_mut())?;
         trapped(pid)?;
         memory.write_all_at(&before, entry).map_err(errno)?;
         let mut registers = registers_of(pid)?;
@@ -217,8 +223,8 @@ impl Stopped {
         registers.orig_rax = u64::MAX;
         [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9] =
             arguments;
-        request(libc::PTRACE_SETREGS, self.pid, (&raw mut registers).cast())?;
-        request(libc::PTRACE_CONT, self.pid, std::ptr::null_mut())?;
+        request(SETREGS, self.pid, (&raw mut registers).cast())?;
+        request(CONT, self.pid, std::ptr::null_mut())?;
         trapped(self.pid)?;
         let result = registers_of(self.pid)?.rax;
         self.write(at, &before)?;
@@ -243,8 +249,8 @@ impl Stopped {
         registers.rbx = data;
         registers.rsp = layout.stack();
         registers.orig_rax = u64::MAX;
-        request(libc::PTRACE_SETREGS, self.pid, (&raw mut registers).cast())?;
-        request(libc::PTRACE_DETACH, self.pid, std::ptr::null_mut())
+        request(SETREGS, self.pid, (&raw mut registers).cast())?;
+        request(DETACH, self.pid, std::ptr::null_mut())
     }
 }
 
@@ -256,15 +262,12 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
 fn registers_of(pid: u32) -> io::Result<libc::user_regs_struct> {
     // SAFETY: all zero is a valid value of numbers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    request(libc::PTRACE_GETREGS, pid, (&raw mut registers).cast())?;
+    request(GETREGS, pid, (&raw mut registers).cast())?;
     Ok(registers)
 }
 
-fn request(what: libc::c_uint, pid: u32, data: *mut c_void) -> io::Result<()> {
-    // SAFETY: the child is stopped and traced by this thread; `data` is null, or points to the
-    // registers that this request reads or writes.
-    let done = unsafe { libc::ptrace(what, pid, std::ptr::null_mut::<c_void>(), data) };
-    if done < 0 { Err(last_error()) } else { Ok(()) }
+fn request(what: c_int, pid: u32, data: *mut c_void) -> io::Result<()> {
+    crate::trace::ptrace(what, pid, 0, data)
 }
 
 /// Waits until the child stops with SIGTRAP. Anything else ends the attempt.

@@ -30,7 +30,6 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io;
 
 use crate::signals::last_error;
-use crate::spawn::{self, Wait};
 use crate::trace::Streams;
 use crate::vfork::{self, Child, Place, Program, Traced};
 use code::Stopped;
@@ -284,5 +283,5 @@ fn set_affinity(pid: u32, mask: &[u8]) {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, mask.len(), mask.as_ptr()) };
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests;

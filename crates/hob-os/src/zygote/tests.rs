@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fd::{AsFd, OwnedFd};
 
 use super::*;
-use crate::spawn::Waited;
+use crate::spawn::{self, Wait, Waited};
 
 struct Ground {
     dir: tempfile::TempDir,
@@ -63,10 +63,11 @@ tr '\0' '|' </proc/$$/cmdline; echo
 tr '\0' '|' </proc/$$/environ; echo
 cat /proc/$$/comm
 readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root
-ls -l /proc/$$/fd | sed 's/.* \([0-9]* ->\)/\1/; s/pipe:.*/pipe/'
-grep -E 'Sig|Shd|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
-cut -d ' ' -f 4-8 /proc/$$/stat
-cut -d ' ' -f 18-20 /proc/$$/stat
+ls /proc/self/fd
+readlink /proc/self/fd/0
+grep -E 'Sig(Blk|Ign)' /proc/self/status
+grep -E 'SigIgn|SigCgt|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+sed -E 's/.*\) . ([0-9]+ [0-9]+ [0-9]+ [0-9]+ -?[0-9]+) .*/\1/' /proc/$$/stat
 cat /proc/$$/limits /proc/$$/cgroup /proc/$$/oom_score_adj
 ulimit -a
 umask

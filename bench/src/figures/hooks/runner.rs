@@ -1,7 +1,7 @@
-//! hob's engine in a process with as much memory as one likes: what a hook costs from a small
+//! hob's runner of hooks in a process with as much memory as one likes: what a hook costs from a small
 //! daemon and from one with 1 GiB resident.
 //!
-//! A program of its own (`hob-bench engine`), with the arguments and results of the programs in C,
+//! A program of its own (`hob-bench runner`), with the arguments and results of the programs in C,
 //! so that nothing but the ballast differs.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use super::sides::Side;
 use crate::report::Figure;
 
 /// The command that makes this program such a process.
-pub(crate) const COMMAND: &str = "engine";
+pub(crate) const COMMAND: &str = "runner";
 const ROUNDS: usize = 10;
 const TARGETS: usize = 100;
 const BALLAST_MIB: usize = 1024;
@@ -33,7 +33,7 @@ pub(super) fn measure(bench: &Bench, figure: &mut Figure) -> Result<()> {
             name: "1 GiB resident",
             hob: &bench.hob,
             ground: &bench.ground("resident", TARGETS)?,
-            sides: vec![side("engine, small", 0)?, side("engine, 1 GiB", BALLAST_MIB)?],
+            sides: vec![side("runner, small", 0)?, side("runner, 1 GiB", BALLAST_MIB)?],
             rounds: bench.setting.rounds(ROUNDS),
         };
         let rounds = contest.alternately(figure)?;
@@ -43,7 +43,7 @@ pub(super) fn measure(bench: &Bench, figure: &mut Figure) -> Result<()> {
     Ok(())
 }
 
-/// The engine with so much ballast and so many targets at once.
+/// The runner with so much ballast and so many targets at once.
 fn side(name: &str, mib: usize, jobs: usize, isolation: &str) -> Result<Side> {
     let mut argv = vec![std::env::current_exe()?.into_os_string(), COMMAND.into()];
     argv.extend([mib.to_string(), jobs.to_string()].map(OsString::from));
@@ -51,9 +51,9 @@ fn side(name: &str, mib: usize, jobs: usize, isolation: &str) -> Result<Side> {
     Ok(Side::plan(name, argv))
 }
 
-/// `engine MIB JOBS spawn|fastest`, and then as `plan.h` has it.
+/// `runner MIB JOBS spawn|fastest`, and then as `plan.h` has it.
 pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<()> {
-    let mut next = || arguments.next().context("engine MIB JOBS HOW TARGETS WORK SAID TIMES HOOK");
+    let mut next = || arguments.next().context("runner MIB JOBS HOW TARGETS WORK SAID TIMES HOOK");
     let text = |word: OsString| word.into_string().ok().context("not text");
     let (mib, jobs): (usize, usize) = (text(next()?)?.parse()?, text(next()?)?.parse()?);
     let isolation = match next()?.as_bytes() {

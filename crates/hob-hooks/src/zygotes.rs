@@ -1,0 +1,254 @@
+//! Shell hooks as forks of their shell: one zygote for each first line of a script, held at its
+//! entry, and forked from there with each hook's own argv, environment, directory and name.
+//!
+//! Invariants, checked before each fork: the kernel would execute the hook's file now; its first
+//! line is the zygote's; every file that the zygote's start has mapped or looked for is the one
+//! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
+//! libraries do nothing of their own before the entry are hosted.
+
+use std::ffi::{CStr, CString};
+
+use hob_os::signals;
+use hob_os::trace::Streams;
+use hob_os::vfork::{self, Child, Place, Program, Signals};
+use hob_os::zygote::{Begins, Copy, ForkError, Zygote};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io;
+
+use crate::listing::{Identity, Place as At};
+use crate::set::Set;
+use crate::start::Pipes;
+
+/// As much of a script as the kernel reads for its first line.
+const FIRST_LINE_BYTES: usize = 256;
+/// How many first lines, and how many files, are remembered.
+const LINES_MAX: usize = 16;
+const FILES_MAX: usize = 4096;
+/// How often a zygote is made anew: for other variables, or because it was ended by somebody.
+const STARTS_MAX: u32 = 8;
+/// The shells that are hosted, by the name of their file.
+const SHELLS: [&[u8]; 2] = [b"dash", b"bash"];
+/// The beginnings of the names of their libraries.
+const LIBRARIES: [&[u8]; 4] = [b"ld-", b"libc.", b"libc-", b"libtinfo."];
+/// What a start looks at beside what it maps.
+const LOOKED_AT: [&CStr; 2] = [c"/etc/ld.so.cache", c"/etc/ld.so.preload"];
+
+/// The zygotes of a runner.
+#[derive(Debug)]
+pub(crate) struct Zygotes {
+    mask: signals::Set,
+    lines: Vec<Line>,
+    /// Which line a file begins with, by its identity; none: it is no script, or unclear.
+    files: Vec<(Identity, Option<usize>)>,
+}
+
+/// A first line, and what forks scripts that begin with it.
+#[derive(Debug)]
+struct Line {
+    text: Vec<u8>,
+    starts: u32,
+    ready: Option<Ready>,
+}
+
+/// A zygote, and what its start has read.
+#[derive(Debug)]
+struct Ready {
+    zygote: Zygote,
+    files: Vec<(CString, Option<Identity>)>,
+    /// It has the directory and the mask of a set that said them: a copy needs its own.
+    directory: bool,
+    umask: bool,
+    /// What it ignores, and its copies with it.
+    signals: Signals,
+}
+
+impl Zygotes {
+    pub(crate) fn new(mask: signals::Set) -> Zygotes {
+        Zygotes { mask, lines: Vec::new(), files: Vec::new() }
+    }
+
+    /// Whether a hook is likely to be forked, so that nobody need start it ahead.
+    pub(crate) fn hosts(&self, identity: Identity) -> bool {
+        let known = self.files.iter().find(|(known, _)| *known == identity);
+        let line = known.and_then(|(_, line)| self.lines.get((*line)?));
+        line.is_some_and(|line| line.ready.is_some())
+    }
+
+    /// Forks a hook. `None`: it is to be started otherwise. An error: nothing is known of it.
+    pub(crate) fn fork(
+        &mut self,
+        set: &Set,
+        (path, identity): (&CStr, Identity),
+        (pipes, null): (&Pipes, &OwnedFd),
+        alone: bool,
+    ) -> Option<io::Result<Child>> {
+        let at = self.line_of(set, path, identity)?;
+        if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
+            return None;
+        }
+        let directory = set.within.as_ref().map(|directory| directory.as_fd());
+        // What an own start would say of it, that says it.
+        vfork::would_execute(directory, path).ok()?;
+        let mask = self.mask;
+        let line = &mut self.lines[at];
+        if line.ready.as_ref().is_some_and(|ready| !ready.is_exact(set)) {
+            line.ready = None;
+        }
+        let copy = Copy {
+            file: path,
+            env: &set.environment,
+            directory,
+            umask: set.umask,
+            begins: if alone { Begins::Near } else { Begins::Anywhere },
+        };
+        let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
+        // The second time with a zygote of the variables that this set has.
+        for _ in 0..2 {
+            if line.ready.is_none() {
+                line.ready = line.start(set, path, null, mask);
+            }
+            match line.ready.as_mut()?.zygote.fork(&copy, &streams) {
+                Ok(child) => return Some(Ok(child)),
+                Err(ForkError::Lost) => {
+                    line.ready = None;
+                    return Some(Err(io::Errno::CHILD));
+                }
+                Err(ForkError::Refused(io::Errno::AGAIN | io::Errno::NOMEM)) => return None,
+                Err(ForkError::Refused(_)) => line.ready = None,
+            }
+        }
+        None
+    }
+
+    /// The first line of a file.
+    fn line_of(&mut self, set: &Set, path: &CStr, identity: Identity) -> Option<usize> {
+        if let Some((_, line)) = self.files.iter().find(|(known, _)| *known == identity) {
+            return *line;
+        }
+        if identity.is_too_new() {
+            // It could change again without its times.
+            return None;
+        }
+        let text = first_line(set, path);
+        let line = text.and_then(|text| {
+            let known = self.lines.iter().position(|line| line.text == text);
+            known.or_else(|| {
+                (self.lines.len() < LINES_MAX).then(|| {
+                    self.lines.push(Line { text, starts: 0, ready: None });
+                    self.lines.len() - 1
+                })
+            })
+        });
+        if self.files.len() < FILES_MAX {
+            self.files.push((identity, line));
+        }
+        line
+    }
+}
+
+impl Line {
+    fn start(
+        &mut self,
+        set: &Set,
+        path: &CStr,
+        null: &OwnedFd,
+        mask: signals::Set,
+    ) -> Option<Ready> {
+        if self.starts == STARTS_MAX {
+            return None;
+        }
+        self.starts += 1;
+        let started = self.try_start(set, path, null, mask);
+        if started.is_none() {
+            // Whatever was against it is so the next time.
+            self.starts = STARTS_MAX;
+        }
+        started
+    }
+
+    fn try_start(
+        &self,
+        set: &Set,
+        path: &CStr,
+        null: &OwnedFd,
+        mask: signals::Set,
+    ) -> Option<Ready> {
+        let mut words = self.text.split(|byte| matches!(byte, b' ' | b'\t'));
+        let shell = CString::new(words.find(|word| !word.is_empty())?).ok()?;
+        if shell.as_bytes().first() != Some(&b'/') || has_other_rights(&shell) {
+            return None;
+        }
+        let program = Program { file: path, argv: &[path], env: &set.environment };
+        let directory = set.within.as_ref().map(|directory| directory.as_fd());
+        let signals = set.signals;
+        let place = Place { directory, umask: set.umask, mask, signals, ..Place::default() };
+        let before = looked_at([shell.clone()])?;
+        let zygote = Zygote::start(&program, null, &place).ok()??;
+        let mapped = zygote.files().ok()?;
+        let name = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
+        let (own, libraries) = mapped.split_first()?;
+        let known = |path: &Vec<u8>| {
+            name(path).is_some_and(|name| LIBRARIES.iter().any(|known| name.starts_with(known)))
+        };
+        let shells = name(own).is_some_and(|name| SHELLS.contains(&&name[..]));
+        if !shells || !libraries.iter().all(known) {
+            return None;
+        }
+        let mapped: Option<Vec<CString>> =
+            mapped.into_iter().map(|path| CString::new(path).ok()).collect();
+        let mut files = looked_at(mapped?)?;
+        files.extend(before);
+        let (directory, umask) = (set.within.is_some(), set.umask.is_some());
+        let ready = Ready { zygote, files, directory, umask, signals };
+        ready.is_exact(set).then_some(ready)
+    }
+}
+
+impl Ready {
+    /// Whether its start would read the same now, and a copy of it can be in the set's place.
+    fn is_exact(&self, set: &Set) -> bool {
+        let same = |(path, known): &(CString, Option<Identity>)| {
+            Identity::at(At::Own, path).ok() == *known
+        };
+        (!self.directory || set.within.is_some())
+            && (!self.umask || set.umask.is_some())
+            && self.signals == set.signals
+            && self.files.iter().all(same)
+    }
+}
+
+/// What these names, and those that every start looks at, lead to. `None` if one of them was
+/// written so lately that a further change might not show.
+fn looked_at(paths: impl IntoIterator<Item = CString>) -> Option<Vec<(CString, Option<Identity>)>> {
+    let all = paths.into_iter().chain(LOOKED_AT.map(CStr::to_owned));
+    all.map(|path| {
+        let identity = Identity::at(At::Own, &path).ok();
+        let settled = identity.is_none_or(|identity| !identity.is_too_new());
+        settled.then_some((path, identity))
+    })
+    .collect()
+}
+
+/// The first line of a script, without its `#!`.
+fn first_line(set: &Set, path: &CStr) -> Option<Vec<u8>> {
+    let mut bytes = [0; FIRST_LINE_BYTES];
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(set.place().fd(), path, flags, Mode::empty()).ok()?;
+    let len = io::read(&file, &mut bytes).ok()?;
+    let line = bytes[..len].strip_prefix(b"#!")?;
+    let end = line.iter().position(|byte| *byte == b'\n')?;
+    (!line[..end].contains(&0)).then(|| line[..end].to_vec())
+}
+
+/// Whether a program gets rights that its caller does not have: a traced one does not.
+fn has_other_rights(path: &CStr) -> bool {
+    let mut value = [0_u8; 64];
+    let plain = rustix::fs::stat(path).is_ok_and(|stat| stat.st_mode & 0o6000 == 0);
+    !plain || rustix::fs::getxattr(path, c"security.capability", &mut value[..]).is_ok()
+}
+
+/// Whether the dynamic linker or the C library read a variable before the entry.
+fn is_read_before_the_entry(entry: &[u8]) -> bool {
+    [&b"LD_"[..], b"GLIBC_", b"MALLOC_"].iter().any(|begin| entry.starts_with(begin))
+}
