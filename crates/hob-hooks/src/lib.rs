@@ -56,6 +56,7 @@ mod runner;
 mod set;
 mod start;
 mod warm;
+#[cfg_attr(not(target_arch = "x86_64"), path = "zygotes_elsewhere.rs")]
 mod zygotes;
 
 pub use event::{Event, SetId, Stream};

@@ -271,6 +271,8 @@ pub enum Started {
     Ahead = 1,
     /// In a warm interpreter.
     Warm = 2,
+    /// As a fork of its shell, which was held before its first instruction.
+    Forked = 3,
 }
 
 /// What else there is to say of a hook.
@@ -410,6 +412,7 @@ impl HookEnded {
             0 => Started::Afresh,
             1 => Started::Ahead,
             2 => Started::Warm,
+            3 => Started::Forked,
             _ => return Err(DecodeError::Value("started")),
         };
         let remarks = Remarks::from_bits(cursor.u8("remarks")?);

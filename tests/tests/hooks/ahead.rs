@@ -1,15 +1,20 @@
-//! Hooks that are started before their turn are exactly what they would be: each thing that a
-//! shell can see of its own start, with and without, and everything that makes it start afresh.
+//! Hooks that are started before their turn, or forked from their shell, are exactly what they
+//! would be: each thing that a shell can see of its own start, with and without, and everything
+//! that makes it start afresh.
 
 use hob_tests::End;
 use serde_json::Value;
 
 use super::{Hooks, each, set_of, wrote};
 
-/// The ways of the hooks of a run, and what they wrote, for the default and for `spawn`.
-fn both(hooks: &Hooks) -> [(Value, String); 2] {
+/// Nothing is forked with a variable that the C library's allocator may read before the entry.
+const NOT_FORKED: [&str; 2] = ["--set", "MALLOC_ARENA_MAX=8"];
+
+/// The ways of the hooks of a run with these words, and what they wrote, for the default and for
+/// `spawn`.
+fn both(hooks: &Hooks, words: &[&str]) -> [(Value, String); 2] {
     ["fastest", "spawn"].map(|isolation| {
-        let run = hooks.run(&["--isolation", isolation, "--json"]).after(PAUSE);
+        let run = hooks.run(&["--isolation", isolation, "--json"]).args(words).after(PAUSE);
         let outcome = run.go();
         let set = set_of(&outcome);
         assert_eq!(outcome.end, End::Code(0), "{set}");
@@ -25,12 +30,20 @@ fn may_hold() -> bool {
     std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 
+/// Whether this machine forks shells: the kernel says whether it would execute a file.
+fn may_fork() -> bool {
+    let release = rustix::system::uname();
+    let mut numbers = release.release().to_str().unwrap().split(['.', '-']);
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    cfg!(target_arch = "x86_64") && (number(), number()) >= (Some(6), Some(14))
+}
+
 /// A pause that lets a hook's files grow old enough to be told from changed ones: within one tick
 /// of the clock a second change could get the same stamp.
 const PAUSE: &str = "sleep 0.1";
 
 #[test]
-fn what_a_shell_sees_of_its_start_is_the_same_held_and_afresh() {
+fn what_a_shell_sees_of_its_start_is_the_same_forked_held_and_afresh() {
     // The shell reads its own status: while it starts a program, it blocks signals for a moment.
     let body = r#"echo "$0|$PWD|$-|$#|$X"
         while read -r name value; do case $name in
@@ -47,12 +60,29 @@ EOF
 echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; exec echo replaced
 "#;
     hooks.world.executable("d/4", script);
-    let [(held, with), (spawned, without)] = both(&hooks);
+    let [(forked, with), (spawned, without)] = both(&hooks, &[]);
     assert_eq!(with, without);
     assert_eq!(each(&spawned, "reason"), ["spawn-asked"; 4]);
+    if may_fork() {
+        assert_eq!(each(&forked, "way"), ["forked"; 4], "{forked}");
+    }
+    let [(held, with), (_, without)] = both(&hooks, &NOT_FORKED);
+    assert_eq!(with, without);
     if may_hold() {
         assert_eq!(each(&held, "way"), ["afresh", "ahead", "ahead", "ahead"], "{held}");
     }
+}
+
+#[test]
+fn a_shell_that_somebody_kills_before_it_is_forked_again_loses_no_hook() {
+    // The shell that is forked is hob's only other child, and ignores nothing.
+    let body =
+        "for p in $(ps -o pid= --ppid $PPID); do [ $p = $$ ] || kill -KILL $p; done; sleep 0.1";
+    let hooks = Hooks::of(&[("1", body), ("2", "echo ran >>ran; echo $0"), ("3", "echo $0")]);
+    let outcome = hooks.run(&["--json"]).after(PAUSE).go();
+    let set = set_of(&outcome);
+    assert_eq!(outcome.end, End::Code(0), "{set}");
+    assert_eq!((hooks.text("ran"), wrote(&set["hooks"][2], "stdout")), ("ran\n".into(), "d/3\n"));
 }
 
 #[test]
@@ -119,7 +149,7 @@ fn check(signal: &str) {
     );
     let body = body.as_str();
     let hooks = Hooks::of(&[("1", body), ("2", "echo ran")]);
-    let outcome = hooks.run(&["--json"]).after(PAUSE).go();
+    let outcome = hooks.run(&["--json"]).args(&NOT_FORKED).after(PAUSE).go();
     let set = set_of(&outcome);
     assert_eq!((outcome.end, wrote(&set["hooks"][1], "stdout")), (End::Code(0), "ran\n"), "{set}");
     if !hooks.text("killed").is_empty() {

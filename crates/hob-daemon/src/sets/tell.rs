@@ -69,7 +69,8 @@ fn ended(open: &Open, record: &HookRecord) -> HookEnded {
         exit,
         started: match record.way {
             Way::Afresh => Started::Afresh,
-            Way::Ahead | Way::Forked => Started::Ahead,
+            Way::Ahead => Started::Ahead,
+            Way::Forked => Started::Forked,
             Way::Warm => Started::Warm,
         },
         remarks: Remarks {

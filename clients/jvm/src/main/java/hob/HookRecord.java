@@ -54,7 +54,9 @@ public record HookRecord(
     /** As a new process before its turn, held before it could look at anything. */
     AHEAD,
     /** In a fork of a warm interpreter. */
-    WARM
+    WARM,
+    /** As a fork of its shell, which was held before its first instruction. */
+    FORKED
   }
 
   /**

@@ -1,0 +1,38 @@
+//! Where a shell cannot be forked at its entry (the code that waits there is x86-64's): no hook is.
+
+use std::ffi::CStr;
+
+use hob_os::signals;
+use hob_os::vfork::Child;
+use rustix::fd::OwnedFd;
+use rustix::io;
+
+use crate::listing::Identity;
+use crate::set::Set;
+use crate::start::Pipes;
+
+/// The zygotes of a runner: none.
+#[derive(Debug)]
+pub(crate) struct Zygotes;
+
+impl Zygotes {
+    pub(crate) fn new(_: signals::Set) -> Zygotes {
+        Zygotes
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn hosts(&self, _: Identity) -> bool {
+        false
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn fork(
+        &mut self,
+        _: &Set,
+        _: (&CStr, Identity),
+        _: (&Pipes, &OwnedFd),
+        _: bool,
+    ) -> Option<io::Result<Child>> {
+        None
+    }
+}
