@@ -77,8 +77,7 @@ impl Runner {
                 let goes_on = !active.cancelled && active.set.isolation == Isolation::Fastest;
                 if let Some(name) = active.listing.listed.hooks.get(at).filter(|_| goes_on)
                     && wanted.len() < depth
-                    // What is awaited already is, whoever would perform it now.
-                    && (awaited && distance == 0 || held(&active.set, &active.listing, at))
+                    && held(&active.set, &active.listing, at)
                 {
                     wanted.push((active.id, &active.set, name));
                 }
