@@ -48,6 +48,26 @@ pub struct Receipt {
     /// What is said of a message alone; absent for other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessagePart>,
+    /// What is said of a run of hooks alone; absent for other calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<HooksPart>,
+}
+
+/// What the receipt of a run of hooks says besides: a receipt stands for the whole run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HooksPart {
+    /// How many sets ended: one a target.
+    pub targets: u64,
+    /// Of them, those that did not end as ok or with warnings.
+    pub failed: u64,
+    /// Hooks that were started as new processes when their turn came.
+    pub afresh: u64,
+    /// Hooks that were started before their turn, and held.
+    pub ahead: u64,
+    /// Hooks that were forked from their shell.
+    pub forked: u64,
+    /// Hooks that ran in a warm interpreter.
+    pub warm: u64,
 }
 
 /// What a message's receipt says besides.

@@ -100,3 +100,36 @@ fn a_daemon_that_is_killed_under_a_hook_loses_it_and_nothing_runs_again() {
     assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "x"); // The next daemon clears away what was left of that one.
     world.hob(&["start"]).go().succeeded();
 }
+
+#[test]
+fn hooks_of_many_targets_are_warm_too_and_each_run_has_one_receipt() {
+    let world = world(&[("1", "import os\nprint(os.environ['NAME'])")]);
+    world.executable("d/2", "#!/bin/sh\nexit 0\n");
+    world.file("targets.ndjson", "{\"NAME\":\"a\"}\n{\"NAME\":\"b\"}\n{\"NAME\":\"c\"}\n");
+    let words = ["hooks", "run", "d", "--for-each", "targets.ndjson", "--jobs", "1", "--json"];
+    let receipts = || {
+        let log = world.hob(&["log", "--json", "-n", "200"]).go();
+        let text = String::from_utf8_lossy(&log.out).into_owned();
+        let receipts = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        receipts.filter(|receipt| receipt["reason"] == "hooks").collect::<Vec<_>>()
+    };
+    for run in 1..=WARMING_MAX {
+        let outcome = world.hob(&words).go();
+        assert_eq!(outcome.end, End::Code(0), "{outcome:?}");
+        let receipts = receipts();
+        assert_eq!(receipts.len(), run);
+        let newest = receipts.last().unwrap();
+        let hooks = &newest["hooks"];
+        let count = |way: &str| hooks[way].as_u64().unwrap();
+        assert_eq!((&hooks["targets"], &hooks["failed"]), (&3.into(), &0.into()));
+        assert_eq!(count("afresh") + count("ahead") + count("forked") + count("warm"), 6);
+        assert_eq!(
+            (&newest["program"]["name"], &newest["outcome"]["code"]),
+            (&"d".into(), &0.into())
+        );
+        if count("warm") == 3 {
+            return;
+        }
+    }
+    panic!("never warm; {:?}", world.hob(&["status"]).go())
+}

@@ -4,11 +4,13 @@
 //! A **hook** is one file of a hooks directory, a **set** one run of the whole directory for one
 //! **target**. How hooks are started and watched is `hob-hooks`'; what people read is the verbs'.
 
+mod account;
 mod bytes;
 mod outcome;
 mod record;
 mod select;
 
+pub use account::Account;
 pub use bytes::Bytes;
 pub use outcome::{End, HookOutcome, Trouble, signal_name};
 pub use record::{Capture, Chunk, HookRecord, Reason, SetRecord, Way};

@@ -247,6 +247,7 @@ impl Owner {
             worker,
             cold_us: None,
             demoted: None,
+            hooks: None,
             message: Some(hob_core::receipt::MessagePart {
                 bytes: told.bytes,
                 stands_for: told.stands_for,

@@ -1,8 +1,9 @@
 //! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
-//! "trusted" | "dead"}`.
+//! "trusted" | "dead" | "hooks"}`.
 
 use std::sync::Arc;
 
+use hob_core::hooks::{Account, HookOutcome};
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::{Demotion, PoolView};
 use hob_os::clock;
@@ -25,6 +26,7 @@ impl Owner {
                 json!({ "asked_anew": true })
             }
             Some("dead") => return self.dead_letters(request, reply),
+            Some("hooks") => self.hooks_ran(request),
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
                 self.stop_accepting();
@@ -43,6 +45,24 @@ impl Owner {
         };
         // Whoever asked may have left.
         let _ = reply.send(answer);
+    }
+
+    /// Keeps the receipt of hooks that their caller has run by itself.
+    fn hooks_ran(&self, request: &Value) -> Value {
+        let account = request.get("account").cloned().unwrap_or_default();
+        let pid =
+            request.get("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
+        let at = request.get("at").and_then(Value::as_str);
+        let (Ok(account), Some(pid), Some(at)) =
+            (serde_json::from_value::<Account>(account), pid, at)
+        else {
+            return json!({ "error": "not an account of hooks" });
+        };
+        let cancelled = account.outcome == HookOutcome::Cancelled;
+        let reason = if cancelled { "cancelled" } else { "hooks" };
+        let call = self.recorder.next_call();
+        self.recorder.record(account.receipt(call, at.to_owned(), pid, reason));
+        json!({ "call": call })
     }
 
     /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk

@@ -216,6 +216,7 @@ impl Entry {
             cold_us: known.cold_us,
             demoted: self.demoted.clone(),
             message: None,
+            hooks: None,
         })
     }
 

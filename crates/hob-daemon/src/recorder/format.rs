@@ -154,6 +154,7 @@ pub(super) mod tests {
             cold_us: Some(45_000),
             demoted: None,
             message: None,
+            hooks: None,
         }
     }
 

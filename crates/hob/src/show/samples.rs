@@ -84,6 +84,7 @@ pub(super) fn warm() -> Receipt {
         cold_us: Some(45_310),
         demoted: None,
         message: None,
+        hooks: None,
     };
     with_phases(
         receipt,

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use super::super::{Failure, out};
 use super::dry;
 use super::progress::{Counts, thousands};
+use super::receipt::Told;
 use super::report::{self, Overview, Report};
 use super::resume::{self, Earlier, Ended, Journal, Past, ResumeError};
 use super::run::{Run, SIGNALLED, Signals, Wish, runner_failed};
@@ -112,6 +113,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
     let mut runner = Runner::new(limits).map_err(|error| runner_failed(&error))?;
+    asked.warm(start, &mut runner);
     let signals = Signals::new(&mut runner)?;
     let screen = Screen::new(&mut runner, asked.json, past.tally.ended());
     let dir = PathBuf::from(&asked.dir);
@@ -127,12 +129,14 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         lanes: 0,
         ending: None,
         unwritten: Vec::new(),
+        told: Told::new(asked.dir.as_encoded_bytes()),
     };
     let jobs = u32::try_from(limits.jobs).unwrap_or(u32::MAX);
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
     let mut queue = Queue { targets, past, set, variables };
     round.go(&mut runner, &mut queue)?;
+    round.told.tell(start);
     round.close(&dir, source.path(), &reports, asked.json)
 }
 
@@ -253,6 +257,8 @@ struct Round {
     ending: Option<Ending>,
     /// What ended and could not be written to the resume file.
     unwritten: Vec<Ended>,
+    /// For the receipt.
+    told: Told,
 }
 
 impl Round {
@@ -341,6 +347,7 @@ impl Round {
         if let Some(lane) = lane {
             self.free.insert(lane);
         }
+        self.told.add(&record);
         // What was cancelled has not ended: `--resume` runs it.
         if record.outcome == HookOutcome::Cancelled {
             return;

@@ -6,6 +6,7 @@ mod dry;
 mod foreach;
 mod list;
 mod progress;
+mod receipt;
 mod report;
 mod resume;
 mod run;

@@ -21,6 +21,7 @@ use serde_json::json;
 use super::super::{Failure, out};
 use super::foreach::{self, Many};
 use super::list::Ignored;
+use super::receipt::Told;
 use crate::options::duration_ms;
 use crate::show::text::{Charset, printable};
 use crate::{connect, say};
@@ -156,6 +157,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
     asked.warm(start, &mut runner);
     let signals = Signals::new(&mut runner)?;
+    let mut told = Told::new(asked.dir.as_bytes());
     runner.submit(set);
     let mut shown =
         Shown { json: asked.json, signals, handle: runner.handle(), record: None, failed: None };
@@ -164,6 +166,8 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
         turned.map_err(|error| runner_failed(&error))?;
     }
     let Some(record) = shown.record else { return Err(Failure::lost("the set has no end")) };
+    told.add(&record);
+    told.tell(start);
     if asked.json {
         let value = json!({"schema": SCHEMA, "set": &record});
         out(&format!("{value}\n"))?;
