@@ -1,4 +1,5 @@
-//! Renders the README's table and receipt from `bench/results.json`, between markers.
+//! Renders the README's table and receipt from `bench/results.json` and `results-hooks.json`,
+//! between markers.
 //!
 //! Nothing in the table is written by hand: a figure that was not measured is not in it.
 
@@ -22,7 +23,12 @@ const RECEIPT: Markers = ("<!-- receipt: likewise -->\n", "<!-- end of receipt -
 pub(crate) fn render(root: &Path) -> Result<()> {
     let path = root.join("README.md");
     let text = std::fs::read_to_string(&path).context("cannot read README.md")?;
-    let results = Results::read(&root.join("bench/results.json"))?;
+    let mut results = Results::read(&root.join("bench/results.json"))?;
+    // Measured by a command of its own, since its peers need a JDK.
+    let hooks = root.join("bench/results-hooks.json");
+    if hooks.exists() {
+        results.figures.extend(Results::read(&hooks)?.figures);
+    }
     let text = replaced(&text, FIGURES, &table(&results))?;
     let receipt = results.figures.iter().find_map(|figure| figure.receipt.as_deref());
     let receipt = receipt.map(|receipt| format!("```\n{}\n```\n", receipt.trim_end()));
@@ -81,6 +87,12 @@ fn rows(figure: &Figure, out: &mut String) {
             }
         }
         "pandas" => pair("a script that imports numpy and pandas", ", cold", ", hob"),
+        "hooks" => {
+            pair("a tiny shell hook, beside `run-parts`", "run-parts", "hob, beside peers");
+            let hob = "hob's client, ZIO 2.1";
+            pair("a tiny shell hook from ZIO, beside NuProcess", "NuProcess newest, ZIO", hob);
+            pair("a Python hook", "Python hooks, hob, afresh", "Python hooks, hob");
+        }
         "throughput" => throughput(figure, out),
         "soak" => soak(figure, out),
         _ => (),
