@@ -23,6 +23,11 @@ GOLDEN = os.path.join(os.path.dirname(os.path.dirname(HERE)), "golden")
 PROBES = os.path.join(HERE, "probes")
 WAIT_S = 30
 
+# Who runs the tests may have these ignored, and so would be whatever the tests start.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
 
