@@ -203,7 +203,8 @@ impl World {
             }
             reasons.push(reason);
         }
-        panic!("never warm: {reasons:?}");
+        let log = std::fs::read_to_string(self.hob_dir().join("log")).unwrap_or_default();
+        panic!("never warm: {reasons:?}\n{log}");
     }
 
     /// The same, for a run that must do what it does without hob.
