@@ -1065,10 +1065,11 @@ class Recorder:
             environ.encodekey = self.wrap(environ.encodekey)
 
     def watch(self, find_spec):
-        searched = self.searched
+        searched, started = self.searched, machinery()
 
         def _find_spec(name, path, target=None):
-            searched.setdefault(name)
+            if name not in searched:
+                searched[name] = not same_machinery(started)
             return find_spec(name, path, target)
 
         return hide(_find_spec)
@@ -1094,7 +1095,7 @@ class Recorder:
         self.kept = []
 
     def notes(self):
-        missing = [name for name in self.searched if name not in sys.modules]
+        missing = [n for n, own in self.searched.items() if not own and n not in sys.modules]
         return [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
 
     def chosen(self):
@@ -1112,16 +1113,53 @@ class Recorder:
         return chosen
 
     def in_order(self):
-        """`sys.modules` in the order in which the imports began: importers first."""
-        modules = {name: sys.modules[name] for name in self.searched if name in sys.modules}
+        """`sys.modules` in the order in which the imports began: importers first. Without what
+        the program imported in a way of its own: that is not to be had without the program."""
+        searched = self.searched
+        modules = {n: sys.modules[n] for n in searched if n in sys.modules and not searched[n]}
         for name, module in list(sys.modules.items()):
-            modules.setdefault(name, module)
+            if not searched.get(name):
+                modules.setdefault(name, module)
         return modules
+
+    def hazards(self):
+        """What the program imported in a way of its own."""
+        return [b"H%s:finder" % os.fsencode(name) for name, own in self.searched.items() if own]
+
+
+def machinery():
+    """What decides how modules are imported."""
+    return list(sys.meta_path), list(sys.path_hooks), BUILTINS.__import__
+
+
+def same_machinery(started):
+    """Whether modules are imported as `started` says. A finder that was added behind the others
+    (as `six` does) is asked only for what they do not have."""
+    finders, hooks, function = started
+    return (
+        sys.meta_path[: len(finders)] == finders
+        and sys.path_hooks[: len(hooks)] == hooks
+        and BUILTINS.__import__ is function
+    )
+
+
+def imported_as_ever(modules):
+    """Of `modules`, in the order of their imports, those before the first one whose loader the
+    program brought along: from there on a finder of its own may have had its say."""
+    kept = {}
+    for name, module in modules.items():
+        loader = getattr(names_of(module).get("__spec__"), "loader", None)
+        kind = loader if isinstance(loader, type) else type(loader)
+        if kind.__module__ not in BASELINE and not kind.__module__.startswith("importlib."):
+            break
+        kept[name] = module
+    return kept
 
 
 WHOLE_RUN_MIN = 4
 VOLATILE = {b"_", b"OLDPWD", b"PWD", b"SHLVL"}
 BOOTSTRAP = sys.modules["_frozen_importlib"]
+BUILTINS = sys.modules["builtins"]
 
 
 class Opened:
@@ -1950,9 +1988,8 @@ def send_end(call, status, finished_ns):
             send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
             posix.sched_yield()
             if len(sys.modules) != len(KNOWN):
-                notes = notes_of_modules(
-                    {n: m for n, m in sys.modules.items() if n not in KNOWN}, KNOWN
-                )
+                new = {n: m for n, m in sys.modules.items() if n not in KNOWN}
+                notes = notes_of_modules(imported_as_ever(new), KNOWN)
                 if notes:
                     send_all(COPY_FD, encode_notes(call.number, notes))
     except OSError:
@@ -2384,7 +2421,7 @@ def learn(arguments):
 
 def write_notes(path, recorder):
     recorder.stop()
-    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
+    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes() + recorder.hazards()
     temporary = "%s.%d" % (path, posix.getpid())
     try:
         fd = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC, 0o600)
