@@ -812,7 +812,7 @@ class Streams:
     """The three standard streams, made anew in place: whoever holds one, holds the new one."""
 
     def __init__(self):
-        self.streams = []
+        self.streams, self.changes = [], []
         for fd, name in enumerate(("stdin", "stdout", "stderr")):
             text = getattr(sys, "__" + name + "__")
             if text is not None:
@@ -823,6 +823,22 @@ class Streams:
                     (fd, "<" + name + ">", buffer, text, text.encoding, text.errors,
                      text.write_through)
                 )
+
+    def watch(self):
+        """Modules that are preloaded may reconfigure a stream; a copy does so again."""
+        for _, _, _, text, *_ in self.streams:
+            text.reconfigure = self.noting(text, text.reconfigure)
+
+    def noting(self, text, original):
+        def reconfigure(**options):
+            original(**options)
+            self.changes.append((original, options))
+
+        return hide(reconfigure)
+
+    def unwatch(self):
+        for _, _, _, text, *_ in self.streams:
+            text.__dict__.pop("reconfigure", None)
 
     def renew(self):
         """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now."""
@@ -838,6 +854,8 @@ class Streams:
             line_buffering = not write_through and (fd == 2 or raw.isatty())
             text.__init__(below, encoding, errors, "\n", line_buffering, write_through)
             text.mode = "w" if fd else "r"
+        for reconfigure, options in self.changes:
+            reconfigure(**options)
 
 
 def buffer_size(raw):
@@ -1162,290 +1180,15 @@ BOOTSTRAP = sys.modules["_frozen_importlib"]
 BUILTINS = sys.modules["builtins"]
 
 
-class Opened:
-    """Notes what the imports open, list and start besides modules, by way of audit events.
-
-    A hook cannot be removed by what the interpreter documents, and even an idle one makes
-    `copy.deepcopy` take twice as long. So the hook takes itself out of the interpreter's list, and
-    the list out of the interpreter: programs run as if there had never been one.
-    """
-
-    def __init__(self):
-        # Each with whether it was there when it was first opened.
-        self.read = {}
-        self.asked = {}
-        self.written = set()
-        self.listed = set()
-        self.lookers = []
-        # Modules that were being imported when something happened that forbids to keep them.
-        self.blamed = {}
-        self.drifts = False
-        self.step = self.note
-        # Where the caller's directory is known to decide something, the zygote is in it.
-        self.adrift = posix.getcwd() == "/"
-
-    def start(self):
-        sys.addaudithook(self)
-        # No event tells of these.
-        for name in ("getcwd", "getcwdb", "stat", "lstat", "access", "readlink"):
-            self.lookers.append(Looker(name, self.cwd if name[0] == "g" else self.look))
-
-    def cwd(self, arguments, options):
-        self.drifts |= self.adrift
-
-    def look(self, arguments, options):
-        path = arguments[0] if arguments else options.get("path")
-        path = self.whole(path) if options.get("dir_fd") is None else None
-        if path is not None and path not in self.asked:
-            self.asked[path] = is_there(path)
-
-    def __call__(self, event, arguments):
-        try:
-            self.step(event, arguments)
-        except Exception:
-            # An exception would forbid the program what it is about to do.
-            pass
-
-    def note(self, event, arguments):
-        if event == "open":
-            path, flags = self.whole(arguments[0]), arguments[2]
-            changes = posix.O_CREAT | posix.O_TRUNC
-            if path is None:
-                return
-            if flags & posix.O_ACCMODE != posix.O_RDONLY:
-                self.written.add(path)
-            if flags & posix.O_ACCMODE != posix.O_WRONLY and not flags & changes:
-                if path not in self.read:
-                    self.read[path] = is_there(path)
-            if path in self.written and path in self.read:
-                self.blame("state")
-        elif event in LISTINGS:
-            path = self.whole("." if arguments[0] is None else arguments[0])
-            if path is not None and not searches(sys._getframe(2)):
-                self.listed.add(path)
-                self.blame_listed()
-        elif event == "os.mkdir":
-            # Of what is in it nothing changes, and it may well be there already.
-            self.written.add((self.whole(arguments[0]) or "") + "/")
-        elif event in CHANGES:
-            self.written.update(filter(None, map(self.whole, arguments[: CHANGES[event]])))
-        elif event in DEPENDS:
-            self.blame(DEPENDS[event])
-        if event == "open" and arguments[2] & posix.O_CREAT or event in CHANGES:
-            self.blame_listed()
-
-    def blame(self, reason):
-        """Notes who imports right now: all of them, since each would do so again."""
-        frame, chain = sys._getframe(1), []
-        while frame is not None:
-            name = frame.f_globals.get("__name__")
-            if reason == "process" and name in ASKS_OF_THE_SYSTEM:
-                return
-            if frame.f_code.co_name == "<module>" and name != "__main__":
-                chain.append(name)
-            frame = frame.f_back
-        self.blamed.update(dict.fromkeys(chain, reason))
-
-    def blame_listed(self):
-        if self.listed and self.state() & self.listed:
-            self.blame("state")
-
-    def hazards(self, name):
-        """What importing this module showed, as names and reasons. Who was to blame is imported
-        anew by whoever needs it next, so that all of them are found in one preload."""
-        blamed, self.blamed = self.blamed, {}
-        for each in blamed:
-            sys.modules.pop(each, None)
-        for reason in set(blamed.values()):
-            blamed.setdefault(name, reason)
-        return list(blamed.items())
-
-    def state(self):
-        """What was both read and written: the program's own, which no edit makes stale."""
-        around = {os.path.dirname(path.rstrip("/")) for path in self.written}
-        return self.written & self.read.keys() | around & self.listed
-
-    def whole(self, path):
-        """The absolute path of an event's argument; None for a descriptor, and what is no file."""
-        if isinstance(path, int):
-            return None
-        path = os.fsdecode(path)
-        if path.startswith("<"):
-            # Code that came from no file (`<string>`), which `linecache` and the like ask for.
-            return None
-        if self.adrift and not path.startswith("/"):
-            self.drifts = True
-            return None
-        path = os.path.abspath(path)
-        return None if path.startswith(NOT_FILES) else path
-
-    def stop(self):
-        stop_lookers(self.lookers)
-        self.step = self.leave
-        self.hooks = None
-        id(self)
-        self.step = ignore
-        hooks, self.hooks = self.hooks, None
-        if hooks is None:
-            return
-        del hooks[[hook is self for hook in hooks].index(True)]
-        if not hooks:
-            # From here on only the interpreter itself knows the list.
-            address, hooks = id(hooks), None
-            forget_hooks(address)
-
-    def leave(self, event, arguments):
-        """In the midst of an event: the interpreter goes through its list of hooks right now."""
-        self.step = ignore
-        iterator = type(iter([]))
-        for young in (gc.get_objects(generation=0), gc.get_objects()):
-            for each in young:
-                if type(each) is iterator:
-                    hooks = each.__reduce__()[1][0]
-                    if type(hooks) is list and any(hook is self for hook in hooks):
-                        self.hooks = hooks
-                        return
-
-    def notes(self, files):
-        """`C`, `A`, `L` and `W` notes, and an `F` for what was read and is gone; without those in
-        `files`."""
-        temporary = tuple([os.path.abspath(folder) + "/" for folder in temporary_folders()])
-        notes, state = [b"C" + path for path in SYSTEM_FILES], self.state()
-        notes += [b"W"] * self.drifts
-        for path, was_there in self.read.items():
-            if path in files or path in state or path.endswith(".pyc"):
-                continue
-            try:
-                regular = posix.stat(path).st_mode & 0o170000 == 0o100000
-            except (OSError, ValueError):
-                if was_there and not path.startswith(temporary):
-                    notes.append(b"F" + os.fsencode(path))
-                elif not was_there and path not in self.written:
-                    notes.append(b"C" + os.fsencode(path))
-                continue
-            if regular:
-                notes.append(b"C" + os.fsencode(path))
-        for path, was_there in self.asked.items():
-            known = path in self.read or path in files or path.endswith(".pyc")
-            if not known and path not in self.written and path + "/" not in self.written:
-                notes.append((b"A+" if was_there else b"A-") + os.fsencode(path))
-        listed = [path for path in self.listed if path not in state and os.path.isdir(path)]
-        return notes + [b"L" + os.fsencode(path) for path in listed]
-
-
-class Looker:
-    """Stands for a function of `os` while modules are imported, and tells of each call. Where a
-    module keeps it, it is replaced afterwards or, at worst, passes calls on."""
-
-    def __init__(self, name, tell):
-        self.name, self.tell = name, tell
-        self.function = getattr(os, name)
-        names = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
-        self.sets = [getattr(os, "supports_" + each) for each in names]
-        self.sets = [each for each in self.sets if self.function in each]
-        for each in self.sets:
-            each.add(self)
-        setattr(os, name, self)
-
-    def __call__(self, *arguments, **options):
-        try:
-            self.tell(arguments, options)
-        except Exception:
-            # Let the function itself complain.
-            pass
-        return self.function(*arguments, **options)
-
-
-def stop_lookers(lookers):
-    """Puts the real functions back, wherever modules have kept ours."""
-    for looker in lookers:
-        looker.tell = ignore
-        if getattr(os, looker.name) is looker:
-            setattr(os, looker.name, looker.function)
-        for each in looker.sets:
-            each.discard(looker)
-    for holder in gc.get_referrers(*lookers):
-        if type(holder) is dict:
-            for key, value in list(holder.items()):
-                if type(value) is Looker:
-                    holder[key] = value.function
-
-
-Looker.__call__ = hide(Looker.__call__)
-LISTINGS = frozenset(("os.listdir", "os.scandir"))
-# Events of changes to files, with how many of their arguments are paths.
-CHANGES = {"os.remove": 1, "os.rmdir": 1, "os.rename": 2, "os.link": 2,
-           "os.symlink": 2, "os.truncate": 1}
-# Events after which no file tells what the import's result depends on.
-DEPENDS = dict.fromkeys(("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork",
-                        "os.forkpty"), "process")
-DEPENDS.update({"os.chdir": "directory", "os.fchdir": "directory"})
-# Whose processes only tell of the system's libraries and of the machine.
-ASKS_OF_THE_SYSTEM = ("ctypes.util", "platform", "uuid")
-# What the C library reads before anyone could note it.
-SYSTEM_FILES = (b"/etc/localtime", b"/etc/ld.so.cache", b"/etc/ld.so.preload")
-NOT_FILES = ("/proc/", "/sys/", "/dev/")
-
-
-def ignore(event, arguments):
-    pass
-
-
-def is_there(path):
-    try:
-        posix.stat(path)
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def searches(frame):
-    """Whether a directory is listed in search of modules or of installed packages: `D` notes and
-    the daemon's knowledge of them say what matters there."""
-    name = frame.f_globals.get("__name__") or ""
-    return name.startswith(("importlib", "_frozen_importlib", "pkg_resources"))
-
-
-def temporary_folders():
+def is_temporary(path):
+    """Whether it lies where files are made that nobody counts on."""
     given = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
-    return [folder for folder in given if folder] + ["/tmp", "/var/tmp", "/usr/tmp"]
-
-
-def forget_hooks(address):
-    """Takes the interpreter's list of audit hooks at `address` from it, so that events are not
-    even made any more. The list is empty and nobody else refers to it: where it is found in the
-    interpreter's state, that is its place there."""
-    if KERNEL.ctypes is None:
-        return
-    get = KERNEL.symbol(KERNEL.libc, "PyInterpreterState_Get")
-    if not get:
-        return
-    flags = KERNEL.ctypes.FUNCFLAG_CDECL | KERNEL.ctypes.FUNCFLAG_PYTHONAPI
-    members = {"_flags_": flags, "_restype_": KERNEL.pointer}
-    start = type("function", (KERNEL.ctypes.CFuncPtr,), members)(get)()
-    try:
-        memory = posix.open("/proc/self/mem", posix.O_RDWR | posix.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        state, word = posix.pread(memory, INTERPRETER_BYTES, start), u64(address)
-        at = state.find(word)
-        while at > 0 and at % 8:
-            at = state.find(word, at + 1)
-        if at > 0:
-            posix.pwrite(memory, bytes(8), start + at)
-    except OSError:
-        pass
-    finally:
-        posix.close(memory)
-
-
-INTERPRETER_BYTES = 1 << 20
+    folders = [folder for folder in given if folder] + ["/tmp", "/var/tmp", "/usr/tmp"]
+    return path.startswith(tuple([os.path.abspath(folder) + "/" for folder in folders]))
 
 
 def mapped_objects():
     """The files whose code is mapped: the interpreter, extensions, libraries."""
-    temporary = tuple([os.fsencode(folder) + b"/" for folder in temporary_folders()])
     paths = {}
     for line in read_file("/proc/self/maps").split(b"\n"):
         fields = line.split(None, 5)
@@ -1455,7 +1198,7 @@ def mapped_objects():
         if path.endswith(b" (deleted)"):
             # It was replaced meanwhile, unless it only lent us its memory.
             path = path[: -len(b" (deleted)")]
-            if path.startswith(temporary + (b"/memfd:",)):
+            if path.startswith(b"/memfd:") or is_temporary(os.fsdecode(path)):
                 continue
         if not path.startswith((b"/dev/", b"/proc/", b"/SYSV")):
             paths[path] = None
@@ -1524,7 +1267,8 @@ class Captured:
 
 
 def suspicious_descriptors():
-    """Open descriptors that a fork must not share: all but regular files and harmless devices."""
+    """Open descriptors that a fork must not share: all but harmless devices. Copies would even
+    share how far a file has been read."""
     found = set()
     for name in posix.listdir("/proc/self/fd"):
         try:
@@ -1533,9 +1277,7 @@ def suspicious_descriptors():
             continue
         if link.startswith(("/dev/null", "/dev/urandom", "/dev/random", "/memfd:hob")):
             continue
-        if not link.startswith("/") or link.startswith("/dev/"):
-            found.add(name + link)
-        elif int(name) > 2 and posix.stat("/proc/self/fd/" + name).st_mode & 0o170000 != 0o100000:
+        if int(name) > 2 or not link.startswith("/") or link.startswith("/dev/"):
             found.add(name + link)
     return found
 
@@ -1569,25 +1311,38 @@ def preload_one(name, captured, before):
         hazards.append("thread")
     if offspring != before[2]:
         hazards.append("process")
+    # No copy would have them.
+    for timer in _signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF:
+        if _signal.setitimer(timer, 0)[0]:
+            hazards.append("state")
     return hazards, now
 
 
 def preload(program, modules, role):
     """Imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS
+    global THREADS, DRAWS, MACHINE
     recorder, captured, hazards = Recorder(), Captured(), []
-    THREADS, DRAWS = Threads(role), Draws()
-    opened = Opened()
+    imports = load_beside("imports")
+    opened = imports.Opened()
+    THREADS, DRAWS = Threads(role), Draws(opened.moment)
     recorder.start()
     opened.start()
+    STREAMS.watch()
     before = surroundings()
-    looks = Looks(program)
+    looks = imports.Looks(program)
     names = [os.fsdecode(name) for name in modules]
     for name in sorted(names, key=lambda name: name not in DRAWS.MODULES):
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
         reasons, before = preload_one(name, captured, before)
-        hazards += ["H%s:%s" % blamed for blamed in opened.hazards(name)]
+        blamed = opened.hazards(name)
+        hazards += ["H%s:%s" % pair for pair in blamed]
+        if blamed and "failed" in reasons:
+            # It was stopped.
+            reasons.remove("failed")
+        if sys.argv is not looks.argv:
+            sys.argv = looks.argv
+            reasons.append("argv")
         for reason in reasons:
             # A standby is not forked: it may have threads.
             if reason != "thread" or role == ZYGOTE:
@@ -1595,8 +1350,10 @@ def preload(program, modules, role):
         if name in DRAWS.MODULES:
             DRAWS.watch()
     DRAWS.stop()
+    STREAMS.unwatch()
     hazards += looks.stop()
     opened.stop()
+    MACHINE = opened.machine
     if not THREADS.loaded():
         hazards.append("Hnumpy:thread")
     program.load(captured)
@@ -1610,127 +1367,6 @@ def preload(program, modules, role):
     notes += [b"F" + path for path in mapped_objects() if os.fsdecode(path) not in files]
     notes += opened.notes(files | {os.path.abspath(program.target)})
     return notes + [os.fsencode(hazard) for hazard in dict.fromkeys(hazards)]
-
-
-class Looks:
-    """Which modules look at the call while they are imported: its arguments, or whether it has a
-    terminal. A copy imports those itself, when the caller's are there to be seen; so must
-    whoever imports them. The first argument and their number are in the zygote as in its calls,
-    once it is known that somebody asks."""
-
-    def __init__(self, program):
-        self.asked = set()
-        self.seen = {}  # pairs of a module and what it looks at, in order
-        self.argv = sys.argv
-
-        class Watched(list):
-            __slots__ = ()
-
-        for name in ("__iter__", "__contains__", "__eq__", "__add__", "__ne__", "__reversed__",
-                     "copy", "index", "count", "pop", "remove"):
-            setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
-
-        def get(words, at):
-            # Of a module the first argument changes while it is found.
-            if type(at) is int and at == 0 and program.kind == SCRIPT:
-                self.asked.add("first")
-            else:
-                self.note("argv")
-            return list.__getitem__(words, at)
-
-        def count(words):
-            self.asked.add("count")
-            return list.__len__(words)
-
-        Watched.__getitem__, Watched.__len__ = get, count
-        self.other = Watched()
-        self.watched = self.exchange()
-        self.instead = {}
-        for name in ("isatty", "get_terminal_size"):
-            original = getattr(os, name)
-            wrapped = self.wrap(original, "terminal")
-            self.instead[id(wrapped)] = wrapped, original
-            setattr(os, name, wrapped)
-        self.streams = [s for s in (sys.stdin, sys.stdout, sys.stderr) if s is not None]
-        for stream in self.streams:
-            stream.isatty = self.wrap(stream.isatty, "terminal")
-
-    def exchange(self):
-        """The list of arguments and an empty watched one exchange their types. Whoever keeps the
-        list while it is watched (`def main(arguments=sys.argv)`) keeps the one that each caller's
-        arguments are put into. False if types are not where they are looked for."""
-        if KERNEL.ctypes is None:
-            return False
-        words = [KERNEL.type_of(each) for each in (self.argv, self.other)]
-        if None in words:
-            return False
-        words[0].value, words[1].value = words[1].value, words[0].value
-        return True
-
-    def note(self, what):
-        """All modules that are being imported now."""
-        frame = sys._getframe()
-        while frame is not None:
-            name = frame.f_globals.get("__name__")
-            if frame.f_code.co_name == "<module>" and name != "__main__":
-                self.seen[name, what] = None
-            frame = frame.f_back
-
-    def wrap(self, original, what):
-        def watched(*arguments, **named):
-            self.note(what)
-            return original(*arguments, **named)
-
-        return watched
-
-    def stop(self):
-        """Gives everything back, also to who has imported it by name; the hazards."""
-        for stream in self.streams:
-            del stream.isatty
-        if self.watched:
-            self.exchange()
-        else:
-            # Nobody can tell who looked.
-            self.seen.update(((name, "argv"), None) for name in set(sys.modules) - set(BASELINE))
-        for module in list(sys.modules.values()):
-            names = names_of(module)
-            for name, value in list(names.items()):
-                kept = self.instead.get(id(value))
-                if kept is not None and kept[0] is value:
-                    names[name] = kept[1]
-        # Nobody else may hold a stream: finalisation flushes one when its last holder lets go.
-        self.instead.clear()
-        self.streams.clear()
-        for what in sorted({what for _, what in self.seen}):
-            names = dict.fromkeys(name for name, seen in self.seen if seen == what)
-            self.spread(names)
-            self.seen.update(((name, what), None) for name in names)
-        return ["H%s:%s" % pair for pair in self.seen] + ["G" + what for what in self.asked]
-
-    @staticmethod
-    def spread(seen):
-        """Whoever of its package holds something of such a module imports it, and who is below
-        such a package too. Who is missed here is seen by the next zygote, one at a time."""
-        holds, packages = {}, {name.partition(".")[0] for name in seen}
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] not in packages:
-                continue
-            held = holds[name] = {name.rpartition(".")[0]}
-            for value in list(names_of(module).values()):
-                if isinstance(value, type(sys)):
-                    other = str(names_of(value).get("__name__"))
-                    # A package has what is below it by whoever imported that.
-                    if not other.startswith(name + "."):
-                        held.add(other)
-                elif isinstance(value, (type, FUNCTION)):
-                    held.add(value.__module__)
-        grown = True
-        while grown:
-            grown = False
-            for name in set(holds) - set(seen) - set(BASELINE) - {"__main__"}:
-                if seen.keys() & holds[name]:
-                    seen[name] = None
-                    grown = True
 
 
 def is_main(name, target):
@@ -2123,11 +1759,18 @@ class Draws:
 
     MODULES = ("random", "numpy.random")
 
-    def __init__(self):
+    def __init__(self, drawn):
         # By identity: the generator, and the seed that it was given.
         self.seeds = {}
         self.kept = []
         self.states = []
+        # Told of what is drawn from a generator without a seed: a call would draw something else.
+        self.drawn = drawn
+        self.making_one = False
+
+    def draws_anew(self, importing):
+        """Whether what is made by chance right now is made anew in each copy."""
+        return self.making_one or importing[:1] and importing[0].startswith("numpy.random")
 
     def watch(self):
         """After one of the modules was loaded."""
@@ -2137,6 +1780,9 @@ class Draws:
             # Its own functions are bound already.
             hidden = random._inst
             self.replace(random, "seed", lambda seed: self.calling(seed, hidden))
+            for name in ("random", "getrandbits"):
+                self.replace(random.Random, name, self.drawing)
+                self.replace(random, name, lambda draw: self.drawing(draw, hidden))
         if numpy is not None and not any(kept[0] is numpy for kept in self.kept):
             self.replace(numpy, "seed", lambda seed: self.calling(seed, numpy))
             self.replace(numpy, "default_rng", self.making)
@@ -2144,8 +1790,19 @@ class Draws:
     def replace(self, owner, name, wrap):
         original = getattr(owner, name, None)
         if original is not None:
-            self.kept.append((owner, name, original))
+            own = name in owner.__dict__
+            self.kept.append((owner, name, original if own else None))
             setattr(owner, name, wrap(original))
+
+    def drawing(self, original, owner=None):
+        seeds = self.seeds
+
+        def draw(*arguments):
+            if seeds.get(id(arguments[0] if owner is None else owner), (None, None))[1] is None:
+                self.drawn()
+            return original(*arguments)
+
+        return hide(draw)
 
     def seeding(self, original):
         seeds = self.seeds
@@ -2169,7 +1826,11 @@ class Draws:
         seeds = self.seeds
 
         def default_rng(seed=None):
-            generator = original(seed)
+            self.making_one = True
+            try:
+                generator = original(seed)
+            finally:
+                self.making_one = False
             seeds.setdefault(id(generator), (generator, seed))
             return generator
 
@@ -2177,7 +1838,10 @@ class Draws:
 
     def stop(self):
         for owner, name, original in self.kept:
-            setattr(owner, name, original)
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
         # CPython seeds its own generator anew after a fork, also if a module has seeded it.
         hidden = getattr(sys.modules.get("random"), "_inst", None)
         if self.seeds.get(id(hidden), (None, None))[1] is not None:
@@ -2270,7 +1934,7 @@ def forget():
 def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
-    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS
+    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS
     KERNEL = Kernel()
     KERNEL.find_title()
     KERNEL.die_with_parent(posix.getppid())
@@ -2294,24 +1958,24 @@ def set_up(program, modules, role):
     HARMLESS = {kind for kind in map(type, gc.get_objects()) if not issubclass(kind, FILES)}
     HARMLESS = {kind for kind in HARMLESS if not has_finaliser((kind,))}
     gc.collect()
+    COLLECTS = gc.isenabled()
     gc.disable()
     gc.freeze()
     return notes
 
 
-def load_handlers():
-    """Takes in `message.py`, which lies beside this file, for a handler's processes alone."""
-    global HANDLERS
-    path = NATURAL["__file__"].rpartition("/")[0] + "/message.py"
-    HANDLERS = type(sys)("hob handlers")
-    HANDLERS.__dict__["worker"] = OURS
-    HANDLERS.__dict__["__file__"] = path
-    exec(compile(read_file(path), path, "exec"), HANDLERS.__dict__)
+def load_beside(name):
+    """Takes in a file that lies beside this one, in those processes that need it."""
+    path = NATURAL["__file__"].rpartition("/")[0] + "/" + name + ".py"
+    module = type(sys)("hob " + name)
+    module.__dict__.update(worker=OURS, __file__=path)
+    exec(compile(read_file(path), path, "exec"), module.__dict__)
+    return module
 
 
 def serve():
     """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, PAGES, LEARNS
+    global OWNER, PAGES, LEARNS, HANDLERS
     posix.dup2(0, CHANNEL_FD, False)
     null = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(null, 0)
@@ -2324,9 +1988,8 @@ def serve():
         raise WireError("a preload was expected")
     role, kind, target, prefix, modules, argv = decode_preload(frame[1])
     if kind == HANDLER:
-        load_handlers()
+        HANDLERS = load_beside("message")
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
-    collects = gc.isenabled()
     sys.argv[:] = [os.fsdecode(word) for word in argv]
     notes = set_up(program, modules, role)
     PAGES = Pages()
@@ -2352,7 +2015,7 @@ def serve():
     KEPT[COPY_FD] = identity_of(COPY_FD)
     if program.kind == HANDLER:
         THREADS.restore()
-        HANDLERS.serve(program.handler, channel, role, collects)
+        HANDLERS.serve(program.handler, channel, role, COLLECTS)
     if paid:
         PAGES.pay()
         THREADS.restore()
@@ -2363,12 +2026,23 @@ def serve():
     THREADS.restore()
     if not make_main(program, call):
         run_anew(program, call)
-    if collects:
+    if MACHINE not in (None, posix.uname()):
+        # It has been given another name since.
+        run_anew(program, call)
+    if COLLECTS:
         gc.enable()
+    renew_moments()
     channel.detach()
     PAGES.start()
     call.main_ns = time.monotonic_ns()
     return program, call
+
+
+def renew_moments():
+    """What the standard library keeps of the time when it was imported."""
+    start = getattr(sys.modules.get("logging"), "_startTime", None)
+    if start is not None:
+        sys.modules["logging"]._startTime = time.time_ns() if type(start) is int else time.time()
 
 
 def perform(program, call):

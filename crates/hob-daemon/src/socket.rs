@@ -147,8 +147,16 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 const LOCK: &str = "lock";
 /// What a daemon makes in its directory, other than the lock.
-const OURS: [&[u8]; 6] =
-    [b"socket", b"worker.py", b"worker.py.new", b"message.py", b"message.py.new", b"log"];
+const OURS: [&[u8]; 8] = [
+    b"socket",
+    b"worker.py",
+    b"worker.py.new",
+    b"imports.py",
+    b"imports.py.new",
+    b"message.py",
+    b"message.py.new",
+    b"log",
+];
 /// What it makes in a directory of its own there, so that nothing else is found beside it.
 const LIBRARY: &str = "python";
 /// A learning run whose caller was killed may leave its notes.

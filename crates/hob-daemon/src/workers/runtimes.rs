@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use hob_resolve::{PythonProgram, TargetKind};
 
 const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
-/// What handlers' processes have besides, found beside it.
+/// What it needs where it imports modules ahead, found beside it.
+const IMPORTS: &str = include_str!("../../../../runtimes/python/imports.py");
+/// What handlers' processes have besides.
 const MESSAGE: &str = include_str!("../../../../runtimes/python/message.py");
 /// The library for callers, which a handler has without installing it.
 const CLIENT: &str = include_str!("../../../../clients/python/hob.py");
@@ -20,6 +22,7 @@ pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
 #[derive(Debug)]
 pub(crate) struct Runtimes {
     python: PathBuf,
+    imports: PathBuf,
     message: PathBuf,
     client: PathBuf,
 }
@@ -29,6 +32,7 @@ impl Runtimes {
     pub(crate) fn write(directory: &Path) -> std::io::Result<Runtimes> {
         let runtimes = Runtimes {
             python: directory.join("worker.py"),
+            imports: directory.join("imports.py"),
             message: directory.join("message.py"),
             client: directory.join("python/hob.py"),
         };
@@ -39,14 +43,19 @@ impl Runtimes {
     /// Whether they are where they were put, or could be put there again: directories for
     /// temporary files are tidied up by age, and a daemon may live for weeks.
     pub(crate) fn are_there(&self) -> bool {
-        rustix::fs::access(&self.python, rustix::fs::Access::READ_OK).is_ok() || self.put().is_ok()
+        self.or_put(&[&self.python, &self.imports])
     }
 
     /// Whether those of handlers are there, likewise.
     fn are_there_for_handlers(&self) -> bool {
-        let there = |path| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
-        let all = [&self.python, &self.message, &self.client].into_iter().all(there);
-        all || self.put().is_ok()
+        self.or_put(&[&self.python, &self.imports, &self.message, &self.client])
+    }
+
+    fn or_put(&self, files: &[&PathBuf]) -> bool {
+        let there = |path: &&PathBuf| {
+            rustix::fs::access(path.as_path(), rustix::fs::Access::READ_OK).is_ok()
+        };
+        files.iter().all(there) || self.put().is_ok()
     }
 
     /// The executable file and the argv of a process that hosts a handler in this interpreter.
@@ -69,6 +78,7 @@ impl Runtimes {
                 Ok(()) | Err(_) => {}
             }
         }
+        put(&self.imports, IMPORTS)?;
         put(&self.message, MESSAGE)?;
         put(&self.client, CLIENT)?;
         put(&self.python, PYTHON)
