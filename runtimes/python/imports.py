@@ -45,7 +45,11 @@ class Opened:
         self.machine = None
         self.step = self.note
         # Where the caller's directory is known to decide something, the zygote is in it.
-        self.adrift = posix.getcwd() == "/"
+        try:
+            self.adrift = posix.getcwd() == "/"
+        except OSError:
+            # It was removed meanwhile.
+            self.adrift = False
 
     def start(self):
         sys.addaudithook(self)

@@ -379,6 +379,11 @@ impl Programs {
         }
     }
 
+    /// Forgets what a zygote of this key would be started from.
+    pub(crate) fn uproot(&mut self, key: Key) {
+        self.seeds.remove(&key);
+    }
+
     /// What a zygote of this key is to be started from.
     pub(crate) fn seed(&self, key: Key) -> Option<&Seed> {
         self.seeds.get(&key)

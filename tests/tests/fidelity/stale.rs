@@ -107,6 +107,51 @@ fn what_an_import_finds_in_the_callers_directory_is_the_callers() {
 }
 
 #[test]
+fn a_directory_that_is_made_anew_under_its_old_name_is_the_callers() {
+    let world = world_with("import os\nVALUE = [open('mine.ini').read(), os.getcwd()]\n");
+    let place = world.path("work/project");
+    let here = place.display();
+    let case = |text: &str| {
+        world.file("project/mine.ini", text);
+        let run = world.hob(&["run", "../main.py"]).within(&place);
+        Case { world: &world, run: run.env("PYTHONDONTWRITEBYTECODE", "1") }
+    };
+    case("one").warm(&format!("['one', '{here}']"));
+    fs::rename(&place, world.path("work/before")).unwrap();
+    case("two").next(&format!("['two', '{here}']"));
+    fs::remove_dir_all(&place).unwrap();
+    case("three").next(&format!("['three', '{here}']"));
+    world.file("part.py", "import os\nVALUE = ['new', os.getcwd(), os.listdir('.')]\n");
+    case("three").next(&format!("['new', '{here}', ['mine.ini']]"));
+}
+
+#[test]
+fn a_zygote_begins_in_the_directory_that_has_its_name_now() {
+    let world = world_with("import os\nVALUE = os.getcwd()\n");
+    world.file("main.py", "import os, part\nprint(part.VALUE, os.getppid())\n");
+    let place = world.path("work/project");
+    fs::create_dir(&place).unwrap();
+    let run = world.hob(&["run", "../main.py"]).within(&place);
+    let zygote = || {
+        let parent = std::cell::Cell::new(0);
+        world.warm(&run, |outcome| {
+            let text = outcome.text();
+            let (directory, pid) = text.trim_end().rsplit_once(' ').unwrap();
+            assert_eq!(Path::new(directory), place, "{outcome:?}");
+            parent.set(pid.parse().unwrap());
+        });
+        parent.get()
+    };
+    let before = zygote();
+    fs::rename(&place, world.path("work/before")).unwrap();
+    fs::create_dir(&place).unwrap();
+    assert!(run.go().text().starts_with(place.to_str().unwrap()));
+    hob_tests::run::kill(before, rustix::process::Signal::KILL);
+    assert!(hob_tests::wait::ended(before, hob_tests::wait::LONG));
+    assert_ne!(zygote(), before);
+}
+
+#[test]
 fn what_an_import_only_asks_for_is_asked_anew() {
     let part = "VALUE = [os.path.exists(HERE + '/flag'), os.path.exists('mine'), os.getcwd()]\n";
     let world = world_with(&beside(part));

@@ -122,6 +122,14 @@ impl Owner {
         let lesson = self.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(python) == WorkingDirectory::Keyed);
+        if keyed
+            && let Some(fds) = &entry.fds
+            && let Some(before) = self.programs.seed(key).and_then(|seed| seed.directory.as_ref())
+            && !same_directory(before, &fds.directory)
+        {
+            // Another directory has its name now: no further zygote begins in the one that had it.
+            self.programs.uproot(key);
+        }
         let seed = || Seed {
             program: entry.program,
             python: python.clone(),
@@ -197,6 +205,14 @@ impl Owner {
             },
             ..Facts::default()
         }
+    }
+}
+
+/// Whether both are the same directory. One that cannot be asked is not.
+fn same_directory(one: &rustix::fd::OwnedFd, other: &rustix::fd::OwnedFd) -> bool {
+    match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
+        (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),
+        _ => false,
     }
 }
 
