@@ -104,6 +104,11 @@ impl Hob {
         Ok(Hob { binary, folder, environment: Arc::new(environment), watch })
     }
 
+    /// The binary that is measured.
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// A folder for input files, private to this hob.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);

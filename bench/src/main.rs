@@ -26,6 +26,7 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
   chaos     a thousand faults of chance, and what a fault before the call costs
+  same      other people's commands: the same cold and through hob? (installs some 70)
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
@@ -109,6 +110,7 @@ fn main() -> Result<ExitCode> {
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
+        "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),

@@ -42,8 +42,9 @@ pub(crate) fn make(root: &Path, name: &str, pins: &str) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder)?;
     run(Command::new(&python).args(["-m", "venv"]).arg(&folder))?;
     let mut pip = Command::new(folder.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    run(pip.arg(&pins))?;
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    // The lists are whole, and what packages say of each other need not be asked.
+    run(pip.arg("--requirement").arg(&pins))?;
     std::fs::write(&stamp, want)?;
     progress.done();
     Ok(folder)
