@@ -226,8 +226,8 @@ const USUAL_PREFIXES: [&[u8]; 4] = [b"HOB_", b"XDG_", b"CUDA_", b"NVIDIA_"];
 pub(crate) fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
     let is_kept = |entry: &&[u8]| {
         let name = entry.split(|byte| *byte == b'=').next().unwrap_or(entry);
-        key::selects(name)
-            || read.contains(name)
+        key::counts(name, read)
+            || read.contains(key::WHOLE)
             || USUAL.contains(&name)
             || USUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
