@@ -157,7 +157,7 @@ class Opened:
             del self.put[name]
         else:
             self.put[name] = chain
-        return None
+        return
 
     def depends(self, event, arguments):
         if event == "socket.bind" and arguments[1][:2] in LOOPBACK:

@@ -103,6 +103,16 @@ impl Lesson {
         told
     }
 
+    /// Forgets what warm state was made from: a process that has just loaded names all of it. What
+    /// an earlier one read for a module that is left out by now would make all later ones stale,
+    /// also if nobody loads it any more.
+    pub(crate) fn made_anew(&mut self) {
+        for paths in [&mut self.files, &mut self.directories, &mut self.opened, &mut self.listed] {
+            paths.clear();
+        }
+        self.asked.clear();
+    }
+
     /// Whether calls in different directories are of different warm state.
     pub(crate) fn directory(&self, python: &PythonProgram) -> WorkingDirectory {
         if self.keyed { WorkingDirectory::Keyed } else { python.cwd }
