@@ -73,6 +73,19 @@ class Opened:
         # How many arguments such a function has when it tells of now.
         for name, most in CLOCK.items():
             self.looker(sys.modules.get("time"), name, self.clock(most))
+        self.hand_out()
+
+    def hand_out(self):
+        """What was imported before (by `site`, for one) has bound the real functions by name."""
+        lookers = {id(looker.function): looker for looker in self.lookers
+                   if looker.name in CLOCK or looker.name in HANDED_OUT}
+        for name, module in list(sys.modules.items()):
+            if name in NOT_TO or name.startswith(("_", "importlib", "encodings", "zipimport")):
+                continue
+            for key, value in list(names_of(module).items()):
+                looker = lookers.get(id(value))
+                if looker is not None and looker.function is value:
+                    names_of(module)[key] = looker
 
     def looker(self, owner, name, tell):
         if hasattr(owner, name):
@@ -381,18 +394,21 @@ def importing(frame):
 
 def kept_moments(modules, since):
     """Modules that keep what they were given by something that tells nobody: `datetime.now()`, or
-    a copy of the environment, of which the key leaves out what each shell has anew."""
+    a copy of the environment, in which each call has something else."""
     datetime = getattr(sys.modules.get("datetime"), "datetime", None)
     # Wherever on earth: the offset of a zone is less than a day.
     after = datetime and datetime.fromtimestamp(since)
 
     data = worker.ENVIRONMENT.data
-    own = {name: data[name] for name in worker.VOLATILE if name in data and name != b"_"}
-    own.update({os.fsdecode(name): os.fsdecode(value) for name, value in own.items()})
+    texts = {os.fsdecode(name): os.fsdecode(value) for name, value in data.items()}
 
     def keeps(value):
         if type(value) is dict:
-            return any(value.get(name) == text for name, text in own.items())
+            # Most of the variables, as they are: some may have been changed in the copy.
+            same = len(value) * 2 > len(data) and sum(
+                value.get(name) == text for kind in (data, texts) for name, text in kind.items()
+            )
+            return same * 2 > len(data)
         return datetime is not None and type(value) is datetime and is_now(value, after)
 
     for name, module in list(modules.items()):
@@ -437,6 +453,9 @@ LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
 MOMENTS = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "tcgetpgrp", "ttyname", "urandom",
            "getrandom", "times", "getloadavg", "sched_getaffinity", "getpriority",
            "sched_getscheduler", "sched_getparam", "statvfs", "fstatvfs")
+# Those of them that others bind by name, and whose modules are left alone.
+HANDED_OUT = ("urandom", "getrandom", "getpid", "getppid", "umask")
+NOT_TO = ("posix", "os", "time", "sys")
 # Functions of `os` that change something and that no event tells of.
 CHANGES_UNTOLD = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler",
                   "sched_setparam", "setpgid", "setpgrp", "setsid", "tcsetpgrp", "chroot",

@@ -1290,6 +1290,7 @@ def preload(program, modules, role):
     recorder.start()
     opened.start()
     STREAMS.watch()
+    DRAWS.watch()
     before = surroundings()
     looks = imports.Looks(program)
     names = [os.fsdecode(name) for name in modules]
