@@ -37,12 +37,20 @@ class Opened:
         self.lookers = []
         # Modules that were being imported when something happened that forbids to keep them.
         self.blamed = {}
+        self.known = {}
         # Modules that were searched for times that they keep.
         self.searched = set(sys.modules)
         self.since = worker.time.time()
         self.drifts = False
         # What the machine is called, if somebody asked.
         self.machine = None
+        # Whether somebody goes through the whole environment.
+        self.whole_environment = False
+        # Who drew something by chance, with the code that did; and what runs in each copy.
+        self.drawn = []
+        # Variables that are set past `os.environ`, with who did so.
+        self.put = {}
+        self.forked = set()
         self.step = self.note
         # Where the caller's directory is known to decide something, the zygote is in it.
         try:
@@ -64,10 +72,24 @@ class Opened:
         for name in CHANGES_UNTOLD:
             self.looker(os, name, self.change)
         for environ in (os.environ, os.environb):
-            self.looker(environ, "decodekey", self.moment)
+            self.looker(environ, "decodekey", self.all_variables)
+        self.looker(os, "register_at_fork", self.at_fork)
         # How many arguments such a function has when it tells of now.
         for name, most in CLOCK.items():
             self.looker(sys.modules.get("time"), name, self.clock(most))
+        self.hand_out()
+
+    def hand_out(self):
+        """What was imported before (by `site`, for one) has bound the real functions by name."""
+        lookers = {id(looker.function): looker for looker in self.lookers
+                   if looker.name in CLOCK or looker.name in HANDED_OUT}
+        for name, module in list(sys.modules.items()):
+            if name in NOT_TO or name.startswith(("_", "importlib", "encodings", "zipimport")):
+                continue
+            for key, value in list(names_of(module).items()):
+                looker = lookers.get(id(value))
+                if looker is not None and looker.function is value:
+                    names_of(module)[key] = looker
 
     def looker(self, owner, name, tell):
         if hasattr(owner, name):
@@ -81,6 +103,12 @@ class Opened:
         path = self.whole(path) if options.get("dir_fd") is None else None
         if path is not None and path not in self.asked:
             self.asked[path] = is_there(path)
+
+    def all_variables(self, arguments, options):
+        self.whole_environment = True
+
+    def at_fork(self, arguments, options):
+        self.forked.add(getattr(options.get("after_in_child"), "__code__", None))
 
     def moment(self, arguments=(), options=None):
         """What was asked for is another in each call."""
@@ -104,6 +132,9 @@ class Opened:
             pass
 
     def note(self, event, arguments):
+        if event not in TELLING:
+            # Most of them, and `sys._getframe` is itself an event.
+            return None
         frame = sys._getframe(2)
         if frame.f_globals is worker.__dict__:
             return None
@@ -114,8 +145,7 @@ class Opened:
         elif event in ("os.mkdir", "os.remove"):
             reason = self.would(event, arguments[0], arguments[-1])
         elif event in ("os.putenv", "os.unsetenv"):
-            # What is in `os.environ` too is taken over by `Environment`.
-            reason = "state" if frame.f_globals.get("__name__") != "os" else None
+            return self.puts(arguments)
         elif event == "sqlite3.connect":
             reason = None if arguments[0] in (":memory:", b":memory:", "") else "state"
         elif event == "mmap.__new__":
@@ -126,13 +156,33 @@ class Opened:
             self.machine = posix.uname()
             return None
         else:
-            reason = DEPENDS.get(event)
+            reason = self.depends(event, arguments)
         if reason is None or reason != "moment" and frame.f_globals["__name__"].endswith(LOADER):
             # Compiled code that is missing is written as a cold run does: once.
             return None
         if self.blame(reason) and reason != "moment":
             raise Stop
         return None
+
+    def puts(self, arguments):
+        """Of what is in `os.environ` too `Environment` takes care. `numpy` puts something past it
+        and takes it back."""
+        name, chain = arguments[0], importing(sys._getframe(2))
+        if chain[:1] == ["os"]:
+            self.put.pop(name, None)
+        elif len(arguments) == 1 and name in self.put:
+            del self.put[name]
+        else:
+            self.put[name] = chain
+        return
+
+    def depends(self, event, arguments):
+        if event == "socket.bind" and arguments[1][:2] in LOOPBACK:
+            # `urllib3` asks so whether there is such an address, and lets it go.
+            return None
+        if event == "socket.getaddrinfo" and arguments[0] in NUMERIC:
+            return None
+        return DEPENDS[event]
 
     def opens(self, path, flags):
         """Notes a file that is opened; why that forbids to keep who does it."""
@@ -168,16 +218,21 @@ class Opened:
     def blame(self, reason):
         """Notes who imports right now: all of them, since each would do so again. False if it is
         done by somebody of whom it is known that it does no harm."""
-        frame, chain = sys._getframe(1), []
+        frame, chain, codes = sys._getframe(1), [], set()
         while frame is not None:
             name = frame.f_globals.get("__name__")
             if reason == "process" and name in ASKS_OF_THE_SYSTEM:
                 return False
             if frame.f_code.co_name == "<module>" and name != "__main__":
                 chain.append(name)
+            elif not chain:
+                codes.add(frame.f_code)
             frame = frame.f_back
-        if reason == "moment" and (chain[:1] == ["logging"] or worker.DRAWS.draws_anew(chain)):
-            return False
+        if reason == "moment":
+            if worker.RENEWED.get(chain and chain[0]) or worker.DRAWS.draws_anew(chain):
+                return False
+            self.drawn.append((chain, codes))
+            return True
         # A thread of its own: whoever is imported now has started it.
         self.blamed.update(dict.fromkeys(chain or [None], reason))
         return True
@@ -187,6 +242,14 @@ class Opened:
         anew by whoever needs it next, so that all of them are found in one preload."""
         new = {each: sys.modules[each] for each in set(sys.modules) - self.searched}
         self.blamed.update((each, "moment") for each in kept_moments(new, self.since))
+        for chain, codes in self.drawn:
+            # Unless the same function runs in each copy anyway.
+            if not codes & self.forked:
+                self.blamed.update(dict.fromkeys(chain or [None], "moment"))
+        self.drawn.clear()
+        for chain in self.put.values():
+            self.blamed.update(dict.fromkeys(chain or [None], "state"))
+        self.put.clear()
         self.searched.update(new)
         blamed, self.blamed = self.blamed, {}
         for each in blamed:
@@ -195,7 +258,16 @@ class Opened:
         for reason in set(blamed.values()):
             blamed.setdefault(name, reason)
         blamed.pop(None, None)
+        self.known.update(blamed)
         return list(blamed.items())
+
+    def holders(self):
+        """Who holds something of those that were to blame: the same is so of them. Found one by
+        one they would cost a zygote each."""
+        for reason in set(self.known.values()):
+            names = {name: None for name, why in self.known.items() if why == reason}
+            Looks.spread(names)
+            yield from ((name, reason) for name in names if name not in self.known)
 
     def whole(self, path, pseudo=False):
         """The absolute path of an event's argument; None for a descriptor, and what is no file."""
@@ -242,6 +314,7 @@ class Opened:
         """`C`, `A`, `L` and `W` notes, and an `F` for what was read and is gone; without those in
         `files`."""
         notes = [b"C" + path for path in SYSTEM_FILES] + [b"W"] * self.drifts
+        notes += [b"E*"] * self.whole_environment
         for path, was_there in self.read.items():
             if path in files or path.endswith(".pyc"):
                 continue
@@ -312,17 +385,40 @@ def put_back_defaults(defaults):
             holder.__defaults__ = real
 
 
+def importing(frame):
+    """Whose code this is, and who imports that right now."""
+    chain = []
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        if (frame.f_code.co_name == "<module>" or name == "os") and name != "__main__":
+            chain.append(name)
+        frame = frame.f_back
+    return chain
+
+
 def kept_moments(modules, since):
-    """Modules that keep a time of now from `datetime.now()`, which nobody is told of."""
+    """Modules that keep what they were given by something that tells nobody: `datetime.now()`, or
+    a copy of the environment, in which each call has something else."""
     datetime = getattr(sys.modules.get("datetime"), "datetime", None)
-    if datetime is None:
-        return
     # Wherever on earth: the offset of a zone is less than a day.
-    after = datetime.fromtimestamp(since)
+    after = datetime and datetime.fromtimestamp(since)
+
+    data = worker.ENVIRONMENT.data
+    texts = {os.fsdecode(name): os.fsdecode(value) for name, value in data.items()}
+
+    def keeps(value):
+        if type(value) is dict:
+            # Most of the variables, as they are: some may have been changed in the copy.
+            same = len(value) * 2 > len(data) and sum(
+                value.get(name) == text for kind in (data, texts) for name, text in kind.items()
+            )
+            return same * 2 > len(data)
+        return datetime is not None and type(value) is datetime and is_now(value, after)
+
     for name, module in list(modules.items()):
         for value in list(names_of(module).values()):
-            names = value.__dict__.values() if type(value) is type else (value,)
-            if any(type(each) is datetime and is_now(each, after) for each in list(names)):
+            held = value.__dict__.values() if type(value) is type else (value,)
+            if any(keeps(each) for each in list(held)):
                 yield name
 
 
@@ -350,10 +446,20 @@ DEPENDS.update({"os.chdir": "directory", "os.fchdir": "directory"})
 DEPENDS.update(dict.fromkeys((
     "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo",
 ), "moment"))
+TELLING = LISTINGS.union(DEPENDS, (
+    "open", "os.mkdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "mmap.__new__",
+    "fcntl.ioctl", "socket.gethostname",
+))
+# Any free port of this machine's own.
+NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
+LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
 # Functions of `os` whose answer is another in each call, and that no event tells of.
 MOMENTS = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "tcgetpgrp", "ttyname", "urandom",
            "getrandom", "times", "getloadavg", "sched_getaffinity", "getpriority",
            "sched_getscheduler", "sched_getparam", "statvfs", "fstatvfs")
+# Those of them that others bind by name, and whose modules are left alone.
+HANDED_OUT = ("urandom", "getrandom", "getpid", "getppid", "umask")
+NOT_TO = ("posix", "os", "time", "sys")
 # Functions of `os` that change something and that no event tells of.
 CHANGES_UNTOLD = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler",
                   "sched_setparam", "setpgid", "setpgrp", "setsid", "tcsetpgrp", "chroot",

@@ -1328,6 +1328,7 @@ def preload(program, modules, role):
     recorder.start()
     opened.start()
     STREAMS.watch()
+    DRAWS.watch()
     before = surroundings()
     looks = imports.Looks(program)
     names = [os.fsdecode(name) for name in modules]
@@ -1349,6 +1350,7 @@ def preload(program, modules, role):
                 hazards.append("H%s:%s" % (name, reason))
         if name in DRAWS.MODULES:
             DRAWS.watch()
+    hazards += ["H%s:%s" % pair for pair in opened.holders()]
     DRAWS.stop()
     STREAMS.unwatch()
     hazards += looks.stop()
@@ -1868,10 +1870,10 @@ def renew_bits(bits):
     bits.state = type(bits)().state
 
 
-def attempt_quietly(step):
+def attempt_quietly(step, *arguments):
     """What fails here leaves something as the zygote had it; the program runs all the same."""
     try:
-        step()
+        step(*arguments)
     except Exception:
         pass
 
@@ -2038,11 +2040,39 @@ def serve():
     return program, call
 
 
+def renew_start(logging):
+    now = time.time_ns() if type(logging._startTime) is int else time.time()
+    logging._startTime = now
+
+
+def renew_authkey(process):
+    process.current_process().authkey = posix.urandom(32)
+
+
+def renew_numbers(style):
+    style._id_generator = type(style._id_generator)(from_bytes(posix.urandom(3), "little"))
+
+
+def renew_year(parser):
+    year = time.localtime().tm_year
+    parser.DEFAULTPARSER.info._year, parser.DEFAULTPARSER.info._century = year, year // 100 * 100
+
+
+# What is known to keep something of the moment when it was imported, and how a copy makes it anew.
+RENEWED = {
+    "logging": renew_start,
+    "multiprocessing.process": renew_authkey,
+    "dateutil.parser._parser": renew_year,
+    "rich.style": renew_numbers,
+    "pip._vendor.rich.style": renew_numbers,
+}
+
+
 def renew_moments():
-    """What the standard library keeps of the time when it was imported."""
-    start = getattr(sys.modules.get("logging"), "_startTime", None)
-    if start is not None:
-        sys.modules["logging"]._startTime = time.time_ns() if type(start) is int else time.time()
+    for name, renew in RENEWED.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            attempt_quietly(renew, module)
 
 
 def perform(program, call):

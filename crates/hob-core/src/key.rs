@@ -106,6 +106,19 @@ pub fn selects(name: &[u8]) -> bool {
         || ALWAYS_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
 }
 
+/// What stands for all variables in a list of those that were read: somebody went through the
+/// whole environment.
+pub const WHOLE: &[u8] = b"*";
+
+/// What shells set anew in every directory and for every command.
+const VOLATILE: [&[u8]; 4] = [b"_", b"OLDPWD", b"PWD", b"SHLVL"];
+
+/// Whether a variable is part of the key where these were read while the program was preloaded.
+#[must_use]
+pub fn counts(name: &[u8], read: &BTreeSet<Vec<u8>>) -> bool {
+    selects(name) || read.contains(name) || (read.contains(WHOLE) && !VOLATILE.contains(&name))
+}
+
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
@@ -149,7 +162,7 @@ impl KeyBuilder {
         let mut set: Vec<(&[u8], &[u8])> = env
             .iter()
             .map(|entry| (name_of(entry), entry))
-            .filter(|(name, _)| selects(name) || read.contains(*name))
+            .filter(|(name, _)| counts(name, read))
             .collect();
         // Stable: of two entries of one name, the first is what `getenv` finds.
         set.sort_by_key(|(name, _)| *name);
@@ -213,6 +226,15 @@ mod tests {
     fn variables_that_nobody_read_do_not_count() {
         assert_eq!(env_key(&["HOME=/a", "TERM=x"], &[]), env_key(&[], &[]));
         assert_eq!(env_key(&["TMPDIR=/t", "VIRTUAL_ENV=/v"], &[]), env_key(&[], &[]));
+    }
+
+    #[test]
+    fn all_variables_count_where_the_whole_environment_was_read() {
+        let of = |env| env_key(env, &["*"]);
+        assert_ne!(of(&["A=1"]), of(&["A=1", "B=1"]));
+        assert_ne!(of(&["A=1"]), of(&["A=2"]));
+        assert_eq!(of(&["A=1", "PWD=/a", "_=/x"]), of(&["A=1", "PWD=/b", "SHLVL=2"]));
+        assert_ne!(env_key(&["PWD=/a"], &["*", "PWD"]), env_key(&["PWD=/b"], &["*", "PWD"]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
-use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::freshness::{Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
 use crate::programs::{Lesson, Seed};
 
 /// The fingerprints of all warm states.
@@ -23,7 +23,7 @@ pub(crate) enum Admission {
     /// It can, until its fingerprint says otherwise.
     Admitted,
     /// What it loaded may have changed meanwhile; it has to be made again.
-    Again,
+    Again(NotYet),
     /// What others of the same key loaded has changed since: they must not be used any more.
     OthersStale,
 }
@@ -70,7 +70,7 @@ impl Fingerprints {
                 }
                 Admission::Admitted
             }
-            Err(_) => Admission::Again,
+            Err(not_yet) => Admission::Again(not_yet),
         }
     }
 

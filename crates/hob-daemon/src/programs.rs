@@ -103,6 +103,16 @@ impl Lesson {
         told
     }
 
+    /// Forgets what warm state was made from: a process that has just loaded names all of it. What
+    /// an earlier one read for a module that is left out by now would make all later ones stale,
+    /// also if nobody loads it any more.
+    pub(crate) fn made_anew(&mut self) {
+        for paths in [&mut self.files, &mut self.directories, &mut self.opened, &mut self.listed] {
+            paths.clear();
+        }
+        self.asked.clear();
+    }
+
     /// Whether calls in different directories are of different warm state.
     pub(crate) fn directory(&self, python: &PythonProgram) -> WorkingDirectory {
         if self.keyed { WorkingDirectory::Keyed } else { python.cwd }
@@ -226,8 +236,8 @@ const USUAL_PREFIXES: [&[u8]; 4] = [b"HOB_", b"XDG_", b"CUDA_", b"NVIDIA_"];
 pub(crate) fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
     let is_kept = |entry: &&[u8]| {
         let name = entry.split(|byte| *byte == b'=').next().unwrap_or(entry);
-        key::selects(name)
-            || read.contains(name)
+        key::counts(name, read)
+            || read.contains(key::WHOLE)
             || USUAL.contains(&name)
             || USUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };

@@ -79,7 +79,8 @@ SAME = {
     "streams": "import sys\nsys.stdout.reconfigure(encoding='latin-1', line_buffering=True)\n"
                "SHOW = lambda: (sys.stdout.encoding, sys.stdout.line_buffering, '\\xe9')",
     "a stream of its own": "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, "
-                           "encoding='utf-16', line_buffering=True)\nSHOW = lambda: sys.stdout.encoding",
+                           "encoding='utf-16', line_buffering=True)\n"
+                           "SHOW = lambda: sys.stdout.encoding",
     "a file of the same descriptor": "OUT = open(1, 'w', closefd=False)\n"
                                      "SHOW = lambda: (OUT.isatty(), OUT.seekable(), OUT.write('1'),"
                                      " OUT.flush())",
@@ -111,7 +112,11 @@ DIFFERENT = {
     "a name by chance": "import uuid\nVALUE = uuid.uuid4()",
     "a secret": "import secrets\nVALUE = secrets.token_hex()",
     "a number by chance": "import random\nVALUE = random.random()",
-    "a choice": "from random import getrandbits, choice\nVALUE = choice(range(1 << 60)), getrandbits(9)",
+    "a choice": "from random import getrandbits, choice\n"
+                "VALUE = choice(range(1 << 60)), getrandbits(9)",
+    "a key between processes": "import multiprocessing\nclass Key:\n    def __repr__(self): return "
+                               "repr(bytes(multiprocessing.current_process().authkey))\n"
+                               "VALUE = Key()",
     "a generator's number": "import random\nVALUE = random.Random().randint(0, 1 << 60)",
 }
 # Is loaded ahead all the same: nothing of it differs from one call to the next.
@@ -119,11 +124,17 @@ HARMLESS = {
     "a generator with a seed": "import random\nVALUE = random.Random(7).random()",
     "the machine": "import platform\nVALUE = platform.machine()",
     "a directory that is there": "os.makedirs(HERE + '/d', exist_ok=True)\nVALUE = 1",
-    "a file that is not there": "try:\n    os.unlink(HERE + '/none')\nexcept OSError:\n    pass\nVALUE = 1",
+    "a file that is not there": "try:\n    os.unlink(HERE + '/none')\n"
+                                "except OSError:\n    pass\nVALUE = 1",
     "a time that is given": "import time\nVALUE = time.strftime('%Y', time.gmtime(0))",
     "the sink": "open('/dev/null', 'w').close()\nVALUE = 1",
     "a database in memory": "import sqlite3\nVALUE = sqlite3.connect(':memory:').execute('select 1')"
                             ".fetchone()",
+    "a function that each copy calls again": "KEPT = []\ndef draw(): KEPT[:] = [os.urandom(8)]\n"
+                                             "draw()\nos.register_at_fork(after_in_child=draw)",
+    "all variables": "VALUE = sorted(os.environ)",
+    "an address of this machine's own": "import socket\nwith socket.socket() as s:\n"
+                                        "    s.bind(('127.0.0.1', 0))\n",
     "a number that looks like a time": "import datetime\nVALUE = datetime.datetime(2001, 1, 1)",
 }
 

@@ -2,7 +2,9 @@
 
 mod afterfork;
 mod context;
+mod differs;
 mod edits;
+mod imports;
 mod probes;
 mod processors;
 mod stale;

@@ -169,6 +169,14 @@ impl Supervisor {
         self.programs.get(&program)?.demoted
     }
 
+    /// The programs that could not be warmed and run cold for a while, without a pool.
+    #[must_use]
+    pub fn resting(&self) -> Vec<ProgramId> {
+        let rests = |until: Option<Time>| until.is_some_and(|until| until > self.now);
+        let programs = self.programs.iter().filter(|(_, program)| rests(program.failed_until));
+        programs.map(|(id, _)| *id).collect()
+    }
+
     /// A daemon that was stopped finds every deadline passed at once. Whoever is waited for had
     /// no chance to be heard meanwhile: it gets one.
     fn forgive_lateness(&mut self) {

@@ -27,9 +27,7 @@ mod ways;
 
 use std::collections::HashMap;
 
-#[cfg(any(test, feature = "measure"))]
-pub(crate) use fingerprint::NotYet;
-pub(crate) use fingerprint::{Change, Fingerprint, Presence, Sources, Verdict, What};
+pub(crate) use fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict, What};
 
 use watch::{Interest, Lost, Touch, Watch};
 use ways::Marked;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use hob_core::hooks::{Account, HookOutcome};
+use hob_core::ids::ProgramId;
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::{Demotion, PoolView};
 use hob_os::clock;
@@ -144,10 +145,30 @@ impl Owner {
             pools: pools
                 .iter()
                 .map(|pool| self.pool(pool, now_ns))
+                .chain(self.core.resting().into_iter().map(|program| self.resting(program)))
                 .chain(self.handler_pools(now_ns))
                 .collect(),
             messages: self.desk.told(),
             recorder: self.recorder.status(),
+        }
+    }
+
+    /// A program that has no pool, since it could not be warmed.
+    fn resting(&self, program: ProgramId) -> PoolPart {
+        let entry = self.programs.get(program);
+        PoolPart {
+            program: entry.map_or_else(String::new, |entry| entry.name.clone()),
+            runtime: "python".to_owned(),
+            isolation: "fork".to_owned(),
+            state: "cold".to_owned(),
+            ready: 0,
+            busy: 0,
+            queued: 0,
+            ahead: 0,
+            calls: 0,
+            memory_kib: 0,
+            idle_s: 0,
+            why: entry.and_then(|entry| entry.trouble.clone()),
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
-use hob_core::ids::{CallId, Time, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::supervisor::Supervisor;
 use hob_os::{clock, process};
 use hob_wire::call::{ColdEnded, Signal, Usage};
@@ -31,6 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::around::Around;
 use crate::channel::Frame;
 use crate::fresh::{Admission, Fingerprints};
+use crate::freshness::NotYet;
 use crate::fronts::local::Incoming;
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::messages::Desk;
@@ -370,8 +371,14 @@ impl Owner {
             return;
         }
         let mut told = Preload::Amended;
-        if let Some(lesson) = &mut self.programs.entry(program).lesson {
+        let entry = self.programs.entry(program);
+        if let Some(lesson) = &mut entry.lesson {
+            lesson.made_anew();
             told = lesson.take(&ready.notes);
+            if told == Preload::Amended {
+                entry.trouble =
+                    Some("each time it was loaded, its imports did something new".into());
+            }
         }
         let known = (self.programs.seed(key), self.programs.get(program));
         if let (Some(seed), Some(entry)) = known
@@ -379,7 +386,10 @@ impl Owner {
         {
             match self.fresh.admit((key, seed), lesson, loads_since) {
                 Admission::Admitted => {}
-                Admission::Again => told = Preload::Amended,
+                Admission::Again(not_yet) => {
+                    told = Preload::Amended;
+                    self.remade(program, &not_yet);
+                }
                 Admission::OthersStale => return self.stale(program),
             }
         }
@@ -392,6 +402,14 @@ impl Owner {
         if told == Preload::Amended && ready.role == Role::Zygote {
             self.teach_again(program, key);
         }
+    }
+
+    /// A zygote has to be made again, since this changed while it loaded. If that never ends, the
+    /// program goes cold for a while, and this is why.
+    fn remade(&mut self, program: ProgramId, not_yet: &NotYet) {
+        let entry = self.programs.entry(program);
+        self.hands.note(&format!("{}: {not_yet}\n", entry.name));
+        entry.trouble = Some(not_yet.to_string());
     }
 
     fn finished(&mut self, worker: WorkerId, finished: Finished) {

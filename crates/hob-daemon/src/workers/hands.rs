@@ -480,6 +480,11 @@ impl Hands {
         }
     }
 
+    /// Leaves a line in the log.
+    pub(crate) fn note(&self, line: &str) {
+        let _ = rustix::io::write(&self.log, line.as_bytes());
+    }
+
     /// Empties the log when it has grown over its bound: handlers print into it.
     pub(crate) fn bound_log(&self) {
         if rustix::fs::fstat(&self.log).is_ok_and(|stat| stat.st_size > LOG_BYTES_MAX) {

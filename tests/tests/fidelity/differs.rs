@@ -1,0 +1,81 @@
+//! What stays different in a warm call: each test shows exactly the difference that
+//! `docs/fidelity.md` tells of, and that there is no other beside it.
+
+use std::fs;
+
+use hob_tests::World;
+
+/// What a cold run of this script says, and what a warm one says.
+fn both(text: &str) -> (World, String, String) {
+    let world = World::started();
+    world.file("shows.py", text);
+    let cold = world.run(&["python3", "shows.py"]).go();
+    cold.succeeded();
+    let warm = world.warmed(&["run", "shows.py"]);
+    warm.succeeded();
+    (world, cold.text(), warm.text())
+}
+
+#[test]
+fn the_parent_of_a_warm_program_is_its_zygote() {
+    let text = "import os\nparent = os.getppid()\nprint(open(f'/proc/{parent}/cmdline').read().split(chr(0))[1].rpartition('/')[2])\nprint(open(f'/proc/{parent}/stat').read().rpartition(')')[2].split()[1])\n";
+    let (world, cold, warm) = both(text);
+    assert!(!cold.contains("worker.py"), "{cold}");
+    let lines: Vec<&str> = warm.lines().collect();
+    assert_eq!(lines, ["worker.py", &world.daemon().to_string()]);
+}
+
+#[test]
+fn what_was_imported_the_last_time_is_loaded_before_the_first_line() {
+    let text = "import sys\nbefore = 'json' in sys.modules, 'wave' in sys.modules\nimport json\nprint(before, json.dumps([1]), json is sys.modules['json'], json.__spec__.name)\n";
+    let (_, cold, warm) = both(text);
+    assert_eq!(cold, "(False, False) [1] True json\n");
+    assert_eq!(warm, "(True, False) [1] True json\n");
+}
+
+#[test]
+fn two_sockets_with_high_numbers_are_open_and_no_child_has_them() {
+    let text = "import fcntl, os, subprocess, sys\n\
+        def shown(number):\n\
+        \x20   try: return number, os.readlink(f'/proc/self/fd/{number}').partition(':')[0], fcntl.fcntl(number, fcntl.F_GETFD)\n\
+        \x20   except OSError: return None\n\
+        numbers = map(int, os.listdir('/proc/self/fd'))\n\
+        print([each for each in map(shown, sorted(numbers)) if each and each[0] > 2])\n\
+        print(subprocess.run(['ls', '/proc/self/fd'], close_fds=False, capture_output=True).stdout.split())\n\
+        sys.stdout.flush()\n\
+        pid = os.fork()\n\
+        if not pid:\n\
+        \x20   print([n for n in os.listdir('/proc/self/fd') if int(n) > 3], flush=True)\n\
+        \x20   os._exit(0)\n\
+        os.waitpid(pid, 0)\n";
+    let (_, cold, warm) = both(text);
+    let (cold, warm): (Vec<_>, Vec<_>) = (cold.lines().collect(), warm.lines().collect());
+    assert_eq!(cold[0], "[]");
+    assert_eq!(warm[0], "[(251, 'socket', 1), (252, 'socket', 1)]");
+    assert_eq!(cold[1..], warm[1..]);
+}
+
+#[test]
+fn faulthandler_shows_our_frames_below_the_programs_own_and_nothing_else() {
+    let text = "import faulthandler\ndef inner():\n    faulthandler.dump_traceback()\ninner()\n";
+    let world = World::started();
+    world.file("shows.py", text);
+    let frames = |shown: String| {
+        // The first line tells of the thread, by an address.
+        shown.lines().skip(1).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let cold = frames(world.run(&["python3", "shows.py"]).go().complaint());
+    let warm = frames(world.warmed(&["run", "shows.py"]).complaint());
+    assert_eq!(cold.len(), 2, "{cold:?}");
+    assert_eq!(warm[..2], cold);
+    let ours = |line: &String| line.contains("\"<frozen importlib._bootstrap>\"");
+    assert!(warm.len() > 2 && warm[2..].iter().all(ours), "{warm:?}");
+}
+
+#[test]
+fn the_control_group_of_a_warm_program_is_the_daemons() {
+    let text = "print(open('/proc/self/cgroup').read(), end='')\n";
+    let (world, _, warm) = both(text);
+    let daemons = fs::read_to_string(format!("/proc/{}/cgroup", world.daemon()));
+    assert_eq!(warm, daemons.expect("the daemon runs"));
+}
