@@ -38,6 +38,7 @@ time = borrow("time")
 _io = borrow("_io")
 _imp = borrow("_imp")
 _signal = borrow("_signal")
+_thread = borrow("_thread")
 gc = borrow("gc")
 
 ZYGOTE, STANDBY, COPY = 0, 1, 2
@@ -249,8 +250,7 @@ class Kernel:
         word = self.pointer.from_address(address)
         # What has this name may be something else, in a program that embeds the interpreter.
         first = self.text.from_address(word.value).value if word.value else None
-        known = first == start.partition(b"\0")[0]
-        return self.memory(address, 8).cast("Q") if known else None
+        return self.memory(address, 8).cast("Q") if first == start.partition(b"\0")[0] else None
 
     def address_of(self, room):
         """Where a `bytearray` lies, and what keeps it there."""
@@ -322,8 +322,7 @@ class Kernel:
     def set_title(self, title):
         """Writes what a cold run's command line would be over this process's own."""
         if self.title is not None:
-            size = len(self.title)
-            self.title[:] = title.ljust(size, b"\0")[:size]
+            self.title[:] = title.ljust(len(self.title), b"\0")[: len(self.title)]
 
     def memory(self, address, size):
         """A view of this process's own memory, so that a call needs no C function to write."""
@@ -899,12 +898,11 @@ class Environment:
             if len(blob) > len(self.text) or len(entries) >= len(self.array):
                 self.make_room(len(blob), len(entries) + 1)
             self.text[: len(blob)] = blob
-            array, at, address = self.array, 0, self.text_at
-            for entry in entries:
+            array, address = self.array, self.text_at
+            for at, entry in enumerate(entries):
                 array[at] = address
-                at += 1
                 address += len(entry) + 1
-            array[at] = 0
+            array[len(entries)] = 0
             self.word[0] = self.array_at
         for name, value in self.changes.items():
             if value is None:
@@ -1962,14 +1960,16 @@ def send_end(call, status, finished_ns):
     """Reports the call's end, to the caller first."""
     if posix.getpid() != OWNER:
         return
-    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    # From here on no handler of the program's runs, and SIGPIPE ends nothing.
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     pair = (0, status)
     try:
         if is_ours(REPLY_FD):
             send_all(REPLY_FD, encode_ended(call.number, pair))
-            # Whoever was woken on this processor goes first: what is left here, and the kernel's
-            # own clearing up after it, takes a millisecond that nobody waits for.
-            posix.sched_yield()
+            # The caller goes first: clearing up takes a millisecond. A yield may come back at once;
+            # but in a pause other threads of the program's would run, where there are any.
+            if _thread._count() or _signal.sigtimedwait((), 0.0005):
+                posix.sched_yield()
             posix.close(REPLY_FD)
         if is_ours(COPY_FD):
             send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
