@@ -38,6 +38,7 @@ time = borrow("time")
 _io = borrow("_io")
 _imp = borrow("_imp")
 _signal = borrow("_signal")
+_thread = borrow("_thread")
 gc = borrow("gc")
 
 ZYGOTE, STANDBY, COPY = 0, 1, 2
@@ -217,7 +218,7 @@ class Kernel:
     """A few C functions by way of `_ctypes`; without it everything else still works."""
 
     def __init__(self):
-        self.title_size, self.fflush = 0, None
+        self.title = self.fflush = None
         try:
             self.ctypes = borrow("_ctypes")
             self.libc = self.ctypes.dlopen(None, os.RTLD_NOW)
@@ -249,19 +250,12 @@ class Kernel:
         word = self.pointer.from_address(address)
         # What has this name may be something else, in a program that embeds the interpreter.
         first = self.text.from_address(word.value).value if word.value else None
-        return word if first == start.partition(b"\0")[0] else None
+        return self.memory(address, 8).cast("Q") if first == start.partition(b"\0")[0] else None
 
-    def strings(self, blob, entries):
-        """The array of pointers that C has of such strings: its address, and what to keep."""
-        start = self.text(blob)
-        room = bytearray(8 * len(entries) + 8)
-        array = memoryview(room).cast("Q")
-        address = self.pointer.from_address(self.ctypes.addressof(start)).value
-        for at, entry in enumerate(entries):
-            array[at] = address
-            address += len(entry) + 1
+    def address_of(self, room):
+        """Where a `bytearray` lies, and what keeps it there."""
         kept = self.pointer.from_buffer(room)
-        return self.ctypes.addressof(kept), (start, kept)
+        return self.ctypes.addressof(kept), kept
 
     def call(self, address, *args):
         return self.ctypes.call_function(address, args)
@@ -323,18 +317,18 @@ class Kernel:
         """Finds the kernel's view of our argv, to write the program's own there."""
         area = title_area()
         if area and self.ctypes is not None:
-            self.title_size = area[1]
-            self.title_to = self.pointer(area[0])
-            self.title_length = self.word(area[1])
-            self.memcpy = self.symbol(self.libc, "memcpy")
+            self.title = self.memory(*area)
 
     def set_title(self, title):
         """Writes what a cold run's command line would be over this process's own."""
-        size = self.title_size
-        if size:
-            if len(title) < size:
-                title = title.ljust(size, b"\0")
-            self.ctypes.call_function(self.memcpy, (self.title_to, title, self.title_length))
+        if self.title is not None:
+            self.title[:] = title.ljust(len(self.title), b"\0")[: len(self.title)]
+
+    def memory(self, address, size):
+        """A view of this process's own memory, so that a call needs no C function to write."""
+        byte = type("byte", (self.ctypes._SimpleCData,), {"_type_": "B"})
+        array = type("array", (self.ctypes.Array,), {"_type_": byte, "_length_": size})
+        return memoryview(array.from_address(address)).cast("B")
 
 
 class Pages:
@@ -382,7 +376,7 @@ class Pages:
             call(madvise, arguments)
 
     def start(self):
-        """The call begins: faults count from here."""
+        """Before the wait for the call: faults count from here."""
         self.faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
     def learn(self):
@@ -894,6 +888,15 @@ class Environment:
         self.changes = {}
         self.start = dict(self.data)
         self.word = KERNEL.environ(self.blob)
+        if self.word is not None:
+            self.make_room(1 << 16, 1 << 10)
+
+    def make_room(self, size, count):
+        """Memory for C's environment: its strings, and the pointers to them."""
+        self.text, array = bytearray(size), bytearray(8 * count)
+        self.text_at, kept = KERNEL.address_of(self.text)
+        self.array_at, also_kept = KERNEL.address_of(array)
+        self.array, self.kept = memoryview(array).cast("Q"), (kept, also_kept)
 
     def preloaded(self):
         """Remembers what the preloaded modules have changed; they would do so in a cold run."""
@@ -909,8 +912,16 @@ class Environment:
         old = self.data
         zone = old.get(b"TZ")
         if self.word is not None:
-            # In one step, and all of it: also what is there twice, or is no variable.
-            self.word.value, self.kept = KERNEL.strings(blob, entries)
+            # All of it, also what is there twice, or is no variable.
+            if len(blob) > len(self.text) or len(entries) >= len(self.array):
+                self.make_room(len(blob), len(entries) + 1)
+            self.text[: len(blob)] = blob
+            array, address = self.array, self.text_at
+            for at, entry in enumerate(entries):
+                array[at] = address
+                address += len(entry) + 1
+            array[len(entries)] = 0
+            self.word[0] = self.array_at
         for name, value in self.changes.items():
             if value is None:
                 new.pop(name, None)
@@ -929,11 +940,11 @@ class Environment:
 
 
 def as_mapping(entries):
-    new = {}
-    for entry in entries:
-        name, equals, value = entry.partition(b"=")
-        if equals:
-            new.setdefault(name, value)
+    """The variables; of what is there twice the first one counts, as it does for C."""
+    pairs = [entry.split(b"=", 1) for entry in entries if b"=" in entry]
+    new = dict(pairs)
+    if len(new) != len(pairs):
+        new.update(reversed(pairs))
     return new
 
 
@@ -947,7 +958,8 @@ def put(name, value):
 
 
 def signals_of(mask):
-    return [n for n in range(1, 65) if mask >> (n - 1) & 1]
+    mask &= INFINITY
+    return [n for n in range(1, mask.bit_length() + 1) if mask >> (n - 1) & 1]
 
 
 ALWAYS_IGNORED = 1 << (_signal.SIGPIPE - 1) | 1 << (_signal.SIGXFSZ - 1)
@@ -1436,9 +1448,6 @@ class Call:
 
     __slots__ = ("number", "argv", "env", "ignored", "names", "code", "main_ns", "error")
 
-    def __init__(self):
-        self.ignored = 0
-
 
 # The descriptors that are ours, and what they are: a program may close one and reuse the number.
 KEPT = {}
@@ -1465,12 +1474,12 @@ def await_give(channel):
     have, ancillary, _, _ = channel.recvmsg_into(GIVE_BUFFERS, GIVE_ROOM)
     if not have:
         posix._exit(0)
-    fds = decode_fds(ancillary)
+    fds = EXPECTED[1] if ancillary == EXPECTED[0] else decode_fds(ancillary)
     frame = GIVE_BUFFER
     while have < HEADER_BYTES:
         have += channel.recv_into(memoryview(frame)[have:]) or _cut_off()
-    kind, _, length = decode_header(frame)
-    if kind != GIVE or len(fds) != 5:
+    length = from_bytes(frame[8:HEADER_BYTES], "little")
+    if frame[:8] != GIVE_HEAD or length > FRAME_BYTES_MAX or len(fds) != 5:
         raise WireError("a give was expected")
     if HEADER_BYTES + length > len(frame):
         frame = frame + bytes(HEADER_BYTES + length - len(frame))
@@ -1482,7 +1491,7 @@ def await_give(channel):
 def take_world(program, frame, fds):
     """Takes on the caller's world; the call, ready to run."""
     call = Call()
-    call.number = frame[AT_CALL:AT_GROUP]
+    call.number, call.ignored = frame[AT_CALL:AT_GROUP], 0
     take_descriptors(fds)
     KEPT[REPLY_FD] = identity_of(REPLY_FD)
     if frame[AT_GROUP:AT_UMASK] != NO_GROUP:
@@ -1512,6 +1521,20 @@ def take_world(program, frame, fds):
     if priority != OWN_PRIORITY:
         take_priority(priority, OWN_PRIORITY)
     return call
+
+
+GIVE_HEAD = MAGIC + bytes((GIVE, 5, 0, 0))
+EXPECTED = None, ()
+
+
+def expect():
+    """Notes how the next `give`'s descriptors will come: with 0 to 2 closed as those, and as the
+    two lowest numbers that are free."""
+    global EXPECTED
+    fds = [0, 1, 2, posix.dup(COPY_FD), posix.dup(COPY_FD)]
+    posix.close(fds[3])
+    posix.close(fds[4])
+    EXPECTED = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(map(u32, fds)))], fds
 
 
 NO_GROUP = bytes(4)
@@ -1613,14 +1636,16 @@ def send_end(call, status, finished_ns):
     """Reports the call's end, to the caller first."""
     if posix.getpid() != OWNER:
         return
-    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    # From here on no handler of the program's runs, and SIGPIPE ends nothing.
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     pair = (0, status)
     try:
         if is_ours(REPLY_FD):
             send_all(REPLY_FD, encode_ended(call.number, pair))
-            # Whoever was woken on this processor goes first: what is left here, and the kernel's
-            # own clearing up after it, takes a millisecond that nobody waits for.
-            posix.sched_yield()
+            # The caller goes first: clearing up takes a millisecond. A yield may come back at once;
+            # but in a pause other threads of the program's would run, where there are any.
+            if _thread._count() or _signal.sigtimedwait((), 0.0005):
+                posix.sched_yield()
             posix.close(REPLY_FD)
         if is_ours(COPY_FD):
             send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
@@ -1996,6 +2021,8 @@ def serve():
     notes = set_up(program, modules, role)
     PAGES = Pages()
     send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))
+    # What is let go here, the call need not let go when this returns.
+    frame = notes = modules = prefix = argv = None
     paid = LEARNS = False
     if role == ZYGOTE:
         parent = posix.getpid()
@@ -2004,6 +2031,7 @@ def serve():
         LEARNS = paid
         KERNEL.die_with_parent(parent)
         zygote.leave()
+        zygote = None
         posix.dup2(fd, COPY_FD, False)
         posix.close(fd)
         DRAWS.renew()
@@ -2022,6 +2050,8 @@ def serve():
         PAGES.pay()
         THREADS.restore()
         pay(program)
+        expect()
+        PAGES.start()
         send_all(COPY_FD, encode_ready(COPY, OWNER, count_threads(), []))
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
@@ -2035,7 +2065,6 @@ def serve():
         gc.enable()
     renew_moments()
     channel.detach()
-    PAGES.start()
     call.main_ns = time.monotonic_ns()
     return program, call
 
@@ -2109,7 +2138,7 @@ def learn(arguments):
     prefix, argv = arguments[4 : 4 + count], arguments[4 + count :]
     program = Program(MODULE if kind == "module" else SCRIPT, target, prefix)
     call = Call()
-    call.argv = argv
+    call.argv, call.ignored = argv, 0
     call.env = read_file("/proc/self/environ")
     sys.argv[:] = argv
     ORIG_ARGV = getattr(sys, "orig_argv", None)

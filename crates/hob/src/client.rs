@@ -229,10 +229,6 @@ fn attempt(
     answer.map(|answer| (answer, connection))
 }
 
-/// How long the answer is looked for before the client sleeps: about as long as the fastest calls
-/// take on a slow machine. `docs/why/client-path.md` has the measurements.
-const EAGER_NS: u64 = 900_000;
-
 /// Hello and call in one buffer, so that they go in one write.
 fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
     // Each list is sized once: a buffer that grows touches the same bytes on several pages.
@@ -290,24 +286,9 @@ impl Connection {
         }
     }
 
-    /// Looks for the answer for a moment before it sleeps, and lets whoever else wants this
-    /// processor go first. A warm call mostly ends within that moment; a processor that went to
-    /// sleep meanwhile costs longer to wake than the answer takes to come.
-    fn wait(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
-        let until_ns = clock::now_ns() + EAGER_NS;
-        while clock::now_ns() < until_ns {
-            match self.receive() {
-                Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => rustix::thread::sched_yield(),
-                Err(trouble) => return self.give_up(trouble),
-            }
-        }
-        self.sleep(caller)
-    }
-
     /// Waits for the answer, passing signals on meanwhile. The budget holds until the daemon has
     /// said anything, or has taken the call.
-    fn sleep(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
+    fn wait(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
         let mut budget_ns = Some(clock::now_ns() + connect::ANSWER_MS * 1_000_000);
         loop {
             let left = budget_ns.map(|at_ns| nanoseconds(at_ns.saturating_sub(clock::now_ns())));
