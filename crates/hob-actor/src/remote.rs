@@ -7,7 +7,9 @@
 //! name and gets an address like any other: a record of the shard that has no state. Whoever sends
 //! to that address, from this shard, another one or a thread, does what it always does; when its
 //! shard comes to the message and finds no state but a `Far`, it hands the parcel to
-//! [`Edge::send`]. An actor of the shard itself, ahead of whom nothing waits, is served at once.
+//! [`Edge::send`]. An actor of the shard itself, ahead of whom nothing waits, is served at once; of
+//! tells of one type to one actor, one after the other, several are handed over together
+//! ([`Edge::send_many`]).
 //!
 //! # What goes out
 //! `Edge::send` has the parcel: the message (its type by `Parcel::type_id`, itself by
@@ -37,8 +39,9 @@ use std::time::Duration;
 
 use crate::bell::Doorbell;
 use crate::error::NotSent;
-use crate::parcel::{Parcel, Slot};
+use crate::parcel::{Parcel, Slot, What};
 use crate::shard::Shard;
+use crate::shard::tells::Gathered;
 use crate::when::Place;
 
 /// An actor over there, as its edge names it.
@@ -65,8 +68,15 @@ pub(crate) trait Edge {
     /// to its asker; the parcel is left as it is only if too much waits to be written already.
     fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent>;
 
+    /// Whether messages of this type may be told to this actor without asking for each: there is
+    /// a way to it, and room. A bound on how many: `tells.rs`.
+    fn takes_many(&mut self, to: Far, what: &'static What) -> bool;
+
+    /// Messages that were told one after the other, of a type of which [`Edge::takes_many`].
+    fn send_many(&mut self, to: Far, told: &Gathered, shard: &Shard);
+
     /// What became of a call that came in: `parcel.to` is the slot that it came with.
-    fn answer(&mut self, parcel: Parcel, shard: &Shard);
+    fn answer(&mut self, parcel: &mut Parcel, shard: &Shard);
 
     /// The asker of `slot` at `place` gave up.
     fn cancel(&mut self, slot: Slot, place: Place, shard: &Shard);

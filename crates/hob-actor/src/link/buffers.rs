@@ -5,11 +5,13 @@
 //! as a system call a frame, and `writev` is not needed.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::frame::{self, FRAME_MAX, FrameError, Head, Kind};
 
-/// How much is read at once.
-pub(crate) const READ_LEN: usize = 256 * 1024;
+/// How much is read at once. What a full mailbox does not take of it waits with its link and is
+/// copied, and more than this would come from the kernel, page by page, each time.
+pub(crate) const READ_LEN: usize = 64 * 1024;
 /// A run of tells that is longer than this gets no more: its receiver waits for all of a frame.
 const RUN_LEN: usize = 32 * 1024;
 /// What a read begins with, and what an idle link keeps: an idle worker is to be small.
@@ -155,6 +157,28 @@ impl<D> Outgoing<D> {
         frame::append(&mut self.bytes, head, |out| frame::append_piece(out, encode))?;
         self.run = Some((start, head));
         Ok(())
+    }
+
+    /// Appends tells of one type to one actor, one after the other. Returns how many were larger
+    /// than a frame may be, or could not be encoded: one that panics fails alone.
+    pub(crate) fn append_tells<M>(
+        &mut self,
+        to: (u16, u64),
+        messages: &[M],
+        encode: impl Fn(&M, &mut Vec<u8>),
+    ) -> u32 {
+        let (mut next, mut failed) = (0, 0);
+        while next < messages.len() {
+            let rest = catch_unwind(AssertUnwindSafe(|| {
+                while let Some(message) = messages.get(next) {
+                    next += 1;
+                    let appended = self.append_tell(to, |out| encode(message, out));
+                    failed += u32::from(appended.is_err());
+                }
+            }));
+            failed += u32::from(rest.is_err());
+        }
+        failed
     }
 
     /// Appends a frame that carries a descriptor.

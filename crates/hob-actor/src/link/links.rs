@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,10 +27,11 @@ use super::tokens::{ByToken, Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
 use crate::error::{AskError, NotSent};
-use crate::parcel::{Kind as Content, Parcel, Slot};
+use crate::parcel::{Kind as Content, Parcel, Slot, What};
 use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
-use crate::shard::{Shard, count};
+use crate::shard::{Shard, count, count_many};
+use crate::shard::tells::Gathered;
 use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.
@@ -462,13 +464,25 @@ impl Links {
     }
 
     /// How a message gets to an actor over there.
-    fn way(&mut self, to: Far, parcel: &Parcel) -> Result<Way, AskError> {
+    #[inline]
+    fn way(&mut self, to: Far, what: &'static What) -> Result<Way, AskError> {
+        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
+        if let Some(Some(way)) = self.ways.get(at)
+            && way.what == what.at()
+        {
+            return Ok(*way);
+        }
+        self.find_way(to, what)
+    }
+
+    #[cold]
+    fn find_way(&mut self, to: Far, what: &'static What) -> Result<Way, AskError> {
         let known = self.names.known(to).ok_or(AskError::Stopped)?;
-        let message = self.messages.number(known.of_type, parcel.type_id());
+        let message = self.messages.number(known.of_type, what.type_id());
         let message = message.ok_or(AskError::Unregistered)?;
         let encode = self.messages.get(message).ok_or(AskError::Unregistered)?.encode;
         let link = self.way_to(known.node, known.via);
-        let way = Way { what: parcel.what_at(), link, message, actor: known.actor, encode };
+        let way = Way { what: what.at(), link, message, actor: known.actor, encode };
         let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
         if at >= self.ways.len() {
             // `names` knows it, so it is one of a dense few.
@@ -509,16 +523,12 @@ impl Links {
 impl Edge for Links {
     #[inline]
     fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent> {
-        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
-        let way = match self.ways.get(at) {
-            Some(Some(way)) if way.what == parcel.what_at() => *way,
-            Some(_) | None => match self.way(to, parcel) {
-                Ok(way) => way,
-                Err(why) => {
-                    self.refuse(parcel, why, shard);
-                    return Ok(());
-                }
-            },
+        let way = match self.way(to, parcel.what()) {
+            Ok(way) => way,
+            Err(why) => {
+                self.refuse(parcel, why, shard);
+                return Ok(());
+            }
         };
         let at = way.link;
         let link = &mut self.links[at as usize];
@@ -573,7 +583,30 @@ impl Edge for Links {
         Ok(())
     }
 
-    fn answer(&mut self, parcel: Parcel, shard: &Shard) {
+    fn takes_many(&mut self, to: Far, what: &'static What) -> bool {
+        self.way(to, what).is_ok_and(|way| {
+            let link = &self.links[way.link as usize];
+            !matches!(link.state, State::Ended(_)) && link.outgoing.len() <= WAITING_MAX
+        })
+    }
+
+    fn send_many(&mut self, to: Far, told: &Gathered, shard: &Shard) {
+        let lost = |count| count_many(&shard.shared.counts.dead_letters, count);
+        let way = self.way(to, told.what());
+        let entry = way.ok().and_then(|way| Some((way, self.messages.get(way.message)?)));
+        let Some((way, entry)) = entry else { return lost(told.count()) };
+        let link = &mut self.links[way.link as usize];
+        if matches!(link.state, State::Ended(_)) {
+            return lost(told.count());
+        }
+        let along = Along { names: &self.names, shard, link: way.link };
+        let failed =
+            (entry.encode_told)(told, &mut link.outgoing, (way.message, way.actor), along);
+        count_many(&shard.shared.counts.refused, failed);
+        self.touch(way.link);
+    }
+
+    fn answer(&mut self, parcel: &mut Parcel, shard: &Shard) {
         let token = u64::from(parcel.to.generation) << 32 | u64::from(parcel.to.index);
         let Some(Serving { link: at, token: theirs, entry, .. }) = self.serving.close(token) else {
             return;
@@ -587,19 +620,27 @@ impl Edge for Links {
             return;
         };
         if parcel.kind() == Content::Failure {
-            let why = parcel.open::<AskError>().unwrap_or(AskError::Unanswered);
+            let why = parcel.take::<AskError>().unwrap_or(AskError::Unanswered);
             return self.fail_theirs(at, theirs, why);
         }
         let along = Along { names: &self.names, shard, link: at };
         let mut encoded = Ok(());
-        let appended = link.outgoing.append(Head::new(Kind::Answer, theirs), |out| {
-            encoded = encode(parcel, &mut Encoder::new(out, Some(along)));
-        });
+        let outgoing = &mut link.outgoing;
+        // What encodes it may be a user's.
+        let appended = catch_unwind(AssertUnwindSafe(|| {
+            outgoing.append(Head::new(Kind::Answer, theirs), |out| {
+                encoded = encode(parcel, &mut Encoder::new(out, Some(along)));
+            })
+        }));
         debug_assert!(encoded.is_ok(), "an answer is of its message's answer type");
         match appended {
-            Ok(()) => self.touch(at),
+            Ok(Ok(())) => self.touch(at),
             // The answer is larger than a frame may be.
-            Err(_) => self.fail_theirs(at, theirs, AskError::Unanswered),
+            Ok(Err(_)) => self.fail_theirs(at, theirs, AskError::Unanswered),
+            Err(_) => {
+                count(&shard.shared.counts.panics);
+                self.fail_theirs(at, theirs, AskError::Panicked);
+            }
         }
     }
 
