@@ -33,7 +33,8 @@
 //! # When
 //! [`Edge::turn`] runs once in each turn of the shard's loop, after its messages: the time to
 //! write what was gathered and to read what has come. While the shard has nothing to do it sleeps
-//! in [`Edge::sleep`], which waits for its bell too.
+//! in [`Edge::sleep`], which waits for its bell too; what that brings is taken ([`Edge::woken`])
+//! before the next turn.
 
 use std::time::Duration;
 
@@ -86,6 +87,9 @@ pub(crate) trait Edge {
 
     /// Sleeps until something comes, the bell rings, or the time is over.
     fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>);
+
+    /// Takes what the sleep has brought; the turn that follows handles it.
+    fn woken(&mut self, shard: &Shard);
 
     /// The shard ends: write what is left.
     fn drain(&mut self, shard: &Shard);

@@ -24,8 +24,10 @@ use super::receive::token_of;
 use super::run::Run;
 use super::table::{Asker, HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
+use super::wakeful::{LOOKS_FOR, Wakeful};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
+use crate::clock;
 use crate::error::{AskError, NotSent};
 use crate::parcel::{Kind as Content, Parcel, Slot, What};
 use crate::remote::{Edge, Far, Turn};
@@ -44,6 +46,8 @@ pub(crate) const EVENTS: usize = 32;
 const BUSY_TURNS: u32 = 4;
 /// One that never has anything left at a turn's end, and never sleeps either.
 const WAKEFUL_TURNS: u32 = 64;
+/// Who has more peers than this sleeps at once.
+const FEW: usize = 2;
 /// How much may wait to be written to one peer: more is refused.
 pub(crate) const WAITING_MAX: usize = 64 << 20;
 
@@ -261,6 +265,10 @@ pub(crate) struct Links {
     /// Who was told that too much waits for a link, by its address here.
     refused: Vec<(u32, Slot)>,
     bell_is_watched: bool,
+    /// How many links have a socket.
+    pub(crate) sockets: usize,
+    /// None: there is one processor, and looking is in the way of what it looks for.
+    wakeful: Option<Wakeful>,
     /// What the last sleep has brought.
     events: Vec<epoll::Event>,
     pub(crate) serving: Tokens<Serving>,
@@ -310,6 +318,8 @@ impl Links {
             ways: Vec::new(),
             refused: Vec::new(),
             bell_is_watched: false,
+            sockets: 0,
+            wakeful: several_processors().then(Wakeful::default),
             events: Vec::with_capacity(EVENTS),
             serving: Tokens::default(),
             published: HashMap::new(),
@@ -441,6 +451,23 @@ impl Links {
         let buffer = rustix::buffer::spare_capacity(events);
         // An interrupted sleep is a short one.
         let _ = epoll::wait(&self.epoll, buffer, timeout.as_ref());
+    }
+
+    /// Looks for a while, if that has proved better than to be woken. Who has many peers does not:
+    /// what one of them sends soon needs the processor to be sent.
+    fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
+        if self.sockets > FEW || !self.wakeful.as_mut().is_some_and(Wakeful::looks) {
+            return;
+        }
+        let start = clock::instant();
+        let mut time = Duration::ZERO;
+        while events.is_empty() && time < LOOKS_FOR {
+            self.wait(events, Some(Duration::ZERO));
+            time = start.elapsed();
+        }
+        if let Some(wakeful) = &mut self.wakeful {
+            if time < LOOKS_FOR { wakeful.came() } else { wakeful.missed(time) }
+        }
     }
 
     /// Remembers whose an ask is.
@@ -658,7 +685,7 @@ impl Edge for Links {
         self.flush(shard);
         // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
         let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
-        let looks = !self.events.is_empty() || self.turns.wrapping_sub(self.looked) >= turns;
+        let looks = self.turns.wrapping_sub(self.looked) >= turns;
         let turn = if looks { self.look(shard) } else { Turn::Idle };
         self.finish_draining(shard);
         self.flush(shard);
@@ -679,13 +706,26 @@ impl Edge for Links {
             }
         }
         let mut events = std::mem::take(&mut self.events);
-        self.wait(&mut events, at_most);
+        self.look_awake(&mut events);
+        if events.is_empty() {
+            self.wait(&mut events, at_most);
+        }
         self.events = events;
+    }
+
+    fn woken(&mut self, shard: &Shard) {
+        if !self.events.is_empty() {
+            self.look(shard);
+        }
     }
 
     fn drain(&mut self, shard: &Shard) {
         self.end_all(shard);
     }
+}
+
+fn several_processors() -> bool {
+    std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 
 /// The payload of `Resolve` and `Resolved`.

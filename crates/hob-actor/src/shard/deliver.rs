@@ -648,6 +648,14 @@ impl Shard {
         }
     }
 
+    /// It has slept until now: what its links have brought is delivered.
+    pub(crate) fn woken(&self, now: Millis) {
+        self.now.set(now);
+        if let Some(edge) = self.edge.borrow_mut().as_mut() {
+            edge.woken(self);
+        }
+    }
+
     /// Ends everything: all that waits is told that it will not be answered.
     pub(crate) fn close(&self) {
         let slots = self.state.borrow().records.slots();
