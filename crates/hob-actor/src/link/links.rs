@@ -572,41 +572,47 @@ impl Edge for Links {
         let along = Along { names: &self.names, shard, link: at };
         let mut failed = Ok(());
         let (asker, when) = (parcel.asker, parcel.when);
-        let appended = if when.is_tell() {
-            link.outgoing.append_tell((way.message, way.actor), |out| {
-                failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
-            })
-        } else {
-            let call = Call::Ask { link: at, asker: (asker, when), entry: way.message };
-            let token = self.calls.open(call);
+        let outgoing = &mut link.outgoing;
+        let token = (!when.is_tell()).then(|| {
+            self.calls.open(Call::Ask { link: at, asker: (asker, when), entry: way.message })
+        });
+        // What encodes a message may be a user's, and panic: nothing of it has gone then.
+        let appended = catch_unwind(AssertUnwindSafe(|| {
+            let Some(token) = token else {
+                return outgoing.append_tell((way.message, way.actor), |out| {
+                    failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
+                });
+            };
             let left = match when.deadline() {
                 NEVER => NO_LIMIT,
                 deadline => deadline.saturating_sub(shard.now()),
             };
             let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
-            let appended = link.outgoing.append(head, |out| {
+            outgoing.append(head, |out| {
                 out.extend_from_slice(&token.to_le_bytes());
                 out.extend_from_slice(&left.to_le_bytes());
                 failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
-            });
-            match appended {
-                Ok(()) => self.remember((asker, when), token),
-                Err(_) => drop(self.calls.close(token)),
+            })
+        }));
+        debug_assert!(failed.is_ok(), "a parcel is of the type that it was looked up by");
+        let why = match (appended, failed) {
+            (Ok(Ok(())), Ok(())) => {
+                if let Some(token) = token {
+                    self.remember((asker, when), token);
+                }
+                self.touch(at);
+                return Ok(());
             }
-            appended
-        };
-        match (appended, failed) {
-            (Ok(()), Ok(())) => self.touch(at),
             // The message is larger than a frame may be.
-            (Err(_), _) => {
-                count(&shard.shared.counts.refused);
-                shard.fail(asker, when, AskError::Full);
-            }
-            (Ok(()), Err(why)) => {
-                debug_assert!(false, "a parcel is of the type that it was looked up by");
-                shard.fail(asker, when, why);
-            }
+            (Ok(Err(_)), _) => AskError::Full,
+            (Err(_), _) => AskError::Panicked,
+            (Ok(Ok(())), Err(why)) => why,
+        };
+        if let Some(token) = token {
+            drop(self.calls.close(token));
         }
+        count(&shard.shared.counts.refused);
+        shard.fail(asker, when, why);
         Ok(())
     }
 
