@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hob_actor::link::{
-    Decoder, Encoder, HelloError, Messages, Program, Schema, Wire, WireError,
-};
+use hob_actor::link::{Decoder, Encoder, HelloError, Messages, Program, Schema, Wire, WireError};
 use hob_actor::{
     Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Peer, PeerError,
     Peers, Policy, Reply, ReplyHandler, Scope, Supervision, System,

@@ -114,7 +114,7 @@ impl<'a> Whole<'a> {
     }
 
     #[inline]
-    fn is_there(mut self) {
+    fn keep(mut self) {
         self.start = usize::MAX;
     }
 }
@@ -147,7 +147,7 @@ pub(crate) fn append(
     match u32::try_from(length - LENGTH_LEN) {
         Ok(counted) if length <= FRAME_MAX => {
             out[start..start + LENGTH_LEN].copy_from_slice(&counted.to_le_bytes());
-            whole.is_there();
+            whole.keep();
             Ok(())
         }
         Ok(_) | Err(_) => Err(length),
@@ -174,7 +174,7 @@ pub(crate) fn append_piece(out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)
         Ok(short) if short < 0x80 => out[at] = short,
         Ok(_) | Err(_) => lengthen(out, at, length),
     }
-    whole.is_there();
+    whole.keep();
 }
 
 /// A length that needs more than the byte that was left for it.

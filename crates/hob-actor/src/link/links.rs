@@ -32,8 +32,8 @@ use crate::error::{AskError, NotSent};
 use crate::parcel::{Kind as Content, Parcel, Slot, What};
 use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
-use crate::shard::{Shard, count, count_many};
 use crate::shard::tells::Gathered;
+use crate::shard::{Shard, count, count_many};
 use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.
@@ -633,8 +633,7 @@ impl Edge for Links {
             return lost(told.count());
         }
         let along = Along { names: &self.names, shard, link: way.link };
-        let failed =
-            (entry.encode_told)(told, &mut link.outgoing, (way.message, way.actor), along);
+        let failed = (entry.encode_told)(told, &mut link.outgoing, (way.message, way.actor), along);
         count_many(&shard.shared.counts.refused, failed);
         self.touch(way.link);
     }
