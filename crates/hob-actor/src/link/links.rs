@@ -24,7 +24,6 @@ use super::receive::token_of;
 use super::run::Run;
 use super::table::{Asker, HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
-use super::wakeful::{LOOKS_FOR, Wakeful};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
 use crate::clock;
@@ -34,6 +33,7 @@ use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
 use crate::shard::tells::Gathered;
 use crate::shard::{Shard, count, count_many};
+use crate::wakeful::{LOOKS_FOR, Wakeful};
 use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.

@@ -8,7 +8,6 @@
 //!   both sides of a socket, gathered and written once a turn;
 //! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
 //!   named between processes; `tokens`: what is open;
-//! - `wakeful`: whether to look a while before sleeping;
 //! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
 //!   how links begin and end; `process`: worker processes.
 //!
@@ -23,7 +22,6 @@ mod receive;
 pub(crate) mod run;
 mod table;
 mod tokens;
-mod wakeful;
 mod ways;
 mod wire;
 
