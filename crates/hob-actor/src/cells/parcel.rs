@@ -484,6 +484,29 @@ mod tests {
     }
 
     #[test]
+    fn several_messages_are_those_of_their_type_only() {
+        #[derive(Debug, PartialEq)]
+        struct Note(u64);
+        struct Other;
+        impl Message for Note {
+            type Answer = ();
+        }
+        impl Message for Other {
+            type Answer = ();
+        }
+        let mut many: Box<dyn Many> = Box::new(vec![Note(1)]);
+        messages_of::<Note>(&mut *many).unwrap().push(Note(2));
+        assert!(messages_of::<Other>(&mut *many).is_none());
+        assert_eq!((many.count(), many.are(&TypeId::of::<Note>())), (2, true));
+        assert_eq!(
+            messages_of::<Note>(&mut *many).map(|many| &many[..]),
+            Some(&[Note(1), Note(2)][..])
+        );
+        many.clear();
+        assert_eq!(many.count(), 0);
+    }
+
+    #[test]
     fn a_payload_that_nobody_takes_is_dropped_once() {
         const SMALL: Typed<Arc<()>> = Typed::of(Kind::Answer);
         const LARGE: Typed<(Arc<()>, [u64; 9])> = Typed::of(Kind::Answer);
