@@ -90,6 +90,8 @@ mod system;
 mod tasks;
 #[path = "threads/thread.rs"]
 mod thread;
+#[path = "threads/wakeful.rs"]
+mod wakeful;
 #[path = "cells/waker.rs"]
 mod waker;
 #[path = "cells/when.rs"]

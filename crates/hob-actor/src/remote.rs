@@ -7,7 +7,9 @@
 //! name and gets an address like any other: a record of the shard that has no state. Whoever sends
 //! to that address, from this shard, another one or a thread, does what it always does; when its
 //! shard comes to the message and finds no state but a `Far`, it hands the parcel to
-//! [`Edge::send`]. An actor of the shard itself, ahead of whom nothing waits, is served at once.
+//! [`Edge::send`]. An actor of the shard itself, ahead of whom nothing waits, is served at once; of
+//! tells of one type to one actor, one after the other, several are handed over together
+//! ([`Edge::send_many`]).
 //!
 //! # What goes out
 //! `Edge::send` has the parcel: the message (its type by `Parcel::type_id`, itself by
@@ -31,14 +33,16 @@
 //! # When
 //! [`Edge::turn`] runs once in each turn of the shard's loop, after its messages: the time to
 //! write what was gathered and to read what has come. While the shard has nothing to do it sleeps
-//! in [`Edge::sleep`], which waits for its bell too.
+//! in [`Edge::sleep`], which waits for its bell too; what that brings is taken ([`Edge::woken`])
+//! before the next turn.
 
 use std::time::Duration;
 
 use crate::bell::Doorbell;
 use crate::error::NotSent;
-use crate::parcel::{Parcel, Slot};
+use crate::parcel::{Parcel, Slot, What};
 use crate::shard::Shard;
+use crate::shard::tells::Gathered;
 use crate::when::Place;
 
 /// An actor over there, as its edge names it.
@@ -65,8 +69,15 @@ pub(crate) trait Edge {
     /// to its asker; the parcel is left as it is only if too much waits to be written already.
     fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent>;
 
+    /// Whether messages of this type may be told to this actor without asking for each: there is
+    /// a way to it, and room. A bound on how many: `tells.rs`.
+    fn takes_many(&mut self, to: Far, what: &'static What) -> bool;
+
+    /// Messages that were told one after the other, of a type of which [`Edge::takes_many`].
+    fn send_many(&mut self, to: Far, told: &Gathered, shard: &Shard);
+
     /// What became of a call that came in: `parcel.to` is the slot that it came with.
-    fn answer(&mut self, parcel: Parcel, shard: &Shard);
+    fn answer(&mut self, parcel: &mut Parcel, shard: &Shard);
 
     /// The asker of `slot` at `place` gave up.
     fn cancel(&mut self, slot: Slot, place: Place, shard: &Shard);
@@ -76,6 +87,9 @@ pub(crate) trait Edge {
 
     /// Sleeps until something comes, the bell rings, or the time is over.
     fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>);
+
+    /// Takes what the sleep has brought; the turn that follows handles it.
+    fn woken(&mut self, shard: &Shard);
 
     /// The shard ends: write what is left.
     fn drain(&mut self, shard: &Shard);

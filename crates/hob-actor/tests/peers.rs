@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hob_actor::link::{HelloError, Messages, Program};
+use hob_actor::link::{Decoder, Encoder, HelloError, Messages, Program, Schema, Wire, WireError};
 use hob_actor::{
     Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Peer, PeerError,
     Peers, Policy, Reply, ReplyHandler, Scope, Supervision, System,
@@ -33,6 +33,9 @@ hob_actor::wire! {
     /// Folds the value into the sum: another order gives another one.
     #[derive(Debug)]
     struct Fold { value: u64 }
+    /// Folds too, but for one that cannot be encoded.
+    #[derive(Debug)]
+    struct Odd { value: Picky }
     /// Is never answered by what waits for it.
     struct Park {}
     /// How many of those wait.
@@ -70,6 +73,9 @@ impl Message for Fault {
 }
 impl Message for Fold {
     type Answer = u64;
+}
+impl Message for Odd {
+    type Answer = Picky;
 }
 impl Message for Park {
     type Answer = ();
@@ -168,6 +174,76 @@ impl Handler<Fold> for Node {
     }
 }
 
+const UNLUCKY: u64 = 13;
+
+/// A number that panics when it is to be encoded, if it is the unlucky one.
+#[derive(Debug, PartialEq, Clone, Copy)]
+struct Picky(u64);
+
+impl Wire for Picky {
+    fn describe(schema: &mut Schema) {
+        schema.add("picky");
+    }
+
+    fn encode(&self, out: &mut Encoder<'_>) {
+        out.put(&[1]);
+        assert!(self.0 != UNLUCKY, "as a user's may");
+        out.put(&self.0.to_le_bytes());
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Picky, WireError> {
+        Ok(Picky(<(u8, u64)>::decode(input)?.1))
+    }
+}
+
+impl Handler<Odd> for Node {
+    fn handle(&mut self, Odd { value }: Odd, _: &mut Context<'_, Self>) -> Picky {
+        self.sum = fold(self.sum, value.0);
+        Picky(value.0 + 1)
+    }
+}
+
+/// Lives where the links are, as those do who tell a peer much.
+struct Teller;
+struct Mix(Address<Node>);
+
+impl Actor for Teller {}
+impl Message for Mix {
+    type Answer = bool;
+}
+
+impl AsyncHandler<Mix> for Teller {
+    fn handle(
+        &mut self,
+        Mix(node): Mix,
+        cx: &mut Context<'_, Self>,
+    ) -> impl Future<Output = bool> + 'static {
+        let (mut wanted, mut asks) = (0, Vec::new());
+        for value in 0..3000 {
+            cx.tell(&node, Fold { value }).unwrap();
+            wanted = fold(wanted, value);
+            if value % 100 == 0 {
+                cx.tell(&node, Fault {}).unwrap();
+                for odd in 10..20 {
+                    cx.tell(&node, Odd { value: Picky(odd) }).unwrap();
+                    wanted = if odd == UNLUCKY { wanted } else { fold(wanted, odd) };
+                }
+            }
+            if value % 70 == 0 {
+                wanted = fold(wanted, 7);
+                asks.push((cx.ask(&node, Fold { value: 7 }), wanted));
+            }
+        }
+        async move {
+            let mut right = true;
+            for (ask, wanted) in asks {
+                right &= ask.await == Ok(wanted);
+            }
+            right
+        }
+    }
+}
+
 impl Handler<Text> for Node {
     fn handle(&mut self, Text { text, many }: Text, _: &mut Context<'_, Self>) -> String {
         format!("{text} {}", many.iter().sum::<u64>())
@@ -259,6 +335,7 @@ fn messages() -> Messages {
         .takes::<Node, Left, _>("left")
         .takes::<Node, Fault, _>("fault")
         .takes::<Node, Fold, _>("fold")
+        .takes::<Node, Odd, _>("odd")
         .takes::<Node, Park, _>("park")
         .takes::<Node, Parked, _>("parked")
         .takes::<Node, Relay, _>("relay")
@@ -355,6 +432,22 @@ fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
         let wanted = (0..5001).fold(0, fold);
         assert_eq!(address.ask(Fold { value: 5000 }).wait(), Ok(wanted));
     }
+    peers.drain();
+}
+
+/// One that cannot be encoded is not sent, and nobody else notices, on either side.
+#[test]
+fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type() {
+    let (system, peers) = start();
+    let (_, node) = node(&peers);
+    let teller = system.spawn(Teller);
+    assert_eq!(teller.ask(Mix(node.clone())).wait(), Ok(true));
+    assert_eq!(system.troubles().refused, 30);
+    assert_eq!(node.ask(Odd { value: Picky(1) }).wait(), Ok(Picky(2)));
+    let unlucky = node.ask(Odd { value: Picky(UNLUCKY - 1) });
+    assert_eq!(unlucky.wait(), Err(AskError::Panicked));
+    assert_eq!(node.ask(Odd { value: Picky(UNLUCKY) }).wait(), Err(AskError::Panicked));
+    assert_eq!(node.ask(Odd { value: Picky(3) }).wait(), Ok(Picky(4)), "both go on");
     peers.drain();
 }
 

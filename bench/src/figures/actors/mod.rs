@@ -16,7 +16,7 @@ use crate::report::{Figure, Want};
 use crate::stats;
 use sides::{Built, Side, Told};
 
-/// Rounds of a full run. A round takes about a minute.
+/// Rounds of a full run. A round of everything takes about a minute.
 const ROUNDS: usize = 5;
 /// What the issue names: actors in a ring, and times that a message goes round.
 const NODES: u64 = 5000;
@@ -44,41 +44,103 @@ struct Ran {
     told: Vec<Told>,
 }
 
+/// A part of the figure: what fits in two minutes or so, and is kept when it is done.
+type Part = fn(&Built, Sizes, &mut Figure) -> Result<()>;
+
+const PARTS: [(&str, Part); 7] = [
+    ("ring_tell", tells_here),
+    ("ring_ask", asks_here),
+    ("ipc_ring", rings),
+    ("storm_1", storm_1),
+    ("storm_16", storm_16),
+    ("storm_tells", storm_tells),
+    ("idle", idle),
+];
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    rounds: usize,
+    /// Of each size, to see that everything works: a tenth. Else all.
+    divided_by: u64,
+}
+
+impl Sizes {
+    fn of(self, full: u64) -> u64 {
+        full / self.divided_by
+    }
+}
+
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
+    let parts: Vec<_> = PARTS.iter().filter(|(name, _)| setting.is_part(name)).collect();
+    ensure!(!parts.is_empty(), "the parts are {:?}", PARTS.map(|(name, _)| name));
     let built = sides::build(&setting.root)?;
-    let mut figure = Figure::new("actors", "hob-actor, its peers, and raw sockets in C");
-    // A tenth of each size, to see that everything works.
-    let size = |full: u64| if setting.is_quick() { full / 10 } else { full };
-    let rounds = setting.rounds(ROUNDS);
-    let turns = size(TURNS);
+    let divided_by = if setting.is_quick() { 10 } else { 1 };
+    let sizes = Sizes { rounds: setting.rounds(ROUNDS), divided_by };
+    let mut all = Figure::new("actors", "hob-actor, its peers, and raw sockets in C");
+    for (name, part) in parts {
+        let mut figure = Figure::new("actors", &format!("hob-actor, the part {name}"));
+        part(&built, sizes, &mut figure)?;
+        // A run of minutes that is stopped keeps what it has.
+        let path = setting.root.join("target/bench").join(format!("actors-{name}.json"));
+        std::fs::write(&path, serde_json::to_vec_pretty(&figure)?)?;
+        all.ratios.append(&mut figure.ratios);
+        all.targets.append(&mut figure.targets);
+        all.facts.append(&mut figure.facts);
+    }
+    Ok(all)
+}
 
-    let tells = ring_tells(&built, turns);
-    let ran = run(&tells, rounds, &mut figure)?;
-    least(&mut figure, "ring_tell: actix over hob-actor", 4.0, (&ran[1], &ran[0]));
+fn tells_here(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    let ran = run(&ring_tells(built, sizes.of(TURNS)), sizes.rounds, figure)?;
+    least(figure, "ring_tell: actix over hob-actor", 4.0, (&ran[1], &ran[0]));
     figure.target("ring_tell: peak memory (MiB)", Want::AtMost(8.0), ran[0].peak_mib());
+    Ok(())
+}
 
-    let asks = ring_asks(&built, turns, &mut figure);
-    let ran = run(&asks, rounds, &mut figure)?;
-    least(&mut figure, "ring_ask: actix over hob-actor", 20.0, (&ran[2], &ran[0]));
+fn asks_here(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    let asks = ring_asks(built, sizes.of(TURNS), figure);
+    let ran = run(&asks, sizes.rounds, figure)?;
+    least(figure, "ring_ask: actix over hob-actor", 20.0, (&ran[2], &ran[0]));
     figure.target("ring_ask: bytes an open ask", Want::AtMost(64.0), ran[0].bytes_each());
     figure.fact("ring_ask: bytes an open ask, actix", ran[2].bytes_each());
     figure.fact("ring_ask: bytes an open ask, tokio", ran[3].bytes_each());
     figure.target("ring_ask by forward: bytes each", Want::AtMost(1.0), ran[1].bytes_each());
+    Ok(())
+}
 
+fn rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     for nodes in [2, 20] {
-        let ran = run(&ipc_ring(&built, nodes, size(HOPS)), rounds, &mut figure)?;
+        let ran = run(&ipc_ring(built, nodes, sizes.of(HOPS)), sizes.rounds, figure)?;
         let name = format!("ipc_ring, {nodes} processes: hob-actor over raw sockets");
-        most(&mut figure, &name, 1.4, (&ran[0], &ran[1]));
+        most(figure, &name, 1.4, (&ran[0], &ran[1]));
     }
-    let ran = run(&ipc_storm(&built, size(ASKS)), rounds, &mut figure)?;
-    least(&mut figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, (&ran[1], &ran[0]));
-    let ran = run(&ipc_storm_16(&built, size(ASKS)), rounds, &mut figure)?;
-    least(&mut figure, "ipc_storm, 16 open: asks a second over C's", 0.8, (&ran[1], &ran[0]));
-    let ran = run(&ipc_storm_tells(&built, size(TELLS)), rounds, &mut figure)?;
-    least(&mut figure, "ipc_storm, tells: tells a second over C's", 0.5, (&ran[1], &ran[0]));
-    let idle = sides::idle_kib(&built)?;
+    Ok(())
+}
+
+fn storm_1(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    let ran = run(&ipc_storm(built, sizes.of(ASKS)), sizes.rounds, figure)?;
+    least(figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, (&ran[1], &ran[0]));
+    figure.ratio("ipc_storm, 1 open: asks a second over C's", &ran[2].series, &ran[0].series);
+    Ok(())
+}
+
+fn storm_16(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    let ran = run(&ipc_storm_16(built, sizes.of(ASKS)), sizes.rounds, figure)?;
+    least(figure, "ipc_storm, 16 open: asks a second over C's", 0.8, (&ran[1], &ran[0]));
+    Ok(())
+}
+
+fn storm_tells(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    let ran = run(&ipc_storm_tells(built, sizes.of(TELLS)), sizes.rounds, figure)?;
+    least(figure, "ipc_storm, tells: tells a second over C's", 0.5, (&ran[1], &ran[0]));
+    Ok(())
+}
+
+fn idle(built: &Built, _: Sizes, figure: &mut Figure) -> Result<()> {
+    let idle = sides::idle_kib(built)?;
     figure.target("an idle worker process (MiB PSS)", Want::AtMost(3.0), idle / 1024.0);
-    Ok(figure)
+    Ok(())
 }
 
 fn ring_tells(built: &Built, turns: u64) -> Contest {

@@ -9,11 +9,11 @@
 //! allocation for each, is not to be had from safe Rust. Miri runs over its tests.
 #![expect(unsafe_code, reason = "a payload of any type lies in the cell itself")]
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
 
-use crate::actor::{Actor, AnyActor};
+use crate::actor::{Actor, AnyActor, Message};
 use crate::link::run;
 use crate::shard::Shard;
 use crate::when::When;
@@ -122,6 +122,35 @@ pub(crate) fn actor_of<A: Actor>(actor: &mut dyn AnyActor) -> Option<&mut A> {
     actor.is(&TypeId::of::<A>()).then(|| unsafe { &mut *(&raw mut *actor).cast::<A>() })
 }
 
+/// Messages of one type.
+pub(crate) trait Many: Any {
+    /// Whether this is their type.
+    fn are(&self, other: &TypeId) -> bool;
+    fn count(&self) -> usize;
+    fn clear(&mut self);
+}
+
+impl<M: Message> Many for Vec<M> {
+    fn are(&self, other: &TypeId) -> bool {
+        *other == TypeId::of::<M>()
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn clear(&mut self) {
+        self.clear();
+    }
+}
+
+/// Messages by their type, compared as everything here is. None: they are of another one.
+#[inline]
+pub(crate) fn messages_of<M: Message>(many: &mut dyn Many) -> Option<&mut Vec<M>> {
+    // SAFETY: `are` is implemented once, for all vectors of messages, and compares the type itself.
+    many.are(&TypeId::of::<M>()).then(|| unsafe { &mut *(&raw mut *many).cast::<Vec<M>>() })
+}
+
 unsafe fn drop_body<T>(body: &mut Body) {
     let at = body.0.as_mut_ptr();
     if inline::<T>() {
@@ -135,6 +164,27 @@ unsafe fn drop_body<T>(body: &mut Body) {
 
 fn runs_nothing(_: &mut dyn AnyActor, _: &mut Parcel, _: &Shard) -> Option<u32> {
     None
+}
+
+impl What {
+    /// What stands for the payload's type: another address may stand for the same type.
+    #[inline]
+    pub(crate) fn at(&'static self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// The payload's type.
+    pub(crate) fn type_id(&self) -> TypeId {
+        (self.type_id)()
+    }
+}
+
+impl<T> Typed<T> {
+    /// Without the type itself.
+    #[inline]
+    pub(crate) fn what(&'static self) -> &'static What {
+        &self.what
+    }
 }
 
 impl<T: Send + 'static> Typed<T> {
@@ -280,15 +330,10 @@ impl Parcel {
         }
     }
 
-    /// What stands for the payload's type: another address may stand for the same type.
+    /// What is known of the payload's type.
     #[inline]
-    pub(crate) fn what_at(&self) -> usize {
-        std::ptr::from_ref(self.what).addr()
-    }
-
-    /// The payload's type.
-    pub(crate) fn type_id(&self) -> TypeId {
-        (self.what.type_id)()
+    pub(crate) fn what(&self) -> &'static What {
+        self.what
     }
 }
 
@@ -436,6 +481,29 @@ mod tests {
         assert!(text.peek::<u64>().is_none());
         let back = text.open::<u64>().expect_err("a string is no number");
         assert_eq!(back.open::<String>().ok().as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn several_messages_are_those_of_their_type_only() {
+        #[derive(Debug, PartialEq)]
+        struct Note(u64);
+        struct Other;
+        impl Message for Note {
+            type Answer = ();
+        }
+        impl Message for Other {
+            type Answer = ();
+        }
+        let mut many: Box<dyn Many> = Box::new(vec![Note(1)]);
+        messages_of::<Note>(&mut *many).unwrap().push(Note(2));
+        assert!(messages_of::<Other>(&mut *many).is_none());
+        assert_eq!((many.count(), many.are(&TypeId::of::<Note>())), (2, true));
+        assert_eq!(
+            messages_of::<Note>(&mut *many).map(|many| &many[..]),
+            Some(&[Note(1), Note(2)][..])
+        );
+        many.clear();
+        assert_eq!(many.count(), 0);
     }
 
     #[test]

@@ -5,11 +5,13 @@
 //! as a system call a frame, and `writev` is not needed.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::frame::{self, FRAME_MAX, FrameError, Head, Kind};
 
-/// How much is read at once.
-pub(crate) const READ_LEN: usize = 256 * 1024;
+/// How much is read at once. What a full mailbox does not take of it waits with its link and is
+/// copied, and more than this would come from the kernel, page by page, each time.
+pub(crate) const READ_LEN: usize = 64 * 1024;
 /// A run of tells that is longer than this gets no more: its receiver waits for all of a frame.
 const RUN_LEN: usize = 32 * 1024;
 /// What a read begins with, and what an idle link keeps: an idle worker is to be small.
@@ -19,13 +21,15 @@ const FIRST_LEN: usize = 4 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
+    /// Where it begins, and where it ends.
+    taken: usize,
     filled: usize,
 }
 
 impl Tail {
     /// Whether the stream ended between two frames, not in the middle of one.
     pub(crate) fn is_between(&self) -> bool {
-        self.filled == 0
+        self.filled == self.taken
     }
 }
 
@@ -39,23 +43,33 @@ pub(crate) struct Room {
     taken: usize,
     /// Where what came ends; behind it is room.
     filled: usize,
+    /// The bytes are a link's own, lent for looking at what is left of them.
+    lent: bool,
 }
 
 impl Room {
     /// Takes over what a link has, and gives room for what comes next: at least enough for the
     /// frame that has begun.
     pub(crate) fn begin(&mut self, tail: &mut Tail) -> &mut [u8] {
+        let left = tail.taken..tail.filled;
+        (self.taken, self.filled) = (0, left.len());
         if tail.bytes.len() > self.bytes.len() {
             std::mem::swap(&mut self.bytes, &mut tail.bytes);
+            self.bytes.copy_within(left, 0);
         } else {
-            self.bytes[..tail.filled].copy_from_slice(&tail.bytes[..tail.filled]);
+            self.bytes[..left.len()].copy_from_slice(&tail.bytes[left]);
         }
-        (self.taken, self.filled) = (0, tail.filled);
         let want = frame::wanted(&self.bytes[..self.filled]).max(self.filled + FIRST_LEN);
         if self.bytes.len() < want {
             self.bytes.resize(want.next_power_of_two(), 0);
         }
         &mut self.bytes[self.filled..]
+    }
+
+    /// To look again at what a link has, without reading more: nothing is copied, however often.
+    pub(crate) fn lend(&mut self, tail: &mut Tail) {
+        std::mem::swap(&mut self.bytes, &mut tail.bytes);
+        (self.taken, self.filled, self.lent) = (tail.taken, tail.filled, true);
     }
 
     /// This much of the room was filled. When all of it was, the next room is larger, up to
@@ -80,7 +94,16 @@ impl Room {
     /// Gives what is left to the link.
     pub(crate) fn end(&mut self, tail: &mut Tail) {
         let left = self.taken..self.filled;
-        tail.filled = left.len();
+        if std::mem::take(&mut self.lent) {
+            std::mem::swap(&mut self.bytes, &mut tail.bytes);
+            (tail.taken, tail.filled) = (left.start, left.end);
+            if tail.is_between() {
+                *tail = Tail::default();
+            }
+            (self.taken, self.filled) = (0, 0);
+            return;
+        }
+        (tail.taken, tail.filled) = (0, left.len());
         if self.taken == 0 && self.bytes.len() > READ_LEN {
             // A large frame that has begun: the link keeps the memory, and this begins anew.
             std::mem::swap(&mut self.bytes, &mut tail.bytes);
@@ -155,6 +178,42 @@ impl<D> Outgoing<D> {
         frame::append(&mut self.bytes, head, |out| frame::append_piece(out, encode))?;
         self.run = Some((start, head));
         Ok(())
+    }
+
+    /// Appends tells of one type to one actor, one after the other. Returns how many were larger
+    /// than a frame may be, or could not be encoded: one that panics fails alone.
+    pub(crate) fn append_tells<M>(
+        &mut self,
+        to: (u16, u64),
+        messages: &[M],
+        encode: impl Fn(&M, &mut Vec<u8>),
+    ) -> u32 {
+        let (mut next, mut failed) = (0, 0);
+        while let Some(message) = messages.get(next) {
+            // The first of a frame, and the rest of it.
+            let rest = catch_unwind(AssertUnwindSafe(|| {
+                next += 1;
+                let appended = self.append_tell(to, |out| encode(message, out));
+                failed += u32::from(appended.is_err());
+                let Some((start, _)) = self.run else { return };
+                while let Some(message) = messages.get(next)
+                    && self.bytes.len() - start < RUN_LEN
+                {
+                    let before = self.bytes.len();
+                    next += 1;
+                    frame::append_piece(&mut self.bytes, |out| encode(message, out));
+                    if self.bytes.len() - start > FRAME_MAX {
+                        self.bytes.truncate(before);
+                        failed += 1;
+                    }
+                }
+            }));
+            failed += u32::from(rest.is_err());
+            if let Some((start, _)) = self.run {
+                frame::set_length(&mut self.bytes[start..]);
+            }
+        }
+        failed
     }
 
     /// Appends a frame that carries a descriptor.
@@ -282,6 +341,50 @@ mod tests {
             feed(&mut room, &mut other, &bytes[cut / 2..], &mut others);
             assert!(found == frames() && others == frames(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_read_is_lent_frame_by_frame_and_read_on_behind_it() {
+        let bytes = encoded();
+        let whole = frames();
+        let (mut room, mut tail, mut found) = (Room::default(), Tail::default(), Vec::new());
+        for half in [&bytes[..bytes.len() - 7], &bytes[bytes.len() - 7..]] {
+            // As a link does whose actor takes one message at a time.
+            let space = room.begin(&mut tail);
+            let (now, later) = half.split_at(space.len().min(half.len()));
+            space[..now.len()].copy_from_slice(now);
+            room.filled(now.len());
+            room.end(&mut tail);
+            loop {
+                room.lend(&mut tail);
+                let next = room.next().unwrap().map(|(head, payload)| (head, payload.to_vec()));
+                room.end(&mut tail);
+                let Some(next) = next else { break };
+                found.push(next);
+            }
+            feed(&mut room, &mut tail, later, &mut found);
+        }
+        assert!(found == whole && tail.is_between());
+    }
+
+    #[test]
+    fn one_of_many_tells_that_cannot_be_encoded_is_the_only_one_that_does_not_go() {
+        let mut out = Outgoing::<()>::default();
+        let encode = |value: &u8, out: &mut Vec<u8>| {
+            out.push(*value);
+            assert!(*value != 3, "as a user's `encode` may");
+        };
+        assert_eq!(out.append_tells((3, 1), &[3, 1, 2, 3, 4, 3], encode), 3);
+        assert_eq!(out.append_tells((3, 1), &[3], encode), 1);
+        assert_eq!(out.append_tells((3, 2), &[5], encode), 0);
+        let much = vec![7; RUN_LEN];
+        assert_eq!(out.append_tells((3, 2), &much, encode), 0);
+        let (mut tail, mut found) = (Tail::default(), Vec::new());
+        feed(&mut Room::default(), &mut tail, out.waiting().0, &mut found);
+        assert_eq!(found[0].1, [1, 1, 1, 2, 1, 4]);
+        assert!(found.iter().all(|(_, run)| run.len() <= RUN_LEN + 1));
+        let count: u32 = found[1..].iter().filter_map(|(_, run)| frame::pieces(run)).sum();
+        assert_eq!((count as usize, found[1].0.to), (much.len() + 1, 2));
     }
 
     #[test]

@@ -99,6 +99,34 @@ pub(crate) enum FrameError {
     Kind(u8),
 }
 
+/// Takes back what was appended so far, unless it is whole: what encodes a message may be a user's
+/// and panic, and half a frame would be the end of the link.
+struct Whole<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> Whole<'a> {
+    #[inline]
+    fn begin(out: &'a mut Vec<u8>) -> Whole<'a> {
+        let start = out.len();
+        Whole { out, start }
+    }
+
+    #[inline]
+    fn keep(mut self) {
+        self.start = usize::MAX;
+    }
+}
+
+impl Drop for Whole<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Nothing happens to what is shorter.
+        self.out.truncate(self.start);
+    }
+}
+
 /// Appends a frame; `payload` appends what it holds. One that is too large is taken back, and its
 /// length returned.
 #[inline]
@@ -107,7 +135,8 @@ pub(crate) fn append(
     head: Head,
     payload: impl FnOnce(&mut Vec<u8>),
 ) -> Result<(), usize> {
-    let start = out.len();
+    let whole = Whole::begin(out);
+    let (start, out) = (whole.start, &mut *whole.out);
     let mut bytes = [0; HEADER_LEN];
     bytes[4] = head.kind as u8;
     bytes[6..8].copy_from_slice(&head.message.to_le_bytes());
@@ -118,12 +147,10 @@ pub(crate) fn append(
     match u32::try_from(length - LENGTH_LEN) {
         Ok(counted) if length <= FRAME_MAX => {
             out[start..start + LENGTH_LEN].copy_from_slice(&counted.to_le_bytes());
+            whole.keep();
             Ok(())
         }
-        Ok(_) | Err(_) => {
-            out.truncate(start);
-            Err(length)
-        }
+        Ok(_) | Err(_) => Err(length),
     }
 }
 
@@ -138,7 +165,8 @@ pub(crate) fn set_length(frame: &mut [u8]) {
 /// Appends one message of a run: its length, and what `message` appends.
 #[inline]
 pub(crate) fn append_piece(out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
-    let at = out.len();
+    let whole = Whole::begin(out);
+    let (at, out) = (whole.start, &mut *whole.out);
     out.push(0);
     message(out);
     let length = out.len() - at - 1;
@@ -146,6 +174,7 @@ pub(crate) fn append_piece(out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)
         Ok(short) if short < 0x80 => out[at] = short,
         Ok(_) | Err(_) => lengthen(out, at, length),
     }
+    whole.keep();
 }
 
 /// A length that needs more than the byte that was left for it.
@@ -185,6 +214,15 @@ pub(crate) fn piece(run: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// How many messages a run has. None: it is cut off, or has none.
 pub(crate) fn pieces(mut run: &[u8]) -> Option<u32> {
+    // Mostly all are of one length: then none has to be looked at before the next one is.
+    let same = *run.first()?;
+    let each = usize::from(same) + 1;
+    if same < 0x80
+        && run.len().is_multiple_of(each)
+        && run.chunks_exact(each).all(|piece| piece[0] == same)
+    {
+        return u32::try_from(run.len() / each).ok();
+    }
     let mut count = 0;
     while !run.is_empty() {
         (_, run) = piece(run)?;
@@ -264,6 +302,9 @@ mod tests {
             rest = after;
         }
         assert_eq!((pieces(rest), pieces(&run[..run.len() - 1])), (None, None));
+        // All of one length, and almost.
+        assert_eq!((pieces(&[1, 9, 1, 9, 1, 9]), pieces(&[0, 0])), (Some(3), Some(2)));
+        assert_eq!((pieces(&[1, 9, 0, 1, 9, 0]), pieces(&[1, 9, 1, 9, 1])), (Some(4), None));
         assert_eq!(piece(&[0xff; 9]), None, "a length without an end");
     }
 
@@ -278,6 +319,22 @@ mod tests {
             bytes[..4].copy_from_slice(&length.to_le_bytes());
             assert_eq!(split(&bytes[..4]), Err(FrameError::Length(length)));
         }
+    }
+
+    #[test]
+    fn a_message_that_panics_while_it_is_encoded_leaves_nothing_behind() {
+        let half = |out: &mut Vec<u8>| {
+            out.extend([9; 3]);
+            panic!("as a user's `encode` may");
+        };
+        let panics = |what: &mut dyn FnMut()| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(what)).is_err()
+        };
+        let mut bytes = vec![1, 2];
+        let head = Head::new(Kind::Ask, 1);
+        assert!(panics(&mut || assert!(append(&mut bytes, head, half).is_ok())));
+        assert!(panics(&mut || append_piece(&mut bytes, half)));
+        assert_eq!(bytes, [1, 2]);
     }
 
     #[test]

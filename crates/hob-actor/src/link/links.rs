@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,11 +26,14 @@ use super::table::{Asker, HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
+use crate::clock;
 use crate::error::{AskError, NotSent};
-use crate::parcel::{Kind as Content, Parcel, Slot};
+use crate::parcel::{Kind as Content, Parcel, Slot, What};
 use crate::remote::{Edge, Far, Turn};
 use crate::reply::Reply;
-use crate::shard::{Shard, count};
+use crate::shard::tells::Gathered;
+use crate::shard::{Shard, count, count_many};
+use crate::wakeful::{LOOKS_FOR, Wakeful};
 use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.
@@ -42,6 +46,8 @@ pub(crate) const EVENTS: usize = 32;
 const BUSY_TURNS: u32 = 4;
 /// One that never has anything left at a turn's end, and never sleeps either.
 const WAKEFUL_TURNS: u32 = 64;
+/// Who has more peers than this sleeps at once.
+const FEW: usize = 2;
 /// How much may wait to be written to one peer: more is refused.
 pub(crate) const WAITING_MAX: usize = 64 << 20;
 
@@ -259,6 +265,10 @@ pub(crate) struct Links {
     /// Who was told that too much waits for a link, by its address here.
     refused: Vec<(u32, Slot)>,
     bell_is_watched: bool,
+    /// How many links have a socket.
+    pub(crate) sockets: usize,
+    /// None: there is one processor, and looking is in the way of what it looks for.
+    wakeful: Option<Wakeful>,
     /// What the last sleep has brought.
     events: Vec<epoll::Event>,
     pub(crate) serving: Tokens<Serving>,
@@ -308,6 +318,8 @@ impl Links {
             ways: Vec::new(),
             refused: Vec::new(),
             bell_is_watched: false,
+            sockets: 0,
+            wakeful: several_processors().then(Wakeful::default),
             events: Vec::with_capacity(EVENTS),
             serving: Tokens::default(),
             published: HashMap::new(),
@@ -441,6 +453,23 @@ impl Links {
         let _ = epoll::wait(&self.epoll, buffer, timeout.as_ref());
     }
 
+    /// Looks for a while, if that has proved better than to be woken. Who has many peers does not:
+    /// what one of them sends soon needs the processor to be sent.
+    fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
+        if self.sockets > FEW || !self.wakeful.as_mut().is_some_and(Wakeful::looks) {
+            return;
+        }
+        let start = clock::instant();
+        let mut time = Duration::ZERO;
+        while events.is_empty() && time < LOOKS_FOR {
+            self.wait(events, Some(Duration::ZERO));
+            time = start.elapsed();
+        }
+        if let Some(wakeful) = &mut self.wakeful {
+            if time < LOOKS_FOR { wakeful.came() } else { wakeful.missed(time) }
+        }
+    }
+
     /// Remembers whose an ask is.
     #[inline]
     fn remember(&mut self, (asker, when): Asker, token: u64) {
@@ -462,13 +491,25 @@ impl Links {
     }
 
     /// How a message gets to an actor over there.
-    fn way(&mut self, to: Far, parcel: &Parcel) -> Result<Way, AskError> {
+    #[inline]
+    fn way(&mut self, to: Far, what: &'static What) -> Result<Way, AskError> {
+        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
+        if let Some(Some(way)) = self.ways.get(at)
+            && way.what == what.at()
+        {
+            return Ok(*way);
+        }
+        self.find_way(to, what)
+    }
+
+    #[cold]
+    fn find_way(&mut self, to: Far, what: &'static What) -> Result<Way, AskError> {
         let known = self.names.known(to).ok_or(AskError::Stopped)?;
-        let message = self.messages.number(known.of_type, parcel.type_id());
+        let message = self.messages.number(known.of_type, what.type_id());
         let message = message.ok_or(AskError::Unregistered)?;
         let encode = self.messages.get(message).ok_or(AskError::Unregistered)?.encode;
         let link = self.way_to(known.node, known.via);
-        let way = Way { what: parcel.what_at(), link, message, actor: known.actor, encode };
+        let way = Way { what: what.at(), link, message, actor: known.actor, encode };
         let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
         if at >= self.ways.len() {
             // `names` knows it, so it is one of a dense few.
@@ -509,16 +550,12 @@ impl Links {
 impl Edge for Links {
     #[inline]
     fn send(&mut self, to: Far, parcel: &mut Parcel, shard: &Shard) -> Result<(), NotSent> {
-        let at = usize::try_from(to.actor).unwrap_or(usize::MAX);
-        let way = match self.ways.get(at) {
-            Some(Some(way)) if way.what == parcel.what_at() => *way,
-            Some(_) | None => match self.way(to, parcel) {
-                Ok(way) => way,
-                Err(why) => {
-                    self.refuse(parcel, why, shard);
-                    return Ok(());
-                }
-            },
+        let way = match self.way(to, parcel.what()) {
+            Ok(way) => way,
+            Err(why) => {
+                self.refuse(parcel, why, shard);
+                return Ok(());
+            }
         };
         let at = way.link;
         let link = &mut self.links[at as usize];
@@ -535,45 +572,73 @@ impl Edge for Links {
         let along = Along { names: &self.names, shard, link: at };
         let mut failed = Ok(());
         let (asker, when) = (parcel.asker, parcel.when);
-        let appended = if when.is_tell() {
-            link.outgoing.append_tell((way.message, way.actor), |out| {
-                failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
-            })
-        } else {
-            let call = Call::Ask { link: at, asker: (asker, when), entry: way.message };
-            let token = self.calls.open(call);
+        let outgoing = &mut link.outgoing;
+        let token = (!when.is_tell()).then(|| {
+            self.calls.open(Call::Ask { link: at, asker: (asker, when), entry: way.message })
+        });
+        // What encodes a message may be a user's, and panic: nothing of it has gone then.
+        let appended = catch_unwind(AssertUnwindSafe(|| {
+            let Some(token) = token else {
+                return outgoing.append_tell((way.message, way.actor), |out| {
+                    failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
+                });
+            };
             let left = match when.deadline() {
                 NEVER => NO_LIMIT,
                 deadline => deadline.saturating_sub(shard.now()),
             };
             let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
-            let appended = link.outgoing.append(head, |out| {
+            outgoing.append(head, |out| {
                 out.extend_from_slice(&token.to_le_bytes());
                 out.extend_from_slice(&left.to_le_bytes());
                 failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
-            });
-            match appended {
-                Ok(()) => self.remember((asker, when), token),
-                Err(_) => drop(self.calls.close(token)),
+            })
+        }));
+        debug_assert!(failed.is_ok(), "a parcel is of the type that it was looked up by");
+        let why = match (appended, failed) {
+            (Ok(Ok(())), Ok(())) => {
+                if let Some(token) = token {
+                    self.remember((asker, when), token);
+                }
+                self.touch(at);
+                return Ok(());
             }
-            appended
-        };
-        match (appended, failed) {
-            (Ok(()), Ok(())) => self.touch(at),
             // The message is larger than a frame may be.
-            (Err(_), _) => {
-                count(&shard.shared.counts.refused);
-                shard.fail(asker, when, AskError::Full);
-            }
-            (Ok(()), Err(why)) => {
-                debug_assert!(false, "a parcel is of the type that it was looked up by");
-                shard.fail(asker, when, why);
-            }
+            (Ok(Err(_)), _) => AskError::Full,
+            (Err(_), _) => AskError::Panicked,
+            (Ok(Ok(())), Err(why)) => why,
+        };
+        if let Some(token) = token {
+            drop(self.calls.close(token));
         }
+        count(&shard.shared.counts.refused);
+        shard.fail(asker, when, why);
         Ok(())
     }
 
-    fn answer(&mut self, parcel: Parcel, shard: &Shard) {
+    fn takes_many(&mut self, to: Far, what: &'static What) -> bool {
+        self.way(to, what).is_ok_and(|way| {
+            let link = &self.links[way.link as usize];
+            !matches!(link.state, State::Ended(_)) && link.outgoing.len() <= WAITING_MAX
+        })
+    }
+
+    fn send_many(&mut self, to: Far, told: &Gathered, shard: &Shard) {
+        let lost = |count| count_many(&shard.shared.counts.dead_letters, count);
+        let way = self.way(to, told.what());
+        let entry = way.ok().and_then(|way| Some((way, self.messages.get(way.message)?)));
+        let Some((way, entry)) = entry else { return lost(told.count()) };
+        let link = &mut self.links[way.link as usize];
+        if matches!(link.state, State::Ended(_)) {
+            return lost(told.count());
+        }
+        let along = Along { names: &self.names, shard, link: way.link };
+        let failed = (entry.encode_told)(told, &mut link.outgoing, (way.message, way.actor), along);
+        count_many(&shard.shared.counts.refused, failed);
+        self.touch(way.link);
+    }
+
+    fn answer(&mut self, parcel: &mut Parcel, shard: &Shard) {
         let token = u64::from(parcel.to.generation) << 32 | u64::from(parcel.to.index);
         let Some(Serving { link: at, token: theirs, entry, .. }) = self.serving.close(token) else {
             return;
@@ -587,19 +652,27 @@ impl Edge for Links {
             return;
         };
         if parcel.kind() == Content::Failure {
-            let why = parcel.open::<AskError>().unwrap_or(AskError::Unanswered);
+            let why = parcel.take::<AskError>().unwrap_or(AskError::Unanswered);
             return self.fail_theirs(at, theirs, why);
         }
         let along = Along { names: &self.names, shard, link: at };
         let mut encoded = Ok(());
-        let appended = link.outgoing.append(Head::new(Kind::Answer, theirs), |out| {
-            encoded = encode(parcel, &mut Encoder::new(out, Some(along)));
-        });
+        let outgoing = &mut link.outgoing;
+        // What encodes it may be a user's.
+        let appended = catch_unwind(AssertUnwindSafe(|| {
+            outgoing.append(Head::new(Kind::Answer, theirs), |out| {
+                encoded = encode(parcel, &mut Encoder::new(out, Some(along)));
+            })
+        }));
         debug_assert!(encoded.is_ok(), "an answer is of its message's answer type");
         match appended {
-            Ok(()) => self.touch(at),
+            Ok(Ok(())) => self.touch(at),
             // The answer is larger than a frame may be.
-            Err(_) => self.fail_theirs(at, theirs, AskError::Unanswered),
+            Ok(Err(_)) => self.fail_theirs(at, theirs, AskError::Unanswered),
+            Err(_) => {
+                count(&shard.shared.counts.panics);
+                self.fail_theirs(at, theirs, AskError::Panicked);
+            }
         }
     }
 
@@ -617,7 +690,7 @@ impl Edge for Links {
         self.flush(shard);
         // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
         let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
-        let looks = !self.events.is_empty() || self.turns.wrapping_sub(self.looked) >= turns;
+        let looks = self.turns.wrapping_sub(self.looked) >= turns;
         let turn = if looks { self.look(shard) } else { Turn::Idle };
         self.finish_draining(shard);
         self.flush(shard);
@@ -638,13 +711,26 @@ impl Edge for Links {
             }
         }
         let mut events = std::mem::take(&mut self.events);
-        self.wait(&mut events, at_most);
+        self.look_awake(&mut events);
+        if events.is_empty() {
+            self.wait(&mut events, at_most);
+        }
         self.events = events;
+    }
+
+    fn woken(&mut self, shard: &Shard) {
+        if !self.events.is_empty() {
+            self.look(shard);
+        }
     }
 
     fn drain(&mut self, shard: &Shard) {
         self.end_all(shard);
     }
+}
+
+fn several_processors() -> bool {
+    std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 
 /// The payload of `Resolve` and `Resolved`.

@@ -308,7 +308,7 @@ impl Links {
                 continue;
             }
             self.retry_first = at + 1;
-            self.room.begin(&mut self.links[at as usize].tail);
+            self.room.lend(&mut self.links[at as usize].tail);
             let listens = self.listen(at);
             if listens.is_err() || self.take_frames(at, shard).is_err() {
                 self.broken(at, shard);

@@ -44,18 +44,22 @@ impl Run {
         self.bytes.get(self.at.get() as usize..).unwrap_or_default()
     }
 
+    /// This is left, and so many messages are in it.
+    #[inline]
+    fn is_left(&self, rest: &[u8], left: u32) {
+        // A frame's length has 32 bits.
+        self.at.set(u32::try_from(self.bytes.len() - rest.len()).unwrap_or(u32::MAX));
+        self.left.set(left);
+    }
+
     /// Takes the next one off.
     #[inline]
     pub(crate) fn next(&self) -> Option<&[u8]> {
-        let rest = self.rest();
-        let Some((message, after)) = frame::piece(rest) else {
+        let Some((message, after)) = frame::piece(self.rest()) else {
             self.left.set(0);
             return None;
         };
-        // A frame's length has 32 bits.
-        let at = u32::try_from(self.bytes.len() - after.len()).unwrap_or(u32::MAX);
-        self.at.set(at);
-        self.left.set(self.left.get().saturating_sub(1));
+        self.is_left(after, self.left.get().saturating_sub(1));
         Some(message)
     }
 
@@ -88,8 +92,15 @@ where
 {
     let (run, names, to) = (parcel.peek::<Run>()?, shard.names()?, parcel.to);
     let actor = actor_of::<A>(state)?;
+    let (mut rest, mut left) = (run.rest(), run.left());
     for _ in 0..AT_ONCE {
-        let Some(bytes) = run.next() else { break };
+        let Some((bytes, after)) = frame::piece(rest) else {
+            run.left.set(0);
+            break;
+        };
+        // Taken off before it is handled; what is known of the next one is not read back.
+        (rest, left) = (after, left.saturating_sub(1));
+        run.is_left(rest, left);
         let along = Along { names: &names, shard, link: run.link };
         let Ok(message) = Decoder::whole::<M>(bytes, Some(along)) else {
             count(&shard.shared.counts.dead_letters);

@@ -7,14 +7,17 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 
+use super::buffers::Outgoing;
 use super::names::Along;
 use super::run::{self, Run};
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
 use crate::error::AskError;
 use crate::hash::ByType;
-use crate::parcel::{Kind, Parcel, Slot};
+use crate::parcel::{Kind, Parcel, Slot, Typed};
+use crate::shard::tells::Gathered;
 use crate::when::When;
 
 /// The version of frames and of what they hold.
@@ -27,12 +30,15 @@ pub(crate) struct Entry {
     pub(crate) actor: TypeId,
     /// Appends the message that a parcel holds.
     pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
+    /// Appends several that were told one after the other, as [`Gathered`] has them; says how many
+    /// could not be.
+    pub(crate) encode_told: fn(&Gathered, &mut Outgoing<OwnedFd>, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
     pub(crate) parcel: fn(&[u8], Along<'_>, Slot, Asker) -> Result<Parcel, WireError>,
     /// A parcel of several tells for the actor.
     pub(crate) several: fn(Run, Slot) -> Parcel,
     /// Appends the answer that a parcel holds.
-    pub(crate) encode_answer: fn(Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
+    pub(crate) encode_answer: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Gives the answer to its asker.
     pub(crate) answer: fn(&[u8], Along<'_>, Asker) -> Result<(), WireError>,
 }
@@ -81,7 +87,8 @@ impl Messages {
             name: name.to_owned(),
             hash: Schema::hash_of::<M>().rotate_left(32) ^ Schema::hash_of::<M::Answer>(),
             actor,
-            encode: encode::<M>,
+            encode: encode::<A, M, How>,
+            encode_told: encode_told::<M>,
             parcel: parcel::<A, M, How>,
             several: run::parcel::<A, M, How>,
             encode_answer: encode_answer::<M::Answer>,
@@ -165,10 +172,26 @@ pub enum HelloError {
     Bytes(#[from] WireError),
 }
 
-fn encode<M: Message + Wire>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    let message = parcel.take::<M>().ok_or(AskError::Unregistered)?;
+fn encode<A, M, How>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError>
+where
+    A: Receives<M, How>,
+    M: Message + Wire,
+{
+    let message = parcel.take_as::<M>(&A::dispatch().0).ok_or(AskError::Unregistered)?;
     message.encode(out);
     Ok(())
+}
+
+fn encode_told<M: Message + Wire>(
+    told: &Gathered,
+    out: &mut Outgoing<OwnedFd>,
+    to: (u16, u64),
+    along: Along<'_>,
+) -> u32 {
+    let encode = |message: &M, out: &mut Vec<u8>| {
+        message.encode(&mut Encoder::new(out, Some(along)));
+    };
+    out.append_tells(to, told.messages(), encode)
 }
 
 fn parcel<A, M, How>(
@@ -185,16 +208,11 @@ where
     Ok(Parcel::new(&A::dispatch().0, to, slot, when, message))
 }
 
-fn encode_answer<T: Wire>(parcel: Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    match parcel.kind() {
-        Kind::Answer => {
-            parcel.open::<T>().map_err(|_| AskError::Unanswered)?.encode(out);
-            Ok(())
-        }
-        Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
-            Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
-        }
-    }
+fn encode_answer<T: Wire>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
+    let what = &const { Typed::<T>::of(Kind::Answer) };
+    let answer = parcel.take_as::<T>(what).ok_or(AskError::Unanswered)?;
+    answer.encode(out);
+    Ok(())
 }
 
 fn answer<T: Wire>(bytes: &[u8], along: Along<'_>, (slot, when): Asker) -> Result<(), WireError> {

@@ -121,6 +121,7 @@ impl Links {
         link.state = State::Greeting;
         // Without the kernel's notice nothing would ever come: the peer sees the link's end.
         link.socket = watched.is_ok().then_some(socket);
+        self.sockets += usize::from(watched.is_ok());
         self.touch(at);
     }
 
@@ -277,6 +278,7 @@ impl Links {
         }
         if let Some(socket) = link.socket.take() {
             let _ = epoll::delete(&self.epoll, &socket);
+            self.sockets -= 1;
         }
         match &mut link.whose {
             // It is of no use without its link. One that is ending by itself ends with its own
@@ -305,6 +307,7 @@ impl Links {
         link.state = State::Ended(ended);
         if let Some(socket) = link.socket.take() {
             let _ = epoll::delete(&self.epoll, &socket);
+            self.sockets -= 1;
         }
         link.tail = Tail::default();
         link.outgoing = Outgoing::default();

@@ -67,6 +67,7 @@ impl Shard {
         }
         let mut edge = self.edge.borrow_mut();
         if let Some(edge) = edge.as_mut() {
+            self.hand_over_told(&mut **edge);
             edge.turn(self);
         }
     }
@@ -283,16 +284,17 @@ impl Shard {
             let edge = By::Elsewhere(EDGE_LINE);
             self.state.borrow_mut().asks.answered_by(parcel.asker, edge);
         }
+        self.hand_over_told(edge);
         edge.send(far, parcel, self)
     }
 
     /// An answer, or a failure, to the ask that it names.
     #[inline]
-    fn settle(&self, parcel: Parcel) {
+    fn settle(&self, mut parcel: Parcel) {
         let place = parcel.when.place();
         if place != self.place && place != NOBODY {
             if let Some(edge) = self.edge.borrow_mut().as_mut() {
-                edge.answer(parcel, self);
+                edge.answer(&mut parcel, self);
             }
             return;
         }
@@ -604,6 +606,7 @@ impl Shard {
     /// Gives this shard its links, and them a place of their own: answers to it come to the edge.
     pub(crate) fn attach(&self, edge: Box<dyn Edge>, names: Rc<Names>) -> Option<Place> {
         let place = places::register(&self.shared.inbox)?;
+        self.edge_place.set(place);
         *self.edge.borrow_mut() = Some(edge);
         *self.names.borrow_mut() = Some(names);
         Some(place)
@@ -645,6 +648,14 @@ impl Shard {
         }
     }
 
+    /// It has slept until now: what its links have brought is delivered.
+    pub(crate) fn woken(&self, now: Millis) {
+        self.now.set(now);
+        if let Some(edge) = self.edge.borrow_mut().as_mut() {
+            edge.woken(self);
+        }
+    }
+
     /// Ends everything: all that waits is told that it will not be answered.
     pub(crate) fn close(&self) {
         let slots = self.state.borrow().records.slots();
@@ -666,6 +677,7 @@ impl Shard {
         }
         let mut edge = self.edge.borrow_mut().take();
         if let Some(edge) = edge.as_mut() {
+            self.hand_over_told(&mut **edge);
             edge.drain(self);
         }
         self.flush();

@@ -16,6 +16,7 @@ mod deliver;
 mod lives;
 mod records;
 mod state;
+pub(crate) mod tells;
 mod timers;
 
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,7 @@ use crate::waker::Scope;
 use crate::when::{Millis, NOBODY, Place, When};
 
 use state::State;
+use tells::Told;
 pub(crate) use timers::{Again, Due, Tell};
 
 /// What other threads see of a shard.
@@ -122,6 +124,10 @@ pub(crate) struct Shard {
     /// The task that is polled, and the mark of its waker.
     polled: Cell<Option<(u32, *const ())>>,
     edge: RefCell<Option<Box<dyn Edge>>>,
+    /// Where the edge waits for answers: its place, if there is one.
+    edge_place: Cell<Place>,
+    /// What was told to peers and is not yet the edge's.
+    told: RefCell<Told>,
     /// What the edge's messages need to be decoded.
     names: RefCell<Option<Rc<Names>>>,
     ended: Cell<bool>,
@@ -144,6 +150,8 @@ impl Shard {
             now: Cell::new(0),
             polled: Cell::new(None),
             edge: RefCell::new(None),
+            edge_place: Cell::new(NOBODY),
+            told: RefCell::default(),
             names: RefCell::new(None),
             ended: Cell::new(false),
         }
@@ -187,12 +195,7 @@ impl Shard {
             Err(NotSent::Full) if state.records.is_far(to.slot) => {
                 drop(guard);
                 let label = Label { to: to.slot, asker, when };
-                return Parcel::with(what, label, message, |parcel| {
-                    self.send_over(&to.mailbox, parcel).map_err(|why| TellError {
-                        why,
-                        ..crate::mailbox::unpacked(parcel.take_whole())
-                    })
-                });
+                return self.send_over(&to.mailbox, what, label, message);
             }
             // A mailbox that drops its oldest never lets anything wait in the ring.
             Err(NotSent::Full) if to.mailbox.policy == Policy::DropOldest => {}
@@ -232,25 +235,6 @@ impl Shard {
             gather(parcel);
             Ok(())
         })
-    }
-
-    /// To an actor in a peer: at once, unless something of this shard waits to be sent before.
-    #[inline(never)]
-    fn send_over(&self, mailbox: &Mailbox, parcel: &mut Parcel) -> Result<(), NotSent> {
-        let (far, waits) = self.state.borrow_mut().records.far(parcel.to);
-        if waits == 0
-            && let Some(far) = far
-            && let Ok(mut edge) = self.edge.try_borrow_mut()
-            && let Some(edge) = edge.as_mut()
-        {
-            return self.hand_over(&mut **edge, far, parcel).inspect_err(|why| mailbox.note(*why));
-        }
-        if waits >= mailbox.bound {
-            mailbox.note(NotSent::Full);
-            return Err(NotSent::Full);
-        }
-        self.accept(parcel.take_whole());
-        Ok(())
     }
 
     /// Into a mailbox of this shard that drops its oldest.
@@ -351,8 +335,23 @@ impl Shard {
                 answer,
             );
         } else if when.place() != NOBODY {
-            self.route(when.place(), Shard::answer_parcel(asker, when, answer));
+            self.answer_away(asker, when, answer);
         }
+    }
+
+    /// To a peer at once, unless the links are at work: it is one of this shard's actors that
+    /// answers, and nothing of what it sent before waits.
+    fn answer_away<T: Send + 'static>(&self, asker: Slot, when: When, answer: T) {
+        if when.place() == self.edge_place.get()
+            && let Ok(mut edge) = self.edge.try_borrow_mut()
+            && let Some(edge) = edge.as_mut()
+        {
+            self.hand_over_told(&mut **edge);
+            let what = &const { Typed::<T>::of(Kind::Answer) };
+            let label = Label { to: asker, asker: Slot::NONE, when };
+            return Parcel::with(what, label, answer, |parcel| edge.answer(parcel, self));
+        }
+        self.route(when.place(), Shard::answer_parcel(asker, when, answer));
     }
 
     /// Tells an asker that there is no answer.

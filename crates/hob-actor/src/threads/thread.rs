@@ -15,8 +15,9 @@ pub(crate) fn run(shared: Arc<Shared>, pool: Option<Arc<Pool>>) {
     let shard = Rc::new(Shard::new(shared));
     current::enter(Some(Rc::clone(&shard)));
     let mut batch = Vec::new();
+    let mut woken = None;
     while !shard.has_ended() {
-        shard.turn(clock::now(), TURN_PARCELS);
+        shard.turn(woken.take().unwrap_or_else(clock::now), TURN_PARCELS);
         shard.flush();
         shard.shared.inbox.take(&mut batch);
         for parcel in batch.drain(..) {
@@ -32,6 +33,10 @@ pub(crate) fn run(shared: Arc<Shared>, pool: Option<Arc<Pool>>) {
         }
         if shard.is_idle() && !shard.has_ended() && shard.shared.inbox.falls_asleep() {
             shard.sleep(shard.next_due().map(clock::until));
+            // What the sleep has brought is there in the turn that follows.
+            let now = clock::now();
+            shard.woken(now);
+            woken = Some(now);
         }
     }
     shard.close();
