@@ -5,20 +5,27 @@
 //! line is the zygote's; every file that the zygote's start has mapped or looked for is the one
 //! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
 //! libraries do nothing of their own before the entry are hosted.
+//!
+//! The copy for the hook that is next may be forked before its turn, and waits before its entry.
+//! All of that is checked again, then, before it is let go.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::trace::Streams;
 use hob_os::vfork::{self, Child, Place, Program, Signals};
-use hob_os::zygote::{Begins, Copy, ForkError, Zygote};
+use hob_os::zygote::{self, Begins, Copy, ForkError, Gate, Zygote};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
+use crate::event::SetId;
 use crate::listing::{Identity, Place as At};
 use crate::set::Set;
-use crate::start::Pipes;
+use crate::start::{OurPipes, Pipes};
 
 /// As much of a script as the kernel reads for its first line.
 const FIRST_LINE_BYTES: usize = 256;
@@ -41,12 +48,33 @@ pub(crate) struct Zygotes {
     lines: Vec<Line>,
     /// Which line a file begins with, by its identity; none: it is no script, or unclear.
     files: Vec<(Identity, Option<usize>)>,
+    waits: Option<Waits>,
+}
+
+/// A copy that waits for its hook's turn.
+#[derive(Debug)]
+struct Waits {
+    id: SetId,
+    path: CString,
+    line: usize,
+    /// Until it is let go.
+    copy: Option<(Child, OurPipes, Gate)>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if let Some((child, ..)) = &self.copy {
+            zygote::discard(child);
+        }
+    }
 }
 
 /// A first line, and what forks scripts that begin with it.
 #[derive(Debug)]
 struct Line {
     text: Vec<u8>,
+    /// It names one of the shells that are hosted.
+    shell: bool,
     starts: u32,
     ready: Option<Ready>,
 }
@@ -65,7 +93,7 @@ struct Ready {
 
 impl Zygotes {
     pub(crate) fn new(mask: signals::Set) -> Zygotes {
-        Zygotes { mask, lines: Vec::new(), files: Vec::new() }
+        Zygotes { mask, lines: Vec::new(), files: Vec::new(), waits: None }
     }
 
     /// Whether a hook is likely to be forked, so that nobody need start it ahead.
@@ -75,50 +103,125 @@ impl Zygotes {
         line.is_some_and(|line| line.ready.is_some())
     }
 
-    /// Forks a hook. `None`: it is to be started otherwise. An error: nothing is known of it.
+    /// Forks a hook. A refusal: it is to be started otherwise, if it is a shell's, because of
+    /// this. An error: nothing is known of it.
     pub(crate) fn fork(
         &mut self,
         set: &Set,
         (path, identity): (&CStr, Identity),
         (pipes, null): (&Pipes, &OwnedFd),
         alone: bool,
-    ) -> Option<io::Result<Child>> {
-        let at = self.line_of(set, path, identity)?;
-        if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
-            return None;
-        }
-        let directory = set.within.as_ref().map(|directory| directory.as_fd());
-        // What an own start would say of it, that says it.
-        vfork::would_execute(directory, path).ok()?;
+    ) -> Result<io::Result<Child>, Option<Reason>> {
+        let at = self.exact_line(set, path, identity)?;
         let mask = self.mask;
         let line = &mut self.lines[at];
-        if line.ready.as_ref().is_some_and(|ready| !ready.is_exact(set)) {
-            line.ready = None;
-        }
-        let copy = Copy {
-            file: path,
-            env: &set.environment,
-            directory,
-            umask: set.umask,
-            begins: if alone { Begins::Near } else { Begins::Anywhere },
-        };
+        let copy = copy_of(set, path, if alone { Begins::Near } else { Begins::Anywhere }, None);
         let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
         // The second time with a zygote of the variables that this set has.
         for _ in 0..2 {
             if line.ready.is_none() {
                 line.ready = line.start(set, path, null, mask);
             }
-            match line.ready.as_mut()?.zygote.fork(&copy, &streams) {
-                Ok(child) => return Some(Ok(child)),
+            let Some(ready) = &mut line.ready else { break };
+            match ready.zygote.fork(&copy, &streams) {
+                Ok(child) => return Ok(Ok(child)),
                 Err(ForkError::Lost) => {
                     line.ready = None;
-                    return Some(Err(io::Errno::CHILD));
+                    return Ok(Err(io::Errno::CHILD));
                 }
-                Err(ForkError::Refused(io::Errno::AGAIN | io::Errno::NOMEM)) => return None,
+                Err(ForkError::Refused(io::Errno::AGAIN | io::Errno::NOMEM)) => break,
                 Err(ForkError::Refused(_)) => line.ready = None,
             }
         }
+        Err(line.shell.then_some(Reason::NotForked))
+    }
+
+    /// Wants the copy for exactly this hook, or for none, to wait for its turn.
+    pub(crate) fn want(&mut self, next: Option<(SetId, &Set, &[u8])>, null: &OwnedFd) {
+        let next = next.map(|(id, set, name)| (id, set, set.path(name)));
+        if let (Some(waits), Some((id, _, path))) = (&self.waits, &next)
+            && waits.id == *id
+            && waits.path == *path
+        {
+            return;
+        }
+        self.waits = None;
+        self.waits = next.and_then(|(id, set, path)| self.hold(id, set, path, null));
+    }
+
+    fn hold(&mut self, id: SetId, set: &Set, path: CString, null: &OwnedFd) -> Option<Waits> {
+        // A signal that is blocked would wait for it there, and nobody look for that.
+        if self.mask != signals::Set::default() {
+            return None;
+        }
+        let identity = Identity::at(set.place(), &path).ok()?;
+        let at = self.line_of(set, &path, identity)?;
+        let line = &mut self.lines[at];
+        let ready = line.ready.as_mut().filter(|ready| ready.fits(set))?;
+        let pipes = Pipes::new().ok()?;
+        let gate = Gate::new().ok()?;
+        let copy = copy_of(set, &path, Begins::Anywhere, Some(&gate));
+        let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
+        match ready.zygote.fork(&copy, &streams) {
+            Ok(child) => {
+                Some(Waits { id, path, line: at, copy: Some((child, pipes.ours(), gate)) })
+            }
+            Err(ForkError::Refused(_)) => None,
+            Err(ForkError::Lost) => {
+                line.ready = None;
+                None
+            }
+        }
+    }
+
+    /// Lets the copy go that waits for this hook, if there is one and it is exact now.
+    pub(crate) fn take(
+        &mut self,
+        id: SetId,
+        set: &Set,
+        (path, identity): (&CStr, Identity),
+    ) -> Option<(Child, OurPipes)> {
+        let mut waits =
+            self.waits.take().filter(|waits| waits.id == id && *waits.path == *path)?;
+        let at = self.exact_line(set, path, identity).ok()?;
+        if at != waits.line || self.lines[at].ready.is_none() {
+            return None;
+        }
+        let (child, pipes, gate) = waits.copy.take()?;
+        if gate.open(&child) {
+            return Some((child, pipes));
+        }
+        zygote::discard(&child);
         None
+    }
+
+    /// The first line of a hook's file, if a fork would be exact; its zygote, if it has one, is.
+    fn exact_line(
+        &mut self,
+        set: &Set,
+        path: &CStr,
+        identity: Identity,
+    ) -> Result<usize, Option<Reason>> {
+        let Some(at) = self.line_of(set, path, identity) else {
+            let newly = identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
+            return Err(newly.then_some(Reason::Changed));
+        };
+        let line = &mut self.lines[at];
+        let because = |reason| Err(line.shell.then_some(reason));
+        if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
+            return because(Reason::LinkerVariables);
+        }
+        let directory = set.within.as_ref().map(|directory| directory.as_fd());
+        match vfork::would_execute(directory, path) {
+            Ok(()) => {}
+            Err(io::Errno::INVAL) => return because(Reason::NoCheck),
+            // What an own start would say of it, that says it.
+            Err(_) => return Err(None),
+        }
+        if line.ready.as_ref().is_some_and(|ready| !ready.is_exact(set)) {
+            line.ready = None;
+        }
+        Ok(at)
     }
 
     /// The first line of a file.
@@ -135,7 +238,8 @@ impl Zygotes {
             let known = self.lines.iter().position(|line| line.text == text);
             known.or_else(|| {
                 (self.lines.len() < LINES_MAX).then(|| {
-                    self.lines.push(Line { text, starts: 0, ready: None });
+                    let shell = is_shells(&text);
+                    self.lines.push(Line { text, shell, starts: 0, ready: None });
                     self.lines.len() - 1
                 })
             })
@@ -174,8 +278,7 @@ impl Line {
         null: &OwnedFd,
         mask: signals::Set,
     ) -> Option<Ready> {
-        let mut words = self.text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let shell = CString::new(words.find(|word| !word.is_empty())?).ok()?;
+        let shell = CString::new(interpreter(&self.text)?).ok()?;
         if shell.as_bytes().first() != Some(&b'/') || has_other_rights(&shell) {
             return None;
         }
@@ -211,11 +314,20 @@ impl Ready {
         let same = |(path, known): &(CString, Option<Identity>)| {
             Identity::at(At::Own, path).ok() == *known
         };
+        self.fits(set) && self.files.iter().all(same)
+    }
+
+    /// Whether a copy of it can be in the set's place.
+    fn fits(&self, set: &Set) -> bool {
         (!self.directory || set.within.is_some())
             && (!self.umask || set.umask.is_some())
             && self.signals == set.signals
-            && self.files.iter().all(same)
     }
+}
+
+fn copy_of<'a>(set: &'a Set, file: &'a CStr, begins: Begins, gate: Option<&'a Gate>) -> Copy<'a> {
+    let directory = set.within.as_ref().map(|directory| directory.as_fd());
+    Copy { file, env: &set.environment, directory, umask: set.umask, begins, gate }
 }
 
 /// What these names, and those that every start looks at, lead to. `None` if one of them was
@@ -239,6 +351,18 @@ fn first_line(set: &Set, path: &CStr) -> Option<Vec<u8>> {
     let line = bytes[..len].strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n')?;
     (!line[..end].contains(&0)).then(|| line[..end].to_vec())
+}
+
+/// The file that a first line names.
+fn interpreter(line: &[u8]) -> Option<&[u8]> {
+    line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())
+}
+
+/// Whether a first line names one of the shells that are hosted.
+fn is_shells(line: &[u8]) -> bool {
+    let path = interpreter(line).map(|path| Path::new(OsStr::from_bytes(path)));
+    let real = path.and_then(|path| path.canonicalize().ok());
+    real.is_some_and(|real| SHELLS.iter().any(|shell| real.ends_with(OsStr::from_bytes(shell))))
 }
 
 /// Whether a program gets rights that its caller does not have: a traced one does not.

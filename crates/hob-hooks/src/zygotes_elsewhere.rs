@@ -2,14 +2,16 @@
 
 use std::ffi::CStr;
 
+use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::vfork::Child;
 use rustix::fd::OwnedFd;
 use rustix::io;
 
+use crate::event::SetId;
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::Pipes;
+use crate::start::{OurPipes, Pipes};
 
 /// The zygotes of a runner: none.
 #[derive(Debug)]
@@ -32,7 +34,20 @@ impl Zygotes {
         _: (&CStr, Identity),
         _: (&Pipes, &OwnedFd),
         _: bool,
-    ) -> Option<io::Result<Child>> {
+    ) -> Result<io::Result<Child>, Option<Reason>> {
+        Err(None)
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn want(&mut self, _: Option<(SetId, &Set, &[u8])>, _: &OwnedFd) {}
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn take(
+        &mut self,
+        _: SetId,
+        _: &Set,
+        _: (&CStr, Identity),
+    ) -> Option<(Child, OurPipes)> {
         None
     }
 }

@@ -1,11 +1,13 @@
 //! Which hooks are started before their turn, and how one is taken when it comes.
 
+use std::collections::VecDeque;
 use std::ffi::CStr;
 
 use hob_core::hooks::Reason;
 use hob_os::vfork::Child;
 
-use super::Runner;
+use super::sets::{Active, Hook};
+use super::{Runner, Waiting};
 use crate::event::SetId;
 use crate::listing::{Identity, Listing};
 use crate::set::{Isolation, Set, StartAhead};
@@ -91,7 +93,10 @@ impl Runner {
                 }
             }
         }
-        holders.want(&wanted)
+        let more = holders.want(&wanted);
+        let next = if depth > 0 { next_alone(&self.places, &self.waiting) } else { None };
+        self.zygotes.want(next.filter(|_| !self.draining), &self.null);
+        more
     }
 
     /// Takes a hook whose turn has come from where it is held.
@@ -117,4 +122,25 @@ impl Runner {
             },
         }
     }
+}
+
+/// The hook that follows the one that runs, if one set is at work: its own next one, or the first
+/// one of the set that waits.
+fn next_alone<'a>(
+    places: &'a [Option<Active>],
+    waiting: &'a VecDeque<Waiting>,
+) -> Option<(SetId, &'a Set, &'a [u8])> {
+    let mut all = places.iter().flatten();
+    let (active, None) = (all.next()?, all.next()) else { return None };
+    if active.cancelled || !matches!(active.hook, Hook::Running(_)) {
+        return None;
+    }
+    let (id, set, name) = match active.listing.listed.hooks.get(active.index + 1) {
+        Some(name) => (active.id, &active.set, name),
+        None => {
+            let waiting = waiting.front()?;
+            (waiting.id, &waiting.set, waiting.listing.as_ref()?.listed.hooks.first()?)
+        }
+    };
+    (set.isolation == Isolation::Fastest).then_some((id, set, &name[..]))
 }

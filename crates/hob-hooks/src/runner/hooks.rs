@@ -53,8 +53,8 @@ impl Runner {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
             Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
             Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
-                Fastest::Started(process, pipes, way) => {
-                    record.way = way;
+                Fastest::Started(process, pipes, way, reason) => {
+                    (record.way, record.reason) = (way, reason);
                     Ok((process, pipes))
                 }
                 Fastest::Failed(error) => Err(error),
@@ -104,10 +104,18 @@ impl Runner {
             let Ok(pipes) = Pipes::new() else { return Fastest::Afresh(None) };
             let streams = (&pipes, &self.null);
             return match warm.begin(set, path, streams, clock::now_ns()) {
-                Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm),
+                Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None),
                 None => Fastest::Afresh(Some(Reason::NoDaemon)),
             };
         }
+        if set.isolation == Isolation::Fastest
+            && let Some(identity) = identity
+            && let Some((child, pipes)) = self.zygotes.take(id, set, (path, identity))
+        {
+            let process = Process::Own { child, report: None };
+            return Fastest::Started(process, pipes, Way::Forked, None);
+        }
+        let mut not_forked = None;
         if set.isolation == Isolation::Fastest
             && let Some(identity) = identity
             && let Ok(pipes) = Pipes::new()
@@ -115,17 +123,22 @@ impl Runner {
             // With one set at work this thread sleeps until its hook ends.
             let alone = self.active().nth(1).is_none();
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
-                Some(Ok(child)) => {
+                Ok(Ok(child)) => {
                     let process = Process::Own { child, report: None };
-                    return Fastest::Started(process, pipes.ours(), Way::Forked);
+                    return Fastest::Started(process, pipes.ours(), Way::Forked, None);
                 }
-                Some(Err(error)) => return Fastest::Failed(error),
-                None => {}
+                Ok(Err(error)) => return Fastest::Failed(error),
+                Err(reason) => not_forked = reason,
             }
         }
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
-                Fastest::Started(Process::Own { child, report: None }, pipes, Way::Ahead)
+                let process = Process::Own { child, report: None };
+                Fastest::Started(process, pipes, Way::Ahead, not_forked)
+            }
+            // That there was no time for the second best says less.
+            Ready::Afresh(Some(Reason::First | Reason::NoProcessor)) if not_forked.is_some() => {
+                Fastest::Afresh(not_forked)
             }
             Ready::Afresh(reason) => Fastest::Afresh(reason),
         }
@@ -379,7 +392,8 @@ impl Runner {
 
 /// The fastest way for a hook whose turn has come.
 enum Fastest {
-    Started(Process, OurPipes, Way),
+    /// And why not in a faster way, if there is one.
+    Started(Process, OurPipes, Way, Option<Reason>),
     Afresh(Option<Reason>),
     /// It may have begun, and nothing is known of it.
     Failed(io::Errno),
