@@ -5,9 +5,6 @@
 //! line is the zygote's; every file that the zygote's start has mapped or looked for is the one
 //! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
 //! libraries do nothing of their own before the entry are hosted.
-//!
-//! The copy for the hook that is next may be forked before its turn, and waits before its entry.
-//! All of that is checked again, then, before it is let go.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -17,15 +14,14 @@ use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::trace::Streams;
 use hob_os::vfork::{self, Child, Place, Program, Signals};
-use hob_os::zygote::{self, Begins, Copy, ForkError, Gate, Zygote};
+use hob_os::zygote::{Begins, Copy, ForkError, Zygote};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
-use crate::event::SetId;
 use crate::listing::{Identity, Place as At};
 use crate::set::Set;
-use crate::start::{OurPipes, Pipes};
+use crate::start::Pipes;
 
 /// As much of a script as the kernel reads for its first line.
 const FIRST_LINE_BYTES: usize = 256;
@@ -48,25 +44,6 @@ pub(crate) struct Zygotes {
     lines: Vec<Line>,
     /// Which line a file begins with, by its identity; none: it is no script, or unclear.
     files: Vec<(Identity, Option<usize>)>,
-    waits: Option<Waits>,
-}
-
-/// A copy that waits for its hook's turn.
-#[derive(Debug)]
-struct Waits {
-    id: SetId,
-    path: CString,
-    line: usize,
-    /// Until it is let go.
-    copy: Option<(Child, OurPipes, Gate)>,
-}
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        if let Some((child, ..)) = &self.copy {
-            zygote::discard(child);
-        }
-    }
 }
 
 /// A first line, and what forks scripts that begin with it.
@@ -93,7 +70,7 @@ struct Ready {
 
 impl Zygotes {
     pub(crate) fn new(mask: signals::Set) -> Zygotes {
-        Zygotes { mask, lines: Vec::new(), files: Vec::new(), waits: None }
+        Zygotes { mask, lines: Vec::new(), files: Vec::new() }
     }
 
     /// Whether a hook is likely to be forked, so that nobody need start it ahead.
@@ -115,7 +92,13 @@ impl Zygotes {
         let at = self.exact_line(set, path, identity)?;
         let mask = self.mask;
         let line = &mut self.lines[at];
-        let copy = copy_of(set, path, if alone { Begins::Near } else { Begins::Anywhere }, None);
+        let copy = Copy {
+            file: path,
+            env: &set.environment,
+            directory: set.within.as_ref().map(|directory| directory.as_fd()),
+            umask: set.umask,
+            begins: if alone { Begins::Near } else { Begins::Anywhere },
+        };
         let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
         // The second time with a zygote of the variables that this set has.
         for _ in 0..2 {
@@ -136,65 +119,6 @@ impl Zygotes {
         Err(line.shell.then_some(Reason::NotForked))
     }
 
-    /// Wants the copy for exactly this hook, or for none, to wait for its turn.
-    pub(crate) fn want(&mut self, next: Option<(SetId, &Set, &[u8])>, null: &OwnedFd) {
-        let next = next.map(|(id, set, name)| (id, set, set.path(name)));
-        if let (Some(waits), Some((id, _, path))) = (&self.waits, &next)
-            && waits.id == *id
-            && waits.path == *path
-        {
-            return;
-        }
-        self.waits = None;
-        self.waits = next.and_then(|(id, set, path)| self.hold(id, set, path, null));
-    }
-
-    fn hold(&mut self, id: SetId, set: &Set, path: CString, null: &OwnedFd) -> Option<Waits> {
-        // A signal that is blocked would wait for it there, and nobody look for that.
-        if self.mask != signals::Set::default() {
-            return None;
-        }
-        let identity = Identity::at(set.place(), &path).ok()?;
-        let at = self.line_of(set, &path, identity)?;
-        let line = &mut self.lines[at];
-        let ready = line.ready.as_mut().filter(|ready| ready.fits(set))?;
-        let pipes = Pipes::new().ok()?;
-        let gate = Gate::new().ok()?;
-        let copy = copy_of(set, &path, Begins::Anywhere, Some(&gate));
-        let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
-        match ready.zygote.fork(&copy, &streams) {
-            Ok(child) => {
-                Some(Waits { id, path, line: at, copy: Some((child, pipes.ours(), gate)) })
-            }
-            Err(ForkError::Refused(_)) => None,
-            Err(ForkError::Lost) => {
-                line.ready = None;
-                None
-            }
-        }
-    }
-
-    /// Lets the copy go that waits for this hook, if there is one and it is exact now.
-    pub(crate) fn take(
-        &mut self,
-        id: SetId,
-        set: &Set,
-        (path, identity): (&CStr, Identity),
-    ) -> Option<(Child, OurPipes)> {
-        let mut waits =
-            self.waits.take().filter(|waits| waits.id == id && *waits.path == *path)?;
-        let at = self.exact_line(set, path, identity).ok()?;
-        if at != waits.line || self.lines[at].ready.is_none() {
-            return None;
-        }
-        let (child, pipes, gate) = waits.copy.take()?;
-        if gate.open(&child) {
-            return Some((child, pipes));
-        }
-        zygote::discard(&child);
-        None
-    }
-
     /// The first line of a hook's file, if a fork would be exact; its zygote, if it has one, is.
     fn exact_line(
         &mut self,
@@ -203,7 +127,8 @@ impl Zygotes {
         identity: Identity,
     ) -> Result<usize, Option<Reason>> {
         let Some(at) = self.line_of(set, path, identity) else {
-            let newly = identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
+            let newly =
+                identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
             return Err(newly.then_some(Reason::Changed));
         };
         let line = &mut self.lines[at];
@@ -314,20 +239,11 @@ impl Ready {
         let same = |(path, known): &(CString, Option<Identity>)| {
             Identity::at(At::Own, path).ok() == *known
         };
-        self.fits(set) && self.files.iter().all(same)
-    }
-
-    /// Whether a copy of it can be in the set's place.
-    fn fits(&self, set: &Set) -> bool {
         (!self.directory || set.within.is_some())
             && (!self.umask || set.umask.is_some())
             && self.signals == set.signals
+            && self.files.iter().all(same)
     }
-}
-
-fn copy_of<'a>(set: &'a Set, file: &'a CStr, begins: Begins, gate: Option<&'a Gate>) -> Copy<'a> {
-    let directory = set.within.as_ref().map(|directory| directory.as_fd());
-    Copy { file, env: &set.environment, directory, umask: set.umask, begins, gate }
 }
 
 /// What these names, and those that every start looks at, lead to. `None` if one of them was

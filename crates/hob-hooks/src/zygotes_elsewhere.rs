@@ -8,10 +8,9 @@ use hob_os::vfork::Child;
 use rustix::fd::OwnedFd;
 use rustix::io;
 
-use crate::event::SetId;
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::{OurPipes, Pipes};
+use crate::start::Pipes;
 
 /// The zygotes of a runner: none.
 #[derive(Debug)]
@@ -36,18 +35,5 @@ impl Zygotes {
         _: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {
         Err(None)
-    }
-
-    #[expect(clippy::unused_self, reason = "as where there are some")]
-    pub(crate) fn want(&mut self, _: Option<(SetId, &Set, &[u8])>, _: &OwnedFd) {}
-
-    #[expect(clippy::unused_self, reason = "as where there are some")]
-    pub(crate) fn take(
-        &mut self,
-        _: SetId,
-        _: &Set,
-        _: (&CStr, Identity),
-    ) -> Option<(Child, OurPipes)> {
-        None
     }
 }

@@ -70,6 +70,10 @@ echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; e
     assert_eq!(with, without);
     if may_hold() {
         assert_eq!(each(&held, "way"), ["afresh", "ahead", "ahead", "ahead"], "{held}");
+        if cfg!(target_arch = "x86_64") {
+            // And why they were not forked.
+            assert_eq!(each(&held, "reason"), ["linker-variables"; 4], "{held}");
+        }
     }
 }
 
@@ -98,10 +102,10 @@ fn what_an_earlier_hook_changes_a_later_one_sees() {
     check("echo two >state", "old two\n");
     // Rewritten in place, with the same length; replaced; another interpreter.
     let set = check("sed 's/old/new/' d/2 >t; cat t >d/2", "new one\n");
-    assert_eq!(
-        (&set["hooks"][1]["way"], &set["hooks"][1]["changed"]),
-        (&"afresh".into(), &true.into())
-    );
+    let second = &set["hooks"][1];
+    // Of a file that is old enough by then, its shell may be forked.
+    assert!(second["way"] == "afresh" || second["way"] == "forked", "{set}");
+    assert_eq!(second["changed"], true, "{set}");
     check("sed 's/old/new/' d/2 >t; chmod +x t; mv t d/2", "new one\n");
     check("printf '#!/bin/cat\\ntext\\n' >t; cat t >d/2", "#!/bin/cat\ntext\n");
 }

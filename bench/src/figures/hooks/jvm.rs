@@ -132,11 +132,11 @@ fn turns(round: usize, targets: usize) -> Vec<(usize, usize)> {
     let mut turns = Vec::new();
     for part in 0..PARTS {
         let [one, other] = HOB;
-        let pair = if (round + part) % 2 == 0 { [one, other] } else { [other, one] };
+        let pair = if (round + part).is_multiple_of(2) { [one, other] } else { [other, one] };
         turns.extend(pair.map(|at| (at, targets.div_ceil(PARTS))));
     }
     turns.extend((0..WAYS.len()).filter(|at| !HOB.contains(at)).map(|at| (at, targets)));
-    if round % 2 == 1 {
+    if !round.is_multiple_of(2) {
         turns.reverse();
     }
     turns
@@ -153,7 +153,8 @@ fn tell(figure: &mut Figure, taken: &[Taken], parts: &[Rounds; 2]) {
     let Some(fastest) = fastest else { return };
     for at in HOB {
         let ratio = over(figure, &taken[fastest].median, &taken[at].median);
-        let what = format!("{}: the fastest NuProcess way, without its stalls, over it", WAYS[at][3]);
+        let what =
+            format!("{}: the fastest NuProcess way, without its stalls, over it", WAYS[at][3]);
         figure.target(&what, Want::AtLeast(1.6), ratio);
         over(figure, &taken[fastest].mean, &taken[at].mean);
     }
@@ -176,7 +177,8 @@ impl Taken {
         self.targets += ns.len();
         self.stalled += ns.len() - smooth.len();
         // A round that stood still in all of them is worth no more than its best.
-        let median = if smooth.is_empty() { stats::quantile(ns, 0.0) } else { stats::median(&smooth) };
+        let median =
+            if smooth.is_empty() { stats::quantile(ns, 0.0) } else { stats::median(&smooth) };
         let mean = ns.iter().sum::<f64>() / number(ns.len());
         self.median.take(&each(median, hooks));
         self.mean.take(&each(mean, hooks));

@@ -1,13 +1,11 @@
 //! Which hooks are started before their turn, and how one is taken when it comes.
 
-use std::collections::VecDeque;
 use std::ffi::CStr;
 
 use hob_core::hooks::Reason;
 use hob_os::vfork::Child;
 
-use super::sets::{Active, Hook};
-use super::{Runner, Waiting};
+use super::Runner;
 use crate::event::SetId;
 use crate::listing::{Identity, Listing};
 use crate::set::{Isolation, Set, StartAhead};
@@ -62,10 +60,18 @@ impl Runner {
             !zygotes.hosts(identity)
                 && !warm.as_mut().is_some_and(|warm| warm.hosts(set, &path(), identity))
         };
-        // A set's next hooks, and then those of the sets that wait.
+        // A set's next hooks, and then those of the sets that wait. Where all that runs is of the
+        // same directory and not to be held, nor will they be, and need not be listed before.
         let missing = depth.saturating_sub(active);
+        let mut dirs = Vec::new();
+        for active in self.places.iter().flatten() {
+            if !(0..active.listing.len()).any(|at| held(&active.set, &active.listing, at)) {
+                dirs.push(active.set.dir.clone());
+            }
+        }
         for waiting in self.waiting.iter_mut().take(missing.max(1)) {
-            if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
+            let wanted = waiting.set.isolation == Isolation::Fastest;
+            if waiting.listing.is_none() && wanted && !dirs.contains(&waiting.set.dir) {
                 let set = &waiting.set;
                 // What cannot be listed now is listed when its turn comes, and said then.
                 waiting.listing =
@@ -93,10 +99,7 @@ impl Runner {
                 }
             }
         }
-        let more = holders.want(&wanted);
-        let next = if depth > 0 { next_alone(&self.places, &self.waiting) } else { None };
-        self.zygotes.want(next.filter(|_| !self.draining), &self.null);
-        more
+        holders.want(&wanted)
     }
 
     /// Takes a hook whose turn has come from where it is held.
@@ -122,25 +125,4 @@ impl Runner {
             },
         }
     }
-}
-
-/// The hook that follows the one that runs, if one set is at work: its own next one, or the first
-/// one of the set that waits.
-fn next_alone<'a>(
-    places: &'a [Option<Active>],
-    waiting: &'a VecDeque<Waiting>,
-) -> Option<(SetId, &'a Set, &'a [u8])> {
-    let mut all = places.iter().flatten();
-    let (active, None) = (all.next()?, all.next()) else { return None };
-    if active.cancelled || !matches!(active.hook, Hook::Running(_)) {
-        return None;
-    }
-    let (id, set, name) = match active.listing.listed.hooks.get(active.index + 1) {
-        Some(name) => (active.id, &active.set, name),
-        None => {
-            let waiting = waiting.front()?;
-            (waiting.id, &waiting.set, waiting.listing.as_ref()?.listed.hooks.first()?)
-        }
-    };
-    (set.isolation == Isolation::Fastest).then_some((id, set, &name[..]))
 }

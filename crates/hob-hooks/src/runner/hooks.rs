@@ -104,16 +104,11 @@ impl Runner {
             let Ok(pipes) = Pipes::new() else { return Fastest::Afresh(None) };
             let streams = (&pipes, &self.null);
             return match warm.begin(set, path, streams, clock::now_ns()) {
-                Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None),
+                Some(calling) => {
+                    Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None)
+                }
                 None => Fastest::Afresh(Some(Reason::NoDaemon)),
             };
-        }
-        if set.isolation == Isolation::Fastest
-            && let Some(identity) = identity
-            && let Some((child, pipes)) = self.zygotes.take(id, set, (path, identity))
-        {
-            let process = Process::Own { child, report: None };
-            return Fastest::Started(process, pipes, Way::Forked, None);
         }
         let mut not_forked = None;
         if set.isolation == Isolation::Fastest
@@ -125,7 +120,8 @@ impl Runner {
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, report: None };
-                    return Fastest::Started(process, pipes.ours(), Way::Forked, None);
+                    let pipes = self.ours(pipes);
+                    return Fastest::Started(process, pipes, Way::Forked, None);
                 }
                 Ok(Err(error)) => return Fastest::Failed(error),
                 Err(reason) => not_forked = reason,
@@ -147,7 +143,13 @@ impl Runner {
     fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((Process::Own { child, report: None }, pipes.ours()))
+        Ok((Process::Own { child, report: None }, self.ours(pipes)))
+    }
+
+    /// With one set at a time nothing is started while a hook runs but what is held, which is
+    /// waited for until it has closed what it inherited.
+    fn ours(&self, pipes: Pipes) -> OurPipes {
+        if self.limits.jobs == 1 { pipes.ours_quiet() } else { pipes.ours() }
     }
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
@@ -189,6 +191,7 @@ impl Runner {
             out_open: true,
             err: Captured::new(pipes.err, keep),
             err_open: true,
+            theirs: pipes.theirs,
             since_ns,
             warn_at_ns: after(active.set.warn_after),
             kill_at_ns: after(active.set.kill_after),
@@ -320,6 +323,7 @@ impl Runner {
                 let _ = epoll::delete(&self.epoll, captured.pipe());
             }
         }
+        drop(running.theirs);
         let at_ns = now_ns.saturating_sub(running.since_ns);
         let mut finish = |captured: Captured, stream| {
             let mut tell = |bytes: &[u8]| sink(Event::Output { set, stream, bytes });

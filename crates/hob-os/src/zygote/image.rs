@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use rustix::io;
 
 use super::Copy;
-use super::code::{DATA_BYTES, MESSAGE_AT, MESSAGE_BYTES_MAX, PAGE, Stopped, word};
+use super::code::{DATA_BYTES, MESSAGE_AT, MESSAGE_BYTES_MAX, Stopped, word};
 use super::errno;
 use crate::signals::last_error;
 
@@ -18,15 +18,11 @@ use crate::signals::last_error;
 const HEAD_WORDS: usize = 14;
 const CALL_WORDS: usize = 7;
 const PR_SET_MM_MAP: u64 = 14;
-const MADV_POPULATE_WRITE: u64 = 23;
-/// As much of the stack as a small run uses, and as large as a mapping is that is all written to.
-const STACK_BYTES: u64 = 8 * 1024;
-const WRITTEN_BYTES_MAX: u64 = 64 * 1024;
 /// The number of words of the kernel's `prctl_mm_map` before its auxiliary vector.
 const MM_WORDS: usize = 11;
 const COMM_BYTES: usize = 16;
-/// Three streams, a directory, and what it waits at.
-pub(super) const FDS_MAX: usize = 5;
+/// Three streams and a directory.
+const FDS_MAX: usize = 4;
 
 /// What is known of a program that stands at its entry.
 #[derive(Debug)]
@@ -50,8 +46,6 @@ pub(super) struct Layout {
     robust: [u64; 2],
     /// The numbers that the kernel gives to the next descriptors: what was inherited lies between.
     free: [u64; FDS_MAX],
-    /// What its writable mappings are: where, how many bytes.
-    written: Vec<(u64, u64)>,
 }
 
 impl Layout {
@@ -99,7 +93,6 @@ impl Layout {
             thread_at: thread_of(stopped)?,
             robust: robust_of(stopped.pid)?,
             free: free_of(stopped.pid)?,
-            written: written_of(stopped.pid, stack)?,
         };
         layout.try_memory(stopped)?;
         Ok(layout)
@@ -144,14 +137,14 @@ impl Layout {
             let [a, b, c, d, e] = arguments;
             calls.push([number.cast_unsigned(), a, b, c, d, e, 0]);
         };
-        let count = 3 + usize::from(copy.directory.is_some()) + usize::from(copy.gate.is_some());
-        let mut came = self.free[..count].iter();
-        for (stream, fd) in (0..3).zip(came.by_ref()) {
+        let came = &self.free[..if copy.directory.is_some() { 4 } else { 3 }];
+        for (stream, fd) in (0..3).zip(came) {
             call(libc::SYS_dup2, [*fd, stream, 0, 0, 0]);
-            call(libc::SYS_close, [*fd, 0, 0, 0, 0]);
         }
-        if copy.directory.is_some() && let Some(fd) = came.next() {
+        if let Some(fd) = came.get(3) {
             call(libc::SYS_fchdir, [*fd, 0, 0, 0, 0]);
+        }
+        for fd in came {
             call(libc::SYS_close, [*fd, 0, 0, 0, 0]);
         }
         call(libc::SYS_setpgid, [0; 5]);
@@ -172,21 +165,12 @@ impl Layout {
             let (at, size) = (message.put(affinity), affinity.len() as u64);
             call(libc::SYS_sched_setaffinity, [0, size, at, 0, 0]);
         }
-        if let Some(fd) = came.next() {
-            // What a run writes to is its own before it has to wait for that.
-            for (at, bytes) in &self.written {
-                call(libc::SYS_madvise, [*at, *bytes, MADV_POPULATE_WRITE, 0, 0]);
-            }
-            call(libc::SYS_read, [*fd, message.put(&[0; 8]), 8, 0, 0]);
-            call(libc::SYS_close, [*fd, 0, 0, 0, 0]);
-        }
-        let came = &self.free[..count];
         let close = |fd: &u64| [libc::SYS_close.cast_unsigned(), *fd, 0, 0, 0, 0, 0];
         let closes: Vec<[u64; CALL_WORDS]> = came.iter().map(close).collect();
         let closes_at = message.put_calls(&closes);
         let calls_at = message.put_calls(&calls);
         // SAFETY: only computes.
-        let control = unsafe { libc::CMSG_LEN(u32::try_from(4 * count).unwrap_or(0)) };
+        let control = unsafe { libc::CMSG_LEN(if came.len() == 4 { 16 } else { 12 }) };
         message.finish([
             control.into(),
             self.parent,
@@ -345,28 +329,4 @@ fn free_of(pid: u32) -> io::Result<[u64; FDS_MAX]> {
     }
     let mut free = (3..).filter(|number| !taken.contains(number));
     Ok(std::array::from_fn(|_| free.next().unwrap_or(u64::MAX)))
-}
-
-/// What a process may write to, without what is large and what was mapped for the message.
-fn written_of(pid: u32, stack: u64) -> io::Result<Vec<(u64, u64)>> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).map_err(errno)?;
-    let mut written = Vec::new();
-    for line in maps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some((begin, end)) = words.next().and_then(|range| range.split_once('-')) else {
-            continue;
-        };
-        let number = |text| u64::from_str_radix(text, 16).map_err(|_| io::Errno::INVAL);
-        let (begin, end) = (number(begin)?, number(end)?);
-        if words.next() != Some("rw-p") {
-            continue;
-        }
-        if (begin..end).contains(&stack) {
-            let from = (stack - STACK_BYTES).max(begin) & !(PAGE - 1);
-            written.push((from, end - from));
-        } else if end - begin <= WRITTEN_BYTES_MAX {
-            written.push((begin, end - begin));
-        }
-    }
-    Ok(written)
 }

@@ -33,7 +33,7 @@ use crate::signals::last_error;
 use crate::trace::Streams;
 use crate::vfork::{self, Child, Place, Program, Traced};
 use code::Stopped;
-use image::{FDS_MAX, Layout};
+use image::Layout;
 
 /// A program that waits to be forked.
 #[derive(Debug)]
@@ -59,39 +59,6 @@ pub struct Copy<'a> {
     pub umask: Option<u32>,
     /// Where it begins.
     pub begins: Begins,
-    /// It waits here, ready in all else, until eight bytes can be read: see [`Gate`].
-    pub gate: Option<&'a Gate>,
-}
-
-/// Where a copy waits for its turn.
-#[derive(Debug)]
-pub struct Gate(OwnedFd);
-
-impl Gate {
-    /// A closed one.
-    pub fn new() -> io::Result<Gate> {
-        rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).map(Gate)
-    }
-
-    /// Lets the copy that waits here go, unless it was disturbed: `false` if it has ended, or was
-    /// stopped by somebody.
-    pub fn open(self, child: &Child) -> bool {
-        // SAFETY: all zero is a valid value; the kernel writes it; nothing is reaped.
-        let pid = unsafe {
-            let mut state: libc::siginfo_t = std::mem::zeroed();
-            let what = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-            if libc::waitid(libc::P_PID, child.pid, &raw mut state, what) < 0 {
-                return false;
-            }
-            state.si_pid()
-        };
-        pid == 0 && io::write(&self.0, &1_u64.to_ne_bytes()) == Ok(8)
-    }
-}
-
-/// Ends a copy that waits and is not wanted any more, and waits for that.
-pub fn discard(child: &Child) {
-    crate::trace::discard(child.pid);
 }
 
 /// On which processor a copy begins.
@@ -182,8 +149,7 @@ impl Zygote {
         let message = self.layout.message(copy, mask).map_err(ForkError::Refused)?;
         let fds = [streams.stdin, streams.stdout, streams.stderr].map(AsRawFd::as_raw_fd);
         let directory = copy.directory.map(|fd| fd.as_raw_fd());
-        let gate = copy.gate.map(|gate| gate.0.as_raw_fd());
-        let fds: Vec<i32> = fds.into_iter().chain(directory).chain(gate).collect();
+        let fds: Vec<i32> = fds.into_iter().chain(directory).collect();
         send(&self.socket, &message, &fds).map_err(ForkError::Refused)?;
         let mut answer = [0; 8];
         let read = io::retry_on_intr(|| io::read(&self.socket, &mut answer));
@@ -276,6 +242,7 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Sends a message with descriptors, whole or not at all.
 fn send(socket: &OwnedFd, message: &[u8], fds: &[i32]) -> io::Result<()> {
+    const FDS_MAX: usize = 4;
     #[repr(C, align(8))]
     struct Control([u8; 64]);
     let mut control = Control([0; 64]);
@@ -283,7 +250,7 @@ fn send(socket: &OwnedFd, message: &[u8], fds: &[i32]) -> io::Result<()> {
         libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     let count = fds.len().min(FDS_MAX);
     let bytes = u32::try_from(count * 4).unwrap_or(0);
-    // SAFETY: all zero is a valid header; the control buffer is aligned and has room for so many
+    // SAFETY: all zero is a valid header; the control buffer is aligned and has room for four
     // descriptors; the kernel reads what the header names, all of which outlives the call.
     let sent = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();

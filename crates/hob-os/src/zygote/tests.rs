@@ -52,7 +52,7 @@ fn environment(entries: &[&str]) -> Vec<CString> {
 }
 
 fn copy<'a>(file: &'a CStr, env: &'a [CString]) -> Copy<'a> {
-    Copy { file, env, directory: None, umask: None, begins: Begins::Anywhere, gate: None }
+    Copy { file, env, directory: None, umask: None, begins: Begins::Anywhere }
 }
 
 /// All that a script can see of its own process. Addresses and times are left out.

@@ -11,7 +11,7 @@
 //! A bar that would be too short to see gets an eighth of a cell, so every phase that took time
 //! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
 
-use hob_core::receipt::{OutcomePart, PhasePart, Receipt};
+use hob_core::receipt::{HooksPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, How};
