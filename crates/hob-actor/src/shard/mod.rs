@@ -341,6 +341,7 @@ impl Shard {
 
     /// To a peer at once, unless the links are at work: it is one of this shard's actors that
     /// answers, and nothing of what it sent before waits.
+    #[inline(never)]
     fn answer_away<T: Send + 'static>(&self, asker: Slot, when: When, answer: T) {
         if when.place() == self.edge_place.get()
             && let Ok(mut edge) = self.edge.try_borrow_mut()

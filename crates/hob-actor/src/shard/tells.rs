@@ -79,8 +79,9 @@ const fn may_be_gathered<M>() -> bool {
 }
 
 impl Shard {
-    /// To an actor in a peer: at once, unless something of this shard waits to be sent before.
-    #[inline]
+    /// To an actor in a peer: at once, unless something of this shard waits to be sent before. Never
+    /// inlined: a send to a neighbour would be slower for it.
+    #[inline(never)]
     pub(super) fn send_over<M: Message>(
         &self,
         mailbox: &Mailbox,
