@@ -153,26 +153,34 @@ fn measure(
     name: &str,
     figures: &[(&str, figures::Measure)],
 ) -> Result<ExitCode> {
-    let mut results = Results {
-        schema: report::SCHEMA.to_owned(),
-        machine: report::machine(venv::version(&setting.python)?),
-        figures: Vec::new(),
-    };
-    let path = setting.root.join("target/bench").join(format!("{name}.json"));
+    let mut measured = Vec::new();
     for (figure, measure) in figures {
         let figure: Figure = measure(setting).with_context(|| format!("measuring {figure}"))?;
         say(&figure.table());
-        results.figures.push(figure);
+        measured.push(figure);
         // Written after each figure: a long run that is stopped keeps what it has.
-        results.write(&path)?;
+        keep(setting, name, &measured)?;
     }
     let missed: usize =
-        results.figures.iter().map(|one| one.targets.iter().filter(|t| !t.met).count()).sum();
+        measured.iter().map(|one| one.targets.iter().filter(|t| !t.met).count()).sum();
+    let path = kept(setting, name);
     say(&format!("\n{missed} targets missed; results: {}", path.display()));
     Ok(match setting.verdict {
         Verdict::Fails if missed > 0 => ExitCode::FAILURE,
         Verdict::Fails | Verdict::Told => ExitCode::SUCCESS,
     })
+}
+
+/// Writes what was measured so far.
+pub(crate) fn keep(setting: &Setting, name: &str, figures: &[Figure]) -> Result<()> {
+    let machine = report::machine(venv::version(&setting.python)?);
+    let schema = report::SCHEMA.to_owned();
+    Results { schema, machine, figures: figures.to_vec() }.write(&kept(setting, name))
+}
+
+/// Where it is written.
+fn kept(setting: &Setting, name: &str) -> PathBuf {
+    setting.root.join("target/bench").join(format!("{name}.json"))
 }
 
 /// The one place where results are written for people.

@@ -163,8 +163,7 @@ impl Figure {
             let _ = writeln!(out, "{:40} {}", one.name, one.value);
         }
         for one in &self.targets {
-            let verdict = if one.met { "reached" } else { "MISSED" };
-            let _ = writeln!(out, "{verdict:8} {}: {} ({})", one.what, one.got, one.want);
+            let _ = writeln!(out, "{}", one.line());
         }
         out
     }
@@ -178,6 +177,14 @@ fn round(value: f64) -> f64 {
     let digits = 3.0 - value.abs().log10().floor();
     let scale = 10f64.powf(digits);
     (value * scale).round() / scale
+}
+
+impl Target {
+    /// A line for people.
+    pub(crate) fn line(&self) -> String {
+        let verdict = if self.met { "reached" } else { "MISSED" };
+        format!("{verdict:8} {}: {} ({})", self.what, self.got, self.want)
+    }
 }
 
 impl Results {

@@ -49,7 +49,14 @@ impl Pipes {
 
     /// Our ends, when the hook has its own.
     pub(crate) fn ours(self) -> OurPipes {
-        OurPipes { out: self.out, err: self.err }
+        OurPipes { out: self.out, err: self.err, theirs: None }
+    }
+
+    /// The same, with the hook's ends kept, so that its own end does not show on the pipes: that
+    /// is the pidfd's, and two wake-ups less. Only where no other hook is started meanwhile, which
+    /// would have a copy of them for a moment.
+    pub(crate) fn ours_quiet(self) -> OurPipes {
+        OurPipes { out: self.out, err: self.err, theirs: Some([self.out_in, self.err_in]) }
     }
 }
 
@@ -58,6 +65,8 @@ impl Pipes {
 pub(crate) struct OurPipes {
     pub(crate) out: OwnedFd,
     pub(crate) err: OwnedFd,
+    /// The hook's ends, until its process has ended.
+    pub(crate) theirs: Option<[OwnedFd; 2]>,
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {

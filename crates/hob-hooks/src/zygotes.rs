@@ -6,8 +6,11 @@
 //! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
 //! libraries do nothing of their own before the entry are hosted.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::trace::Streams;
 use hob_os::vfork::{self, Child, Place, Program, Signals};
@@ -47,6 +50,8 @@ pub(crate) struct Zygotes {
 #[derive(Debug)]
 struct Line {
     text: Vec<u8>,
+    /// It names one of the shells that are hosted.
+    shell: bool,
     starts: u32,
     ready: Option<Ready>,
 }
@@ -75,30 +80,22 @@ impl Zygotes {
         line.is_some_and(|line| line.ready.is_some())
     }
 
-    /// Forks a hook. `None`: it is to be started otherwise. An error: nothing is known of it.
+    /// Forks a hook. A refusal: it is to be started otherwise, if it is a shell's, because of
+    /// this. An error: nothing is known of it.
     pub(crate) fn fork(
         &mut self,
         set: &Set,
         (path, identity): (&CStr, Identity),
         (pipes, null): (&Pipes, &OwnedFd),
         alone: bool,
-    ) -> Option<io::Result<Child>> {
-        let at = self.line_of(set, path, identity)?;
-        if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
-            return None;
-        }
-        let directory = set.within.as_ref().map(|directory| directory.as_fd());
-        // What an own start would say of it, that says it.
-        vfork::would_execute(directory, path).ok()?;
+    ) -> Result<io::Result<Child>, Option<Reason>> {
+        let at = self.exact_line(set, path, identity)?;
         let mask = self.mask;
         let line = &mut self.lines[at];
-        if line.ready.as_ref().is_some_and(|ready| !ready.is_exact(set)) {
-            line.ready = None;
-        }
         let copy = Copy {
             file: path,
             env: &set.environment,
-            directory,
+            directory: set.within.as_ref().map(|directory| directory.as_fd()),
             umask: set.umask,
             begins: if alone { Begins::Near } else { Begins::Anywhere },
         };
@@ -108,17 +105,48 @@ impl Zygotes {
             if line.ready.is_none() {
                 line.ready = line.start(set, path, null, mask);
             }
-            match line.ready.as_mut()?.zygote.fork(&copy, &streams) {
-                Ok(child) => return Some(Ok(child)),
+            let Some(ready) = &mut line.ready else { break };
+            match ready.zygote.fork(&copy, &streams) {
+                Ok(child) => return Ok(Ok(child)),
                 Err(ForkError::Lost) => {
                     line.ready = None;
-                    return Some(Err(io::Errno::CHILD));
+                    return Ok(Err(io::Errno::CHILD));
                 }
-                Err(ForkError::Refused(io::Errno::AGAIN | io::Errno::NOMEM)) => return None,
+                Err(ForkError::Refused(io::Errno::AGAIN | io::Errno::NOMEM)) => break,
                 Err(ForkError::Refused(_)) => line.ready = None,
             }
         }
-        None
+        Err(line.shell.then_some(Reason::NotForked))
+    }
+
+    /// The first line of a hook's file, if a fork would be exact; its zygote, if it has one, is.
+    fn exact_line(
+        &mut self,
+        set: &Set,
+        path: &CStr,
+        identity: Identity,
+    ) -> Result<usize, Option<Reason>> {
+        let Some(at) = self.line_of(set, path, identity) else {
+            let newly =
+                identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
+            return Err(newly.then_some(Reason::Changed));
+        };
+        let line = &mut self.lines[at];
+        let because = |reason| Err(line.shell.then_some(reason));
+        if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
+            return because(Reason::LinkerVariables);
+        }
+        let directory = set.within.as_ref().map(|directory| directory.as_fd());
+        match vfork::would_execute(directory, path) {
+            Ok(()) => {}
+            Err(io::Errno::INVAL) => return because(Reason::NoCheck),
+            // What an own start would say of it, that says it.
+            Err(_) => return Err(None),
+        }
+        if line.ready.as_ref().is_some_and(|ready| !ready.is_exact(set)) {
+            line.ready = None;
+        }
+        Ok(at)
     }
 
     /// The first line of a file.
@@ -135,7 +163,8 @@ impl Zygotes {
             let known = self.lines.iter().position(|line| line.text == text);
             known.or_else(|| {
                 (self.lines.len() < LINES_MAX).then(|| {
-                    self.lines.push(Line { text, starts: 0, ready: None });
+                    let shell = is_shells(&text);
+                    self.lines.push(Line { text, shell, starts: 0, ready: None });
                     self.lines.len() - 1
                 })
             })
@@ -174,8 +203,7 @@ impl Line {
         null: &OwnedFd,
         mask: signals::Set,
     ) -> Option<Ready> {
-        let mut words = self.text.split(|byte| matches!(byte, b' ' | b'\t'));
-        let shell = CString::new(words.find(|word| !word.is_empty())?).ok()?;
+        let shell = CString::new(interpreter(&self.text)?).ok()?;
         if shell.as_bytes().first() != Some(&b'/') || has_other_rights(&shell) {
             return None;
         }
@@ -239,6 +267,18 @@ fn first_line(set: &Set, path: &CStr) -> Option<Vec<u8>> {
     let line = bytes[..len].strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n')?;
     (!line[..end].contains(&0)).then(|| line[..end].to_vec())
+}
+
+/// The file that a first line names.
+fn interpreter(line: &[u8]) -> Option<&[u8]> {
+    line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())
+}
+
+/// Whether a first line names one of the shells that are hosted.
+fn is_shells(line: &[u8]) -> bool {
+    let path = interpreter(line).map(|path| Path::new(OsStr::from_bytes(path)));
+    let real = path.and_then(|path| path.canonicalize().ok());
+    real.is_some_and(|real| SHELLS.iter().any(|shell| real.ends_with(OsStr::from_bytes(shell))))
 }
 
 /// Whether a program gets rights that its caller does not have: a traced one does not.

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::vfork::Child;
 use rustix::fd::OwnedFd;
@@ -32,7 +33,7 @@ impl Zygotes {
         _: (&CStr, Identity),
         _: (&Pipes, &OwnedFd),
         _: bool,
-    ) -> Option<io::Result<Child>> {
-        None
+    ) -> Result<io::Result<Child>, Option<Reason>> {
+        Err(None)
     }
 }

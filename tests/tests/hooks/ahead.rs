@@ -70,6 +70,10 @@ echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; e
     assert_eq!(with, without);
     if may_hold() {
         assert_eq!(each(&held, "way"), ["afresh", "ahead", "ahead", "ahead"], "{held}");
+        if cfg!(target_arch = "x86_64") {
+            // And why they were not forked.
+            assert_eq!(each(&held, "reason"), ["linker-variables"; 4], "{held}");
+        }
     }
 }
 
@@ -98,10 +102,10 @@ fn what_an_earlier_hook_changes_a_later_one_sees() {
     check("echo two >state", "old two\n");
     // Rewritten in place, with the same length; replaced; another interpreter.
     let set = check("sed 's/old/new/' d/2 >t; cat t >d/2", "new one\n");
-    assert_eq!(
-        (&set["hooks"][1]["way"], &set["hooks"][1]["changed"]),
-        (&"afresh".into(), &true.into())
-    );
+    let second = &set["hooks"][1];
+    // Of a file that is old enough by then, its shell may be forked.
+    assert!(second["way"] == "afresh" || second["way"] == "forked", "{set}");
+    assert_eq!(second["changed"], true, "{set}");
     check("sed 's/old/new/' d/2 >t; chmod +x t; mv t d/2", "new one\n");
     check("printf '#!/bin/cat\\ntext\\n' >t; cat t >d/2", "#!/bin/cat\ntext\n");
 }
@@ -140,19 +144,24 @@ fn a_held_process_that_somebody_kills_is_started_afresh() {
     }
 }
 
-/// Sends a signal to what is held for the second hook, if it is.
+/// Sends a signal to what is held for the second hook, as soon as it is.
 fn check(signal: &str) {
     let body = format!(
-        r#"sleep 0.3; for p in $(ps -eo pid=,stat=,args= | awk '$2 ~ /^[tT]/ && $4 == "d/2" {{print $1}}'); do
-            [ "$(readlink /proc/$p/cwd)" = "$PWD" ] && kill -{signal} $p && echo $p >>killed
-        done; sleep 0.1"#
+        r#"n=0; until [ -e killed ] || [ $((n += 1)) -gt {tries} ]; do
+            for p in $(ps -eo pid=,stat=,args= | awk '$2 ~ /^[tT]/ && $4 == "d/2" {{print $1}}'); do
+                [ "$(readlink /proc/$p/cwd)" = "$PWD" ] && kill -{signal} $p && echo $p >>killed
+            done
+        done"#,
+        // Where nothing is held, nothing is waited for.
+        tries = if may_hold() { 2000 } else { 0 }
     );
     let body = body.as_str();
     let hooks = Hooks::of(&[("1", body), ("2", "echo ran")]);
     let outcome = hooks.run(&["--json"]).args(&NOT_FORKED).after(PAUSE).go();
     let set = set_of(&outcome);
     assert_eq!((outcome.end, wrote(&set["hooks"][1], "stdout")), (End::Code(0), "ran\n"), "{set}");
-    if !hooks.text("killed").is_empty() {
+    if may_hold() {
+        assert!(!hooks.text("killed").is_empty(), "{signal}: nothing was held: {set}");
         assert_eq!(set["hooks"][1]["reason"], "held-gone", "{set}");
     }
 }

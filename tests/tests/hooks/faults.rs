@@ -44,13 +44,26 @@ fn files_that_appear_while_a_set_runs_do_not_join_it() {
 
 #[test]
 fn a_busy_file_is_tried_again_until_it_is_free() {
+    use rustix::fs::inotify;
+
     let hooks = Hooks::of(&[("1", ":"), ("2", "echo ran")]);
-    // The first hook leaves somebody behind who holds the second one open for writing, and lets
-    // go when it is told to; that is as soon as the busy file was met, or the tries are over.
-    hooks.hook("1", "( exec 3>>d/2; echo held >held; exec >/dev/null 2>&1; sleep 0.3 ) & while [ ! -s held ]; do sleep 0.01; done");
-    let (_, set) = hooks.json(&[]);
-    assert_eq!(each(&set, "outcome"), ["ok", "ok"], "{set}");
-    assert_eq!(wrote(&set["hooks"][1], "stdout"), "ran\n");
+    let path = hooks.world.path("work/d/2");
+    let held = std::fs::File::options().append(true).open(&path).unwrap();
+    // Each try opens it. A way that is asked first does so too, so that some more are waited for.
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, &path, inotify::WatchFlags::OPEN).unwrap();
+    let running = hooks.run(&["--json"]).start();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut tries = inotify::Reader::new(&watch, &mut buffer);
+    for _ in 0..6 {
+        tries.next().unwrap();
+    }
+    drop(held);
+    let outcome = running.finish();
+    let json: serde_json::Value = serde_json::from_slice(&outcome.out).unwrap();
+    let hook = &json["set"]["hooks"][1];
+    assert_eq!((&hook["outcome"], wrote(hook, "stdout")), (&"ok".into(), "ran\n"), "{json}");
+    assert!(hook["retries"].as_u64().unwrap() > 0, "{json}");
 }
 
 #[test]
@@ -179,11 +192,19 @@ fn a_closed_stdin_and_a_reader_that_leaves_are_no_harm() {
 #[test]
 fn an_unreadable_directory_is_said() {
     let hooks = Hooks::of(&[("1", ":")]);
-    std::fs::set_permissions(hooks.world.path("work/d"), PermissionsExt::from_mode(0o0)).unwrap();
-    if std::fs::read_dir(hooks.world.path("work/d")).is_ok() {
-        // root may read everything.
-        return;
+    let dir = hooks.world.path("work/d");
+    let check = |what: &str| {
+        let outcome = hooks.run(&[]).go();
+        assert_eq!(outcome.end, End::Code(5), "{what}: {outcome:?}");
+        assert!(contains(&outcome.err, b"cannot be listed"), "{what}: {outcome:?}");
+    };
+    if !rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o0)).unwrap();
+        check("without rights");
+        std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let outcome = hooks.run(&[]).go();
-    assert_eq!(outcome.end, End::Code(5));
+    // What root cannot read either: a name that leads to itself.
+    std::fs::rename(&dir, hooks.world.path("work/elsewhere")).unwrap();
+    std::os::unix::fs::symlink("d", &dir).unwrap();
+    check("a loop of names");
 }

@@ -156,7 +156,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a hook was started afresh. The codes are stable; `docs/hooks.md` has them in words.
+    /// Why a hook was not started in a faster way. The codes are stable; `docs/hooks.md` has them in words.
     Reason {
         /// `--isolation spawn`.
         SpawnAsked = "spawn-asked",
@@ -168,12 +168,16 @@ reasons! {
         NotHeld = "not-held",
         /// The kernel does not let it be traced, or it runs with other rights.
         TraceRefused = "trace-refused",
-        /// Its environment tells the dynamic linker what to load.
+        /// Its environment tells the dynamic linker, or the C library's start, something.
         LinkerVariables = "linker-variables",
         /// What its start had read was changed before its turn.
         Changed = "changed",
         /// The process that was held was ended by somebody.
         HeldGone = "held-gone",
+        /// Its shell cannot be forked before its first instruction.
+        NotForked = "not-forked",
+        /// The kernel cannot say whether it would execute a file, and so no shell is forked.
+        NoCheck = "no-check",
         /// No daemon answered.
         NoDaemon = "no-daemon",
         /// The daemon said to run it cold.

@@ -57,6 +57,8 @@ struct Open {
     hooks: usize,
     /// How many of them have ended.
     ended: usize,
+    /// The frames of its last hook, which go with those of its end.
+    last: Vec<u8>,
     /// When it began, in the runner's time.
     begun_us: u64,
     /// Why it is being cancelled, if it is.
@@ -173,6 +175,7 @@ impl Sets {
             outlet,
             hooks: 0,
             ended: 0,
+            last: Vec::new(),
             begun_us: 0,
             cut: None,
             timer,
@@ -249,7 +252,7 @@ impl Sets {
         }
         let outcome = receipt::outcome(record, open.cut);
         self.0.recorder.record(receipt::of(&open, record, outcome));
-        tell::set_ended(&open, record, outcome);
+        tell::set_ended(open, record, outcome);
         if last {
             // A loop with a full queue looks by itself.
             let _ = self.0.owner.try_send(Input::SetsEnded);

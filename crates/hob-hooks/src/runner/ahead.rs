@@ -60,10 +60,18 @@ impl Runner {
             !zygotes.hosts(identity)
                 && !warm.as_mut().is_some_and(|warm| warm.hosts(set, &path(), identity))
         };
-        // A set's next hooks, and then those of the sets that wait.
+        // A set's next hooks, and then those of the sets that wait. Where all that runs is of the
+        // same directory and not to be held, nor will they be, and need not be listed before.
         let missing = depth.saturating_sub(active);
+        let mut dirs = Vec::new();
+        for active in self.places.iter().flatten() {
+            if !(0..active.listing.len()).any(|at| held(&active.set, &active.listing, at)) {
+                dirs.push(active.set.dir.clone());
+            }
+        }
         for waiting in self.waiting.iter_mut().take(missing.max(1)) {
-            if waiting.listing.is_none() && waiting.set.isolation == Isolation::Fastest {
+            let wanted = waiting.set.isolation == Isolation::Fastest;
+            if waiting.listing.is_none() && wanted && !dirs.contains(&waiting.set.dir) {
                 let set = &waiting.set;
                 // What cannot be listed now is listed when its turn comes, and said then.
                 waiting.listing =

@@ -53,8 +53,8 @@ impl Runner {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
             Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
             Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
-                Fastest::Started(process, pipes, way) => {
-                    record.way = way;
+                Fastest::Started(process, pipes, way, reason) => {
+                    (record.way, record.reason) = (way, reason);
                     Ok((process, pipes))
                 }
                 Fastest::Failed(error) => Err(error),
@@ -104,10 +104,13 @@ impl Runner {
             let Ok(pipes) = Pipes::new() else { return Fastest::Afresh(None) };
             let streams = (&pipes, &self.null);
             return match warm.begin(set, path, streams, clock::now_ns()) {
-                Some(calling) => Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm),
+                Some(calling) => {
+                    Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None)
+                }
                 None => Fastest::Afresh(Some(Reason::NoDaemon)),
             };
         }
+        let mut not_forked = None;
         if set.isolation == Isolation::Fastest
             && let Some(identity) = identity
             && let Ok(pipes) = Pipes::new()
@@ -115,17 +118,23 @@ impl Runner {
             // With one set at work this thread sleeps until its hook ends.
             let alone = self.active().nth(1).is_none();
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
-                Some(Ok(child)) => {
+                Ok(Ok(child)) => {
                     let process = Process::Own { child, report: None };
-                    return Fastest::Started(process, pipes.ours(), Way::Forked);
+                    let pipes = self.ours(pipes);
+                    return Fastest::Started(process, pipes, Way::Forked, None);
                 }
-                Some(Err(error)) => return Fastest::Failed(error),
-                None => {}
+                Ok(Err(error)) => return Fastest::Failed(error),
+                Err(reason) => not_forked = reason,
             }
         }
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
-                Fastest::Started(Process::Own { child, report: None }, pipes, Way::Ahead)
+                let process = Process::Own { child, report: None };
+                Fastest::Started(process, pipes, Way::Ahead, not_forked)
+            }
+            // That there was no time for the second best says less.
+            Ready::Afresh(Some(Reason::First | Reason::NoProcessor)) if not_forked.is_some() => {
+                Fastest::Afresh(not_forked)
             }
             Ready::Afresh(reason) => Fastest::Afresh(reason),
         }
@@ -134,7 +143,13 @@ impl Runner {
     fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((Process::Own { child, report: None }, pipes.ours()))
+        Ok((Process::Own { child, report: None }, self.ours(pipes)))
+    }
+
+    /// With one set at a time nothing is started while a hook runs but what is held, which is
+    /// waited for until it has closed what it inherited.
+    fn ours(&self, pipes: Pipes) -> OurPipes {
+        if self.limits.jobs == 1 { pipes.ours_quiet() } else { pipes.ours() }
     }
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
@@ -176,6 +191,7 @@ impl Runner {
             out_open: true,
             err: Captured::new(pipes.err, keep),
             err_open: true,
+            theirs: pipes.theirs,
             since_ns,
             warn_at_ns: after(active.set.warn_after),
             kill_at_ns: after(active.set.kill_after),
@@ -307,6 +323,7 @@ impl Runner {
                 let _ = epoll::delete(&self.epoll, captured.pipe());
             }
         }
+        drop(running.theirs);
         let at_ns = now_ns.saturating_sub(running.since_ns);
         let mut finish = |captured: Captured, stream| {
             let mut tell = |bytes: &[u8]| sink(Event::Output { set, stream, bytes });
@@ -379,7 +396,8 @@ impl Runner {
 
 /// The fastest way for a hook whose turn has come.
 enum Fastest {
-    Started(Process, OurPipes, Way),
+    /// And why not in a faster way, if there is one.
+    Started(Process, OurPipes, Way, Option<Reason>),
     Afresh(Option<Reason>),
     /// It may have begun, and nothing is known of it.
     Failed(io::Errno),

@@ -21,6 +21,8 @@ pub(super) struct Running {
     pub(super) out_open: bool,
     pub(super) err: Captured,
     pub(super) err_open: bool,
+    /// The hook's ends of its streams, where they are kept.
+    pub(super) theirs: Option<[OwnedFd; 2]>,
     pub(super) since_ns: u64,
     pub(super) warn_at_ns: Option<u64>,
     pub(super) kill_at_ns: Option<u64>,

@@ -11,7 +11,7 @@
 //! A bar that would be too short to see gets an eighth of a cell, so every phase that took time
 //! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
 
-use hob_core::receipt::{OutcomePart, PhasePart, Receipt};
+use hob_core::receipt::{HooksPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, How};
@@ -167,11 +167,33 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
         let target = fit_end(&printable(&program.target, charset), columns, charset);
         lines.push(look.paint(Tone::Dim, &target));
     }
+    if let Some(part) = &receipt.hooks {
+        lines.push(look.paint(Tone::Dim, &hooks(part)));
+    }
     if !receipt.warm {
         let meaning = reasons::of_receipt(&receipt.reason);
         lines.extend(meaning.into_iter().flat_map(|meaning| why(meaning, columns, look)));
     }
     lines
+}
+
+/// What a run of hooks was: for how many targets, and how many hooks were started which way.
+fn hooks(part: &HooksPart) -> String {
+    let targets = match part.targets {
+        1 => "1 target".to_owned(),
+        count => format!("{count} targets"),
+    };
+    let ways = [
+        (part.forked, "forked"),
+        (part.ahead, "ahead"),
+        (part.warm, "warm"),
+        (part.afresh, "afresh"),
+    ];
+    let ways = ways.into_iter().filter(|(count, _)| *count > 0);
+    let ways: Vec<String> = ways.map(|(count, way)| format!("{count} {way}")).collect();
+    let failed = if part.failed > 0 { format!(", {} failed", part.failed) } else { String::new() };
+    let ways = if ways.is_empty() { "none".to_owned() } else { ways.join(", ") };
+    format!("{targets}{failed}; hooks: {ways}")
 }
 
 fn why(meaning: &str, columns: usize, look: &Look) -> Vec<String> {
@@ -384,6 +406,16 @@ mod tests {
         check(0, 800, Charset::Ascii, "##########");
         check(80, 160, Charset::Ascii, " ##");
         check(799, 1, Charset::Ascii, "         |");
+    }
+
+    #[test]
+    fn a_run_of_hooks_says_for_whom_and_how_they_were_started() {
+        let none = HooksPart::default();
+        assert_eq!(hooks(&none), "0 targets; hooks: none");
+        let one = HooksPart { targets: 1, forked: 2, afresh: 1, ..none };
+        assert_eq!(hooks(&one), "1 target; hooks: 2 forked, 1 afresh");
+        let many = HooksPart { targets: 500, failed: 3, ahead: 4, warm: 1496, ..none };
+        assert_eq!(hooks(&many), "500 targets, 3 failed; hooks: 4 ahead, 1496 warm");
     }
 
     #[test]

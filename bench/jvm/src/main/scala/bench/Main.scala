@@ -27,6 +27,7 @@ object Main {
       hooks: Option[Path] = None,
       targets: Int = 500,
       warmup: Int = 200,
+      warmupMs: Option[Long] = None,
       rounds: Int = 1,
       commands: Boolean = false,
       set: Map[String, String] = Map.empty
@@ -35,7 +36,8 @@ object Main {
   private def usage(why: String): Nothing = {
     Console.err.println(s"bench: $why")
     Console.err.println(
-      "usage: WAY --hooks DIR [--targets N] [--warmup N] [--rounds N | --commands] [--set K=V]..."
+      "usage: WAY --hooks DIR [--targets N] [--warmup N | --warmup-ms MS] " +
+        "[--rounds N | --commands] [--set K=V]..."
     )
     Console.err.println(s"ways: ${ways.keys.toVector.sorted.mkString(" ")}")
     sys.exit(2)
@@ -47,6 +49,8 @@ object Main {
     case "--hooks" :: dir :: rest     => parse(rest, options.copy(hooks = Some(Path.of(dir))))
     case "--targets" :: count :: rest => parse(rest, options.copy(targets = count.toInt))
     case "--warmup" :: count :: rest  => parse(rest, options.copy(warmup = count.toInt))
+    case "--warmup-ms" :: ms :: rest =>
+      parse(rest, options.copy(warmupMs = Some(ms.toLong)))
     case "--rounds" :: count :: rest  => parse(rest, options.copy(rounds = count.toInt))
     case "--commands" :: rest         => parse(rest, options.copy(commands = true))
     case "--set" :: pair :: rest if pair.contains('=') =>
@@ -63,11 +67,16 @@ object Main {
     }
     val work = new Workload(options.hooks.getOrElse(usage("no --hooks")), options.set)
     val way = ways(options.way)
-    round(way, work, options.warmup)
+    options.warmupMs match {
+      case Some(ms) => warm(way, work, ms)
+      case None     => round(way, work, options.warmup)
+    }
     if (options.commands) {
       println(s"""{"way":"${options.way}","ready":true}""")
       Iterator.continually(StdIn.readLine()).takeWhile(_ != null).foreach { line =>
-        println(report(options, work, round(way, work, line.trim.toInt)))
+        val words = line.trim.split(' ')
+        val ms = words.lift(1).fold(Long.MaxValue)(_.toLong)
+        println(report(options, work, round(way, work, words.head.toInt, ms)))
       }
     } else {
       for (_ <- 0 until options.rounds)
@@ -79,17 +88,39 @@ object Main {
 
   private final case class Round(ns: Array[Long], done: Done)
 
-  /** The targets one by one, each from just before it is handed over to just after it is done. */
-  private def round(way: Way, work: Workload, targets: Int): Round = {
+  /** How many call at once in a warm-up by time: a way that waits most of its time has run often
+    * enough to be compiled, too.
+    */
+  private val warmers = 16
+
+  private def warm(way: Way, work: Workload, ms: Long): Unit = {
+    val end = System.nanoTime + ms * 1000000
+    val threads = Vector.fill(warmers)(new Thread(() => {
+      while (System.nanoTime < end) way.run(work, UUID.randomUUID.toString)
+    }))
+    threads.foreach(_.start())
+    threads.foreach(_.join())
+    // And one after the other, as it is measured.
+    round(way, work, warmers, ms / 2)
+    ()
+  }
+
+  /** The targets one by one, each from just before it is handed over to just after it is done. Ends
+    * early when its time is over; the first one is always run.
+    */
+  private def round(way: Way, work: Workload, targets: Int, ms: Long = Long.MaxValue): Round = {
     val uuids = Vector.fill(targets)(UUID.randomUUID.toString)
     val ns = new Array[Long](targets)
     var done = Done.none
-    uuids.iterator.zipWithIndex.foreach { case (uuid, at) =>
+    var at = 0
+    val begin = System.nanoTime
+    while (at < targets && (at == 0 || (System.nanoTime - begin) / 1000000 < ms)) {
       val start = System.nanoTime
-      done = done + way.run(work, uuid)
+      done = done + way.run(work, uuids(at))
       ns(at) = System.nanoTime - start
+      at += 1
     }
-    Round(ns, done)
+    Round(ns.take(at), done)
   }
 
   private def report(options: Options, work: Workload, round: Round): String = {

@@ -216,15 +216,19 @@ impl Timeline {
 
     fn draw_processes(&self, svg: &mut String, scale: &Scale, top: usize) {
         let bottom = top + PROCESSES;
-        let width_us = (self.total_us / COLUMNS as u64).max(1);
-        // In hundredths of a process.
-        let level = |busy_us: &u64| busy_us.saturating_mul(100) / width_us;
-        let most = self.busy_us.iter().map(level).max().unwrap_or(0).max(1);
+        // In hundredths of a process. Columns differ by a microsecond, and so may hooks that follow
+        // each other: no more are at work than there are lanes.
+        let level = |(column, busy_us): (usize, &u64)| {
+            let width_us = self.column_us(column + 1) - self.column_us(column);
+            let level = busy_us.saturating_mul(100) / width_us.max(1);
+            level.min(100 * self.lanes as u64)
+        };
+        let most = self.busy_us.iter().enumerate().map(level).max().unwrap_or(0).max(1);
         // A whole number of processes is the top.
         let full = most.div_ceil(100) * 100;
         let mut path = format!("M{} {bottom}", scale.x(0));
         for (column, busy_us) in self.busy_us.iter().enumerate() {
-            let y = bottom as u64 - level(busy_us) * PROCESSES as u64 / full;
+            let y = bottom as u64 - level((column, busy_us)) * PROCESSES as u64 / full;
             let (from, to) = (self.column_us(column), self.column_us(column + 1));
             let _ = write!(path, "H{}V{y}H{}", scale.x(from), scale.x(to));
         }
@@ -391,6 +395,23 @@ mod tests {
             (4, 1)
         );
         assert!(picture(&[]).contains("processes"));
+    }
+
+    #[test]
+    fn no_more_processes_are_at_work_than_targets_run() {
+        let mut tally = Tally::new();
+        tally.sit("2026-11-22T07:00:00Z".to_owned(), 2);
+        for lane in 0..2 {
+            tally.add(&ended(lane, 0, 1_999, HookOutcome::Ok));
+        }
+        let mut timeline = Timeline::new(&tally);
+        // Of times that are no multiple of a column's, some overlap by a rounding.
+        timeline.total_us = 1_999;
+        for at_us in [0, 0, 999, 1_000] {
+            timeline.at_work(at_us, 1_000);
+        }
+        let svg = timeline.svg(&tally.sittings);
+        assert!(svg.contains("2 processes at work"), "{svg}");
     }
 
     #[test]
