@@ -120,7 +120,10 @@ impl Runner {
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, report: None };
-                    let pipes = self.ours(pipes);
+                    // With one set at a time nothing is started while a hook runs but what is held,
+                    // which is waited for until it has closed what it inherited.
+                    let one = self.limits.jobs == 1;
+                    let pipes = if one { pipes.ours_quiet() } else { pipes.ours() };
                     return Fastest::Started(process, pipes, Way::Forked, None);
                 }
                 Ok(Err(error)) => return Fastest::Failed(error),
@@ -143,13 +146,7 @@ impl Runner {
     fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((Process::Own { child, report: None }, self.ours(pipes)))
-    }
-
-    /// With one set at a time nothing is started while a hook runs but what is held, which is
-    /// waited for until it has closed what it inherited.
-    fn ours(&self, pipes: Pipes) -> OurPipes {
-        if self.limits.jobs == 1 { pipes.ours_quiet() } else { pipes.ours() }
+        Ok((Process::Own { child, report: None }, pipes.ours()))
     }
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
