@@ -1287,7 +1287,7 @@ def suspicious_descriptors():
             link = posix.readlink("/proc/self/fd/" + name)
         except OSError:
             continue
-        if link.startswith(("/dev/null", "/dev/urandom", "/dev/random", "/memfd:hob")):
+        if link.startswith(("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/memfd:hob")):
             continue
         if int(name) > 2 or not link.startswith("/") or link.startswith("/dev/"):
             found.add(name + link)
