@@ -2196,12 +2196,11 @@ def attempt(step):
     except KeyboardInterrupt:
         die_interrupted()
     except BaseException as error:
-        text, frame = "", error.__traceback__
+        # The first line is what people are shown.
+        text, frame = "%s: %s" % (type(error).__name__, error), error.__traceback__
         while frame is not None:
-            text += "  at %s:%d\n" % (frame.tb_frame.f_code.co_name, frame.tb_lineno)
+            text += "\n  at %s:%d" % (frame.tb_frame.f_code.co_name, frame.tb_lineno)
             frame = frame.tb_next
-        # What `hob status` shows is the last line.
-        text += "%s: %s" % (type(error).__name__, error)
         try:
             send_all(CHANNEL_FD if OWNER == 0 else COPY_FD, encode_failed(text))
         finally:

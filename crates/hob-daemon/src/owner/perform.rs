@@ -173,7 +173,7 @@ impl Owner {
         let text = String::from_utf8_lossy(&failed.text).into_owned();
         if let Some(process) = self.hands.get(worker) {
             let program = process.program;
-            self.programs.entry(program).trouble = text.lines().last().map(str::to_owned);
+            self.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
         }
         self.hands.retire(worker);
     }
