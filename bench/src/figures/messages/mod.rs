@@ -40,7 +40,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         let run = side.run(&mut Slot::new()?)?;
         let complaint = text(&run.output.stderr);
         ensure!(run.output.exit.ends_with(": 0") && complaint.is_empty(), "{name}: {complaint}");
-        anyhow::Ok(text(&run.output.stdout))
+        // Whole: what `text` shows to people is cut.
+        anyhow::Ok(String::from_utf8_lossy(&run.output.stdout).into_owned())
     };
     within("trust", &[setting.hob.as_ref(), "trust".as_ref()])?;
     within("start", &[setting.hob.as_ref(), "start".as_ref()])?;
