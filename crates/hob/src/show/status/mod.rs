@@ -153,9 +153,18 @@ fn cells(pool: &PoolPart, look: &Look) -> [String; COLUMNS] {
         pool.busy.to_string(),
         pool.queued.to_string(),
         pool.calls.to_string(),
-        units::size(pool.memory_kib),
+        memory(pool),
         units::seconds(pool.idle_s),
     ]
+}
+
+/// What has no process, or none that was measured yet (that is every five seconds), does not
+/// use nothing: it has no figure.
+fn memory(pool: &PoolPart) -> String {
+    match pool.memory_kib {
+        0 => "-".to_owned(),
+        kib => units::size(kib),
+    }
 }
 
 fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String {
