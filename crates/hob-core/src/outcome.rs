@@ -31,6 +31,8 @@ pub enum CancelledBy {
     Stop,
 }
 
+/// An enum without data whose variants each have a code. Every one of them is in `ALL`, so that no
+/// table and no test can leave one out.
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)* }) => {
         $(#[$doc])*
@@ -41,7 +43,7 @@ macro_rules! codes {
             /// Every reason, for tables and tests.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The stable code.
+            /// The stable code, as in JSON.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self { $($name::$variant => $code,)* }
@@ -49,6 +51,8 @@ macro_rules! codes {
         }
     };
 }
+
+pub(crate) use codes;
 
 codes! {
     /// Why a call ran cold although the daemon was there.

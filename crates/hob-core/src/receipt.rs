@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::phase::{Marks, Phase};
+
 /// The name of the format. A change that an old reader cannot ignore raises the number.
 pub const SCHEMA: &str = "hob.receipt/1";
 
@@ -125,6 +127,19 @@ pub struct PhasePart {
     pub start_us: u64,
     /// How long it took, in microseconds.
     pub us: u64,
+}
+
+impl PhasePart {
+    /// The phases that were passed, in their order.
+    #[must_use]
+    pub fn all(marks: &Marks) -> Vec<Self> {
+        let part = |(phase, start_us, us): (Phase, _, _)| Self {
+            name: phase.name().to_owned(),
+            start_us,
+            us,
+        };
+        marks.phases().into_iter().map(part).collect()
+    }
 }
 
 /// What a process used.

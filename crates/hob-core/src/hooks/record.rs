@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::codes;
+
 use super::{Bytes, HookOutcome, Trouble};
 use crate::receipt::UsagePart;
 
@@ -135,28 +137,10 @@ pub enum Way {
     Warm,
 }
 
-macro_rules! reasons {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$vdoc])* $variant,)* }
-
-        impl $name {
-            /// Every reason, for tables and tests.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The stable code, as in JSON.
-            #[must_use]
-            pub fn code(self) -> &'static str {
-                match self { $($name::$variant => $code,)* }
-            }
-        }
-    };
-}
-
-reasons! {
+codes! {
     /// Why a hook was not started in a faster way. The codes are stable; `docs/hooks.md` has them in words.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
     Reason {
         /// `--isolation spawn`.
         SpawnAsked = "spawn-asked",

@@ -205,12 +205,7 @@ impl Owner {
     fn write_receipt(&mut self, call: CallId, told: &Told<'_>) {
         let Some(loaded) = self.desk.handlers.get(&told.pool) else { return };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let phases: Vec<_> = told
-            .marks
-            .phases()
-            .into_iter()
-            .map(|(phase, start_us, us)| PhasePart { name: phase.name().to_owned(), start_us, us })
-            .collect();
+        let phases = PhasePart::all(&told.marks);
         let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
         let process = told.worker.and_then(|id| self.hands.get(id).map(|known| (id, known)));
         let worker = process.map(|(id, known)| WorkerPart {

@@ -183,12 +183,7 @@ impl Entry {
     /// The receipt of a settled call.
     pub(crate) fn receipt(&self, id: CallId, known: &Known) -> Option<Receipt> {
         let (outcome, how) = self.settled?;
-        let phases: Vec<_> = self
-            .marks
-            .phases()
-            .into_iter()
-            .map(|(phase, start_us, us)| PhasePart { name: phase.name().to_owned(), start_us, us })
-            .collect();
+        let phases = PhasePart::all(&self.marks);
         let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
         let (isolation, reason) = match how {
             Performed::Warm { recipe, found, .. } => (recipe.name().code(), found_code(found)),
