@@ -634,6 +634,7 @@ def run_module(name, argv0):
 # --- How a program ends --------------------------------------------------------------------------
 
 INTERRUPTED = -2  # Ended by an uncaught KeyboardInterrupt: dies by SIGINT.
+SUBCLASSES_INTERRUPT = sys.version_info >= (3, 14)
 
 
 def flush_quietly():
@@ -711,7 +712,9 @@ def settle_error(call):
     status = 0
     if error is not None:
         status = report(error)
-        if type(error) is KeyboardInterrupt:
+        # Since 3.14 what is derived from it counts too.
+        kind = type(error)
+        if kind is KeyboardInterrupt or SUBCLASSES_INTERRUPT and issubclass(kind, KeyboardInterrupt):
             status = INTERRUPTED
     names.pop("__file__", None)
     names.pop("__cached__", None)

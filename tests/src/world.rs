@@ -39,6 +39,15 @@ pub struct World {
     binary: PathBuf,
 }
 
+/// Where programs are looked for. `HOB_TEST_PATH` comes first: another `python3` to test with.
+fn programs() -> OsString {
+    let usual = OsStr::new("/usr/local/bin:/usr/bin:/bin");
+    let Some(mut path) = std::env::var_os("HOB_TEST_PATH") else { return usual.to_owned() };
+    path.push(":");
+    path.push(usual);
+    path
+}
+
 impl World {
     /// Makes the folders. No daemon runs yet.
     ///
@@ -144,7 +153,7 @@ impl World {
         for (name, below) in [("HOME", "home"), ("HOB_DIR", "run"), ("XDG_STATE_HOME", "state")] {
             environment.push((name.into(), self.path(below).into()));
         }
-        environment.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
+        environment.push(("PATH".into(), programs()));
         environment.push(("LANG".into(), "C.UTF-8".into()));
         environment.push(("TERM".into(), "dumb".into()));
         environment
