@@ -1965,6 +1965,10 @@ def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
     global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS
+    if "t" in sys.abiflags:
+        # It may be named like any other, so only it can tell. There a copy's objects do not end
+        # in the order in which they end in a fresh process.
+        raise RuntimeError("a CPython without the global lock is not kept warm")
     KERNEL = Kernel()
     KERNEL.find_title()
     KERNEL.die_with_parent(posix.getppid())
