@@ -31,7 +31,10 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let rounds = setting.rounds(ROUNDS);
     prices(setting, &mut figure, rounds.div_ceil(TIMED_PART).max(3))?;
     let seed = std::env::var("HOB_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let report = hob_tests::chaos::run(&setting.hob, seed.unwrap_or(1), rounds, TIME_MAX);
+    let mut progress = Progress::new("chaos: faults");
+    let tell = |done| progress.at(done, rounds);
+    let report = hob_tests::chaos::run(&setting.hob, seed.unwrap_or(1), rounds, TIME_MAX, tell);
+    progress.done();
     crate::say(&report.to_string());
     figure.fact("seed", count(usize::try_from(report.seed)?));
     figure.fact("faults", count(report.rounds));

@@ -95,12 +95,18 @@ struct Round {
     moment: Moment,
 }
 
-/// Runs the rounds, or as many of them as there is time for.
+/// Runs the rounds, or as many of them as there is time for; tells of each that is done.
 ///
 /// # Panics
 /// When the harness itself fails: no binary, no folder.
 #[must_use]
-pub fn run(binary: &Path, seed: u64, rounds: usize, time_max: Duration) -> Report {
+pub fn run(
+    binary: &Path,
+    seed: u64,
+    rounds: usize,
+    time_max: Duration,
+    mut tell: impl FnMut(usize),
+) -> Report {
     let mut report = Report { seed, ..Report::default() };
     let start = Instant::now();
     let world = World::of(binary.canonicalize().unwrap_or_else(|_| binary.to_owned()));
@@ -118,6 +124,7 @@ pub fn run(binary: &Path, seed: u64, rounds: usize, time_max: Duration) -> Repor
         *report.faults.entry(round.fault.name()).or_default() += 1;
         one(&world, &programs, round, &mut draw, &mut report);
         report.rounds += 1;
+        tell(report.rounds);
         if report.rounds.is_multiple_of(LEAKS_EVERY) {
             leaks::look(&world, &mut report);
         }

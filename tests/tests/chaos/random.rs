@@ -22,7 +22,8 @@ fn no_fault_of_chance_hangs_runs_twice_or_leaves_anything() {
     let seed = number("HOB_CHAOS_SEED").unwrap_or_else(of_the_clock);
     let asked = number("HOB_CHAOS_ROUNDS").and_then(|rounds| usize::try_from(rounds).ok());
     let time = if asked.is_some() { TIME_MAX_ASKED } else { TIME_MAX };
-    let report = chaos::run(&hob_tests::world::binary(), seed, asked.unwrap_or(ROUNDS), time);
+    let report =
+        chaos::run(&hob_tests::world::binary(), seed, asked.unwrap_or(ROUNDS), time, |_| ());
     eprintln!("{report}");
     assert!(report.is_clean(), "HOB_CHAOS_SEED={seed} HOB_CHAOS_ROUNDS={}", report.rounds);
 }
