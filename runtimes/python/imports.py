@@ -286,10 +286,10 @@ class Opened:
         self.known.update(blamed)
         return list(blamed.items())
 
-    def holders(self):
+    def holders(self, code):
         """Who holds something of those that were to blame: the same is so of them. Found one by
         one they would cost a zygote each."""
-        unkept = dict.fromkeys(self.promises.settle(), "state")
+        unkept = dict.fromkeys(self.promises.settle(code), "state")
         self.known.update(unkept)
         yield from unkept.items()
         for reason in set(self.known.values()):

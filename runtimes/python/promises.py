@@ -10,7 +10,8 @@ wherever the promised one is kept.
 Invariants
 - A promise is kept only if every place that holds its name, or a part of it, is known and can be
   given another. Otherwise its modules are hazards like all others that change something outside.
-- Neither a zygote nor a copy that waits makes a directory.
+- Neither a zygote nor a copy that waits makes a directory, nor a call that would make none cold:
+  only what the script imports before it does anything else is promised.
 - A directory that cannot be made sends the call into a new process, before the program runs.
 
 Not seen: what somebody has made of a name that is no text any more, such as its length.
@@ -61,6 +62,8 @@ class Promises:
         self.found = {}
         self.places = []
         self.broken = False
+        # The script's, of which it is known what it imports first.
+        self.code = None
 
     def watch(self):
         """After one of the modules was loaded."""
@@ -186,11 +189,13 @@ class Promises:
 
     # --- After the last import -----------------------------------------------------------------
 
-    def settle(self):
-        """Finds every place of every promise; the modules of those that cannot be kept."""
+    def settle(self, code):
+        """Finds every place of every promise, for a script of this code; the modules of those that
+        cannot be kept."""
+        self.code, certain = code, imported_first(code)
         for promise in self.made:
-            if not promise.is_folder and not self.settle_drawn(promise):
-                self.broken = True
+            kept = promise.chain[-1] in certain if promise.is_folder else self.settle_drawn(promise)
+            self.broken |= not kept
         if not self.made or self.broken:
             return self.give_up()
         gc.collect()
@@ -295,9 +300,9 @@ class Promises:
 
     # --- In a copy, when its call has come -----------------------------------------------------
 
-    def keep(self):
-        """Makes what was promised; False if only a new process can say what is wrong."""
-        if self.broken:
+    def keep(self, code):
+        """Makes what was promised; False if only a new process can tell what this script does."""
+        if self.broken or self.made and code is not self.code:
             return False
         made = []
         try:
@@ -390,6 +395,24 @@ def is_our_frame(thing):
     return names is worker.__dict__ or names.get("__name__") in OURS
 
 
+def imported_first(code):
+    """What a script imports before it can do anything else; nothing of one that is unknown."""
+    names = set()
+    raw = code.co_code if code is not None else b""
+    for at in range(0, len(raw), 2):
+        if raw[at] not in ONLY_IMPORT:
+            break
+        if raw[at] == OPCODES["IMPORT_NAME"]:
+            name = code.co_names[raw[at + 1]]
+            if at >= 2 and raw[at - 2] == OPCODES["EXTENDED_ARG"] or name not in sys.modules:
+                # It is one that each call imports, which may end there.
+                break
+            while name:
+                names.add(name)
+                name = name.rpartition(".")[0]
+    return names
+
+
 def is_formatted(frame):
     """Whether what the call of this moment gives goes into a text, and nowhere else."""
     code, at = frame.f_code.co_code, frame.f_lasti
@@ -449,6 +472,8 @@ if sys.version_info < (3, 11):
 LOADS_NAME = opcodes("LOAD_GLOBAL", "LOAD_NAME")
 LOADS_ATTRIBUTE = opcodes("LOAD_ATTR", "LOAD_METHOD")
 BETWEEN = opcodes("PUSH_NULL", "PRECALL", "EXTENDED_ARG") + [CACHE]
+ONLY_IMPORT = BETWEEN + opcodes("RESUME", "NOP", "LOAD_CONST", "LOAD_SMALL_INT", "IMPORT_NAME",
+                                "IMPORT_FROM", "STORE_NAME", "POP_TOP")
 CODE, FRAME, MEMBER = type(token.__code__), type(sys._getframe()), type(worker.Call.number)
 IN_MEMORY = worker._io.StringIO, worker._io.BytesIO
 LEAVES = frozenset((int, float, bool, complex, type(None), type(...)))

@@ -1370,7 +1370,10 @@ def preload(program, modules, role):
             DRAWS.watch()
         if name in watched:
             PROMISES.watch()
-    hazards += ["H%s:%s" % pair for pair in opened.holders()]
+    early = program.kind == SCRIPT and not program.container
+    if early:
+        program.load(captured)
+    hazards += ["H%s:%s" % pair for pair in opened.holders(program.code)]
     DRAWS.stop()
     STREAMS.unwatch()
     hazards += looks.stop()
@@ -1378,7 +1381,8 @@ def preload(program, modules, role):
     MACHINE = opened.machine
     if not THREADS.loaded():
         hazards.append("Hnumpy:thread")
-    program.load(captured)
+    if not early:
+        program.load(captured)
     recorder.stop()
     captured.stop()
     notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
@@ -2069,7 +2073,7 @@ def serve():
     if MACHINE not in (None, posix.uname()):
         # It has been given another name since.
         run_anew(program, call)
-    if not PROMISES.keep():
+    if not PROMISES.keep(call.code):
         run_anew(program, call)
     PROMISES = None
     if COLLECTS:

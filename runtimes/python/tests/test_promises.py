@@ -118,7 +118,7 @@ class DirectoriesOfImports(InAFolder):
     def prepare(self, *texts):
         for number, text in enumerate(texts):
             self.write("part%d.py" % number, HEAD + text + "\n")
-        self.write("s.py", "import sys\npart = __import__('part' + sys.argv.pop(1))\npart.SHOW()\n")
+        self.write("s.py", "import sys\nimport part0 as part\npart.SHOW()\n")
         return ["part%d" % number for number in range(len(texts))]
 
     def warmed(self, *modules):
@@ -131,8 +131,8 @@ class DirectoriesOfImports(InAFolder):
         found = re.search(rb"b?'?(/[^ ']+)", outcome.out).group(1)
         return found, repr(outcome).replace(os.fsdecode(found), "TMP")
 
-    def each_call_has_its_own(self, number, zygote):
-        run = self.run_of("s.py", str(number), env=self.env)
+    def each_call_has_its_own(self, zygote):
+        run = self.run_of("s.py", env=self.env)
         cold, expected = self.directory(run.cold())
         seen = {cold}
         for paid in (False, True, True):
@@ -148,7 +148,7 @@ class DirectoriesOfImports(InAFolder):
             with self.subTest(what):
                 zygote, hazards = self.warmed(*self.prepare(text))
                 self.assertEqual((hazards, self.left()), ({}, []))
-                self.each_call_has_its_own(0, zygote)
+                self.each_call_has_its_own(zygote)
 
     def test_where_it_cannot_be_followed_calls_import_it(self):
         for what, text in UNCLEAR.items():
@@ -156,26 +156,48 @@ class DirectoriesOfImports(InAFolder):
                 zygote, hazards = self.warmed(*self.prepare(text))
                 self.assertIn("part0", hazards)
                 self.assertEqual(self.left(), [], "a zygote made it")
-                self.each_call_has_its_own(0, zygote)
+                self.each_call_has_its_own(zygote)
 
-    def test_many_modules_have_each_their_own(self):
-        texts = [*KEPT.values(), *UNCLEAR.values()]
-        modules = self.prepare(*texts)
-        zygote, _ = self.warmed(*modules)
-        for number, what in enumerate([*KEPT, *UNCLEAR]):
-            if what not in ("hooks in their order", "in the environment", "in the search path"):
-                with self.subTest(what):
-                    run = self.run_of("s.py", str(number), env=self.env)
-                    seen = {self.directory(run.warm(zygote, paid))[0] for paid in (False, True)}
-                    self.assertEqual(len(seen), 2, seen)
+    def test_a_call_that_does_not_import_it_makes_none(self):
+        modules = self.prepare(MADE + "SHOW = show", "import part0\n")
+        scripts = {
+            "only where it is asked for": "import sys\nif sys.argv[1:]: import %s\n",
+            "after something else": "import sys\nprint(1)\nimport %s\n",
+            "in a function": "def main(): import %s\nmain()\n",
+            "after what each call imports": "import each, %s\n",
+            "in a way of its own": "import importlib\nimportlib.import_module('%s')\n",
+        }
+        self.write("each.py", "import os\nos.close(os.open(__file__ + '.x', os.O_CREAT | 1))\n")
+        for what, script in scripts.items():
+            for module in modules:
+                with self.subTest(what, module=module):
+                    self.write("s.py", script % module + "import os\nprint(len(os.listdir(%r)))\n"
+                               % self.temporary)
+                    zygote, hazards = self.warmed(*modules, "each")
+                    self.assertLessEqual({"part0"}, set(hazards))
+                    for words in ([], ["x"]):
+                        self.same(self.run_of("s.py", *words, env=self.env), zygote)
                     self.assertEqual(self.left(), [])
+
+    def test_a_script_that_has_been_edited_makes_what_it_makes_now(self):
+        zygote, hazards = self.warmed(*self.prepare(MADE + "SHOW = show"))
+        self.assertEqual(hazards, {})
+        channel, pidfd, _ = zygote.copy(True)
+        self.write("s.py", "import os\nprint(os.listdir(%r))\n" % self.temporary)
+        run = self.run_of("s.py", env=self.env)
+        run.give(channel, pidfd)
+        zygote.gone()
+        channel.close()
+        os.close(pidfd)
+        self.assertEqual(self.same(run, zygote).out, b"[]\n")
+        self.assertEqual(self.left(), [])
 
     def test_it_is_where_the_caller_says_and_as_the_caller_masks_it(self):
         zygote, _ = self.warmed(*self.prepare(MADE + "SHOW = show"))
         elsewhere = os.path.join(self.folder, "elsewhere")
         os.mkdir(elsewhere)
         for paid in (False, True):
-            run = self.run_of("s.py", "0", env=dict(self.env, TMPDIR=elsewhere),
+            run = self.run_of("s.py", env=dict(self.env, TMPDIR=elsewhere),
                               world={"umask": 0o277})
             own, told = self.directory(run.warm(zygote, paid))
             self.assertEqual(os.path.dirname(own), os.fsencode(elsewhere))
@@ -197,7 +219,7 @@ class DirectoriesOfImports(InAFolder):
         zygote, hazards = self.warmed(*self.prepare(text))
         self.assertEqual(hazards, {})
         no_room = {"limits": {resource.RLIMIT_FSIZE: (0, resource.RLIM_INFINITY)}}
-        run = self.run_of("s.py", "0", env=self.env, world=no_room)
+        run = self.run_of("s.py", env=self.env, world=no_room)
         self.assertEqual((run.cold().code, run.warm(zygote, False).code,
                           run.warm(zygote, True).code), (7, 7, 7))
 
@@ -206,7 +228,7 @@ class DirectoriesOfImports(InAFolder):
         zygote, hazards = self.warmed(*self.prepare(text))
         self.assertEqual(hazards, {})
         os.rmdir(os.path.join(self.folder, "d"))
-        run = self.run_of("s.py", "0", env=self.env)
+        run = self.run_of("s.py", env=self.env)
         for outcome in (run.cold(), run.warm(zygote, False), run.warm(zygote, True)):
             self.assertIn(b"FileNotFoundError", outcome.err)
             self.assertIn(b"tempfile.mkdtemp(dir=HERE", outcome.err)
@@ -245,7 +267,7 @@ class DirectoriesOfImports(InAFolder):
                    "print(atexit.register, atexit.unregister, tempfile.mkdtemp.__code__.co_name, "
                    "atexit._ncallbacks(), type(part0.TMP), sys.getrefcount(part0.TMP), "
                    "[type(each) for each in gc.get_referrers(part0.TMP) if each is not vars(part0)])\n")
-        zygote, hazards = self.warmed("part0")
+        zygote, hazards = self.warmed("part0", "gc")
         self.assertEqual(hazards, {})
         run = self.run_of("s.py", env=self.env)
         cold = run.cold()
