@@ -87,8 +87,8 @@ class Promises:
         return function
 
     def promise_unregister(self, function):
+        # Those from before are the interpreter's to remove: it is called all the same.
         self.exits = [each for each in self.exits if not each[0] == function]
-        return None  # Those from before are the interpreter's to remove.
 
     def promise_mkdtemp(self, suffix=None, prefix=None, dir=None):
         given = [each for each in (suffix, prefix, dir) if each is not None]

@@ -2073,7 +2073,7 @@ def serve():
     if MACHINE not in (None, posix.uname()):
         # It has been given another name since.
         run_anew(program, call)
-    if not PROMISES.keep(call.code):
+    if not PROMISES.keep(getattr(call, "code", None)):
         run_anew(program, call)
     PROMISES = None
     if COLLECTS:

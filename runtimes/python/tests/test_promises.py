@@ -19,8 +19,9 @@ KEPT = {
     "among its names": MADE + "SHOW = show",
     "under two names": MADE + "ALSO = TMP\nSHOW = lambda: show(ALSO is TMP)",
     "in a list and a dictionary": MADE + "ALSO, MORE = [1, TMP, TMP], {'dir': TMP}\n"
-                                         "SHOW = lambda: show(ALSO[1:] == [TMP] * 2, MORE['dir'] is TMP)",
-    "in a place of the module's own": "TMP = tempfile.mkdtemp(dir=HERE + '/d', prefix='p', suffix='s')\n"
+                                         "SHOW = lambda: show(ALSO[1:] == [TMP] * 2, "
+                                         "MORE['dir'] is TMP)",
+    "in a place of the module's own": "TMP = tempfile.mkdtemp('s', 'p', dir=HERE + '/d')\n"
                                       "atexit.register(shutil.rmtree, TMP)\n"
                                       "SHOW = lambda: show(TMP.startswith(HERE + '/d/p'), TMP[-1])",
     "with the process's number": "def make():\n"
@@ -260,6 +261,17 @@ class DirectoriesOfImports(InAFolder):
                     seen = [run.warm(zygote, paid).out.split() for paid in (False, True, True)]
                     self.assertEqual(len({first for first, _ in seen}), 3, seen)
                     self.assertTrue(all(last in (b"1", b"True") for _, last in seen), seen)
+
+    def test_a_module_that_is_run_by_its_name_makes_its_own(self):
+        self.write("part0.py", HEAD + MADE + UNIQUE)
+        self.write("tool.py", "import part0\npart0.show()\n")
+        zygote, hazards = self.settled(["part0", "tempfile", "atexit", "secrets", "uuid"],
+                                       env=self.env, target="tool", kind=1)
+        self.assertIn("part0", hazards)
+        run = self.run_of("tool", env=self.env, kind=1)
+        self.assertEqual(len({self.directory(run.warm(zygote, paid))[0]
+                              for paid in (False, True)}), 2)
+        self.assertEqual(self.left(), [])
 
     def test_nobody_can_tell_afterwards(self):
         self.prepare(MADE + "SHOW = show")
