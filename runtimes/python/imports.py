@@ -4,6 +4,7 @@
 
 Owns: what of the outside an import depends on (`Opened`), and which modules each call must import
 itself, because they change something or keep something of the very moment (`Opened`, `Looks`).
+Temporary directories, which each call can make by itself, are in `promises.py` beside this file.
 
 Invariants
 - Nothing outside the process is changed by a preload: who is about to is stopped before (`Stop`).
@@ -51,6 +52,7 @@ class Opened:
         # Variables that are set past `os.environ`, with who did so.
         self.put = {}
         self.forked = set()
+        self.promises = worker.load_beside("promises").Promises(self, importing)
         self.step = self.note
         # Where the caller's directory is known to decide something, the zygote is in it.
         try:
@@ -69,6 +71,7 @@ class Opened:
         self.looker(os, "uname", self.ask_machine)
         for name in MOMENTS:
             self.looker(os, name, self.moment)
+        self.looker(os, "getpid", self.number)
         for name in CHANGES_UNTOLD:
             self.looker(os, name, self.change)
         for environ in (os.environ, os.environb):
@@ -91,15 +94,16 @@ class Opened:
                 if looker is not None and looker.function is value:
                     names_of(module)[key] = looker
 
-    def looker(self, owner, name, tell):
+    def looker(self, owner, name, tell, instead=None):
         if hasattr(owner, name):
-            self.lookers.append(Looker(owner, name, tell))
+            self.lookers.append(Looker(owner, name, tell, instead))
 
     def cwd(self, arguments, options):
         self.drifts |= self.adrift
 
     def look(self, arguments, options):
         path = arguments[0] if arguments else options.get("path")
+        self.stop_promised(path)
         path = self.whole(path) if options.get("dir_fd") is None else None
         if path is not None and path not in self.asked:
             self.asked[path] = is_there(path)
@@ -113,6 +117,16 @@ class Opened:
     def moment(self, arguments=(), options=None):
         """What was asked for is another in each call."""
         self.blame("moment")
+
+    def number(self, arguments, options):
+        if not self.promises.number(self.who()):
+            self.blame("moment")
+
+    def stop_promised(self, *arguments):
+        """Whoever uses a directory that is only promised is to do so in the call."""
+        if self.promises.concerns(arguments):
+            self.blame("state")
+            raise Stop
 
     def clock(self, most):
         return lambda arguments, options: len(arguments) < most and self.moment()
@@ -138,6 +152,7 @@ class Opened:
         frame = sys._getframe(2)
         if frame.f_globals is worker.__dict__:
             return None
+        self.stop_promised(*arguments)
         if event == "open":
             reason = self.opens(arguments[0], arguments[2])
         elif event in LISTINGS:
@@ -218,18 +233,13 @@ class Opened:
     def blame(self, reason):
         """Notes who imports right now: all of them, since each would do so again. False if it is
         done by somebody of whom it is known that it does no harm."""
-        frame, chain, codes = sys._getframe(1), [], set()
-        while frame is not None:
-            name = frame.f_globals.get("__name__")
-            if reason == "process" and name in ASKS_OF_THE_SYSTEM:
-                return False
-            if frame.f_code.co_name == "<module>" and name != "__main__":
-                chain.append(name)
-            elif not chain:
-                codes.add(frame.f_code)
-            frame = frame.f_back
+        chain, codes, names = self.who()
+        if reason == "process" and not names.isdisjoint(ASKS_OF_THE_SYSTEM):
+            return False
         if reason == "moment":
             if worker.RENEWED.get(chain and chain[0]) or worker.DRAWS.draws_anew(chain):
+                return False
+            if self.promises.draws(chain):
                 return False
             self.drawn.append((chain, codes))
             return True
@@ -237,12 +247,26 @@ class Opened:
         self.blamed.update(dict.fromkeys(chain or [None], reason))
         return True
 
+    @staticmethod
+    def who():
+        """Who imports right now, the innermost first, what runs within that, and all names."""
+        frame, chain, codes, names = sys._getframe(1), [], set(), set()
+        while frame is not None:
+            name = frame.f_globals.get("__name__")
+            names.add(name)
+            if frame.f_code.co_name == "<module>" and name != "__main__":
+                chain.append(name)
+            elif not chain:
+                codes.add(frame.f_code)
+            frame = frame.f_back
+        return chain, codes, names
+
     def hazards(self, name):
         """What importing this module showed, as names and reasons. Who was to blame is imported
         anew by whoever needs it next, so that all of them are found in one preload."""
         new = {each: sys.modules[each] for each in set(sys.modules) - self.searched}
         self.blamed.update((each, "moment") for each in kept_moments(new, self.since))
-        for chain, codes in self.drawn:
+        for chain, codes, *_ in self.drawn + self.promises.unresolved():
             # Unless the same function runs in each copy anyway.
             if not codes & self.forked:
                 self.blamed.update(dict.fromkeys(chain or [None], "moment"))
@@ -252,6 +276,7 @@ class Opened:
         self.put.clear()
         self.searched.update(new)
         blamed, self.blamed = self.blamed, {}
+        self.promises.dropped(blamed)
         for each in blamed:
             sys.modules.pop(each, None)
             self.searched.discard(each)
@@ -261,9 +286,12 @@ class Opened:
         self.known.update(blamed)
         return list(blamed.items())
 
-    def holders(self):
+    def holders(self, code):
         """Who holds something of those that were to blame: the same is so of them. Found one by
         one they would cost a zygote each."""
+        unkept = dict.fromkeys(self.promises.settle(code), "state")
+        self.known.update(unkept)
+        yield from unkept.items()
         for reason in set(self.known.values()):
             names = {name: None for name, why in self.known.items() if why == reason}
             Looks.spread(names)
@@ -339,8 +367,8 @@ class Looker:
     """Stands for a function while modules are imported, and tells of each call. Where a module
     keeps it, it is replaced afterwards or, at worst, passes calls on."""
 
-    def __init__(self, owner, name, tell):
-        self.owner, self.name, self.tell = owner, name, tell
+    def __init__(self, owner, name, tell, instead=None):
+        self.owner, self.name, self.tell, self.instead = owner, name, tell, instead
         self.function = getattr(owner, name)
         names = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
         self.sets = [getattr(os, "supports_" + each) for each in names]
@@ -355,13 +383,17 @@ class Looker:
         except Exception:
             # Let the function itself complain.
             pass
+        if self.instead is not None:
+            answer = self.instead(*arguments, **options)
+            if answer is not None:
+                return answer
         return self.function(*arguments, **options)
 
 
 def stop_lookers(lookers):
     """Puts the real functions back, wherever modules have kept ours."""
     for looker in lookers:
-        looker.tell = ignore
+        looker.tell, looker.instead = ignore, None
         if getattr(looker.owner, looker.name) is looker:
             setattr(looker.owner, looker.name, looker.function)
         for each in looker.sets:
@@ -454,7 +486,7 @@ TELLING = LISTINGS.union(DEPENDS, (
 NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
 LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
 # Functions of `os` whose answer is another in each call, and that no event tells of.
-MOMENTS = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "tcgetpgrp", "ttyname", "urandom",
+MOMENTS = ("getppid", "getpgid", "getpgrp", "getsid", "tcgetpgrp", "ttyname", "urandom",
            "getrandom", "times", "getloadavg", "sched_getaffinity", "getpriority",
            "sched_getscheduler", "sched_getparam", "statvfs", "fstatvfs")
 # Those of them that others bind by name, and whose modules are left alone.

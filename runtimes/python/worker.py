@@ -1335,19 +1335,25 @@ def preload_one(name, captured, before):
 
 def preload(program, modules, role):
     """Imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, MACHINE
+    global THREADS, DRAWS, MACHINE, PROMISES
     recorder, captured, hazards = Recorder(), Captured(), []
     imports = load_beside("imports")
     opened = imports.Opened()
     THREADS, DRAWS = Threads(role), Draws(opened.moment)
+    PROMISES = opened.promises
+    watched = DRAWS.MODULES
     recorder.start()
     opened.start()
+    if program.kind != HANDLER:
+        # A handler's copy performs many calls.
+        watched += PROMISES.MODULES
+        PROMISES.watch()
     STREAMS.watch()
     DRAWS.watch()
     before = surroundings()
     looks = imports.Looks(program)
     names = [os.fsdecode(name) for name in modules]
-    for name in sorted(names, key=lambda name: name not in DRAWS.MODULES):
+    for name in sorted(names, key=lambda name: name not in watched):
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
         reasons, before = preload_one(name, captured, before)
@@ -1365,7 +1371,12 @@ def preload(program, modules, role):
                 hazards.append("H%s:%s" % (name, reason))
         if name in DRAWS.MODULES:
             DRAWS.watch()
-    hazards += ["H%s:%s" % pair for pair in opened.holders()]
+        if name in watched:
+            PROMISES.watch()
+    early = program.kind == SCRIPT and not program.container
+    if early:
+        program.load(captured)
+    hazards += ["H%s:%s" % pair for pair in opened.holders(program.code)]
     DRAWS.stop()
     STREAMS.unwatch()
     hazards += looks.stop()
@@ -1373,7 +1384,8 @@ def preload(program, modules, role):
     MACHINE = opened.machine
     if not THREADS.loaded():
         hazards.append("Hnumpy:thread")
-    program.load(captured)
+    if not early:
+        program.load(captured)
     recorder.stop()
     captured.stop()
     notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
@@ -2009,7 +2021,7 @@ def load_beside(name):
 
 def serve():
     """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, PAGES, LEARNS, HANDLERS
+    global OWNER, PAGES, LEARNS, HANDLERS, PROMISES
     posix.dup2(0, CHANNEL_FD, False)
     null = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(null, 0)
@@ -2068,6 +2080,9 @@ def serve():
     if MACHINE not in (None, posix.uname()):
         # It has been given another name since.
         run_anew(program, call)
+    if not PROMISES.keep(getattr(call, "code", None)):
+        run_anew(program, call)
+    PROMISES = None
     if COLLECTS:
         gc.enable()
     renew_moments()

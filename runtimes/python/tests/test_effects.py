@@ -181,19 +181,6 @@ class WhatAnImportDoes(InAFolder):
                 found.append((path, stat.st_mode, *file))
         return found
 
-    def settled(self, modules, **options):
-        """As the daemon does: a zygote without what was a hazard to load ahead, and the hazards."""
-        hazards = {}
-        for _ in range(9):
-            left = [name for name in modules if name not in hazards]
-            zygote = self.zygote("s.py", *left, **options)
-            new = [os.fsdecode(note[1:]).split(":") for note in zygote.notes if note[:1] == b"H"]
-            if all(name in hazards for name, _ in new):
-                return zygote, hazards
-            hazards.update(new)
-            zygote.close()
-        self.fail("never the same: %r" % hazards)
-
     def test_what_changes_something_outside_is_done_by_calls_alone(self):
         modules = self.prepare(EFFECTS.items(), "print('done')\n")
         before = self.state()

@@ -57,6 +57,19 @@ class InAFolder(unittest.TestCase):
         self.addCleanup(worker.close)
         return worker
 
+    def settled(self, modules, **options):
+        """As the daemon does: a zygote without what was a hazard to load ahead, and the hazards."""
+        hazards = {}
+        for _ in range(9):
+            left = [name for name in modules if name not in hazards]
+            zygote = self.zygote("s.py", *left, **options)
+            new = [os.fsdecode(note[1:]).split(":") for note in zygote.notes if note[:1] == b"H"]
+            if all(name in hazards for name, _ in new):
+                return zygote, hazards
+            hazards.update(new)
+            zygote.close()
+        self.fail("never the same: %r" % hazards)
+
     def same(self, run, zygote):
         """Cold, unpaid and paid agree; what they agree in."""
         cold = run.cold()

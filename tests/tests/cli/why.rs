@@ -369,3 +369,39 @@ fn given_up_it_leaves_nothing() {
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0);
 }
+
+#[test]
+fn what_each_call_imports_again_is_said_and_done_by_nobody_meanwhile() {
+    let world = World::new();
+    let work = "import time\nend = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass\n";
+    let counts = "open('count', 'a').write('x')\n";
+    world.file("does.py", format!("import heavy\n{counts}{work}"));
+    world.file("over.py", "import does\n");
+    world.file("heavy.py", "import json\nfor _ in range(10000): json.dumps('x')\n");
+    world.file("main.py", "import over\nprint('x')\n");
+    let report = report(&why(&world, &["main.py"]).go());
+    let warm = &report["warm"];
+    let repeated = &warm["repeated"];
+    assert_eq!(repeated["modules"], 2, "{report}");
+    assert_eq!(repeated["why"]["state"], 2, "{report}");
+    assert!(warm["parts"]["imports_us"].as_u64().unwrap() > 200_000, "{report}");
+    assert!(warm["predicted_us"].as_u64().unwrap() > 300_000, "{report}");
+    // As often as it was executed, and not once more: plain and watched.
+    assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "xx");
+    let shown = world.hob(&["why", "--runs", "1", "main.py"]).go();
+    let told = "2 modules are imported by each call, since they would change something outside";
+    let words: Vec<_> = shown.text().split_whitespace().map(str::to_owned).collect();
+    assert!(words.join(" ").contains(told), "{}", shown.text());
+}
+
+#[test]
+fn a_program_whose_imports_all_are_kept_says_nothing_of_them() {
+    let world = World::new();
+    let text = "import atexit, json, shutil, tempfile\n\
+        TMP = tempfile.mkdtemp()\natexit.register(shutil.rmtree, TMP)\n";
+    world.file("part.py", text);
+    world.file("main.py", "import part\nprint('x')\n");
+    let report = report(&why(&world, &["main.py"]).go());
+    assert_eq!(report["warm"]["repeated"]["modules"], 0, "{report}");
+    assert_eq!(report["warm"]["parts"]["imports_us"], 0, "{report}");
+}

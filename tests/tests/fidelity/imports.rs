@@ -70,3 +70,58 @@ fn what_an_import_keeps_of_its_process_and_time_is_the_calls() {
     }
     assert_eq!(names.len(), CALLS, "{names:?}");
 }
+
+/// A module that makes a directory for its process, as `ansible` does.
+const MAKES: &str = "import atexit, os, shutil, stat, tempfile\n\
+    def made():\n    prefix = 'local-%s' % os.getpid()\n    \
+    made = tempfile.mkdtemp(prefix=prefix)\n    \
+    atexit.register(shutil.rmtree, made)\n    return made\nTMP = made()\n";
+
+#[test]
+fn a_directory_that_an_import_makes_is_each_calls_own_and_goes_with_it() {
+    let world = World::started();
+    world.file("part.py", MAKES);
+    world.file("over.py", "import part\n");
+    let shows = "import over, os\nmade = os.lstat(over.part.TMP)\n\
+        print(over.part.TMP, oct(made.st_mode), str(os.getpid()) in over.part.TMP, made.st_nlink)\n";
+    world.file("main.py", shows);
+    let mut seen = std::collections::BTreeSet::new();
+    for place in ["work/here", "work/there"] {
+        let folder = world.path(place);
+        fs::create_dir(&folder).expect("a new folder");
+        let left = || fs::read_dir(&folder).expect("it is a folder").count();
+        let run = world.hob(&["run", "main.py"]).env("TMPDIR", &folder);
+        for _ in 0..CALLS {
+            let warm = world.warm(&run, |each| each.succeeded());
+            let text = warm.text();
+            let (path, rest) = text.trim().split_once(' ').expect("two words");
+            assert!(path.starts_with(folder.to_str().expect("a text")), "{path}");
+            assert_eq!(rest, "0o40700 True 2");
+            assert!(seen.insert(path.to_owned()), "{path} was there before");
+            assert!(!std::path::Path::new(path).exists(), "{path} is still there");
+        }
+        // Copies wait by now, and a zygote stands behind them.
+        assert_eq!(left(), 0, "something was left in {place}");
+    }
+    let verified = world.hob(&["verify", "main.py"]).env("TMPDIR", world.path("work/here"));
+    world.file("main.py", "import over\nprint(len(over.part.TMP) > 9)\n");
+    verified.go().succeeded();
+}
+
+#[test]
+fn a_call_that_does_not_import_what_makes_a_directory_makes_none() {
+    let world = World::started();
+    world.file("part.py", MAKES);
+    let script = "import os, sys\nif sys.argv[1:]:\n    import part\n\
+        print(len(os.listdir(os.environ['TMPDIR'])))\n";
+    world.file("main.py", script);
+    let folder = world.path("work/here");
+    fs::create_dir(&folder).expect("a new folder");
+    for (words, want) in [(&["run", "main.py", "x"][..], "1\n"), (&["run", "main.py"], "0\n")] {
+        for _ in 0..CALLS {
+            let run = world.hob(words).env("TMPDIR", &folder);
+            let warm = world.warm(&run, |each| assert_eq!(each.text(), want));
+            assert_eq!(warm.text(), want);
+        }
+    }
+}

@@ -149,7 +149,8 @@ mod tests {
                 hosted: true,
                 why_not: None,
                 predicted_us: Some(13_100),
-                parts: Some(Parts { call_us: 2_000, own_us: 11_100 }),
+                parts: Some(Parts { call_us: 2_000, own_us: 11_100, imports_us: 0 }),
+                repeated: None,
                 saves_us: Some(195_700),
                 measured: Some(MeasuredPart { calls: 31, p50_us: 14_020 }),
                 next: "hob run black --quiet src/one.py src/two.py src/three.py src/four.py"
@@ -188,6 +189,7 @@ mod tests {
             why_not: Some("hob does not keep the node runtime warm yet".to_owned()),
             predicted_us: None,
             parts: None,
+            repeated: None,
             saves_us: None,
             measured: None,
             next: "hob run node 'a b.js'".to_owned(),

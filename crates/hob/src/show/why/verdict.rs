@@ -3,7 +3,7 @@
 use super::super::style::{Look, Tone};
 use super::super::text::{printable, width, wrap};
 use super::super::units;
-use crate::verbs::why::report::Report;
+use crate::verbs::why::report::{RepeatedPart, Report};
 
 /// A phase with less than this share in hundredths is not what the time goes into.
 const SHARE_MIN: u64 = 5;
@@ -32,6 +32,9 @@ pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String>
         (None, _, Some(why)) => parts.push((Tone::Watch, format!("warm      {why}"))),
         (None, _, None) => {}
     }
+    if let Some(repeated) = warm.repeated.as_ref().and_then(repeated) {
+        parts.push((Tone::Watch, repeated));
+    }
     if let Some(measured) = warm.measured {
         let calls = match measured.calls {
             1 => "one warm call".to_owned(),
@@ -44,6 +47,43 @@ pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String>
         wrapped.into_iter().map(move |line| look.paint(tone, &line)).collect::<Vec<_>>()
     });
     lines.chain(next(report, columns, look)).collect()
+}
+
+/// What no call is spared, if there is anything, and why.
+fn repeated(repeated: &RepeatedPart) -> Option<String> {
+    let modules = match repeated.modules {
+        0 if repeated.in_terminal == 0 => return None,
+        0 => {
+            let count = repeated.in_terminal;
+            return Some(format!(
+                "repeated  in a terminal {count} modules are imported by each call, since they \
+                 look for one"
+            ));
+        }
+        1 => "one module is imported by each call, since it".to_owned(),
+        count => format!("{count} modules are imported by each call, since they"),
+    };
+    let whys = repeated.why.iter().map(|(why, count)| match repeated.why.len() {
+        1 => does(why).to_owned(),
+        _ => format!("{} ({count})", does(why)),
+    });
+    let whys = whys.collect::<Vec<_>>().join(", ");
+    Some(format!("repeated  {modules} would {whys}"))
+}
+
+/// What a module does that each call must do itself, by the word of the worker's notes.
+fn does(why: &str) -> &str {
+    match why {
+        "state" => "change something outside",
+        "moment" => "keep something of the moment",
+        "process" => "start a process",
+        "directory" => "change the directory",
+        "descriptor" => "leave a file open",
+        "output" => "write to the terminal",
+        "argv" => "look at the arguments",
+        "finder" => "be found in a way of the program's own",
+        other => other,
+    }
 }
 
 /// The command to type next: where it needs more than a line, a shell reads it as one.

@@ -39,22 +39,9 @@ const STOPS_MS: u64 = 3_000;
 /// What decides about hob itself in the caller's environment.
 const OURS: [&[u8]; 2] = [b"HOB", b"XDG_STATE_HOME="];
 
-/// The median wall time of a warm call that does nothing, in nanoseconds; `None` if there could
-/// be none here. `env` is the program's environment.
-pub(super) fn measure(
-    runner: &Runner,
-    interpreter: &[u8],
-    env: &[CString],
-) -> Result<Option<u64>, RunError> {
-    match Daemon::begin(runner) {
-        Some(daemon) => daemon.calls(runner, interpreter, env),
-        None => Ok(None),
-    }
-}
-
 /// The daemon; it ends when this is dropped.
 #[derive(Debug)]
-struct Daemon {
+pub(super) struct Daemon {
     folder: PathBuf,
     pid: u32,
     /// Where it is, as its callers are told.
@@ -62,7 +49,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn begin(runner: &Runner) -> Option<Daemon> {
+    /// Starts it; `None` where there can be none.
+    pub(super) fn begin(runner: &Runner) -> Option<Daemon> {
         let folder = hook::folder().ok()?;
         let place = |name: &str, below: &str| {
             let value = folder.join(below).into_os_string().into_encoded_bytes();
@@ -89,7 +77,14 @@ impl Daemon {
         None
     }
 
-    fn calls(
+    /// The file inside interpreters, where it has put that.
+    pub(super) fn runtime(&self) -> PathBuf {
+        self.folder.join("run/worker.py")
+    }
+
+    /// The median wall time of a warm call that does nothing, in nanoseconds; `None` if there
+    /// could be none. `env` is the program's environment.
+    pub(super) fn measure(
         &self,
         runner: &Runner,
         interpreter: &[u8],

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! cold::image ─▶ rounds: run (plain), run (watched) ─▶ split ─▶ report ─▶ show::why, or JSON
-//!                          └ loader: which file is the script    └ receipts: measured warm calls
+//!                          └ loader: which file is the script    ├ receipts: measured warm calls
+//!                                                                ├ floor: what a call costs here
+//!                                                                └ repeated: what calls import
 //! ```
 //! Owns: the command, and the order of runs. Invariants: the caller's daemon is neither needed nor
 //! started (`floor` has one of its own for a moment); the program is executed exactly as
@@ -16,6 +18,7 @@ mod floor;
 mod hook;
 mod imports;
 mod loader;
+mod repeated;
 pub mod report;
 mod run;
 mod split;
@@ -36,6 +39,7 @@ use hob_os::spawn::Image;
 use hob_os::start::Start;
 use hob_resolve::{Program, TargetKind};
 
+use self::floor::Daemon;
 use self::hook::Hook;
 use self::loader::Loader;
 use self::report::{Known, MeasuredPart, Round};
@@ -91,12 +95,21 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         argv: &argv,
         program: &program,
         call_ns: 0,
+        repeated: None,
         measured: None,
         next: format!("hob run {}", String::from_utf8_lossy(&say::command(argv.iter().copied()))),
     };
     if let Program::Python(python) = &program {
-        let call_ns = call_ns(&runner, &python.interpreter, &image.env);
+        let daemon = Daemon::begin(&runner);
+        let call_ns = call_ns(&runner, daemon.as_ref(), &python.interpreter, &image.env);
         known.call_ns = call_ns.map_err(|error| failed(&image, error))?;
+        if let Some(daemon) = &daemon {
+            let program = (python, image.env.as_slice());
+            let names = report::imported(&rounds);
+            let found = repeated::find(&runner, &daemon.runtime(), program, &names);
+            known.repeated = found.map_err(|error| failed(&image, error))?;
+        }
+        drop(daemon);
         log::flush(start);
         known.measured = measured(&python.target, report::arguments(&known));
     }
@@ -159,8 +172,15 @@ fn measure(
 
 /// What a warm call costs here and now, however little its program does; where that cannot be
 /// measured, from what it costs to start a small static program and wait for it: hob itself.
-fn call_ns(runner: &Runner, interpreter: &[u8], env: &[CString]) -> Result<u64, RunError> {
-    if let Some(call_ns) = floor::measure(runner, interpreter, env)? {
+fn call_ns(
+    runner: &Runner,
+    daemon: Option<&Daemon>,
+    interpreter: &[u8],
+    env: &[CString],
+) -> Result<u64, RunError> {
+    if let Some(daemon) = daemon
+        && let Some(call_ns) = daemon.measure(runner, interpreter, env)?
+    {
         return Ok(call_ns);
     }
     let image = Image {

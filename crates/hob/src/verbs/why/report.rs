@@ -10,6 +10,7 @@ use hob_wire::exit::Exit;
 
 use super::imports::{self, DEAREST, Dear, Stamps};
 use super::loader::Kind;
+use super::repeated::Repeated;
 use super::run::Seen;
 use super::split::{self, PhaseTime, median};
 
@@ -24,6 +25,8 @@ const CALL_NS: std::ops::RangeInclusive<u64> = 400_000..=6_000_000;
 /// A forked copy touches pages that it shares with its zygote, which a fresh process does not:
 /// its own code takes this much longer, in hundredths.
 const COPY_PERCENT: u64 = 115;
+/// What the stamping file imports itself, which therefore has no stamp.
+const STAMPING: [&str; 2] = ["atexit", "time"];
 /// The versions that the Python runtime hosts.
 const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (3, 9)..=(3, 14);
 
@@ -104,6 +107,9 @@ pub struct WarmPart {
     /// Of what that is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// The modules that each call imports itself; absent where that could not be found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedPart>,
     /// What that saves; negative where warmth would be slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saves_us: Option<i64>,
@@ -121,6 +127,19 @@ pub struct Parts {
     pub call_us: u64,
     /// The program's own work: `main`, and what the tail has of it.
     pub own_us: u64,
+    /// The imports that each call repeats.
+    pub imports_us: u64,
+}
+
+/// Modules that are imported by each call, since they do something that no zygote may do for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatedPart {
+    /// How many.
+    pub modules: usize,
+    /// How many of them for which reason: the word of `docs/worker.md`.
+    pub why: std::collections::BTreeMap<String, usize>,
+    /// How many look whether they have a terminal: these too, where a call has one.
+    pub in_terminal: usize,
 }
 
 /// Warm calls of the same program with as many arguments.
@@ -147,6 +166,8 @@ pub(super) struct Known<'a> {
     pub(super) program: &'a Program,
     /// What a warm call costs that does nothing.
     pub(super) call_ns: u64,
+    /// The modules that each warm call imports itself, if that could be found out.
+    pub(super) repeated: Option<Repeated>,
     pub(super) measured: Option<MeasuredPart>,
     /// The command to type next.
     pub(super) next: String,
@@ -164,7 +185,12 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
     let middle = middle(rounds);
     // What disturbs a run only adds to it, and a warm call is too short to be disturbed much.
     let own_ns = split::low(cuts.iter().map(|cut| cut.ns[4] + cut.own_tail_ns).collect());
-    let parts = Parts { call_us: known.call_ns / 1000, own_us: own_us(own_ns) };
+    let repeated = split::low(rounds.iter().map(|round| repeated_ns(known, round)).collect());
+    let parts = Parts {
+        call_us: known.call_ns / 1000,
+        own_us: own_us(own_ns),
+        imports_us: own_us(repeated),
+    };
     let stamped = middle.stamps.as_ref().is_some_and(|one| one.installed_ns.is_some());
     let kind = middle.watched.kind;
     Report {
@@ -186,6 +212,25 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
 pub(super) fn estimated_call_ns(client_ns: u64) -> u64 {
     let call_ns = client_ns.saturating_mul(CALL_TENTHS) / 10;
     call_ns.clamp(*CALL_NS.start(), *CALL_NS.end())
+}
+
+/// The modules that the middle run imported, in the order in which their imports began.
+pub(super) fn imported(rounds: &[Round]) -> Vec<&str> {
+    let imports = middle(rounds).stamps.as_ref().map_or(&[][..], |stamps| &stamps.imports);
+    let mut begun: Vec<_> = imports.iter().map(|one| (one.begin_ns, one.name.as_str())).collect();
+    begun.sort_unstable();
+    let names = STAMPING.into_iter().chain(begun.into_iter().map(|(_, name)| name));
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}
+
+/// What the imports of a run took that each warm call repeats, without what those import that is
+/// there already.
+fn repeated_ns(known: &Known<'_>, round: &Round) -> u64 {
+    let (Some(repeated), Some(stamps)) = (&known.repeated, &round.stamps) else { return 0 };
+    let all = imports::dearest(&stamps.imports, stamps.installed_ns.unwrap_or(0));
+    let each = all.iter().filter(|one| repeated.always.contains_key(&one.name));
+    each.map(|one| one.self_us * 1000).sum()
 }
 
 /// How long a program that has this much to do by itself takes for it in a copy.
@@ -264,16 +309,26 @@ fn warm(known: &Known<'_>, middle: &Round, wall_us: u64, parts: Parts) -> WarmPa
         why_not
     };
     let parts = Some(parts).filter(|_| why_not.is_none());
-    let predicted_us = parts.map(|parts| parts.call_us + parts.own_us);
+    let predicted_us = parts.map(|parts| parts.call_us + parts.own_us + parts.imports_us);
+    let repeated = known.repeated.as_ref().filter(|_| predicted_us.is_some());
     WarmPart {
         hosted,
         why_not,
         predicted_us,
         parts,
+        repeated: repeated.map(repeats),
         saves_us: predicted_us.map(|us| wall_us.cast_signed().saturating_sub_unsigned(us)),
         measured: known.measured,
         next: known.next.clone(),
     }
+}
+
+fn repeats(repeated: &Repeated) -> RepeatedPart {
+    let mut why = std::collections::BTreeMap::new();
+    for reason in repeated.always.values() {
+        *why.entry(reason.clone()).or_insert(0) += 1;
+    }
+    RepeatedPart { modules: repeated.always.len(), why, in_terminal: repeated.in_terminal }
 }
 
 fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
@@ -403,9 +458,16 @@ mod tests {
     }
 
     fn of(program: &Program, rounds: &[Round]) -> Report {
+        with(program, rounds, None)
+    }
+
+    fn with(program: &Program, rounds: &[Round], repeated: Option<Repeated>) -> Report {
         let argv: [&[u8]; 2] = [b"x.py", b"a"];
         let next = "hob run x.py a".to_owned();
-        report(&Known { argv: &argv, program, call_ns: 1_500_000, measured: None, next }, rounds)
+        report(
+            &Known { argv: &argv, program, call_ns: 1_500_000, repeated, measured: None, next },
+            rounds,
+        )
     }
 
     #[test]
@@ -416,6 +478,36 @@ mod tests {
         assert_eq!((parts.call_us, parts.own_us), (1_500, 11_500));
         assert_eq!(report.warm.saves_us, Some(100_000 - 13_000));
         assert_eq!((report.warm.hosted, report.notes.len()), (true, 0));
+    }
+
+    #[test]
+    fn what_each_call_imports_again_is_counted_and_predicted() {
+        let mut round = round(Kind::Python, Some((3, 11)));
+        let import = |depth, begin_ms: u64, end_ms: u64, name: &str| imports::Import {
+            depth,
+            begin_ns: begin_ms * 1_000_000,
+            end_ns: end_ms * 1_000_000,
+            name: name.to_owned(),
+        };
+        let stamps = round.stamps.as_mut().unwrap();
+        stamps.imports = vec![
+            import(1, 81, 84, "kept"),
+            import(0, 80, 85, "done.by"),
+            import(0, 40, 41, "site"),
+        ];
+        let names = ["atexit", "time", "site", "done.by", "kept"];
+        let rounds = [round];
+        assert_eq!(imported(&rounds), names);
+        let always = [("done.by", "state"), ("other", "state"), ("third", "moment")];
+        let always = always.map(|(name, why)| (name.to_owned(), why.to_owned())).into();
+        let report = with(&python(), &rounds, Some(Repeated { always, in_terminal: 4 }));
+        let (parts, repeated) = (report.warm.parts.unwrap(), report.warm.repeated.unwrap());
+        assert_eq!(parts.imports_us, 2_300, "two of five milliseconds, in a copy");
+        let whole = parts.call_us + parts.own_us + parts.imports_us;
+        assert_eq!(report.warm.predicted_us, Some(whole));
+        assert_eq!((repeated.modules, repeated.in_terminal), (3, 4));
+        let why: Vec<_> = repeated.why.iter().map(|(why, count)| (why.as_str(), *count)).collect();
+        assert_eq!(why, [("moment", 1), ("state", 2)]);
     }
 
     #[test]

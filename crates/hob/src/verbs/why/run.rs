@@ -6,6 +6,10 @@
 //!
 //! Deliberately not here: what the stamps mean (`split`), and which files they are (`loader`).
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,12 +21,16 @@ use hob_os::spawn::Image;
 use hob_os::trace::{self, Call, Entry, Stop, Streams, Until};
 
 use super::loader::{Kind, Loader};
+use crate::connect;
 
 const SIGINT: i32 = 2;
 const SIGHUP: i32 = 1;
 const SIGTERM: i32 = 15;
 const SIGCHLD: i32 = 17;
 
+/// How long whoever is asked may take.
+const ANSWER: Duration = Duration::from_secs(20);
+const ANSWER_NS: u64 = ANSWER.as_secs() * 1_000_000_000;
 /// More output than this is read and dropped.
 const OUTPUT_BYTES_MAX: usize = 16 << 20;
 /// Files that are noted; a program that loads more has dearer troubles.
@@ -121,6 +129,73 @@ impl Runner {
         Ok(pid)
     }
 
+    /// Starts something with a socket as its standard input, sends it this, and returns what it
+    /// answers, as soon as that is `whole`; `None` if it never is. Nothing of it is left.
+    pub(super) fn ask(
+        &self,
+        image: &Image,
+        request: &[u8],
+        whole: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<u8>>, RunError> {
+        let (mut near, far) = UnixStream::pair().map_err(|_| RunError::Failed(Errno::IO))?;
+        let far = OwnedFd::from(far);
+        let streams = Streams { stdin: &far, stdout: &self.null, stderr: &self.null };
+        let child = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
+        let pid = child.pid();
+        drop(far);
+        let answer = match child.release() {
+            Ok(_) => self.answer(&mut near, request, whole),
+            Err(_) => Ok(None),
+        };
+        trace::discard(pid);
+        answer
+    }
+
+    fn answer(
+        &self,
+        near: &mut UnixStream,
+        request: &[u8],
+        whole: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<u8>>, RunError> {
+        if near.set_write_timeout(Some(ANSWER)).is_err() || near.write_all(request).is_err() {
+            return Ok(None);
+        }
+        let (mut received, deadline_ns) = (Vec::new(), now_ns() + ANSWER_NS);
+        let mut chunk = [0; 65536];
+        while !whole(&received) {
+            let left_ns = deadline_ns.saturating_sub(now_ns());
+            if left_ns == 0 {
+                return Ok(None);
+            }
+            let mut fds =
+                [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*near, PollFlags::IN)];
+            let left = connect::milliseconds(left_ns.div_ceil(1_000_000));
+            match poll(&mut fds, Some(&left)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(RunError::Failed(error)),
+            }
+            let arrived = !fds[1].revents().is_empty();
+            self.was_stopped()?;
+            if arrived {
+                match near.read(&mut chunk) {
+                    Ok(0) | Err(_) => return Ok(None),
+                    Ok(len) => received.extend_from_slice(&chunk[..len]),
+                }
+            }
+        }
+        Ok(Some(received))
+    }
+
+    /// Takes the signals that have come; one that ends a program ends the measurement.
+    fn was_stopped(&self) -> Result<(), RunError> {
+        while let Some((number, _)) = signals::read(self.signals.as_fd()) {
+            if number != SIGCHLD {
+                return Err(RunError::Stopped(number));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the program once.
     pub(super) fn run(&self, image: &Image, loader: &Loader, how: How) -> Result<Seen, RunError> {
         let pipes = || pipe_with(PipeFlags::CLOEXEC);
@@ -172,11 +247,7 @@ impl Runner {
             for (pipe, open) in pipes.iter().zip(&mut open) {
                 *open = *open && run.read(pipe, now);
             }
-            while let Some((number, _)) = signals::read(self.signals.as_fd()) {
-                if number != SIGCHLD {
-                    return Err(RunError::Stopped(number));
-                }
-            }
+            self.was_stopped()?;
             if run.take_stops().map_err(RunError::Failed)? {
                 // What it had written and nobody had read yet was written before it ended.
                 let before = run.seen.leaving_ns.unwrap_or(run.seen.ended_ns);

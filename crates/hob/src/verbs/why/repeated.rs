@@ -1,0 +1,153 @@
+//! Which modules each warm call would import itself, and why: what a zygote says of them.
+//!
+//! Owns: zygotes for that alone, made as a daemon makes them, from the modules that a run was seen
+//! to import. They perform no call, and what a module is about to do outside is stopped there, as
+//! in any zygote. Invariants: the program itself is not executed; no zygote outlives its answer;
+//! where one gives none, nothing is said.
+//!
+//! Deliberately not here: what such imports cost (`report`).
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use hob_os::spawn::Image;
+use hob_resolve::{PythonProgram, TargetKind};
+use hob_wire::frame::{self, Kind};
+use hob_wire::worker::{self, Preload, Ready, Role};
+
+use super::run::{RunError, Runner};
+
+/// Zygotes that are asked, each without what the ones before it named.
+const ZYGOTES_MAX: usize = 9;
+/// What does not send a module into each call: that it cannot be imported, or starts a thread
+/// (then the program is kept ready in another way).
+const HARMLESS: [&str; 2] = ["failed", "thread"];
+/// What does so only where the call has a terminal.
+const TERMINAL: &str = "terminal";
+
+/// The modules, each with the word of `docs/worker.md` for what it does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Repeated {
+    /// Those of every call.
+    pub(super) always: BTreeMap<String, String>,
+    /// Those besides of a call that has a terminal.
+    pub(super) in_terminal: usize,
+}
+
+/// Asks zygotes until one names nothing new; `None` if one gives no answer. `names` are the
+/// modules in the order in which their imports began, `runtime` is the file inside interpreters.
+pub(super) fn find(
+    runner: &Runner,
+    runtime: &Path,
+    (python, env): (&PythonProgram, &[CString]),
+    names: &[&str],
+) -> Result<Option<Repeated>, RunError> {
+    let Some(image) = image(runtime, python, env) else { return Ok(None) };
+    let mut repeated = Repeated::default();
+    for _ in 0..ZYGOTES_MAX {
+        let left = names.iter().filter(|name| !repeated.always.contains_key(**name));
+        let request = preload(python, left.copied());
+        let whole = |bytes: &[u8]| !matches!(frame::split(bytes), Ok(None));
+        let Some(answer) = runner.ask(&image, &request, &whole)? else { return Ok(None) };
+        let Some(notes) = notes(&answer) else { return Ok(None) };
+        let before = repeated.always.len();
+        repeated.take(notes.iter().map(String::as_str));
+        if repeated.always.len() == before {
+            return Ok(Some(repeated));
+        }
+    }
+    Ok(None)
+}
+
+impl Repeated {
+    /// Takes one zygote's hazards (`NAME:REASON`).
+    fn take<'a>(&mut self, hazards: impl Iterator<Item = &'a str>) {
+        self.in_terminal = 0;
+        for hazard in hazards {
+            let Some((name, reason)) = hazard.rsplit_once(':') else { continue };
+            if reason == TERMINAL {
+                self.in_terminal += 1;
+            } else if !HARMLESS.contains(&reason) {
+                self.always.entry(name.to_owned()).or_insert_with(|| reason.to_owned());
+            }
+        }
+    }
+}
+
+/// The interpreter as a daemon starts it.
+fn image(runtime: &Path, python: &PythonProgram, env: &[CString]) -> Option<Image> {
+    let named = python.prefix.first().filter(|name| !name.contains(&b'/'));
+    let mut argv = vec![named.unwrap_or(&python.interpreter).clone()];
+    argv.extend(python.options.iter().cloned());
+    argv.push(runtime.as_os_str().as_bytes().to_vec());
+    argv.push(b"serve".to_vec());
+    let argv: Result<Vec<_>, _> = argv.into_iter().map(CString::new).collect();
+    let file = CString::new(python.interpreter.clone()).ok()?;
+    Some(Image { file, argv: argv.ok()?, env: env.to_vec() })
+}
+
+fn preload<'a>(python: &PythonProgram, names: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    let kind = match python.kind {
+        TargetKind::Script => worker::TargetKind::Script,
+        TargetKind::Module => worker::TargetKind::Module,
+    };
+    // The first argument and their number are what imports may look at.
+    let first = python.argv.first().unwrap_or(&python.target);
+    let rest = std::iter::repeat_n(&[][..], python.argv.len().saturating_sub(1));
+    let preload = Preload {
+        role: Role::Zygote,
+        kind,
+        target: python.target.clone(),
+        prefix: python.prefix.iter().collect(),
+        modules: names.map(str::as_bytes).collect(),
+        argv: std::iter::once(first.as_slice()).chain(rest).collect(),
+    };
+    let mut bytes = Vec::new();
+    // What is too large is left empty, and gets no answer.
+    let _ = frame::append(&mut bytes, Kind::Preload, 0, |out| preload.encode(out));
+    bytes
+}
+
+/// The hazards that a zygote names when it is ready.
+fn notes(answer: &[u8]) -> Option<Vec<String>> {
+    let (header, payload, _) = frame::split(answer).ok()??;
+    if header.kind != Kind::Ready {
+        return None;
+    }
+    let ready = Ready::decode(payload).ok()?;
+    let hazards = ready.notes.iter().filter_map(|note| note.strip_prefix(b"H"));
+    Some(hazards.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_call_imports_is_told_from_what_only_some_do() {
+        let mut repeated = Repeated::default();
+        repeated.take(["a.b:state", "a:moment", "a:state", "t:terminal", "x:failed"].into_iter());
+        repeated.take(["u:thread", "t:terminal", "w:terminal", "odd"].into_iter());
+        let always: Vec<_> =
+            repeated.always.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(always, [("a", "moment"), ("a.b", "state")]);
+        assert_eq!(repeated.in_terminal, 2);
+    }
+
+    #[test]
+    fn only_a_zygote_that_is_ready_answers() {
+        let frame_of = |kind, body: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = Vec::new();
+            frame::append(&mut bytes, kind, 0, |out| body(out)).unwrap();
+            bytes
+        };
+        let texts: [&[u8]; 3] = [b"Mx", b"Hx:state", b"F/y"];
+        let ready = Ready { role: Role::Zygote, pid: 1, threads: 1, notes: texts.iter().collect() };
+        let answer = frame_of(Kind::Ready, &|out| ready.encode(out));
+        assert_eq!(notes(&answer), Some(vec!["x:state".to_owned()]));
+        assert_eq!(notes(&answer[..answer.len() - 1]), None);
+        assert_eq!(notes(&frame_of(Kind::Queued, &|_| ())), None);
+    }
+}
