@@ -42,6 +42,7 @@ _thread = borrow("_thread")
 gc = borrow("gc")
 
 ZYGOTE, STANDBY, COPY = 0, 1, 2
+UNPAID, PAID, PLAIN = 0, 1, 2
 SCRIPT, MODULE, HANDLER = 0, 1, 2
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, JOINED, ENDED = 37, 38, 39, 40, 41, 18
@@ -169,7 +170,7 @@ def decode_preload(payload):
 
 
 def decode_fork(payload):
-    return from_bytes(payload[:8], "little"), payload[8] == 1
+    return from_bytes(payload[:8], "little"), payload[8]
 
 
 def decode_fds(ancillary):
@@ -218,7 +219,7 @@ class Kernel:
     """A few C functions by way of `_ctypes`; without it everything else still works."""
 
     def __init__(self):
-        self.title = self.fflush = None
+        self.title = self.fflush = self.leaver = None
         try:
             self.ctypes = borrow("_ctypes")
             self.libc = self.ctypes.dlopen(None, os.RTLD_NOW)
@@ -285,15 +286,17 @@ class Kernel:
     def dead_child(self):
         """A child that has ended and was not waited for, or 0. It shares this process's memory,
         and calls nothing but `_exit`: that is far cheaper than a fork."""
-        names = ("clone", "_exit") if self.ctypes is not None else ()
-        clone, leave = [self.symbol(self.libc, name) for name in names] or (None, None)
-        if not clone or not leave:
-            return 0
-        stack = bytearray(1 << 14)
-        kept = self.pointer.from_buffer(stack)
-        top = self.pointer(self.ctypes.addressof(kept) + len(stack) & -16)
-        flags = CLONE_VM | CLONE_VFORK | int(_signal.SIGCHLD)
-        return max(self.call(clone, self.pointer(leave), top, flags, self.pointer(0)), 0)
+        if self.leaver is None:
+            names = ("clone", "_exit") if self.ctypes is not None else ()
+            clone, leave = [self.symbol(self.libc, name) for name in names] or (None, None)
+            if not clone or not leave:
+                return 0
+            stack = bytearray(1 << 14)
+            kept = self.pointer.from_buffer(stack)
+            top = self.pointer(self.ctypes.addressof(kept) + len(stack) & -16)
+            flags = CLONE_VM | CLONE_VFORK | int(_signal.SIGCHLD)
+            self.leaver = clone, self.pointer(leave), top, flags, self.pointer(0), kept
+        return max(self.call(*self.leaver[:-1]), 0)
 
     def ioprio(self, value=None):
         """The I/O priority of this process (0 if that cannot be told), or sets it."""
@@ -1480,6 +1483,15 @@ def is_ours(fd):
         return False
 
 
+def is_given(channel):
+    """Whether a `give`, or the end of the channel, is there already."""
+    try:
+        channel.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+        return True
+    except BlockingIOError:
+        return False
+
+
 def await_give(channel):
     """Waits for a `give`; the whole frame and its descriptors. Ends the process at the end."""
     # With 0 to 2 closed the kernel puts the caller's descriptors just where they belong.
@@ -1722,7 +1734,7 @@ class Zygote:
         self.poller.register(CHANNEL_FD, 1)
 
     def loop(self):
-        """Forks and reaps; returns in a copy, with its channel and whether it is paid for."""
+        """Forks and reaps; returns in a copy, with its channel and how it is paid for."""
         while True:
             for fd, _ in self.poller.poll():
                 if fd != CHANNEL_FD:
@@ -2042,12 +2054,12 @@ def serve():
     send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))
     # What is let go here, the call need not let go when this returns.
     frame = notes = modules = prefix = argv = None
-    paid = LEARNS = False
+    paid = LEARNS = UNPAID
     if role == ZYGOTE:
         parent = posix.getpid()
         zygote = Zygote(channel)
         fd, paid = zygote.loop()
-        LEARNS = paid
+        LEARNS = paid == PAID
         KERNEL.die_with_parent(parent)
         zygote.leave()
         zygote = None
@@ -2065,12 +2077,14 @@ def serve():
     if program.kind == HANDLER:
         THREADS.restore()
         HANDLERS.serve(program.handler, channel, role, COLLECTS)
-    if paid:
+    if paid == PAID:
         PAGES.pay()
         THREADS.restore()
         pay(program)
         expect()
         PAGES.start()
+    # A plain copy may have been given its call already.
+    if paid == PAID or paid == PLAIN and not is_given(channel):
         send_all(COPY_FD, encode_ready(COPY, OWNER, count_threads(), []))
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.

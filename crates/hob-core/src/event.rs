@@ -309,11 +309,14 @@ pub enum Learning {
     No,
 }
 
-/// Whether a copy pays for its pages before it is ready.
+/// How a copy pays for its pages before it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// A dummy call and populated pages, then ready (latency mode).
     Paid,
+    /// As the fork left them, and it waits for its call all the same: for calls that come one
+    /// directly after another, when there is no time to pay and a processor to fork on.
+    Plain,
     /// As the fork left them (throughput mode, or on demand).
     Unpaid,
 }

@@ -133,15 +133,27 @@ impl Ready {
 pub struct Fork {
     /// The number of the worker that the copy will be.
     pub worker: u64,
-    /// Whether the copy pays for its pages before it says that it is ready.
-    pub paid: bool,
+    /// What the copy does before it says that it is ready.
+    pub paid: Paid,
+}
+
+/// How a copy gets ready for its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Paid {
+    /// Not at all: its call is on its way.
+    No = 0,
+    /// It pays for its pages, and says that it is ready.
+    Yes = 1,
+    /// It pays for nothing, and says that it is ready, unless its call has come by then.
+    Plain = 2,
 }
 
 impl Fork {
     /// Appends the payload.
     pub fn encode(self, out: &mut Vec<u8>) {
         out.put_u64(self.worker);
-        out.put_u8(u8::from(self.paid));
+        out.put_u8(self.paid as u8);
     }
 
     /// Reads the payload.
@@ -149,8 +161,9 @@ impl Fork {
         let mut cursor = Cursor::new(payload);
         let worker = cursor.u64("worker")?;
         let paid = match cursor.u8("paid")? {
-            0 => false,
-            1 => true,
+            0 => Paid::No,
+            1 => Paid::Yes,
+            2 => Paid::Plain,
             _ => return Err(DecodeError::Value("paid")),
         };
         cursor.end()?;

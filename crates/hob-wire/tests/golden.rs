@@ -23,7 +23,7 @@ use hob_wire::message::{
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
-    Failed, Finished, Fork, Forked, Give, Joined, Notes, Preload, Ready, Role, TargetKind,
+    Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role, TargetKind,
 };
 
 fn strings(list: &[&[u8]]) -> Strings {
@@ -111,7 +111,7 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
     let notes = strings(&[b"Mjson", b"F/usr/lib/python3.11/json/__init__.py", b"EHOME"]);
     let ready = Ready { role: Role::Zygote, pid: 43, threads: 1, notes: notes.clone() };
     put("ready", Kind::Ready, 0, &|out| ready.encode(out));
-    put("fork", Kind::Fork, 1, &|out| Fork { worker: 9, paid: true }.encode(out));
+    put("fork", Kind::Fork, 1, &|out| Fork { worker: 9, paid: Paid::Yes }.encode(out));
     let forked = Forked { worker: 9, pid: 44, error: Vec::new() };
     put("forked", Kind::Forked, 1, &|out| forked.encode(out));
     let gone = Gone { worker: 9, exit: Exit::Signal(11), usage };

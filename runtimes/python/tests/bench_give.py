@@ -67,9 +67,9 @@ def main():
             with open(script, "w") as file:
                 file.write('print("hello")\n')
         with Worker(0, 0, os.path.abspath(script), modules=modules, cwd=PROBES) as zygote:
-            for paid in (True, False):
+            for paid, name in ((1, "paid"), (2, "plain"), (0, "unpaid")):
                 rows = [one(zygote, os.path.abspath(script), paid) for _ in range(calls)]
-                report("paid" if paid else "unpaid", rows)
+                report(name, rows)
 
 
 def report(name, rows):

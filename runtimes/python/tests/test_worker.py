@@ -71,9 +71,9 @@ class InAFolder(unittest.TestCase):
         self.fail("never the same: %r" % hazards)
 
     def same(self, run, zygote):
-        """Cold, unpaid and paid agree; what they agree in."""
+        """Cold, unpaid, paid and plain agree; what they agree in."""
         cold = run.cold()
-        for paid in (False, True):
+        for paid in (0, 1, 2):
             self.assertEqual(repr(cold), repr(run.warm(zygote, paid)))
         return cold
 
@@ -395,33 +395,38 @@ class ProcessesEndAsTheyShould(InAFolder):
         self.assertTrue(self.gone(pidfd))
 
     def test_a_give_may_be_sent_before_the_copy_has_begun(self):
-        """The zygote is stopped until both frames are sent."""
+        """The zygote is stopped until both frames are sent. A plain copy is not ready then, and
+        does not say so."""
         self.write("s.py", "print('done')\n")
         zygote = self.zygote("s.py")
-        near, far = socket.socketpair()
-        caller, reply = socket.socketpair()
-        os.kill(zygote.pid, signal.SIGSTOP)
-        zygote.channel.send(FORK, struct.pack("<QB", 1, 0), [far.fileno()])
-        with tempfile.TemporaryFile() as out, open("/dev/null", "r+b") as null:
-            cwd = os.open(self.folder, os.O_RDONLY)
-            fds = [null.fileno(), out.fileno(), null.fileno(), cwd, reply.fileno()]
-            payload = struct.pack("<QI", 1, 0) + world() + strings(["s.py"]) + strings([]) + bytes(4)
-            Peer(near).send(GIVE, payload, fds)
-            for end in (far, reply):
-                end.close()
-            os.close(cwd)
-            os.kill(zygote.pid, signal.SIGCONT)
-            self.assertEqual(Peer(caller).receive()[0], ENDED)
-            self.assertEqual(os.pread(out.fileno(), 100, 0), b"done\n")
-        near.close()
-        caller.close()
+        for paid in (0, 2):
+            near, far = socket.socketpair()
+            channel = Peer(near)
+            caller, reply = socket.socketpair()
+            os.kill(zygote.pid, signal.SIGSTOP)
+            zygote.channel.send(FORK, struct.pack("<QB", 1, paid), [far.fileno()])
+            with tempfile.TemporaryFile() as out, open("/dev/null", "r+b") as null:
+                cwd = os.open(self.folder, os.O_RDONLY)
+                fds = [null.fileno(), out.fileno(), null.fileno(), cwd, reply.fileno()]
+                payload = struct.pack("<QI", 1, 0) + world() + strings(["s.py"])
+                payload += strings([]) + bytes(4)
+                channel.send(GIVE, payload, fds)
+                for end in (far, reply):
+                    end.close()
+                os.close(cwd)
+                os.kill(zygote.pid, signal.SIGCONT)
+                self.assertEqual(Peer(caller).receive()[0], ENDED)
+                self.assertEqual(os.pread(out.fileno(), 100, 0), b"done\n")
+            self.assertEqual(channel.receive()[0], FINISHED)
+            near.close()
+            caller.close()
 
     def test_many_copies_leave_nothing_in_the_zygote(self):
         self.write("s.py", "pass\n")
         zygote, run = self.zygote("s.py"), self.run_of("s.py")
         run.warm(zygote, True)
         before = sorted(os.listdir("/proc/%d/fd" % zygote.pid))
-        for paid in (True, False) * 10:
+        for paid in (1, 0, 2) * 7:
             self.assertEqual(run.warm(zygote, paid).fate, (0, 0))
         self.assertEqual(sorted(os.listdir("/proc/%d/fd" % zygote.pid)), before)
 

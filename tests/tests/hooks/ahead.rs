@@ -123,7 +123,8 @@ fn an_interpreter_that_is_replaced_before_its_turn_is_not_used_as_it_was() {
     hooks.world.executable("d/2", format!("{first}echo same\n"));
     let set = set_of(&hooks.run(&["--json"]).after(PAUSE).go());
     let second = &set["hooks"][1];
-    assert_eq!(second["way"], "afresh", "{set}");
+    // On a slow machine the new file is old enough by then for its shell to be forked.
+    assert!(second["way"] == "afresh" || second["way"] == "forked", "{set}");
     assert_ne!(wrote(second, "stdout"), "same\n", "{set}");
 }
 

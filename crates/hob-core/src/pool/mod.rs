@@ -241,6 +241,14 @@ impl Pool {
         Some(self.arrivals.last()?.after_us(pay_us))
     }
 
+    /// Whether its calls come one directly after another, never two at a time, and closer than it
+    /// would wait for a quiet moment. With several at a time no processor is left to fork ahead on.
+    pub(crate) fn calls_in_a_row(&self, limits: &Limits, now: Time) -> bool {
+        self.recipe.uses == Uses::Once
+            && self.arrivals.peak(limits.rate_us, now) < 2
+            && self.arrivals.last_gap_us(now).is_some_and(|gap| gap < limits.refill_patience_us)
+    }
+
     /// How long the next copy takes to make: as the last ones did, or half of what could be a load.
     fn pay_guess_us(&self, limits: &Limits) -> u64 {
         self.pay_us.get().unwrap_or(limits.load_gap_us / 2)

@@ -34,6 +34,7 @@ impl Average {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
     last: Option<Time>,
+    last_gap_us: Option<u64>,
     gap_us: Average,
     /// The most at once in the running window, and in the one before.
     window: Window,
@@ -51,7 +52,9 @@ impl Arrivals {
     /// peak is remembered, at least.
     pub(crate) fn note(&mut self, now: Time, at_once: u32, window_us: u64) {
         if let Some(last) = self.last {
-            self.gap_us.add(now.us_since(last).min(GAP_MAX_US));
+            let gap_us = now.us_since(last).min(GAP_MAX_US);
+            self.last_gap_us = Some(gap_us);
+            self.gap_us.add(gap_us);
         }
         self.last = Some(now);
         if now.us_since(self.window.since) >= window_us {
@@ -71,6 +74,12 @@ impl Arrivals {
     pub(crate) fn gap_us(&self, now: Time) -> Option<u64> {
         let since_us = now.us_since(self.last?);
         Some(self.gap_us.get()?.max(since_us))
+    }
+
+    /// The time between the last two calls, or the time since the last one if that is longer
+    /// already. An average would still tell of the pause before a row of calls.
+    pub(crate) fn last_gap_us(&self, now: Time) -> Option<u64> {
+        Some(self.last_gap_us?.max(now.us_since(self.last?)))
     }
 
     /// The most calls at once in the last one to two windows.

@@ -8,8 +8,8 @@
 //!   │ │  │                │ └────────────────────┘ │ │
 //!   │ │  │ Finished, with uses left               │ │
 //!   │ │  └────────────────────────────────────────┘ │
-//!   │ └────────── Give (an unpaid copy: the call     │
-//!   │              waits in its channel) ──▶ Busy    │
+//!   │ └────────── Give (a copy that does not pay:    │
+//!   │              the call waits) ────────▶ Busy    │
 //!   │ Retire              │ Retire                   │ Finished, Retire
 //!   ▼                     ▼                          ▼
 //!  Retiring ◀─────────────┴──────────────────────────┘
@@ -19,8 +19,8 @@
 //!  Gone
 //! ```
 //!
-//! Started is not ready: a worker is given a call only when it said so itself, but for an unpaid
-//! copy, which has nothing to say it about. What cannot happen in a state is ignored and counted
+//! Started is not ready: a worker is given a call only when it said so itself, but for a copy that
+//! does not pay for its pages: nothing but its fork is missing. What cannot happen in a state is ignored and counted
 //! by the supervisor: it is a late message about a worker that was ended meanwhile. A zygote is
 //! never `Busy`.
 

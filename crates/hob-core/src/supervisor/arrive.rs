@@ -8,7 +8,7 @@ use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
 use crate::outcome::ColdReason;
 use crate::plan::{Plan, Standing, plan};
-use crate::pool::worker::{Input, Role};
+use crate::pool::worker::{Input, Role, State as WorkerState, Worker};
 use crate::pool::{Pool, Shelf, State};
 
 use super::drain::Stage;
@@ -240,6 +240,11 @@ impl Supervisor {
             };
             return Some((*worker, found));
         }
+        if source == Source::Waiting
+            && let Some(worker) = self.plain_to_come(id)
+        {
+            return Some((worker, Found::ForkedOnDemand));
+        }
         let State::Ready(zygote) = pool.state else {
             return None;
         };
@@ -248,6 +253,22 @@ impl Supervisor {
         }
         let worker = self.fork(id, zygote, Pages::Unpaid, out)?;
         Some((worker, Found::ForkedOnDemand))
+    }
+
+    /// A plain copy of this pool that is being forked: a call that waits in its channel is there
+    /// sooner than one for which another is forked.
+    fn plain_to_come(&self, id: PoolId) -> Option<WorkerId> {
+        let pool = self.pools.get(&id)?;
+        if pool.starting == 0 {
+            return None;
+        }
+        let found = |entry: &Worker| {
+            entry.pool == id
+                && entry.state == WorkerState::Starting
+                && entry.pages == Pages::Plain
+                && entry.used == 0
+        };
+        self.workers.iter().rev().find(|(_, entry)| found(entry)).map(|(worker, _)| *worker)
     }
 
     /// Lets a call wait for a worker of its pool, or sends it cold if too many wait.

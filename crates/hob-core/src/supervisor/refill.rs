@@ -4,6 +4,10 @@
 //! every call's path: when nothing was given or settled for a moment and no young call runs, one
 //! at a time. A pool that has run out waits for quiet only so long. And while calls come faster
 //! than copies can be made, none is made at all: copies forked for their call cost less in total.
+//! There is one more: a caller whose calls come one directly after another (the hooks of a
+//! set, a loop in a shell) leaves no quiet moment, and each call would wait for its own fork. So
+//! such a pool's next copy is forked as soon as it is bare, without paying for anything: that is
+//! the work that the call would have brought, done on another processor while the last one runs.
 //!
 //! ```text
 //!   call ── given ── settled ─┬─ quiet_us ─┬─ pay ─ ready ┬─ pay ─ ready
@@ -108,7 +112,9 @@ impl Supervisor {
                 Some(since) => quiet.min(since.after_us(self.limits.refill_patience_us)),
                 None => quiet,
             };
-            if let Some(load_ends) = pool.load_ends(&self.limits, self.now) {
+            if self.in_a_row(pool) {
+                at = self.now;
+            } else if let Some(load_ends) = pool.load_ends(&self.limits, self.now) {
                 at = at.max(load_ends);
             }
             wanting.push((pool.bare_since.is_none(), pool.last_used, pool.id, at));
@@ -119,9 +125,17 @@ impl Supervisor {
         wanting.into_iter().map(|(_, _, id, at)| (at, id)).collect()
     }
 
+    /// Whether a pool's next copy is forked at once, and plain: it is bare, and its calls come one
+    /// directly after another.
+    fn in_a_row(&self, pool: &Pool) -> bool {
+        let bare = pool.idle.is_empty() && pool.starting == 0;
+        bare && pool.calls_in_a_row(&self.limits, self.now)
+    }
+
     /// How many more workers a pool wants and may have, not counting who may begin now.
     fn wants(&self, pool: &Pool) -> u32 {
         let has_source = match pool.state {
+            State::Ready(_) if self.in_a_row(pool) => true,
             State::Ready(_) => self.paying < self.limits.refills_at_once,
             State::Standby => self.starting < self.limits.starts_at_once,
             State::Waiting | State::Warming(_) | State::Failed { .. } => false,
@@ -141,7 +155,10 @@ impl Supervisor {
         {
             match pool.state {
                 State::Ready(zygote) => {
-                    if self.fork(id, zygote, Pages::Paid, out).is_none() {
+                    let plain = self.in_a_row(pool);
+                    let pages = if plain { Pages::Plain } else { Pages::Paid };
+                    // What pays as well waits for quiet.
+                    if self.fork(id, zygote, pages, out).is_none() || plain {
                         return;
                     }
                 }

@@ -21,11 +21,8 @@ impl Supervisor {
         let worker = self.new_worker_id();
         let pool = self.pools.get_mut(&id)?;
         let kib = match (role, pages) {
-            (Role::Copy { .. }, Pages::Paid) => pool.copy_kib,
-            (
-                Role::Copy { .. } | Role::Zygote { .. } | Role::Standby,
-                Pages::Paid | Pages::Unpaid,
-            ) => 0,
+            (Role::Copy { .. }, Pages::Paid | Pages::Plain) => pool.copy_kib,
+            (Role::Copy { .. }, Pages::Unpaid) | (Role::Zygote { .. } | Role::Standby, _) => 0,
         };
         let entry = Worker {
             program: pool.program,
@@ -94,6 +91,7 @@ impl Supervisor {
         if let Some(entry) = self.workers.get(&id)
             && matches!(entry.role, Role::Copy { .. })
             && entry.used == 0
+            && entry.pages == Pages::Paid
             && let Some(pool) = self.pools.get_mut(&entry.pool)
         {
             pool.pay_us.add(self.now.us_since(entry.asked_at));

@@ -90,6 +90,7 @@ fn calls_that_come_faster_than_copies_can_be_made_get_none() {
     let mut paying = Vec::new();
     let begun = turn_with_copies(&mut desk, &mut paying, 10_000);
     assert_eq!(begun, 1);
+    two_at_once(&mut desk);
     // A call each 3 ms: after each it is quiet for longer than a refill waits. It takes a few to
     // tell a load from a pair.
     let mut begun = 0;
@@ -109,6 +110,63 @@ fn calls_that_come_faster_than_copies_can_be_made_get_none() {
     let begun = turn_with_copies(&mut desk, &mut paying, 1200);
     assert_eq!(desk.pool().mode, Mode::Latency);
     assert_eq!(begun, 1);
+}
+
+/// Two calls at one time, so that what follows does not count as one caller's.
+fn two_at_once(desk: &mut Desk) {
+    let workers = [0; 2].map(|_| desk.given().1);
+    for worker in workers {
+        desk.finished(worker, OK);
+        desk.gone(worker, OK);
+    }
+}
+
+/// A call that takes 1 ms; the worker that had it, and the plain copies that were forked for later.
+fn one_of_a_row(desk: &mut Desk) -> (WorkerId, Vec<WorkerId>) {
+    let (call, mut effects) = desk.call();
+    let worker = crate::desk::given_to(&effects, call).unwrap();
+    effects.extend(desk.turn(1000));
+    effects.extend(desk.finished(worker, OK));
+    effects.extend(desk.gone(worker, OK));
+    (worker, forked(&effects, Pages::Plain))
+}
+
+#[test]
+fn calls_one_directly_after_another_find_a_plain_copy_of_the_call_before() {
+    let (mut desk, _, copies) = Desk::with_copies(2, |_| {});
+    assert_eq!(one_of_a_row(&mut desk), (copies[1], vec![]));
+    // It takes two calls to be a row; the second takes the last copy that waits.
+    let (last, mut plain) = one_of_a_row(&mut desk);
+    assert_eq!(last, copies[0]);
+    for round in 0..40 {
+        assert_eq!(plain.len(), 1, "round {round}");
+        // Ready or still to come, it is what the next call has.
+        if round % 2 == 0 {
+            assert_eq!(forked(&desk.ready(plain[0]), Pages::Plain), []);
+        }
+        let (next, more) = one_of_a_row(&mut desk);
+        assert_eq!(next, plain[0], "round {round}");
+        plain = more;
+    }
+    // The row has ended: what waits is paid for again.
+    desk.ready(plain[0]);
+    let made = desk.turn(desk.limits.refill_patience_us);
+    assert_eq!((forked(&made, Pages::Plain), paid(&made)), (vec![], 1));
+}
+
+#[test]
+fn calls_two_at_a_time_or_far_apart_have_no_plain_copy() {
+    let (mut desk, _, _) = Desk::with_copies(2, |_| {});
+    two_at_once(&mut desk);
+    for _ in 0..10 {
+        assert_eq!(one_of_a_row(&mut desk).1, []);
+    }
+    // No copy that pays is ever ready here, so that the pool is soon bare.
+    let (mut desk, _, _) = Desk::with_copies(2, |_| {});
+    for _ in 0..10 {
+        assert_eq!(one_of_a_row(&mut desk).1, []);
+        assert_eq!(forked(&desk.turn(desk.limits.refill_patience_us), Pages::Plain), []);
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What happens in the world by itself, and the event that the daemon makes of it.
 
-use hob_core::event::{Arrival, ColdTiming, Event, ForkFailure, GiveFailure, Lesson, Preload};
+use hob_core::event::{
+    Arrival, ColdTiming, Event, ForkFailure, GiveFailure, Lesson, Pages, Preload,
+};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::{Key, KeyBuilder, Part};
@@ -165,6 +167,10 @@ impl World {
         }
         let process = self.processes.get_mut(&worker)?;
         if !process.alive || process.phantom {
+            return None;
+        }
+        if process.pages == Pages::Plain && process.performed > 0 {
+            // It has had a call before it was ready, and has nothing to say.
             return None;
         }
         process.said_ready = true;

@@ -186,9 +186,9 @@ impl World {
             let whys = [ForkFailure::System, ForkFailure::System, ForkFailure::Threads];
             let why = self.rng.pick(&whys);
             self.later(wait / 4, Happening::ForkFails(worker, why));
-        } else if pages == Pages::Paid && self.rng.chance(self.scenario.process_dies) {
+        } else if pages != Pages::Unpaid && self.rng.chance(self.scenario.process_dies) {
             self.later(wait, Happening::ProcessDies(worker, Exit::Signal(11)));
-        } else if pages == Pages::Paid && !hangs {
+        } else if pages != Pages::Unpaid && !hangs {
             self.later(wait, Happening::ProcessReady(worker));
         }
         Ok(())
@@ -204,7 +204,7 @@ impl World {
             hold!(Some(process.key) == key, "{call:?} is given to a worker of another key");
             hold!(process.program == program, "{call:?} is given to another program's worker");
             hold!(process.kind != Kind::Zygote, "{call:?} is given to a zygote");
-            let unpaid = process.pages == Pages::Unpaid && process.kind != Kind::Standby;
+            let unpaid = process.pages != Pages::Paid && process.kind != Kind::Standby;
             hold!(
                 process.said_ready || unpaid && process.performed == 0,
                 "{call:?} is given to {worker:?}, which is not ready"

@@ -26,7 +26,7 @@ use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched};
 use hob_wire::strings::Strings;
-use hob_wire::worker::{Fork, Give, Preload, Role, TargetKind};
+use hob_wire::worker::{Fork, Give, Paid, Preload, Role, TargetKind};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::net::UnixStream;
@@ -374,7 +374,12 @@ impl Hands {
         if rustix::io::ioctl_fionbio(&theirs, false).is_err() {
             return false;
         }
-        let fork = Fork { worker: worker.0, paid: pages == Pages::Paid };
+        let paid = match pages {
+            Pages::Paid => Paid::Yes,
+            Pages::Plain => Paid::Plain,
+            Pages::Unpaid => Paid::No,
+        };
+        let fork = Fork { worker: worker.0, paid };
         let Some(bytes) = channel::encode(Kind::Fork, 1, |out| fork.encode(out)) else {
             return false;
         };
