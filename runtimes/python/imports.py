@@ -45,6 +45,8 @@ class Opened:
         self.drifts = False
         # What the machine is called, if somebody asked.
         self.machine = None
+        # Whether somebody asked if a standard stream's file waits: a zygote's do.
+        self.asked_blocking = False
         # Whether somebody goes through the whole environment.
         self.whole_environment = False
         # Who drew something by chance, with the code that did; and what runs in each copy.
@@ -69,6 +71,7 @@ class Opened:
         for name in ("stat", "lstat", "access", "readlink"):
             self.looker(os, name, self.look)
         self.looker(os, "uname", self.ask_machine)
+        self.looker(os, "get_blocking", self.ask_blocking)
         for name in MOMENTS:
             self.looker(os, name, self.moment)
         self.looker(os, "getpid", self.number)
@@ -137,6 +140,9 @@ class Opened:
 
     def ask_machine(self, arguments, options):
         self.machine = posix.uname()
+
+    def ask_blocking(self, arguments, options):
+        self.asked_blocking |= (arguments or list(options.values()))[0] < 3
 
     def __call__(self, event, arguments):
         try:

@@ -1338,7 +1338,7 @@ def preload_one(name, captured, before):
 
 def preload(program, modules, role):
     """Imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, MACHINE, PROMISES
+    global THREADS, DRAWS, MACHINE, ASKED_BLOCKING, PROMISES
     recorder, captured, hazards = Recorder(), Captured(), []
     imports = load_beside("imports")
     opened = imports.Opened()
@@ -1384,7 +1384,7 @@ def preload(program, modules, role):
     STREAMS.unwatch()
     hazards += looks.stop()
     opened.stop()
-    MACHINE = opened.machine
+    MACHINE, ASKED_BLOCKING = opened.machine, opened.asked_blocking
     if not THREADS.loaded():
         hazards.append("Hnumpy:thread")
     if not early:
@@ -2089,12 +2089,7 @@ def serve():
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
-    if not make_main(program, call):
-        run_anew(program, call)
-    if MACHINE not in (None, posix.uname()):
-        # It has been given another name since.
-        run_anew(program, call)
-    if not PROMISES.keep(getattr(call, "code", None)):
+    if not make_main(program, call) or not holds(call):
         run_anew(program, call)
     PROMISES = None
     if COLLECTS:
@@ -2103,6 +2098,24 @@ def serve():
     channel.detach()
     call.main_ns = time.monotonic_ns()
     return program, call
+
+
+def holds(call):
+    """Whether all that imports were told is so in this call; what they were promised is made."""
+    if MACHINE not in (None, posix.uname()):
+        # It has been given another name since.
+        return False
+    if ASKED_BLOCKING and not all_blocking():
+        return False
+    return PROMISES.keep(getattr(call, "code", None))
+
+
+def all_blocking():
+    """Whether reading and writing wait, as they do for a zygote's standard streams."""
+    try:
+        return all(map(posix.get_blocking, (0, 1, 2)))
+    except OSError:
+        return False
 
 
 def renew_start(logging):

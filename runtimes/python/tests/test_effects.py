@@ -9,6 +9,7 @@ import select
 import shutil
 import unittest
 
+from harness import Run
 from test_worker import InAFolder
 
 # Each leaves the folder otherwise than it was. `HERE` is the folder.
@@ -201,6 +202,22 @@ class WhatAnImportDoes(InAFolder):
         for case in SAME.items():
             if case[0] in ALONE:
                 self.compare([case])
+
+    def test_a_stream_that_does_not_wait_is_seen_by_the_import_that_asks(self):
+        class Restless(Run):
+            def files(self):
+                files = super().files()
+                os.set_blocking(files[0].fileno(), False)
+                return files
+
+        modules = self.prepare([("", "KEPT = [os.get_blocking(fd) for fd in (0, 1, 2)]")],
+                               "print(part.KEPT)\n")
+        modules.remove("inner")
+        zygote, hazards = self.settled([*modules, "json"])
+        self.assertEqual(hazards, {})
+        for run in (self.run_of("s.py", "0"), Restless(["s.py", "0"], cwd=self.folder)):
+            self.same(run, zygote)
+        self.assertIn(b"[False, True, True]", run.cold().out)
 
     def compare(self, cases):
         modules = self.prepare(cases, "print(part.SHOW())\n")
