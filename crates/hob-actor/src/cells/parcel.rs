@@ -10,10 +10,13 @@
 #![expect(unsafe_code, reason = "a payload of any type lies in the cell itself")]
 
 use std::any::{Any, TypeId};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
+use std::ptr::NonNull;
 
 use crate::actor::{Actor, AnyActor, Message};
+use crate::error::AskError;
 use crate::link::run;
 use crate::shard::Shard;
 use crate::when::When;
@@ -193,6 +196,12 @@ impl<T: Send + 'static> Typed<T> {
         Typed::running(kind, runs_nothing)
     }
 
+    /// Of an answer.
+    #[inline]
+    pub(crate) fn answer() -> &'static Typed<T> {
+        &const { Typed::of(Kind::Answer) }
+    }
+
     /// Of a message: `run` opens it.
     pub(crate) const fn running(kind: Kind, run: Run) -> Typed<T> {
         let what = What { kind, run, is: is::<T>, type_id: TypeId::of::<T>, drop: drop_body::<T> };
@@ -306,6 +315,27 @@ impl Parcel {
         self.take().ok_or(self)
     }
 
+    /// The answer in it, or why there is none, taken out where it lies.
+    #[inline]
+    pub(crate) fn take_answer<T: Send + 'static>(&mut self) -> Result<T, AskError> {
+        if std::ptr::eq(self.what, Typed::<T>::answer().what())
+            && let Some(answer) = self.take_as(Typed::<T>::answer())
+        {
+            return Ok(answer);
+        }
+        self.take_rare_answer()
+    }
+
+    #[cold]
+    fn take_rare_answer<T: Send + 'static>(&mut self) -> Result<T, AskError> {
+        match self.kind() {
+            Kind::Answer => self.take::<T>().ok_or(AskError::Unanswered),
+            Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
+                Err(self.take::<AskError>().unwrap_or(AskError::Unanswered))
+            }
+        }
+    }
+
     /// Looks at the payload.
     pub(crate) fn peek<T: Send + 'static>(&self) -> Option<&T> {
         if !(self.what.is)(&TypeId::of::<T>()) {
@@ -345,6 +375,39 @@ impl Drop for Parcel {
         }
         // SAFETY: `what` is of the type that `new` wrote, and nobody has taken it.
         unsafe { (self.what.drop)(&mut self.body) };
+    }
+}
+
+/// A parcel that is lent for the time of a call, to whoever looks for it meanwhile: it need not be
+/// copied to where they look.
+#[derive(Debug, Default)]
+pub(crate) struct Lent(Cell<Option<NonNull<Parcel>>>);
+
+impl Lent {
+    /// Lends it for the time of `call`; what was lent before is lent again afterwards.
+    #[inline]
+    pub(crate) fn during<R>(&self, parcel: &mut Parcel, call: impl FnOnce() -> R) -> R {
+        let _again = Again(self, self.0.replace(Some(NonNull::from(parcel))));
+        call()
+    }
+
+    /// Lets `look` have it, if there is one. Nobody else finds it meanwhile.
+    #[inline]
+    pub(crate) fn with<R>(&self, look: impl FnOnce(Option<&mut Parcel>) -> R) -> R {
+        let again = Again(self, self.0.take());
+        // SAFETY: put here by `during`, which holds the only reference until its call ends and it
+        // is taken back; and taken out above, so that nobody makes a second one of it.
+        look(again.1.map(|mut parcel| unsafe { parcel.as_mut() }))
+    }
+}
+
+/// Restores what was lent, also when a call panics.
+struct Again<'a>(&'a Lent, Option<NonNull<Parcel>>);
+
+impl Drop for Again<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.0.set(self.1);
     }
 }
 

@@ -16,7 +16,7 @@ use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
 use crate::error::AskError;
 use crate::hash::ByType;
-use crate::parcel::{Kind, Parcel, Slot, Typed};
+use crate::parcel::{Parcel, Slot, Typed};
 use crate::shard::tells::Gathered;
 use crate::when::When;
 
@@ -209,8 +209,7 @@ where
 }
 
 fn encode_answer<T: Wire>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    let what = &const { Typed::<T>::of(Kind::Answer) };
-    let answer = parcel.take_as::<T>(what).ok_or(AskError::Unanswered)?;
+    let answer = parcel.take_as(Typed::<T>::answer()).ok_or(AskError::Unanswered)?;
     answer.encode(out);
     Ok(())
 }

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::actor::AnyActor;
 use crate::asks::{By, Meets};
@@ -77,7 +76,7 @@ impl Shard {
         // One comparison that is mostly right is faster than a table of jumps.
         match parcel.kind() {
             Kind::Message => self.message(parcel),
-            Kind::Answer => self.settle(parcel.take_whole()),
+            Kind::Answer => self.settle(parcel),
             Kind::Messages | Kind::Failure | Kind::Control | Kind::Taken => {
                 self.perform_rare(parcel)
             }
@@ -90,7 +89,7 @@ impl Shard {
             Kind::Messages => {
                 self.messages(parcel);
             }
-            Kind::Failure => self.settle(parcel.take_whole()),
+            Kind::Failure => self.settle(parcel),
             Kind::Control => self.control(parcel.take_whole()),
             Kind::Message | Kind::Answer | Kind::Taken => {}
         }
@@ -288,45 +287,45 @@ impl Shard {
         edge.send(far, parcel, self)
     }
 
-    /// An answer, or a failure, to the ask that it names.
+    /// An answer, or a failure, to the ask that it names. It is taken where it lies: a copy of
+    /// what was just written has to wait for it.
     #[inline]
-    fn settle(&self, mut parcel: Parcel) {
-        let place = parcel.when.place();
+    fn settle(&self, parcel: &mut Parcel) {
+        let (place, slot) = (parcel.when.place(), parcel.to);
+        if place == self.place || place == NOBODY {
+            let met = self.state.borrow_mut().asks.meets(slot);
+            if let Meets::Task(task) = met {
+                self.arrived.during(parcel, || self.proceed(task));
+            }
+        }
+        if parcel.kind() != Kind::Taken {
+            self.settle_otherwise(parcel.take_whole());
+        }
+    }
+
+    /// One for a peer, or that nobody has taken: it may be looked for later.
+    #[cold]
+    fn settle_otherwise(&self, mut parcel: Parcel) {
+        let (place, slot) = (parcel.when.place(), parcel.to);
         if place != self.place && place != NOBODY {
             if let Some(edge) = self.edge.borrow_mut().as_mut() {
                 edge.answer(&mut parcel, self);
             }
             return;
         }
-        let slot = parcel.to;
-        let met = {
+        let waker = {
             let state = &mut *self.state.borrow_mut();
             match state.asks.meets(slot) {
-                Meets::Task(task) => {
-                    state.arrived = Some(parcel);
-                    Ok(task)
+                Meets::Nobody => None,
+                Meets::Task(_) | Meets::Later | Meets::Waker => {
+                    let parcel = parcel.take_whole();
+                    state.keep(slot, parcel)
                 }
-                Meets::Nobody => return,
-                Meets::Later | Meets::Waker => Err(state.keep(slot, parcel)),
             }
         };
-        let task = match met {
-            Ok(task) => task,
-            Err(waker) => return waker.map_or((), Waker::wake),
-        };
-        self.proceed(task);
-        // The task was polled for this answer and did not look: it may later.
-        let left = {
-            let state = &mut *self.state.borrow_mut();
-            match state.arrived.take() {
-                Some(parcel) if state.asks.is_open(parcel.to) => {
-                    state.keep(parcel.to, parcel);
-                    None
-                }
-                left => left,
-            }
-        };
-        drop(left);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     fn control(&self, parcel: Parcel) {
