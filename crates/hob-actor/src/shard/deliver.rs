@@ -40,10 +40,13 @@ pub(super) fn part(parcel: &Parcel) -> u32 {
 }
 
 impl Shard {
-    /// Handles up to `budget` parcels, and what is due by `now`.
-    pub(crate) fn turn(&self, now: Millis, budget: usize) {
+    /// Handles up to `budget` parcels, and what is due by `now`; None: it is looked up if something
+    /// depends on it.
+    pub(crate) fn turn(&self, now: Option<Millis>, budget: usize) {
         self.now.set(now);
-        self.fire(now);
+        if self.next_due().is_some() {
+            self.fire(self.now());
+        }
         {
             let batch = &mut *self.batch.borrow_mut();
             let mut handled = 0;
@@ -104,7 +107,7 @@ impl Shard {
         let when = parcel.when;
         if when != When::TELL {
             let wanted = when.place() != self.place || state.asks.is_open(parcel.asker);
-            if when.is_counted_outside() || !wanted || when.deadline() <= self.now.get() {
+            if when.is_counted_outside() || !wanted || self.is_late(when) {
                 return None;
             }
         }
@@ -154,7 +157,7 @@ impl Shard {
             if parcel.when.place() == self.place && !state.asks.is_open(parcel.asker) {
                 return Met::Unwanted;
             }
-            if parcel.when.deadline() <= self.now.get() {
+            if self.is_late(parcel.when) {
                 return Met::Late;
             }
         }
@@ -647,9 +650,9 @@ impl Shard {
         }
     }
 
-    /// It has slept until now: what its links have brought is delivered.
-    pub(crate) fn woken(&self, now: Millis) {
-        self.now.set(now);
+    /// It has slept: what its links have brought is delivered.
+    pub(crate) fn woken(&self) {
+        self.now.set(None);
         if let Some(edge) = self.edge.borrow_mut().as_mut() {
             edge.woken(self);
         }

@@ -38,7 +38,7 @@ use crate::remote::Edge;
 use crate::tasks;
 use crate::tasks::{Continuation, Header, Tasks};
 use crate::waker::Scope;
-use crate::when::{Millis, NOBODY, Place, When};
+use crate::when::{Millis, NEVER, NOBODY, Place, When};
 
 use state::State;
 use tells::Told;
@@ -122,7 +122,10 @@ pub(crate) struct Shard {
     /// What of the ring is being handled; nobody else touches it.
     batch: RefCell<Batch>,
     tasks: RefCell<Tasks>,
-    now: Cell<Millis>,
+    /// None: nothing in this turn has depended on it yet.
+    now: Cell<Option<Millis>>,
+    /// What says it then: whoever drives the shard knows.
+    clock: fn() -> Millis,
     /// The task that is polled, and the mark of its waker.
     polled: Cell<Option<(u32, *const ())>>,
     edge: RefCell<Option<Box<dyn Edge>>>,
@@ -142,7 +145,8 @@ impl std::fmt::Debug for Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(shared: Arc<Shared>) -> Shard {
+    /// `clock` is looked at where a turn's time was not said and something depends on it.
+    pub(crate) fn new(shared: Arc<Shared>, clock: fn() -> Millis) -> Shard {
         Shard {
             place: shared.place,
             shared,
@@ -150,7 +154,8 @@ impl Shard {
             arrived: Lent::default(),
             batch: RefCell::default(),
             tasks: RefCell::new(Tasks::new()),
-            now: Cell::new(0),
+            now: Cell::new(None),
+            clock,
             polled: Cell::new(None),
             edge: RefCell::new(None),
             edge_place: Cell::new(NOBODY),
@@ -160,8 +165,24 @@ impl Shard {
         }
     }
 
+    /// The time of this turn. To look at the clock is a twentieth of what a worker of a storm does
+    /// between two sleeps: what it touches is in no cache then. Most turns depend on no time.
+    #[inline]
     pub(crate) fn now(&self) -> Millis {
-        self.now.get()
+        self.now.get().unwrap_or_else(|| self.look_at_the_clock())
+    }
+
+    #[cold]
+    fn look_at_the_clock(&self) -> Millis {
+        let now = (self.clock)();
+        self.now.set(Some(now));
+        now
+    }
+
+    /// Whether a message's time is over.
+    #[inline]
+    fn is_late(&self, when: When) -> bool {
+        when.deadline() < NEVER && when.deadline() <= self.now()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -354,7 +375,9 @@ impl Shard {
         {
             self.hand_over_told(&mut **edge);
             let label = Label { to: asker, asker: Slot::NONE, when };
-            return Parcel::with(Typed::answer(), label, answer, |parcel| edge.answer(parcel, self));
+            return Parcel::with(Typed::answer(), label, answer, |parcel| {
+                edge.answer(parcel, self)
+            });
         }
         self.route(when.place(), Shard::answer_parcel(asker, when, answer));
     }
@@ -377,9 +400,9 @@ impl Shard {
         slot: Slot,
         waker: &Waker,
     ) -> Option<Result<T, AskError>> {
-        let arrived = self.arrived.with(|arrived| {
-            arrived.filter(|arrived| arrived.to == slot).map(Parcel::take_answer)
-        });
+        let arrived = self
+            .arrived
+            .with(|arrived| arrived.filter(|arrived| arrived.to == slot).map(Parcel::take_answer));
         if arrived.is_some() {
             self.state.borrow_mut().asks.close(slot);
             return arrived;
