@@ -115,6 +115,8 @@ struct Page {
     /// The chunk that it is a part of, or `BY_ITSELF`.
     chunk: u32,
     free: u64,
+    /// From one place to the next: its slab's, at hand.
+    stride: usize,
 }
 
 struct Slab {
@@ -269,7 +271,8 @@ impl Tasks {
             return None;
         }
         let (at, chunk) = self.memory(slab)?;
-        let entry = Page { at: Some(at), slab, chunk, free: u64::MAX };
+        let stride = self.slabs[slab as usize].kind.layout.size();
+        let entry = Page { at: Some(at), slab, chunk, free: u64::MAX, stride };
         let page = match self.unused.pop() {
             Some(page) => {
                 self.pages[page as usize] = entry;
@@ -353,7 +356,7 @@ impl Tasks {
         }
         let kind = &self.slabs[page.slab as usize].kind;
         // SAFETY: within the page: `slot` is below `SLOTS`.
-        page.at.map(|at| (unsafe { at.add(slot * kind.layout.size()) }, kind))
+        page.at.map(|at| (unsafe { at.add(slot * page.stride) }, kind))
     }
 
     /// Whose it is.

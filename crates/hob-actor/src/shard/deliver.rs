@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::actor::AnyActor;
+use crate::actor::{AnyActor, Message};
 use crate::asks::{By, Meets};
 use crate::error::{AskError, NotSent};
 use crate::link::Names;
 use crate::link::run::{self, Run};
 use crate::mailbox::{Mailbox, Route};
-use crate::parcel::{Kind, Parcel, Slot};
+use crate::parcel::{Kind, Label, Parcel, Slot, Typed};
 use crate::places;
 use crate::remote::Edge;
 use crate::shard::state::{Doom, EDGE_LINE};
@@ -77,12 +77,13 @@ impl Shard {
     #[inline]
     pub(super) fn perform(&self, parcel: &mut Parcel) {
         // One comparison that is mostly right is faster than a table of jumps.
-        match parcel.kind() {
-            Kind::Message => self.message(parcel),
-            Kind::Answer => self.settle(parcel),
-            Kind::Messages | Kind::Failure | Kind::Control | Kind::Taken => {
-                self.perform_rare(parcel)
-            }
+        let kind = parcel.kind();
+        if kind == Kind::Message {
+            self.message(parcel);
+        } else if kind == Kind::Answer {
+            self.settle(parcel);
+        } else {
+            self.perform_rare(parcel);
         }
     }
 
@@ -508,7 +509,26 @@ impl Shard {
         state.ring.push_parcel(parcel);
     }
 
-    /// A message from a peer into the mailbox of an actor here.
+    /// A message from a peer into the mailbox of an actor here, written where it is going to lie.
+    #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
+    #[inline]
+    pub(crate) fn deliver_message<M: Message>(
+        &self,
+        what: &'static Typed<M>,
+        label: Label,
+        message: M,
+    ) -> Result<(), (NotSent, Parcel)> {
+        let mut state = self.state.borrow_mut();
+        match state.records.admit(label.to) {
+            Ok(()) => {
+                state.ring.push(what, label, message);
+                Ok(())
+            }
+            Err(why) => Err((why, Parcel::new(what, label.to, label.asker, label.when, message))),
+        }
+    }
+
+    /// One that had to wait, into the same.
     #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
     pub(crate) fn deliver(&self, parcel: Parcel) -> Result<(), (crate::NotSent, Parcel)> {
         let mut state = self.state.borrow_mut();

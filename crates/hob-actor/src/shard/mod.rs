@@ -394,7 +394,8 @@ impl Shard {
     // --- asks
 
     /// The answer of an ask, or it is remembered who waits for it.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "an answer that goes through memory waits for itself")]
+    #[inline(always)]
     pub(crate) fn poll_ask<T: Send + 'static>(
         &self,
         slot: Slot,

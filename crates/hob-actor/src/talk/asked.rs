@@ -60,7 +60,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 impl<T: Send + 'static> Future for Ask<T> {
     type Output = Result<T, AskError>;
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "an answer that goes through memory waits for itself")]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let slot = self.slot;
         let result = current::with(|shard| match shard {
