@@ -570,6 +570,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lent_is_found_while_the_call_lasts_and_by_one_at_a_time() {
+        static NUMBER: Typed<u64> = Typed::of(Kind::Answer);
+        let (lent, mut one, mut other) = (Lent::default(), parcel(&NUMBER, 7), parcel(&NUMBER, 8));
+        let kind = || lent.with(|found| found.map(|parcel| parcel.kind()));
+        assert_eq!(kind(), None);
+        lent.during(&mut one, || {
+            let answer = lent.with(|found| {
+                assert_eq!(kind(), None, "it is looked at");
+                found.map(Parcel::take_answer::<u64>)
+            });
+            assert_eq!(answer, Some(Ok(7)));
+            lent.during(&mut other, || assert_eq!(kind(), Some(Kind::Answer)));
+            assert_eq!(kind(), Some(Kind::Taken));
+        });
+        let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            lent.during(&mut other, || panic!("as a continuation may"));
+        }));
+        assert!(failed.is_err() && kind().is_none());
+        assert_eq!(other.take_answer(), Ok(8u64));
+    }
+
+    #[test]
+    fn a_failure_or_an_answer_of_another_type_is_an_error() {
+        static FAILED: Typed<AskError> = Typed::of(Kind::Failure);
+        let mut failure = parcel(&FAILED, AskError::Expired);
+        assert_eq!(failure.take_answer::<u64>(), Err(AskError::Expired));
+        let mut number = parcel(Typed::answer(), 7u64);
+        assert_eq!(number.take_answer::<u32>(), Err(AskError::Unanswered));
+        assert_eq!(number.take_answer(), Ok(7u64));
+        assert_eq!(number.take_answer::<u64>(), Err(AskError::Unanswered));
+    }
+
+    #[test]
     fn a_payload_that_nobody_takes_is_dropped_once() {
         const SMALL: Typed<Arc<()>> = Typed::of(Kind::Answer);
         const LARGE: Typed<(Arc<()>, [u64; 9])> = Typed::of(Kind::Answer);

@@ -568,6 +568,28 @@ mod tests {
     }
 
     #[test]
+    fn a_place_stays_free_when_what_was_to_be_parked_there_never_comes() {
+        let held = Arc::new(());
+        let tasks = RefCell::new(Tasks::new());
+        let header = Header::new(3, Slot::NONE, When::TELL);
+        let failed = catch_unwind(AssertUnwindSafe(|| {
+            let mut made = 0..2;
+            let make = || {
+                let future = never(Arc::clone(&held));
+                assert_eq!(made.next(), Some(1), "as a handler may");
+                future
+            };
+            super::park(&tasks, header, make).is_ok()
+        }));
+        assert!(failed.is_err());
+        assert_eq!((tasks.borrow().parked(), Arc::strong_count(&held)), (0, 1));
+        let task = park(&tasks, &held);
+        assert_eq!(tasks.borrow().of(|actor| actor == 3), [task]);
+        assert_eq!(remove(&tasks, task).map(|header| header.actor), Some(3));
+        assert_eq!((tasks.borrow().parked(), Arc::strong_count(&held)), (0, 1));
+    }
+
+    #[test]
     fn memory_comes_in_chunks_when_there_is_much_and_is_given_back() {
         let held = Arc::new(());
         let tasks = RefCell::new(Tasks::new());

@@ -34,9 +34,9 @@ pub(crate) struct Entry {
     /// could not be.
     pub(crate) encode_told: fn(&Gathered, &mut Outgoing<OwnedFd>, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
-    pub(crate) parcel: fn(&[u8], Along<'_>, Slot, Slot, When) -> Result<Parcel, WireError>,
+    pub(crate) parcel: Opens<Parcel>,
     /// Into the mailbox of the actor, which is one of the shard `along`.
-    pub(crate) deliver: fn(&[u8], Along<'_>, Slot, Slot, When) -> Result<Delivered, WireError>,
+    pub(crate) deliver: Opens<Delivered>,
     /// A parcel of several tells for the actor.
     pub(crate) several: fn(Run, Slot) -> Parcel,
     /// Appends the answer that a parcel holds.
@@ -45,6 +45,10 @@ pub(crate) struct Entry {
     /// pair that was just written, in halves, is slow to read as a whole.)
     pub(crate) answer: fn(&[u8], Along<'_>, Slot, When) -> Result<(), WireError>,
 }
+
+/// Makes something of a message's bytes, for whom it is, who waits for what comes of it, and until
+/// when.
+pub(crate) type Opens<T> = fn(&[u8], Along<'_>, Slot, Slot, When) -> Result<T, WireError>;
 
 /// Whether a mailbox took a message; if not, it comes back.
 pub(crate) type Delivered = Result<(), (NotSent, Parcel)>;
