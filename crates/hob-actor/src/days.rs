@@ -111,13 +111,16 @@ impl Pair {
         let systems = [left, right].map(|socket| {
             let inbox = Arc::new(Inbox::new(Doorbell::new().unwrap()));
             let place = places::register(&inbox).unwrap();
-            let shard = Rc::new(Shard::new(Arc::new(Shared {
-                place,
-                inbox,
-                next_record: AtomicU32::new(0),
-                next_group: AtomicU32::new(0),
-                counts: Arc::default(),
-            })));
+            let shard = Rc::new(Shard::new(
+                Arc::new(Shared {
+                    place,
+                    inbox,
+                    next_record: AtomicU32::new(0),
+                    next_group: AtomicU32::new(0),
+                    counts: Arc::default(),
+                }),
+                || 0,
+            ));
             let commands = Commands::default();
             crate::peers::attach(&shard, messages(), Arc::clone(&commands)).unwrap();
             let slot = outside::open();
@@ -161,7 +164,7 @@ impl Pair {
     fn turn(&mut self, step: Millis) {
         for System { shard, .. } in &self.systems {
             let before = current::enter(Some(Rc::clone(shard)));
-            shard.turn(self.now, 256);
+            shard.turn(Some(self.now), 256);
             shard.flush();
             let mut came = Vec::new();
             shard.shared.inbox.take(&mut came);

@@ -234,13 +234,16 @@ impl Handler<Numbered> for Node {
 fn shard() -> Rc<Shard> {
     let inbox = Arc::new(Inbox::new(Doorbell::new().unwrap()));
     let place = places::register(&inbox).unwrap();
-    Rc::new(Shard::new(Arc::new(Shared {
-        place,
-        inbox,
-        next_record: AtomicU32::new(0),
-        next_group: AtomicU32::new(0),
-        counts: Arc::default(),
-    })))
+    Rc::new(Shard::new(
+        Arc::new(Shared {
+            place,
+            inbox,
+            next_record: AtomicU32::new(0),
+            next_group: AtomicU32::new(0),
+            counts: Arc::default(),
+        }),
+        || 0,
+    ))
 }
 
 /// Runs something as the thread of a shard would.
@@ -322,7 +325,7 @@ fn step(world: &Rc<World>, shards: &[Rc<Shard>], begun: &mut u64, now: &mut u64)
         10..12 => take(shard),
         _ => {
             let budget = world.rng.borrow_mut().below(12) + 1;
-            on(shard, |shard| shard.turn(*now, budget));
+            on(shard, |shard| shard.turn(Some(*now), budget));
         }
     }
 }
@@ -334,7 +337,7 @@ fn settle(world: &Rc<World>, shards: &[Rc<Shard>], now: &mut u64) {
         *now += 1_000;
         for _ in 0..20 {
             for shard in shards {
-                on(shard, |shard| shard.turn(*now, 10_000));
+                on(shard, |shard| shard.turn(Some(*now), 10_000));
                 shard.flush();
                 take(shard);
             }

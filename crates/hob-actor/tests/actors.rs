@@ -198,6 +198,47 @@ fn a_panic_fails_that_message_only() {
 }
 
 /// Keeps an actor busy until the sender is dropped.
+/// Answers, and panics when it is dropped.
+struct Loud;
+impl Future for Loud {
+    type Output = u64;
+    fn poll(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<u64> {
+        std::task::Poll::Ready(5)
+    }
+}
+impl Drop for Loud {
+    fn drop(&mut self) {
+        panic!("as asked");
+    }
+}
+struct Aloud;
+impl Message for Aloud {
+    type Answer = u64;
+}
+impl AsyncHandler<Aloud> for Node {
+    fn handle(
+        &mut self,
+        _: Aloud,
+        _: &mut Context<'_, Self>,
+    ) -> impl Future<Output = u64> + 'static {
+        Loud
+    }
+}
+
+#[test]
+fn what_an_answered_future_leaves_behind_may_panic_and_nobody_notices() {
+    let system = System::with_shards(1).unwrap();
+    let node = system.spawn(Node::default());
+    for _ in 0..70 {
+        assert_eq!(node.ask(Aloud).wait(), Ok(5));
+    }
+    assert_eq!(system.troubles().panics, 0);
+    drop(system);
+}
+
 fn hold(node: &Address<Node>) -> mpsc::Sender<()> {
     let (sender, until) = mpsc::channel();
     node.tell(Hold(until)).unwrap();

@@ -10,10 +10,13 @@
 #![expect(unsafe_code, reason = "a payload of any type lies in the cell itself")]
 
 use std::any::{Any, TypeId};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
+use std::ptr::NonNull;
 
 use crate::actor::{Actor, AnyActor, Message};
+use crate::error::AskError;
 use crate::link::run;
 use crate::shard::Shard;
 use crate::when::When;
@@ -193,6 +196,12 @@ impl<T: Send + 'static> Typed<T> {
         Typed::running(kind, runs_nothing)
     }
 
+    /// Of an answer.
+    #[inline]
+    pub(crate) fn answer() -> &'static Typed<T> {
+        &const { Typed::of(Kind::Answer) }
+    }
+
     /// Of a message: `run` opens it.
     pub(crate) const fn running(kind: Kind, run: Run) -> Typed<T> {
         let what = What { kind, run, is: is::<T>, type_id: TypeId::of::<T>, drop: drop_body::<T> };
@@ -306,6 +315,27 @@ impl Parcel {
         self.take().ok_or(self)
     }
 
+    /// The answer in it, or why there is none, taken out where it lies.
+    #[inline]
+    pub(crate) fn take_answer<T: Send + 'static>(&mut self) -> Result<T, AskError> {
+        if std::ptr::eq(self.what, Typed::<T>::answer().what())
+            && let Some(answer) = self.take_as(Typed::<T>::answer())
+        {
+            return Ok(answer);
+        }
+        self.take_rare_answer()
+    }
+
+    #[cold]
+    fn take_rare_answer<T: Send + 'static>(&mut self) -> Result<T, AskError> {
+        match self.kind() {
+            Kind::Answer => self.take::<T>().ok_or(AskError::Unanswered),
+            Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
+                Err(self.take::<AskError>().unwrap_or(AskError::Unanswered))
+            }
+        }
+    }
+
     /// Looks at the payload.
     pub(crate) fn peek<T: Send + 'static>(&self) -> Option<&T> {
         if !(self.what.is)(&TypeId::of::<T>()) {
@@ -345,6 +375,39 @@ impl Drop for Parcel {
         }
         // SAFETY: `what` is of the type that `new` wrote, and nobody has taken it.
         unsafe { (self.what.drop)(&mut self.body) };
+    }
+}
+
+/// A parcel that is lent for the time of a call, to whoever looks for it meanwhile: it need not be
+/// copied to where they look.
+#[derive(Debug, Default)]
+pub(crate) struct Lent(Cell<Option<NonNull<Parcel>>>);
+
+impl Lent {
+    /// Lends it for the time of `call`; what was lent before is lent again afterwards.
+    #[inline]
+    pub(crate) fn during<R>(&self, parcel: &mut Parcel, call: impl FnOnce() -> R) -> R {
+        let _again = Again(self, self.0.replace(Some(NonNull::from(parcel))));
+        call()
+    }
+
+    /// Lets `look` have it, if there is one. Nobody else finds it meanwhile.
+    #[inline]
+    pub(crate) fn with<R>(&self, look: impl FnOnce(Option<&mut Parcel>) -> R) -> R {
+        let again = Again(self, self.0.take());
+        // SAFETY: put here by `during`, which holds the only reference until its call ends and it
+        // is taken back; and taken out above, so that nobody makes a second one of it.
+        look(again.1.map(|mut parcel| unsafe { parcel.as_mut() }))
+    }
+}
+
+/// Restores what was lent, also when a call panics.
+struct Again<'a>(&'a Lent, Option<NonNull<Parcel>>);
+
+impl Drop for Again<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.0.set(self.1);
     }
 }
 
@@ -504,6 +567,39 @@ mod tests {
         );
         many.clear();
         assert_eq!(many.count(), 0);
+    }
+
+    #[test]
+    fn what_is_lent_is_found_while_the_call_lasts_and_by_one_at_a_time() {
+        static NUMBER: Typed<u64> = Typed::of(Kind::Answer);
+        let (lent, mut one, mut other) = (Lent::default(), parcel(&NUMBER, 7), parcel(&NUMBER, 8));
+        let kind = || lent.with(|found| found.map(|parcel| parcel.kind()));
+        assert_eq!(kind(), None);
+        lent.during(&mut one, || {
+            let answer = lent.with(|found| {
+                assert_eq!(kind(), None, "it is looked at");
+                found.map(Parcel::take_answer::<u64>)
+            });
+            assert_eq!(answer, Some(Ok(7)));
+            lent.during(&mut other, || assert_eq!(kind(), Some(Kind::Answer)));
+            assert_eq!(kind(), Some(Kind::Taken));
+        });
+        let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            lent.during(&mut other, || panic!("as a continuation may"));
+        }));
+        assert!(failed.is_err() && kind().is_none());
+        assert_eq!(other.take_answer(), Ok(8u64));
+    }
+
+    #[test]
+    fn a_failure_or_an_answer_of_another_type_is_an_error() {
+        static FAILED: Typed<AskError> = Typed::of(Kind::Failure);
+        let mut failure = parcel(&FAILED, AskError::Expired);
+        assert_eq!(failure.take_answer::<u64>(), Err(AskError::Expired));
+        let mut number = parcel(Typed::answer(), 7u64);
+        assert_eq!(number.take_answer::<u32>(), Err(AskError::Unanswered));
+        assert_eq!(number.take_answer(), Ok(7u64));
+        assert_eq!(number.take_answer::<u64>(), Err(AskError::Unanswered));
     }
 
     #[test]

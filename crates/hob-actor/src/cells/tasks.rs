@@ -15,6 +15,8 @@ use std::any::TypeId;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::{Hash as _, Hasher as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
@@ -78,15 +80,22 @@ where
     }
 }
 
+/// Ready: it has answered, and its future is gone.
 unsafe fn poll<F: Continuation>(at: NonNull<u8>, cx: &mut Context<'_>, shard: &Shard) -> Poll<()> {
     let at = at.cast::<Parked<F>>().as_ptr();
     // SAFETY: the caller says that a `Parked<F>` lies here and that nobody else has a reference to
     // it; a page never moves, so the future is pinned.
-    let (header, future) =
-        unsafe { ((&raw const (*at).header).read(), Pin::new_unchecked(&mut (*at).future)) };
+    let future = unsafe { Pin::new_unchecked(&mut (*at).future) };
     match future.poll(cx) {
         Poll::Ready(answer) => {
-            shard.answer(header.asker, header.when(), answer);
+            // SAFETY: as above; a header is plain numbers.
+            let header = unsafe { (&raw const (*at).header).read() };
+            shard.answered(header, answer);
+            // SAFETY: as above; nobody polls or drops it again, for it is released right after. It
+            // is marked as polled still, for whatever its drop does.
+            let end = AssertUnwindSafe(|| unsafe { (&raw mut (*at).future).drop_in_place() });
+            // It has answered: a panic of what it leaves behind is nobody's.
+            let _ = catch_unwind(end);
             Poll::Ready(())
         }
         Poll::Pending => Poll::Pending,
@@ -106,6 +115,8 @@ struct Page {
     /// The chunk that it is a part of, or `BY_ITSELF`.
     chunk: u32,
     free: u64,
+    /// From one place to the next: its slab's, at hand.
+    stride: usize,
 }
 
 struct Slab {
@@ -133,6 +144,7 @@ const CHUNK: Layout = match Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
     Err(_) => panic!("a power of two"),
 };
 const BY_ITSELF: u32 = u32::MAX;
+const RECENT: usize = 8;
 
 /// All continuations of a shard.
 pub(crate) struct Tasks {
@@ -142,6 +154,9 @@ pub(crate) struct Tasks {
     chunks: Vec<Chunk>,
     unused_chunks: Vec<u32>,
     by_type: HashMap<TypeId, u32, crate::hash::ByType>,
+    /// What was found there last, by the low bits of its key.
+    recent: [Option<(TypeId, u32)>; RECENT],
+    /// Which one is being polled, or parked, or dropped: no other is, and none is released.
     polled: Option<u32>,
     parked: usize,
 }
@@ -165,6 +180,7 @@ impl Tasks {
             chunks: Vec::new(),
             unused_chunks: Vec::new(),
             by_type: HashMap::default(),
+            recent: [None; RECENT],
             polled: None,
             parked: 0,
         }
@@ -176,7 +192,26 @@ impl Tasks {
         self.parked
     }
 
+    #[inline]
     fn slab<F: Continuation>(&mut self) -> u32 {
+        let of = TypeId::of::<F>();
+        // The compiler knows which line that is.
+        let mut key = crate::hash::Same::default();
+        of.hash(&mut key);
+        #[expect(clippy::cast_possible_truncation, reason = "its low bits are wanted")]
+        let line = key.finish() as usize % RECENT;
+        if let Some((known, slab)) = self.recent[line]
+            && known == of
+        {
+            return slab;
+        }
+        let slab = self.find_slab::<F>();
+        self.recent[line] = Some((of, slab));
+        slab
+    }
+
+    #[cold]
+    fn find_slab<F: Continuation>(&mut self) -> u32 {
         if let Some(&slab) = self.by_type.get(&TypeId::of::<F>()) {
             return slab;
         }
@@ -188,30 +223,46 @@ impl Tasks {
         slab
     }
 
-    /// Parks a continuation; from here on it stays where it is. It comes back if there are too many.
-    pub(crate) fn park<F: Continuation>(&mut self, header: Header, future: F) -> Result<u32, F> {
+    /// A free place for one more; until [`Tasks::taken`] or [`Polled`] says otherwise, nothing is
+    /// parked or released. None: there are too many.
+    #[inline]
+    fn reserve<F: Continuation>(&mut self) -> Option<(NonNull<u8>, u32)> {
+        assert!(self.polled.is_none(), "a shard parks or polls one continuation at a time");
         let slab = self.slab::<F>();
         let page = match self.slabs[slab as usize].partial.last() {
             Some(&page) => page,
-            None => match self.grow(slab) {
-                Some(page) => page,
-                None => return Err(future),
-            },
+            None => self.grow(slab)?,
         };
-        let (at, slot) = {
-            let entry = &mut self.pages[page as usize];
-            let slot = entry.free.trailing_zeros() as usize;
-            entry.free &= entry.free - 1;
-            if entry.free == 0 {
-                self.slabs[slab as usize].partial.pop();
-            }
-            (entry.at.expect("a page in use has memory"), slot)
-        };
+        let entry = &self.pages[page as usize];
+        let slot = entry.free.trailing_zeros();
         let stride = Layout::new::<Parked<F>>().pad_to_align().size();
-        // SAFETY: the page has `SLOTS` places of this stride, aligned for it, and this one is free.
-        unsafe { at.add(slot * stride).cast::<Parked<F>>().write(Parked { header, future }) };
+        // SAFETY: within the page, which has `SLOTS` places of this stride.
+        let at = entry.at.map(|at| unsafe { at.add(slot as usize * stride) });
+        #[expect(clippy::cast_possible_truncation, reason = "there are 64 slots")]
+        let index = page * SLOTS as u32 + slot;
+        self.polled = Some(index);
+        Some((at.expect("a page in use has memory"), index))
+    }
+
+    /// What was reserved holds a continuation now.
+    #[inline]
+    fn taken(&mut self, index: u32) {
+        let (page, _) = split(index);
+        let entry = &mut self.pages[page];
+        // The lowest one that is free, still.
+        entry.free &= entry.free - 1;
+        if entry.free == 0 {
+            self.slabs[entry.slab as usize].partial.pop();
+        }
         self.parked += 1;
-        Ok(u32::try_from(page as usize * SLOTS + slot).expect("pages are bounded by `TASKS_MAX`"))
+        self.polled = None;
+    }
+
+    /// One has answered, and its future is gone.
+    #[inline]
+    fn ended(&mut self, index: u32) {
+        self.polled = None;
+        self.release(index);
     }
 
     /// One more page; its number is the last of its slab's `partial`.
@@ -220,7 +271,8 @@ impl Tasks {
             return None;
         }
         let (at, chunk) = self.memory(slab)?;
-        let entry = Page { at: Some(at), slab, chunk, free: u64::MAX };
+        let stride = self.slabs[slab as usize].kind.layout.size();
+        let entry = Page { at: Some(at), slab, chunk, free: u64::MAX, stride };
         let page = match self.unused.pop() {
             Some(page) => {
                 self.pages[page as usize] = entry;
@@ -304,7 +356,7 @@ impl Tasks {
         }
         let kind = &self.slabs[page.slab as usize].kind;
         // SAFETY: within the page: `slot` is below `SLOTS`.
-        page.at.map(|at| (unsafe { at.add(slot * kind.layout.size()) }, kind))
+        page.at.map(|at| (unsafe { at.add(slot * page.stride) }, kind))
     }
 
     /// Whose it is.
@@ -332,6 +384,7 @@ impl Tasks {
         found
     }
 
+    #[inline]
     fn release(&mut self, index: u32) {
         let (page, slot) = split(index);
         let entry = &mut self.pages[page];
@@ -375,7 +428,31 @@ fn page_layout(kind: &Kind) -> Option<Layout> {
     Layout::from_size_align(size, kind.layout.align()).ok()
 }
 
-/// Continues a task. Ready: it has answered, and is to be removed; so it is if this panics.
+/// Parks the continuation that `make` makes; from here on it stays where it is. It is written
+/// where it is going to lie: a copy of what was just written, in other pieces, has to wait for it.
+/// It comes back if there are too many.
+#[inline]
+pub(crate) fn park<F: Continuation>(
+    tasks: &RefCell<Tasks>,
+    header: Header,
+    make: impl FnOnce() -> F,
+) -> Result<u32, F> {
+    let reserved = tasks.borrow_mut().reserve::<F>();
+    let Some((at, index)) = reserved else { return Err(make()) };
+    let at = at.cast::<Parked<F>>().as_ptr();
+    let busy = Polled(tasks);
+    // SAFETY: the place is free, of this size and aligned for it, and stays so while it is
+    // reserved, whatever `make` does; what it writes is looked at by nobody before `taken`.
+    unsafe {
+        (&raw mut (*at).future).write(make());
+        (&raw mut (*at).header).write(header);
+    }
+    std::mem::forget(busy);
+    tasks.borrow_mut().taken(index);
+    Ok(index)
+}
+
+/// Continues a task. Ready: it has answered, and is no more. If this panics it is to be removed.
 /// Pending too if there is no such task.
 #[inline]
 pub(crate) fn proceed(
@@ -396,7 +473,10 @@ pub(crate) fn proceed(
     // SAFETY: the slot is taken, by the type whose `poll` this is; `remove` leaves it alone while
     // it is marked as polled, and it is polled by this call only.
     let ready = unsafe { poll(at, cx, shard) };
-    drop(polled);
+    if ready.is_ready() {
+        std::mem::forget(polled);
+        tasks.borrow_mut().ended(index);
+    }
     ready
 }
 
@@ -484,7 +564,29 @@ mod tests {
 
     fn park(tasks: &RefCell<Tasks>, held: &Arc<()>) -> u32 {
         let header = Header::new(3, Slot::NONE, When::TELL);
-        tasks.borrow_mut().park(header, never(Arc::clone(held))).ok().unwrap()
+        super::park(tasks, header, || never(Arc::clone(held))).ok().unwrap()
+    }
+
+    #[test]
+    fn a_place_stays_free_when_what_was_to_be_parked_there_never_comes() {
+        let held = Arc::new(());
+        let tasks = RefCell::new(Tasks::new());
+        let header = Header::new(3, Slot::NONE, When::TELL);
+        let failed = catch_unwind(AssertUnwindSafe(|| {
+            let mut made = 0..2;
+            let make = || {
+                let future = never(Arc::clone(&held));
+                assert_eq!(made.next(), Some(1), "as a handler may");
+                future
+            };
+            super::park(&tasks, header, make).is_ok()
+        }));
+        assert!(failed.is_err());
+        assert_eq!((tasks.borrow().parked(), Arc::strong_count(&held)), (0, 1));
+        let task = park(&tasks, &held);
+        assert_eq!(tasks.borrow().of(|actor| actor == 3), [task]);
+        assert_eq!(remove(&tasks, task).map(|header| header.actor), Some(3));
+        assert_eq!((tasks.borrow().parked(), Arc::strong_count(&held)), (0, 1));
     }
 
     #[test]

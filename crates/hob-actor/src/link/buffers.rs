@@ -56,7 +56,8 @@ impl Room {
         if tail.bytes.len() > self.bytes.len() {
             std::mem::swap(&mut self.bytes, &mut tail.bytes);
             self.bytes.copy_within(left, 0);
-        } else {
+        } else if !left.is_empty() {
+            // (Also to copy nothing is a call, into a page that a sleeper finds in no cache.)
             self.bytes[..left.len()].copy_from_slice(&tail.bytes[left]);
         }
         let want = frame::wanted(&self.bytes[..self.filled]).max(self.filled + FIRST_LEN);
@@ -110,7 +111,9 @@ impl Room {
             self.bytes.truncate(READ_LEN);
         } else {
             tail.bytes.clear();
-            tail.bytes.extend_from_slice(&self.bytes[left]);
+            if !left.is_empty() {
+                tail.bytes.extend_from_slice(&self.bytes[left]);
+            }
             if tail.is_between() && tail.bytes.capacity() > FIRST_LEN {
                 tail.bytes = Vec::new();
             }

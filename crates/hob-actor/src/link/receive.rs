@@ -269,12 +269,13 @@ impl Links {
         let (place, slot) = self.names.told(actor).ok_or(AskError::Stopped)?;
         let entry = self.messages.get(entry).ok_or(AskError::Unregistered)?;
         let along = Along { names: &self.names, shard, link: at };
-        let parcel = (entry.parcel)(payload, along, slot, asker);
-        let parcel = parcel.map_err(|_| AskError::Unregistered)?;
         if place != shard.shared.place {
+            let parcel = (entry.parcel)(payload, along, slot, asker.0, asker.1);
+            let parcel = parcel.map_err(|_| AskError::Unregistered)?;
             return deliver_away(self.names.mailbox(actor), parcel);
         }
-        match shard.deliver(parcel) {
+        let delivered = (entry.deliver)(payload, along, slot, asker.0, asker.1);
+        match delivered.map_err(|_| AskError::Unregistered)? {
             Ok(()) => Ok(()),
             Err((NotSent::Full, parcel)) => {
                 let mailbox = self.names.mailbox(actor);
@@ -363,7 +364,7 @@ impl Links {
                 self.called(asker.0, asker.1.place());
                 let along = Along { names: &self.names, shard, link: at };
                 let answer = self.messages.get(entry).map(|entry| entry.answer);
-                let given = answer.map(|answer| answer(payload, along, asker));
+                let given = answer.map(|answer| answer(payload, along, asker.0, asker.1));
                 if !matches!(given, Some(Ok(()))) {
                     shard.fail(asker.0, asker.1, AskError::Unanswered);
                 }

@@ -14,9 +14,9 @@ use super::names::Along;
 use super::run::{self, Run};
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::actor::{Message, Receives};
-use crate::error::AskError;
+use crate::error::{AskError, NotSent};
 use crate::hash::ByType;
-use crate::parcel::{Kind, Parcel, Slot, Typed};
+use crate::parcel::{Label, Parcel, Slot, Typed};
 use crate::shard::tells::Gathered;
 use crate::when::When;
 
@@ -34,14 +34,24 @@ pub(crate) struct Entry {
     /// could not be.
     pub(crate) encode_told: fn(&Gathered, &mut Outgoing<OwnedFd>, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
-    pub(crate) parcel: fn(&[u8], Along<'_>, Slot, Asker) -> Result<Parcel, WireError>,
+    pub(crate) parcel: Opens<Parcel>,
+    /// Into the mailbox of the actor, which is one of the shard `along`.
+    pub(crate) deliver: Opens<Delivered>,
     /// A parcel of several tells for the actor.
     pub(crate) several: fn(Run, Slot) -> Parcel,
     /// Appends the answer that a parcel holds.
     pub(crate) encode_answer: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
-    /// Gives the answer to its asker.
-    pub(crate) answer: fn(&[u8], Along<'_>, Asker) -> Result<(), WireError>,
+    /// Gives the answer to its asker. (Slot and time come apart here and above, in registers: a
+    /// pair that was just written, in halves, is slow to read as a whole.)
+    pub(crate) answer: fn(&[u8], Along<'_>, Slot, When) -> Result<(), WireError>,
 }
+
+/// Makes something of a message's bytes, for whom it is, who waits for what comes of it, and until
+/// when.
+pub(crate) type Opens<T> = fn(&[u8], Along<'_>, Slot, Slot, When) -> Result<T, WireError>;
+
+/// Whether a mailbox took a message; if not, it comes back.
+pub(crate) type Delivered = Result<(), (NotSent, Parcel)>;
 
 /// Who waits for an answer.
 pub(crate) type Asker = (Slot, When);
@@ -90,6 +100,7 @@ impl Messages {
             encode: encode::<A, M, How>,
             encode_told: encode_told::<M>,
             parcel: parcel::<A, M, How>,
+            deliver: deliver::<A, M, How>,
             several: run::parcel::<A, M, How>,
             encode_answer: encode_answer::<M::Answer>,
             answer: answer::<M::Answer>,
@@ -198,24 +209,44 @@ fn parcel<A, M, How>(
     bytes: &[u8],
     along: Along<'_>,
     to: Slot,
-    (slot, when): Asker,
+    asker: Slot,
+    when: When,
 ) -> Result<Parcel, WireError>
 where
     A: Receives<M, How>,
     M: Message + Wire,
 {
     let message = Decoder::whole::<M>(bytes, Some(along))?;
-    Ok(Parcel::new(&A::dispatch().0, to, slot, when, message))
+    Ok(Parcel::new(&A::dispatch().0, to, asker, when, message))
+}
+
+fn deliver<A, M, How>(
+    bytes: &[u8],
+    along: Along<'_>,
+    to: Slot,
+    asker: Slot,
+    when: When,
+) -> Result<Delivered, WireError>
+where
+    A: Receives<M, How>,
+    M: Message + Wire,
+{
+    let message = Decoder::whole::<M>(bytes, Some(along))?;
+    Ok(along.shard.deliver_message(&A::dispatch().0, Label { to, asker, when }, message))
 }
 
 fn encode_answer<T: Wire>(parcel: &mut Parcel, out: &mut Encoder<'_>) -> Result<(), AskError> {
-    let what = &const { Typed::<T>::of(Kind::Answer) };
-    let answer = parcel.take_as::<T>(what).ok_or(AskError::Unanswered)?;
+    let answer = parcel.take_as(Typed::<T>::answer()).ok_or(AskError::Unanswered)?;
     answer.encode(out);
     Ok(())
 }
 
-fn answer<T: Wire>(bytes: &[u8], along: Along<'_>, (slot, when): Asker) -> Result<(), WireError> {
+fn answer<T: Wire>(
+    bytes: &[u8],
+    along: Along<'_>,
+    slot: Slot,
+    when: When,
+) -> Result<(), WireError> {
     let answer = Decoder::whole::<T>(bytes, Some(along))?;
     along.shard.answer(slot, when, answer);
     Ok(())

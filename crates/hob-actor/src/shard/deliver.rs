@@ -5,15 +5,14 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 
-use crate::actor::AnyActor;
+use crate::actor::{AnyActor, Message};
 use crate::asks::{By, Meets};
 use crate::error::{AskError, NotSent};
 use crate::link::Names;
 use crate::link::run::{self, Run};
 use crate::mailbox::{Mailbox, Route};
-use crate::parcel::{Kind, Parcel, Slot};
+use crate::parcel::{Kind, Label, Parcel, Slot, Typed};
 use crate::places;
 use crate::remote::Edge;
 use crate::shard::state::{Doom, EDGE_LINE};
@@ -41,10 +40,13 @@ pub(super) fn part(parcel: &Parcel) -> u32 {
 }
 
 impl Shard {
-    /// Handles up to `budget` parcels, and what is due by `now`.
-    pub(crate) fn turn(&self, now: Millis, budget: usize) {
+    /// Handles up to `budget` parcels, and what is due by `now`; None: it is looked up if something
+    /// depends on it.
+    pub(crate) fn turn(&self, now: Option<Millis>, budget: usize) {
         self.now.set(now);
-        self.fire(now);
+        if self.next_due().is_some() {
+            self.fire(self.now());
+        }
         {
             let batch = &mut *self.batch.borrow_mut();
             let mut handled = 0;
@@ -75,12 +77,13 @@ impl Shard {
     #[inline]
     pub(super) fn perform(&self, parcel: &mut Parcel) {
         // One comparison that is mostly right is faster than a table of jumps.
-        match parcel.kind() {
-            Kind::Message => self.message(parcel),
-            Kind::Answer => self.settle(parcel.take_whole()),
-            Kind::Messages | Kind::Failure | Kind::Control | Kind::Taken => {
-                self.perform_rare(parcel)
-            }
+        let kind = parcel.kind();
+        if kind == Kind::Message {
+            self.message(parcel);
+        } else if kind == Kind::Answer {
+            self.settle(parcel);
+        } else {
+            self.perform_rare(parcel);
         }
     }
 
@@ -90,7 +93,7 @@ impl Shard {
             Kind::Messages => {
                 self.messages(parcel);
             }
-            Kind::Failure => self.settle(parcel.take_whole()),
+            Kind::Failure => self.settle(parcel),
             Kind::Control => self.control(parcel.take_whole()),
             Kind::Message | Kind::Answer | Kind::Taken => {}
         }
@@ -105,7 +108,7 @@ impl Shard {
         let when = parcel.when;
         if when != When::TELL {
             let wanted = when.place() != self.place || state.asks.is_open(parcel.asker);
-            if when.is_counted_outside() || !wanted || when.deadline() <= self.now.get() {
+            if when.is_counted_outside() || !wanted || self.is_late(when) {
                 return None;
             }
         }
@@ -155,7 +158,7 @@ impl Shard {
             if parcel.when.place() == self.place && !state.asks.is_open(parcel.asker) {
                 return Met::Unwanted;
             }
-            if parcel.when.deadline() <= self.now.get() {
+            if self.is_late(parcel.when) {
                 return Met::Late;
             }
         }
@@ -288,45 +291,45 @@ impl Shard {
         edge.send(far, parcel, self)
     }
 
-    /// An answer, or a failure, to the ask that it names.
+    /// An answer, or a failure, to the ask that it names. It is taken where it lies: a copy of
+    /// what was just written has to wait for it.
     #[inline]
-    fn settle(&self, mut parcel: Parcel) {
-        let place = parcel.when.place();
+    fn settle(&self, parcel: &mut Parcel) {
+        let (place, slot) = (parcel.when.place(), parcel.to);
+        if place == self.place || place == NOBODY {
+            let met = self.state.borrow_mut().asks.meets(slot);
+            if let Meets::Task(task) = met {
+                self.arrived.during(parcel, || self.proceed(task));
+            }
+        }
+        if parcel.kind() != Kind::Taken {
+            self.settle_otherwise(parcel.take_whole());
+        }
+    }
+
+    /// One for a peer, or that nobody has taken: it may be looked for later.
+    #[cold]
+    fn settle_otherwise(&self, mut parcel: Parcel) {
+        let (place, slot) = (parcel.when.place(), parcel.to);
         if place != self.place && place != NOBODY {
             if let Some(edge) = self.edge.borrow_mut().as_mut() {
                 edge.answer(&mut parcel, self);
             }
             return;
         }
-        let slot = parcel.to;
-        let met = {
+        let waker = {
             let state = &mut *self.state.borrow_mut();
             match state.asks.meets(slot) {
-                Meets::Task(task) => {
-                    state.arrived = Some(parcel);
-                    Ok(task)
+                Meets::Nobody => None,
+                Meets::Task(_) | Meets::Later | Meets::Waker => {
+                    let parcel = parcel.take_whole();
+                    state.keep(slot, parcel)
                 }
-                Meets::Nobody => return,
-                Meets::Later | Meets::Waker => Err(state.keep(slot, parcel)),
             }
         };
-        let task = match met {
-            Ok(task) => task,
-            Err(waker) => return waker.map_or((), Waker::wake),
-        };
-        self.proceed(task);
-        // The task was polled for this answer and did not look: it may later.
-        let left = {
-            let state = &mut *self.state.borrow_mut();
-            match state.arrived.take() {
-                Some(parcel) if state.asks.is_open(parcel.to) => {
-                    state.keep(parcel.to, parcel);
-                    None
-                }
-                left => left,
-            }
-        };
-        drop(left);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     fn control(&self, parcel: Parcel) {
@@ -506,7 +509,26 @@ impl Shard {
         state.ring.push_parcel(parcel);
     }
 
-    /// A message from a peer into the mailbox of an actor here.
+    /// A message from a peer into the mailbox of an actor here, written where it is going to lie.
+    #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
+    #[inline]
+    pub(crate) fn deliver_message<M: Message>(
+        &self,
+        what: &'static Typed<M>,
+        label: Label,
+        message: M,
+    ) -> Result<(), (NotSent, Parcel)> {
+        let mut state = self.state.borrow_mut();
+        match state.records.admit(label.to) {
+            Ok(()) => {
+                state.ring.push(what, label, message);
+                Ok(())
+            }
+            Err(why) => Err((why, Parcel::new(what, label.to, label.asker, label.when, message))),
+        }
+    }
+
+    /// One that had to wait, into the same.
     #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
     pub(crate) fn deliver(&self, parcel: Parcel) -> Result<(), (crate::NotSent, Parcel)> {
         let mut state = self.state.borrow_mut();
@@ -648,9 +670,9 @@ impl Shard {
         }
     }
 
-    /// It has slept until now: what its links have brought is delivered.
-    pub(crate) fn woken(&self, now: Millis) {
-        self.now.set(now);
+    /// It has slept: what its links have brought is delivered.
+    pub(crate) fn woken(&self) {
+        self.now.set(None);
         if let Some(edge) = self.edge.borrow_mut().as_mut() {
             edge.woken(self);
         }

@@ -32,13 +32,13 @@ use crate::asked::Ask;
 use crate::error::{AskError, NotSent, TellError};
 use crate::link::Names;
 use crate::mailbox::{Mail, Mailbox, Policy, Route};
-use crate::parcel::{Batch, Kind, Label, Parcel, Slot, Typed};
+use crate::parcel::{Batch, Kind, Label, Lent, Parcel, Slot, Typed};
 use crate::places::ShardInbox;
 use crate::remote::Edge;
 use crate::tasks;
 use crate::tasks::{Continuation, Header, Tasks};
 use crate::waker::Scope;
-use crate::when::{Millis, NOBODY, Place, When};
+use crate::when::{Millis, NEVER, NOBODY, Place, When};
 
 use state::State;
 use tells::Told;
@@ -117,10 +117,15 @@ pub(crate) struct Shard {
     pub(crate) shared: Arc<Shared>,
     place: Place,
     state: RefCell<State>,
+    /// The answer for which a task is being polled.
+    arrived: Lent,
     /// What of the ring is being handled; nobody else touches it.
     batch: RefCell<Batch>,
     tasks: RefCell<Tasks>,
-    now: Cell<Millis>,
+    /// None: nothing in this turn has depended on it yet.
+    now: Cell<Option<Millis>>,
+    /// What says it then: whoever drives the shard knows.
+    clock: fn() -> Millis,
     /// The task that is polled, and the mark of its waker.
     polled: Cell<Option<(u32, *const ())>>,
     edge: RefCell<Option<Box<dyn Edge>>>,
@@ -140,14 +145,17 @@ impl std::fmt::Debug for Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(shared: Arc<Shared>) -> Shard {
+    /// `clock` is looked at where a turn's time was not said and something depends on it.
+    pub(crate) fn new(shared: Arc<Shared>, clock: fn() -> Millis) -> Shard {
         Shard {
             place: shared.place,
             shared,
             state: RefCell::new(State::new()),
+            arrived: Lent::default(),
             batch: RefCell::default(),
             tasks: RefCell::new(Tasks::new()),
-            now: Cell::new(0),
+            now: Cell::new(None),
+            clock,
             polled: Cell::new(None),
             edge: RefCell::new(None),
             edge_place: Cell::new(NOBODY),
@@ -157,8 +165,24 @@ impl Shard {
         }
     }
 
+    /// The time of this turn. To look at the clock is a twentieth of what a worker of a storm does
+    /// between two sleeps: what it touches is in no cache then. Most turns depend on no time.
+    #[inline]
     pub(crate) fn now(&self) -> Millis {
-        self.now.get()
+        self.now.get().unwrap_or_else(|| self.look_at_the_clock())
+    }
+
+    #[cold]
+    fn look_at_the_clock(&self) -> Millis {
+        let now = (self.clock)();
+        self.now.set(Some(now));
+        now
+    }
+
+    /// Whether a message's time is over.
+    #[inline]
+    fn is_late(&self, when: When) -> bool {
+        when.deadline() < NEVER && when.deadline() <= self.now()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -304,8 +328,7 @@ impl Shard {
     }
 
     pub(crate) fn answer_parcel<T: Send + 'static>(asker: Slot, when: When, answer: T) -> Parcel {
-        let what = &const { Typed::<T>::of(Kind::Answer) };
-        Parcel::new(what, asker, Slot::NONE, when, answer)
+        Parcel::new(Typed::answer(), asker, Slot::NONE, when, answer)
     }
 
     pub(crate) fn failure_parcel(asker: Slot, when: When, why: AskError) -> Parcel {
@@ -328,15 +351,18 @@ impl Shard {
     #[inline]
     pub(crate) fn answer<T: Send + 'static>(&self, asker: Slot, when: When, answer: T) {
         if when.place() == self.place {
-            let what = &const { Typed::<T>::of(Kind::Answer) };
-            self.state.borrow_mut().ring.push(
-                what,
-                Label { to: asker, asker: Slot::NONE, when },
-                answer,
-            );
+            let label = Label { to: asker, asker: Slot::NONE, when };
+            self.state.borrow_mut().ring.push(Typed::answer(), label, answer);
         } else if when.place() != NOBODY {
             self.answer_away(asker, when, answer);
         }
+    }
+
+    /// The answer of a continuation, which ends.
+    #[inline]
+    pub(crate) fn answered<T: Send + 'static>(&self, header: Header, answer: T) {
+        self.answer(header.asker, header.when(), answer);
+        self.state.borrow_mut().unparked(header, self.place);
     }
 
     /// To a peer at once, unless the links are at work: it is one of this shard's actors that
@@ -348,9 +374,10 @@ impl Shard {
             && let Some(edge) = edge.as_mut()
         {
             self.hand_over_told(&mut **edge);
-            let what = &const { Typed::<T>::of(Kind::Answer) };
             let label = Label { to: asker, asker: Slot::NONE, when };
-            return Parcel::with(what, label, answer, |parcel| edge.answer(parcel, self));
+            return Parcel::with(Typed::answer(), label, answer, |parcel| {
+                edge.answer(parcel, self)
+            });
         }
         self.route(when.place(), Shard::answer_parcel(asker, when, answer));
     }
@@ -367,14 +394,27 @@ impl Shard {
     // --- asks
 
     /// The answer of an ask, or it is remembered who waits for it.
-    #[inline]
-    pub(crate) fn poll_ask(&self, slot: Slot, waker: &Waker) -> Option<Parcel> {
+    #[expect(clippy::inline_always, reason = "an answer that goes through memory waits for itself")]
+    #[inline(always)]
+    pub(crate) fn poll_ask<T: Send + 'static>(
+        &self,
+        slot: Slot,
+        waker: &Waker,
+    ) -> Option<Result<T, AskError>> {
+        let arrived = self
+            .arrived
+            .with(|arrived| arrived.filter(|arrived| arrived.to == slot).map(Parcel::take_answer));
+        if arrived.is_some() {
+            self.state.borrow_mut().asks.close(slot);
+            return arrived;
+        }
+        self.poll_unanswered(slot, waker).map(|mut kept| kept.take_answer())
+    }
+
+    /// The same, of one whose answer does not arrive just now.
+    fn poll_unanswered(&self, slot: Slot, waker: &Waker) -> Option<Parcel> {
         {
             let state = &mut *self.state.borrow_mut();
-            if state.arrived.as_ref().is_some_and(|arrived| arrived.to == slot) {
-                state.asks.close(slot);
-                return state.arrived.take();
-            }
             if state.asks.is_kept(slot) {
                 state.asks.close(slot);
                 return state.kept.remove(&slot.index);
@@ -404,10 +444,14 @@ impl Shard {
 
     // --- continuations
 
-    /// Parks what a handler returned; it is polled as soon as the actor's state is back.
-    pub(crate) fn park<F: Continuation>(&self, header: Header, future: F) -> Option<u32> {
-        let parked = self.tasks.borrow_mut().park(header, future);
-        match parked {
+    /// Parks what a handler returns; it is polled as soon as the actor's state is back.
+    #[inline]
+    pub(crate) fn park<F: Continuation>(
+        &self,
+        header: Header,
+        make: impl FnOnce() -> F,
+    ) -> Option<u32> {
+        match tasks::park(&self.tasks, header, make) {
             Ok(task) => {
                 self.state.borrow_mut().parked(task, header, self.place);
                 Some(task)
@@ -432,10 +476,7 @@ impl Shard {
         let polled = catch_unwind(AssertUnwindSafe(poll));
         self.polled.set(before);
         match polled {
-            Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(())) => {
-                self.discard(task);
-            }
+            Ok(Poll::Pending | Poll::Ready(())) => {}
             Err(panic) => {
                 if let Some(header) = self.discard(task) {
                     self.fail(header.asker, header.when(), AskError::Panicked);

@@ -40,8 +40,6 @@ pub(crate) struct State {
     pub(crate) ring: Ring,
     pub(crate) records: Records,
     pub(crate) asks: Asks,
-    /// The answer for which a task is being polled.
-    pub(crate) arrived: Option<Parcel>,
     /// Answers that nobody has polled for yet, by ask slot.
     pub(crate) kept: HashMap<u32, Parcel>,
     /// Wakers of asks that are awaited through something that has its own.
@@ -71,7 +69,6 @@ impl State {
             ring: Ring::default(),
             records: Records::default(),
             asks: Asks::new(),
-            arrived: None,
             kept: HashMap::new(),
             wakers: HashMap::new(),
             foreign: HashMap::new(),
@@ -147,6 +144,7 @@ impl State {
     }
 
     /// A continuation was parked.
+    #[inline]
     pub(crate) fn parked(&mut self, task: u32, header: Header, place: Place) {
         if let Some((_, record)) = self.records.at(header.actor) {
             record.parked += 1;
@@ -160,6 +158,7 @@ impl State {
     }
 
     /// It has ended.
+    #[inline]
     pub(crate) fn unparked(&mut self, header: Header, place: Place) {
         if let Some((_, record)) = self.records.at(header.actor) {
             record.parked = record.parked.saturating_sub(1);

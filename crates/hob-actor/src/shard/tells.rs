@@ -150,14 +150,15 @@ impl Shard {
     /// Hands over what was gathered: before anything else is, and at the end of each turn.
     #[inline]
     pub(super) fn hand_over_told(&self, edge: &mut dyn Edge) {
-        let gathered = self.told.borrow_mut().gathered.take();
-        if let Some(gathered) = gathered {
-            self.hand_over_gathered(edge, gathered);
+        if self.told.borrow().gathered.is_some() {
+            self.hand_over_gathered(edge);
         }
     }
 
     #[inline(never)]
-    fn hand_over_gathered(&self, edge: &mut dyn Edge, mut gathered: Gathered) {
+    fn hand_over_gathered(&self, edge: &mut dyn Edge) {
+        let gathered = self.told.borrow_mut().gathered.take();
+        let Some(mut gathered) = gathered else { return };
         edge.send_many(gathered.far, &gathered, self);
         gathered.messages.clear();
         self.told.borrow_mut().spare = Some(gathered.messages);

@@ -101,8 +101,8 @@ impl<A: AsyncHandler<M>, M: Message> Receives<M, ByFuture> for A {
     }
 
     fn told(&mut self, message: M, cx: &mut Context<'_, A>) -> Option<u32> {
-        let future = self.handle(message, cx);
-        cx.shard().park(Header::new(cx.slot().index, Slot::NONE, When::TELL), future)
+        let header = Header::new(cx.slot().index, Slot::NONE, When::TELL);
+        cx.shard().park(header, || self.handle(message, cx))
     }
 }
 
@@ -142,9 +142,14 @@ fn by_future<A: AsyncHandler<M>, M: Message>(
     let what = &<A as Receives<M, ByFuture>>::dispatch().0;
     let reply = Reply::<M::Answer>::to(parcel.asker, parcel.when.uncounted());
     let (actor, message, to) = (actor_of::<A>(state)?, parcel.take_as(what)?, parcel.to);
-    let future = actor.handle(message, &mut Context::new(shard, to, reply.when()));
-    let (asker, when) = reply.into_parts();
-    shard.park(Header::new(to.index, asker, when), future)
+    let header = Header::new(to.index, parcel.asker, reply.when());
+    let mut cx = Context::new(shard, to, header.when());
+    shard.park(header, || {
+        let future = actor.handle(message, &mut cx);
+        // From here on it is the continuation that answers.
+        reply.into_parts();
+        future
+    })
 }
 
 fn by_reply<A: ReplyHandler<M>, M: Message>(

@@ -9,7 +9,7 @@ use std::thread::Thread;
 
 use crate::error::AskError;
 use crate::mailbox::Mailbox;
-use crate::parcel::{Kind, Parcel, Slot};
+use crate::parcel::Slot;
 use crate::when::{Millis, NEVER, OUTSIDE};
 use crate::{clock, current, outside};
 
@@ -57,29 +57,21 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-pub(crate) fn opened<T: Send + 'static>(parcel: Parcel) -> Result<T, AskError> {
-    match parcel.kind() {
-        Kind::Answer => parcel.open::<T>().map_err(|_| AskError::Unanswered),
-        Kind::Failure | Kind::Message | Kind::Messages | Kind::Control | Kind::Taken => {
-            Err(parcel.open::<AskError>().unwrap_or(AskError::Unanswered))
-        }
-    }
-}
-
 impl<T: Send + 'static> Future for Ask<T> {
     type Output = Result<T, AskError>;
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "an answer that goes through memory waits for itself")]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let slot = self.slot;
-        let parcel = current::with(|shard| match shard {
+        let result = current::with(|shard| match shard {
             Some(shard) if slot != Slot::NONE => shard.poll_ask(slot, cx.waker()),
             Some(_) | None => None,
         });
-        match parcel {
-            Some(parcel) => {
+        match result {
+            Some(result) => {
                 self.slot = Slot::NONE;
-                Poll::Ready(opened(parcel))
+                Poll::Ready(result)
             }
             None => Poll::Pending,
         }
@@ -153,7 +145,7 @@ impl<T: Send + 'static> Asked<T> {
             self.end();
             return Some(Err(failed));
         }
-        let result = opened(outside::poll(self.slot, waker)?);
+        let result = outside::poll(self.slot, waker)?.take_answer();
         if matches!(result, Err(AskError::Expired)) {
             self.end();
         } else {

@@ -97,8 +97,8 @@ impl<'a, A: Actor> Context<'a, A> {
     /// What is left of the asker's time. None: no deadline.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        let left = self.deadline.saturating_sub(self.shard.now());
-        (self.deadline < NEVER).then(|| Duration::from_millis(left))
+        let left = || self.deadline.saturating_sub(self.shard.now());
+        (self.deadline < NEVER).then(|| Duration::from_millis(left()))
     }
 
     /// An actor on this actor's shard.

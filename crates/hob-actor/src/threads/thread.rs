@@ -12,12 +12,11 @@ const TURN_PARCELS: usize = 256;
 
 /// Runs a shard until it is told to end; an instance of a pool takes its messages from there.
 pub(crate) fn run(shared: Arc<Shared>, pool: Option<Arc<Pool>>) {
-    let shard = Rc::new(Shard::new(shared));
+    let shard = Rc::new(Shard::new(shared, clock::now));
     current::enter(Some(Rc::clone(&shard)));
     let mut batch = Vec::new();
-    let mut woken = None;
     while !shard.has_ended() {
-        shard.turn(woken.take().unwrap_or_else(clock::now), TURN_PARCELS);
+        shard.turn(None, TURN_PARCELS);
         shard.flush();
         shard.shared.inbox.take(&mut batch);
         for parcel in batch.drain(..) {
@@ -34,9 +33,7 @@ pub(crate) fn run(shared: Arc<Shared>, pool: Option<Arc<Pool>>) {
         if shard.is_idle() && !shard.has_ended() && shard.shared.inbox.falls_asleep() {
             shard.sleep(shard.next_due().map(clock::until));
             // What the sleep has brought is there in the turn that follows.
-            let now = clock::now();
-            shard.woken(now);
-            woken = Some(now);
+            shard.woken();
         }
     }
     shard.close();
