@@ -962,6 +962,7 @@ def signals_of(mask):
     return [n for n in range(1, mask.bit_length() + 1) if mask >> (n - 1) & 1]
 
 
+ALL_SIGNALS = _signal.valid_signals()
 ALWAYS_IGNORED = 1 << (_signal.SIGPIPE - 1) | 1 << (_signal.SIGXFSZ - 1)
 UNTOUCHABLE = 1 << (_signal.SIGKILL - 1) | 1 << (_signal.SIGSTOP - 1)
 
@@ -1637,7 +1638,7 @@ def send_end(call, status, finished_ns):
     if posix.getpid() != OWNER:
         return
     # From here on no handler of the program's runs, and SIGPIPE ends nothing.
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     pair = (0, status)
     try:
         if is_ours(REPLY_FD):
@@ -1977,6 +1978,7 @@ def set_up(program, modules, role):
     notes = preload(program, modules, role)
     if program.kind == HANDLER:
         program.handler.check()
+    load_beside("rehearsal").rehearse()
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
     # What only the preload needed is no kind of object that a program would leave alive.
@@ -2058,7 +2060,7 @@ def serve():
     THREADS.restore()
     if not make_main(program, call):
         run_anew(program, call)
-    if MACHINE not in (None, posix.uname()):
+    if MACHINE is not None and MACHINE != posix.uname():
         # It has been given another name since.
         run_anew(program, call)
     if COLLECTS:

@@ -147,12 +147,14 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 const LOCK: &str = "lock";
 /// What a daemon makes in its directory, other than the lock.
-const OURS: [&[u8]; 8] = [
+const OURS: [&[u8]; 10] = [
     b"socket",
     b"worker.py",
     b"worker.py.new",
     b"imports.py",
     b"imports.py.new",
+    b"rehearsal.py",
+    b"rehearsal.py.new",
     b"message.py",
     b"message.py.new",
     b"log",

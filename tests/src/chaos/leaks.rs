@@ -12,8 +12,17 @@ const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
 /// What may lie in the directory while a daemon lives.
-const NAMES: [&str; 8] =
-    ["socket", "lock", "worker.py", "imports.py", "message.py", "python", "hob.py", "log"];
+const NAMES: [&str; 9] = [
+    "socket",
+    "lock",
+    "worker.py",
+    "imports.py",
+    "rehearsal.py",
+    "message.py",
+    "python",
+    "hob.py",
+    "log",
+];
 
 /// The folders of a world.
 const FOLDERS: [&str; 5] = ["home", "state", "work", "run", "effects"];

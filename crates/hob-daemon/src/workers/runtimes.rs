@@ -10,6 +10,8 @@ use hob_resolve::{PythonProgram, TargetKind};
 const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
 /// What it needs where it imports modules ahead, found beside it.
 const IMPORTS: &str = include_str!("../../../../runtimes/python/imports.py");
+/// What it runs ahead of the standard library's, likewise.
+const REHEARSAL: &str = include_str!("../../../../runtimes/python/rehearsal.py");
 /// What handlers' processes have besides.
 const MESSAGE: &str = include_str!("../../../../runtimes/python/message.py");
 /// The library for callers, which a handler has without installing it.
@@ -23,6 +25,7 @@ pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
 pub(crate) struct Runtimes {
     python: PathBuf,
     imports: PathBuf,
+    rehearsal: PathBuf,
     message: PathBuf,
     client: PathBuf,
 }
@@ -33,6 +36,7 @@ impl Runtimes {
         let runtimes = Runtimes {
             python: directory.join("worker.py"),
             imports: directory.join("imports.py"),
+            rehearsal: directory.join("rehearsal.py"),
             message: directory.join("message.py"),
             client: directory.join("python/hob.py"),
         };
@@ -43,12 +47,12 @@ impl Runtimes {
     /// Whether they are where they were put, or could be put there again: directories for
     /// temporary files are tidied up by age, and a daemon may live for weeks.
     pub(crate) fn are_there(&self) -> bool {
-        self.or_put(&[&self.python, &self.imports])
+        self.or_put(&[&self.python, &self.imports, &self.rehearsal])
     }
 
     /// Whether those of handlers are there, likewise.
     fn are_there_for_handlers(&self) -> bool {
-        self.or_put(&[&self.python, &self.imports, &self.message, &self.client])
+        self.are_there() && self.or_put(&[&self.message, &self.client])
     }
 
     fn or_put(&self, files: &[&PathBuf]) -> bool {
@@ -79,6 +83,7 @@ impl Runtimes {
             }
         }
         put(&self.imports, IMPORTS)?;
+        put(&self.rehearsal, REHEARSAL)?;
         put(&self.message, MESSAGE)?;
         put(&self.client, CLIENT)?;
         put(&self.python, PYTHON)
