@@ -4,7 +4,7 @@
 
 Owns: dummy calls of those modules of the standard library that are loaded. From 3.11 on the
 interpreter adapts code to what it has met there, and a fresh process has met nothing; copies
-inherit what their zygote has met.
+inherit what their zygote has met, and the regular expressions that it has compiled.
 
 Invariants
 - Only code of the standard library runs, and none of the program's: where anybody has replaced
@@ -27,10 +27,12 @@ METHOD = type(worker.Kernel.symbol.__get__(worker))
 ROUNDS = 3
 
 
-def rehearse():
+def rehearse(program):
     """Calls what is loaded of `PARTS`, and lets go of it all."""
     if watched():
         return
+    if STARTER in getattr(program.code, "co_consts", ()):
+        PARTS[starter] = "re", "builtins"
     before = set(sys.modules)
     for part, needed in PARTS.items():
         modules = [sys.modules.get(name) for name in needed]
@@ -92,37 +94,28 @@ def of_library(file):
     return file[:1] == "<" or file.startswith(LIBRARY) and not file.startswith(NOT_LIBRARY)
 
 
-def untranslated(part):
-    """The same without the catalogue of messages that it may have found: that is a file."""
-
-    def alone(module, gettext, *_):
-        kept = dict(gettext._translations)
-        try:
-            part(module)
-        finally:
-            gettext._translations.clear()
-            gettext._translations.update(kept)
-
-    return alone
-
-
-@untranslated
-def arguments(argparse):
-    """A parser of every kind of argument, with groups and commands, and what it parses."""
-    parser = argparse.ArgumentParser(prog="x", usage="%(prog)s [x]", description="x")
-    commands = parser.add_subparsers(dest="command", metavar="x")
-    for name in ("one", "two", "more"):
-        command = commands.add_parser(name, help="x", description="x")
-        group = command.add_argument_group(title="x", description="x")
-        either = command.add_mutually_exclusive_group(required=False)
-        for number, to in enumerate((command, group, either)):
-            options(to, "--%s" % "abc"[number])
-        command.add_argument("p", nargs="?", help="x")
-        command.add_argument("q", nargs="*", default=[])
-    parser.add_argument("-V", "--version", action="version", version="x")
-    parser.add_argument("-q", "--quiet", action="store_true")
-    parser.parse_args(["-q", "one"])
-    parser.parse_known_args(["two", "x", "--at-1", "1", "--no-such"])
+def arguments(argparse, gettext, *_):
+    """A parser of every kind of argument, with groups and commands, and what it parses. A
+    catalogue of messages that is found meanwhile is a file, and not kept."""
+    kept = dict(gettext._translations)
+    try:
+        parser = argparse.ArgumentParser(prog="x", usage="%(prog)s [x]", description="x")
+        commands = parser.add_subparsers(dest="command", metavar="x")
+        for name in ("one", "two", "more"):
+            command = commands.add_parser(name, help="x", description="x")
+            group = command.add_argument_group(title="x", description="x")
+            either = command.add_mutually_exclusive_group(required=False)
+            for number, to in enumerate((command, group, either)):
+                options(to, "--%s" % "abc"[number])
+            command.add_argument("p", nargs="?", help="x")
+            command.add_argument("q", nargs="*", default=[])
+        parser.add_argument("-V", "--version", action="version", version="x")
+        parser.add_argument("-q", "--quiet", action="store_true")
+        parser.parse_args(["-q", "one"])
+        parser.parse_known_args(["two", "x", "--at-1", "1", "--no-such"])
+    finally:
+        gettext._translations.clear()
+        gettext._translations.update(kept)
 
 
 def options(to, prefix):
@@ -137,27 +130,12 @@ def options(to, prefix):
         to.add_argument(name % "x", action="count", default=0)
 
 
-@untranslated
-def older_arguments(optparse):
-    parser = optparse.OptionParser(prog="x", usage="%prog [x]", add_help_option=False)
-    group = optparse.OptionGroup(parser, "x", "x")
-    for to, name in ((parser, "--a"), (group, "--b")):
-        for n in "12":
-            to.add_option(name + "s" + n, action="store_true", default=False, help="x")
-            to.add_option(name + "f" + n, action="store_false", dest="f", help="x")
-            to.add_option(name + "t" + n, default="x", type="str", metavar="X", help="x")
-            to.add_option(name + "v" + n, action="append", default=[])
-            to.add_option(name + "x" + n, action="count", default=0)
-    parser.add_option_group(group)
-    parser.disable_interspersed_args()
-    parser.parse_args(["--as1", "--at1", "1", "x", "--no-such"])
+def starter(re, *_):
+    re.sub(STARTER, "", "x")
 
 
-def configuration(configparser, *_):
-    parser = configparser.RawConfigParser()
-    parser.read_string("# x\n[a]\nb = c\nd: e\n  f\n\n[g]\nh = i ; x\n")
-    for section in parser.sections():
-        parser.items(section)
+# What pip puts into each command that it makes: it is compiled before anything else happens.
+STARTER = r"(-script\.pyw|\.exe)?$"
 
 
 def installed(metadata, *_):
@@ -176,13 +154,10 @@ def installed(metadata, *_):
 
 # Each takes a tenth of a millisecond, and a zygote is waited for.
 INSTALLED_MAX = 200
-TRANSLATING = "re", "os", "locale", "posixpath", "genericpath", "builtins"
 # Each with the modules that it is given, all of which must be as they were made.
 PARTS = {
-    arguments: ("argparse", "gettext", "shutil") + TRANSLATING,
-    older_arguments: ("optparse", "gettext", "textwrap") + TRANSLATING,
-    configuration: ("configparser", "re", "itertools", "functools", "collections",
-                    "collections.abc", "io", "builtins"),
+    arguments: ("argparse", "gettext", "shutil", "re", "os", "locale", "posixpath", "genericpath",
+                "builtins"),
     installed: ("importlib.metadata", "pathlib", "re", "os", "io", "itertools", "functools",
                 "operator", "collections", "posixpath", "genericpath", "builtins"),
 }

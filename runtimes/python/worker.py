@@ -1978,7 +1978,7 @@ def set_up(program, modules, role):
     notes = preload(program, modules, role)
     if program.kind == HANDLER:
         program.handler.check()
-    load_beside("rehearsal").rehearse()
+    load_beside("rehearsal").rehearse(program)
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
     # What only the preload needed is no kind of object that a program would leave alive.

@@ -7,7 +7,7 @@ import unittest
 
 from test_worker import InAFolder
 
-LOADED = "argparse", "gettext", "shutil", "locale", "optparse", "textwrap", "configparser"
+LOADED = "argparse", "gettext", "shutil", "locale"
 INSTALLED = "importlib.metadata", "pathlib", "operator"
 # Each counts what is called of its own in `CALLS`; what others than the rehearsed call too, only
 # by those.
@@ -52,6 +52,15 @@ class TheStandardLibraryIsRehearsed(InAFolder):
         run = self.run_of("s.py")
         self.assertEqual(run.cold().out, b"False\n")
         self.assertEqual(run.warm(self.zygote("s.py", *LOADED), True).out, b"True\n")
+
+    @unittest.skipIf(sys.version_info < (3, 10), "nothing is rehearsed before")
+    def test_the_expression_of_an_installed_command_is_compiled_for_such_a_command(self):
+        text = "import re, sys\nshown = 'pyw' in str(re._cache)\n"
+        text += "sys.argv[0] = re.sub(r'%s', '', sys.argv[0])\nprint(shown)\n"
+        for pattern, shown in ((r"(-script\.pyw|\.exe)?$", b"True\n"), ("x", b"False\n")):
+            self.write("s.py", text % pattern)
+            self.assertEqual(self.run_of("s.py").cold().out, b"False\n")
+            self.assertEqual(self.run_of("s.py").warm(self.zygote("s.py", "re"), True).out, shown)
 
     def test_what_a_program_has_put_in_is_not_called(self):
         for what, text in REPLACED.items():
