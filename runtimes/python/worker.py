@@ -1398,6 +1398,9 @@ def is_main(name, target):
 
 
 THREAD_VARIABLE = b"OPENBLAS_NUM_THREADS"
+# For how many cycles such a thread looks for work before it sleeps, as a power of two; 26 if it
+# is not set.
+SPIN_VARIABLE = b"OPENBLAS_THREAD_TIMEOUT"
 
 
 class Threads:
@@ -1409,12 +1412,18 @@ class Threads:
         self.count = 1
         if self.avoided:
             posix.putenv(THREAD_VARIABLE, b"1")
+            # A copy's threads have nothing to do until it is given a call, perhaps for minutes.
+            self.put = SPIN_VARIABLE not in os.environb
+            if self.put:
+                posix.putenv(SPIN_VARIABLE, b"22")
 
     def loaded(self):
         """After the preload: finds how to set the number; False if that cannot be done."""
         if not self.avoided:
             return True
         posix.unsetenv(THREAD_VARIABLE)
+        if self.put:
+            posix.unsetenv(SPIN_VARIABLE)
         paths = {line.split()[-1] for line in read_file("/proc/self/maps").split(b"\n") if line}
         paths = [path for path in paths if b"openblas" in path.rpartition(b"/")[2]]
         if paths and KERNEL.ctypes is None:
