@@ -35,10 +35,7 @@ def rehearse(program):
         PARTS[starter] = "re", "builtins"
     before = set(sys.modules)
     for part, needed in PARTS.items():
-        modules = [sys.modules.get(name) for name in needed]
-        if None not in modules and all(map(as_made, modules)):
-            for _ in range(ROUNDS):
-                attempt(part, modules)
+        attempt(part, [sys.modules.get(name) for name in needed])
     for new in set(sys.modules) - before:
         package, _, name = new.rpartition(".")
         names_of(sys.modules.get(package)).pop(name, None)
@@ -47,9 +44,12 @@ def rehearse(program):
 
 def attempt(part, modules):
     try:
-        part(*modules)
+        if None not in modules and all(map(as_made, modules)):
+            for _ in range(ROUNDS):
+                part(*modules)
     except BaseException:
-        # A parser that does not like its arguments ends the program.
+        # A parser that does not like its arguments ends the program; and what others have put
+        # into a module may be anything.
         pass
 
 

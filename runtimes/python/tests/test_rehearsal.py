@@ -27,6 +27,7 @@ REPLACED = {
                                 "argparse._ = gettext.gettext = Own()",
     "a part of a function": "def parse(*a):\n    CALLS.append(1)\n"
                             "argparse.ArgumentParser.parse_known_args = functools.partial(parse)",
+    "something of no module": "class Odd:\n    pass\nOdd.__module__ = None\nargparse.odd = Odd()",
     "what is below": "real = os.path.exists\ndef exists(path):\n    by('gettext')\n"
                      "    return real(path)\nos.path.exists = exists",
     "what is built in": "import builtins\nreal = hasattr\ndef own(*a):\n    by('argparse')\n"
