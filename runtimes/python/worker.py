@@ -968,6 +968,7 @@ def signals_of(mask):
     return [n for n in range(1, mask.bit_length() + 1) if mask >> (n - 1) & 1]
 
 
+ALL_SIGNALS = _signal.valid_signals()
 ALWAYS_IGNORED = 1 << (_signal.SIGPIPE - 1) | 1 << (_signal.SIGXFSZ - 1)
 UNTOUCHABLE = 1 << (_signal.SIGKILL - 1) | 1 << (_signal.SIGSTOP - 1)
 
@@ -1415,6 +1416,9 @@ def is_main(name, target):
 
 
 THREAD_VARIABLE = b"OPENBLAS_NUM_THREADS"
+# For how many cycles such a thread looks for work before it sleeps, as a power of two; 26 if it
+# is not set.
+SPIN_VARIABLE = b"OPENBLAS_THREAD_TIMEOUT"
 
 
 class Threads:
@@ -1426,12 +1430,18 @@ class Threads:
         self.count = 1
         if self.avoided:
             posix.putenv(THREAD_VARIABLE, b"1")
+            # A copy's threads have nothing to do until it is given a call, perhaps for minutes.
+            self.put = SPIN_VARIABLE not in os.environb
+            if self.put:
+                posix.putenv(SPIN_VARIABLE, b"22")
 
     def loaded(self):
         """After the preload: finds how to set the number; False if that cannot be done."""
         if not self.avoided:
             return True
         posix.unsetenv(THREAD_VARIABLE)
+        if self.put:
+            posix.unsetenv(SPIN_VARIABLE)
         paths = {line.split()[-1] for line in read_file("/proc/self/maps").split(b"\n") if line}
         paths = [path for path in paths if b"openblas" in path.rpartition(b"/")[2]]
         if paths and KERNEL.ctypes is None:
@@ -1664,7 +1674,7 @@ def send_end(call, status, finished_ns):
     if posix.getpid() != OWNER:
         return
     # From here on no handler of the program's runs, and SIGPIPE ends nothing.
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     pair = (0, status)
     try:
         if is_ours(REPLY_FD):
@@ -2008,6 +2018,7 @@ def set_up(program, modules, role):
     notes = preload(program, modules, role)
     if program.kind == HANDLER:
         program.handler.check()
+    load_beside("rehearsal").rehearse(program)
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
     # What only the preload needed is no kind of object that a program would leave alive.
@@ -2102,7 +2113,7 @@ def serve():
 
 def holds(call):
     """Whether all that imports were told is so in this call; what they were promised is made."""
-    if MACHINE not in (None, posix.uname()):
+    if MACHINE is not None and MACHINE != posix.uname():
         # It has been given another name since.
         return False
     if ASKED_BLOCKING and not all_blocking():

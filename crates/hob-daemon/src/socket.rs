@@ -147,7 +147,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 const LOCK: &str = "lock";
 /// What a daemon makes in its directory, other than the lock.
-const OURS: [&[u8]; 10] = [
+const OURS: [&[u8]; 12] = [
     b"socket",
     b"worker.py",
     b"worker.py.new",
@@ -155,6 +155,8 @@ const OURS: [&[u8]; 10] = [
     b"imports.py.new",
     b"promises.py",
     b"promises.py.new",
+    b"rehearsal.py",
+    b"rehearsal.py.new",
     b"message.py",
     b"message.py.new",
     b"log",

@@ -541,6 +541,7 @@ class NumericLibraries(InAFolder):
     PROGRAM = (
         "import os, numpy\n"
         "print(len(os.listdir('/proc/self/task')), os.environ.get('OPENBLAS_NUM_THREADS'))\n"
+        "os.system('env | grep OPENBLAS')\n"
         "print(numpy.linalg.norm(numpy.ones((300, 300)) @ numpy.ones((300, 300))))\n"
     )
 

@@ -12,6 +12,8 @@ const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
 const IMPORTS: &str = include_str!("../../../../runtimes/python/imports.py");
 /// What that needs in turn, found there too.
 const PROMISES: &str = include_str!("../../../../runtimes/python/promises.py");
+/// What it runs ahead of the standard library's, likewise.
+const REHEARSAL: &str = include_str!("../../../../runtimes/python/rehearsal.py");
 /// What handlers' processes have besides.
 const MESSAGE: &str = include_str!("../../../../runtimes/python/message.py");
 /// The library for callers, which a handler has without installing it.
@@ -26,6 +28,7 @@ pub(crate) struct Runtimes {
     python: PathBuf,
     imports: PathBuf,
     promises: PathBuf,
+    rehearsal: PathBuf,
     message: PathBuf,
     client: PathBuf,
 }
@@ -37,6 +40,7 @@ impl Runtimes {
             python: directory.join("worker.py"),
             imports: directory.join("imports.py"),
             promises: directory.join("promises.py"),
+            rehearsal: directory.join("rehearsal.py"),
             message: directory.join("message.py"),
             client: directory.join("python/hob.py"),
         };
@@ -47,7 +51,7 @@ impl Runtimes {
     /// Whether they are where they were put, or could be put there again: directories for
     /// temporary files are tidied up by age, and a daemon may live for weeks.
     pub(crate) fn are_there(&self) -> bool {
-        self.or_put(&[&self.python, &self.imports, &self.promises])
+        self.or_put(&[&self.python, &self.imports, &self.promises, &self.rehearsal])
     }
 
     /// Whether those of handlers are there, likewise.
@@ -84,6 +88,7 @@ impl Runtimes {
         }
         put(&self.imports, IMPORTS)?;
         put(&self.promises, PROMISES)?;
+        put(&self.rehearsal, REHEARSAL)?;
         put(&self.message, MESSAGE)?;
         put(&self.client, CLIENT)?;
         put(&self.python, PYTHON)
