@@ -13,7 +13,28 @@ use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::io::Interest;
-use tokio::net::UnixStream;
+use tokio::io::unix::AsyncFd;
+
+/// A connected socket, on which the loop waits for what comes. For room to write it waits only
+/// where room is missing: it would otherwise be woken whenever the other side has taken what was
+/// sent, which is in the middle of each call.
+#[derive(Debug)]
+pub(crate) struct Stream(AsyncFd<OwnedFd>);
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
+
+impl Stream {
+    /// Waits until there is room to write, or the other side has left.
+    async fn room(&self) -> std::io::Result<()> {
+        // One more descriptor of the same socket: what is waited for is fixed when it is adopted.
+        let other = await_on(self.as_fd().try_clone_to_owned()?, Interest::WRITABLE)?;
+        other.writable().await.map(drop)
+    }
+}
 
 /// A frame with its descriptors.
 #[derive(Debug)]
@@ -40,7 +61,7 @@ pub(crate) enum ReadError {
 /// The reading half of a connection.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    stream: Arc<UnixStream>,
+    stream: Arc<Stream>,
     bytes: Vec<u8>,
     /// Where the next frame begins: those before it were taken.
     start: usize,
@@ -58,7 +79,7 @@ const CHUNK_MAX: usize = 128 * 1024;
 const FDS_WAITING_MAX: usize = 2 * uds::FDS_MAX;
 
 impl Reader {
-    pub(crate) fn new(stream: Arc<UnixStream>) -> Self {
+    pub(crate) fn new(stream: Arc<Stream>) -> Self {
         let bytes = Vec::with_capacity(CHUNK);
         Reader { stream, bytes, start: 0, chunk: CHUNK, fds: Vec::new(), reset: false }
     }
@@ -103,7 +124,7 @@ impl Reader {
         self.bytes.drain(..self.start);
         self.start = 0;
         loop {
-            self.stream.readable().await?;
+            let mut ready = self.stream.0.readable().await?;
             let have = self.bytes.len();
             // A frame that is larger than the chunk is read in one go once its length is known.
             let want = self
@@ -111,21 +132,28 @@ impl Reader {
                 .first_chunk::<HEADER_LEN>()
                 .map_or(Ok(0), |head| Header::decode(head).map(|header| HEADER_LEN + header.len))?;
             self.bytes.resize((have + self.chunk).max(want), 0);
-            let (stream, space, fds) = (&self.stream, &mut self.bytes[have..], &mut self.fds);
-            let got = stream.try_io(Interest::READABLE, || {
-                uds::receive(stream, space, fds).map_err(std::io::Error::from)
-            });
+            let (space, fds) = (&mut self.bytes[have..], &mut self.fds);
+            let fds_before = fds.len();
+            let got = ready
+                .try_io(|stream| uds::receive(stream, space, fds).map_err(std::io::Error::from));
             let room = self.bytes.len() - have;
+            let Ok(got) = got else {
+                self.bytes.truncate(have);
+                continue;
+            };
             self.bytes.truncate(have + *got.as_ref().unwrap_or(&0));
-            if got.as_ref().is_ok_and(|count| *count == room) {
-                self.chunk = (2 * self.chunk).min(CHUNK_MAX);
+            match got {
+                Ok(count) if count == room => self.chunk = (2 * self.chunk).min(CHUNK_MAX),
+                // That was all, and need not be found out by another read: only where descriptors
+                // came does the kernel stop before the end. That the other side has left is kept.
+                Ok(count) if count > 0 && self.fds.len() == fds_before => ready.clear_ready(),
+                Ok(_) | Err(_) => {}
             }
             if self.fds.len() > FDS_WAITING_MAX {
                 return Err(ReadError::Descriptors);
             }
             match got {
                 Ok(count) => return Ok(count),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
                     self.reset = true;
@@ -147,7 +175,7 @@ pub(crate) fn encode(kind: Kind, fds: u8, body: impl FnOnce(&mut Vec<u8>)) -> Op
 /// Sends a whole frame, its descriptors with the first byte. An error means that nothing of it
 /// was sent.
 pub(crate) fn send(
-    stream: &Arc<UnixStream>,
+    stream: &Arc<Stream>,
     bytes: Vec<u8>,
     fds: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
@@ -160,14 +188,15 @@ pub(crate) fn send(
 
 /// Sends the rest of a frame as the other side makes room. If it ends meanwhile, its end is
 /// noticed by the reader.
-async fn finish(stream: Arc<UnixStream>, bytes: Vec<u8>, mut sent: usize) {
-    while sent < bytes.len() && stream.writable().await.is_ok() {
-        let rest = &bytes[sent..];
-        match stream.try_io(Interest::WRITABLE, || {
-            uds::send(&*stream, rest, &[]).map_err(std::io::Error::from)
-        }) {
+async fn finish(stream: Arc<Stream>, bytes: Vec<u8>, mut sent: usize) {
+    while sent < bytes.len() {
+        if stream.room().await.is_err() {
+            // Half a frame is worth nothing.
+            return close(&stream);
+        }
+        match uds::send(&*stream, &bytes[sent..], &[]) {
             Ok(count) => sent += count,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => return,
         }
     }
@@ -180,13 +209,13 @@ const OUTLET_BYTES_MAX: usize = 32 << 20;
 /// before the next begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlet {
-    stream: Arc<UnixStream>,
+    stream: Arc<Stream>,
     /// What the kernel has not taken, while a task sees to it.
     waiting: Arc<Mutex<Option<VecDeque<u8>>>>,
 }
 
 impl Outlet {
-    pub(crate) fn new(stream: Arc<UnixStream>) -> Outlet {
+    pub(crate) fn new(stream: Arc<Stream>) -> Outlet {
         Outlet { stream, waiting: Arc::default() }
     }
 
@@ -229,31 +258,58 @@ impl Outlet {
 
     /// Sends what waits as the other side makes room.
     async fn finish(self) {
-        while self.stream.writable().await.is_ok() {
+        loop {
+            if self.stream.room().await.is_err() {
+                return self.close();
+            }
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(queue) = waiting.as_mut().filter(|queue| !queue.is_empty()) else {
                 *waiting = None;
                 return;
             };
-            let stream = &self.stream;
-            let sent = stream.try_io(Interest::WRITABLE, || {
-                uds::send(stream, queue.as_slices().0, &[]).map_err(std::io::Error::from)
-            });
-            match sent {
+            match uds::send(&self.stream, queue.as_slices().0, &[]) {
                 Ok(count) => _ = queue.drain(..count),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(_) => return,
             }
         }
     }
 }
 
+/// A socket that is connected to.
+#[derive(Debug)]
+pub(crate) struct Listener(AsyncFd<OwnedFd>);
+
+impl Listener {
+    pub(crate) fn new(socket: OwnedFd) -> std::io::Result<Listener> {
+        await_on(socket, Interest::READABLE).map(Listener)
+    }
+
+    /// The next connection.
+    pub(crate) async fn accept(&self) -> std::io::Result<Arc<Stream>> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            let come = ready.try_io(|socket| uds::accept(socket).map_err(std::io::Error::from));
+            match come {
+                Ok(connection) => return adopt(connection?),
+                Err(_none_waits) => {}
+            }
+        }
+    }
+}
+
 /// Makes a connection of a socket that the loop will read.
-pub(crate) fn adopt(socket: OwnedFd) -> std::io::Result<Arc<UnixStream>> {
-    UnixStream::from_std(socket.into()).map(Arc::new)
+pub(crate) fn adopt(socket: OwnedFd) -> std::io::Result<Arc<Stream>> {
+    await_on(socket, Interest::READABLE).map(|socket| Arc::new(Stream(socket)))
+}
+
+/// Lets the loop wait for a socket.
+#[expect(deprecated, reason = "sound for an `OwnedFd`; what replaces it is `unsafe` for any type")]
+fn await_on(socket: OwnedFd, what: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(socket, what)
 }
 
 /// Ends a connection for both sides; whoever reads it sees its end.
-pub(crate) fn close(stream: &UnixStream) {
+pub(crate) fn close(stream: &Stream) {
     let _ = rustix::net::shutdown(stream.as_fd(), rustix::net::Shutdown::Both);
 }

@@ -9,11 +9,10 @@ use hob_os::process::limits;
 use hob_os::{build_id, clock, spawn, uds};
 use hob_wire::call::Hello;
 use hob_wire::frame::Kind;
-use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 
 use crate::around::Around;
-use crate::channel::{self, Reader};
+use crate::channel::{self, Listener, Reader};
 use crate::config::{Config, StartAs};
 use crate::fresh::Fingerprints;
 use crate::fronts::local::{Front, accept};
@@ -75,7 +74,7 @@ async fn serve(
     let recorder = Arc::new(Recorder::start(config.state_dir.as_deref()));
     let build = build_id::own();
     let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
-    let listener = UnixListener::from_std(listener.map_err(std::io::Error::from)?.into())?;
+    let listener = Listener::new(listener.map_err(std::io::Error::from)?)?;
     let around = Arc::new(Around::own());
     let sets = Sets::new(socket.path.clone(), Arc::clone(&recorder), inbox.clone());
     let front = Front {

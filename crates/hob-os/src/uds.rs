@@ -118,6 +118,12 @@ pub fn is_reset(socket: impl AsFd) -> bool {
     looked.is_err_and(|errno| errno == io::Errno::CONNRESET)
 }
 
+/// The next connection to a listening socket, non-blocking and close-on-exec. `AGAIN`: none waits.
+pub fn accept(socket: impl AsFd) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    io::retry_on_intr(|| rustix::net::accept_with(&socket, flags))
+}
+
 /// Listens at `path` with mode 0600, in a directory that only its owner can enter.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;

@@ -21,10 +21,9 @@ use hob_wire::hooks::RunSet;
 use hob_wire::message::{Failure, Numbered, Reason};
 use hob_wire::strings::Strings;
 use rustix::fs::{Mode, OFlags};
-use tokio::net::UnixStream;
 
 use crate::around::{Around, Seen};
-use crate::channel::{self, Frame, Outlet, Reader};
+use crate::channel::{self, Frame, Outlet, Reader, Stream};
 use crate::fronts::local::Front;
 use crate::sets::{Sets, Wanted};
 
@@ -48,7 +47,7 @@ struct Caller<'a> {
 pub(crate) async fn serve(
     first: Frame,
     mut reader: Reader,
-    (stream, seen): (Arc<UnixStream>, Seen),
+    (stream, seen): (Arc<Stream>, Seen),
     front: &Front,
 ) {
     let mut caller = Caller {

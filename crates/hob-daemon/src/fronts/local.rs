@@ -12,11 +12,10 @@ use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launcher;
 use rustix::fd::OwnedFd;
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::around::{Around, Seen};
-use crate::channel::{self, Frame, Reader};
+use crate::channel::{self, Frame, Listener, Reader, Stream};
 use crate::fronts::{hooks, message};
 use crate::owner::{CallerEvent, Input, WorkerEvent};
 use crate::recorder::Recorder;
@@ -43,7 +42,7 @@ pub(crate) struct Front {
 pub(crate) struct Incoming {
     pub(crate) id: CallId,
     pub(crate) call: Call,
-    pub(crate) caller: Arc<UnixStream>,
+    pub(crate) caller: Arc<Stream>,
     pub(crate) seen: Seen,
     pub(crate) fds: CallFds,
     pub(crate) received_ns: u64,
@@ -58,15 +57,15 @@ pub(crate) struct CallFds {
 }
 
 /// Accepts connections until the task is dropped.
-pub(crate) async fn accept(listener: UnixListener, front: Front) {
+pub(crate) async fn accept(listener: Listener, front: Front) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok(stream) => {
                 let front = front.clone();
                 tokio::spawn(async move {
-                    serve(Arc::new(stream), &front).await;
+                    serve(stream, &front).await;
                     drop(place);
                 });
             }
@@ -78,7 +77,7 @@ pub(crate) async fn accept(listener: UnixListener, front: Front) {
 
 /// Serves one connection to its end. Whatever is wrong with it ends this connection and nothing
 /// else.
-async fn serve(stream: Arc<UnixStream>, front: &Front) {
+async fn serve(stream: Arc<Stream>, front: &Front) {
     let seen = match uds::peer(&*stream) {
         Ok(peer) if peer.uid == rustix::process::getuid().as_raw() => {
             Seen::look(&*stream, peer.pid)
@@ -117,7 +116,7 @@ async fn first(reader: &mut Reader, kind: Kind) -> Option<Frame> {
 }
 
 /// Tells a client of another build who is here; it then runs its program itself.
-fn say_hello(stream: &Arc<UnixStream>, front: &Front) {
+fn say_hello(stream: &Arc<Stream>, front: &Front) {
     let hello = Hello { build: front.build, pid: std::process::id() };
     if let Some(bytes) = channel::encode(Kind::Hello, 0, |out| hello.encode(out)) {
         let _ = channel::send(stream, bytes, &[]);
@@ -127,7 +126,7 @@ fn say_hello(stream: &Arc<UnixStream>, front: &Front) {
 async fn call(
     frame: Frame,
     mut reader: Reader,
-    (caller, seen): (Arc<UnixStream>, Seen),
+    (caller, seen): (Arc<Stream>, Seen),
     front: &Front,
 ) {
     let received_ns = clock::now_ns();
@@ -163,7 +162,7 @@ async fn call(
 }
 
 /// Hears a launcher to its end. It has to be in the session that it speaks for.
-async fn launcher(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, front: &Front) {
+async fn launcher(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: &Front) {
     let Ok(Launcher { session }) = Launcher::decode(&first.payload) else { return };
     if uds::peer_pid(&*stream).map(process::session_of) != Ok(session) || session == 0 {
         return;
@@ -202,7 +201,7 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, fro
 }
 
 /// Answers control requests, one after the other.
-async fn control(first: Frame, mut reader: Reader, stream: Arc<UnixStream>, front: &Front) {
+async fn control(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: &Front) {
     let mut frame = first;
     loop {
         let (reply, answer) = oneshot::channel();

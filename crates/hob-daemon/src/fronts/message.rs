@@ -9,9 +9,8 @@ use std::sync::Arc;
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
 use hob_wire::message::{Attach, Named, Numbered};
-use tokio::net::UnixStream;
 
-use crate::channel::{Frame, Outlet, Reader};
+use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::local::Front;
 use crate::owner::Input;
 
@@ -42,12 +41,7 @@ pub(crate) enum SenderEvent {
 }
 
 /// Hears a sender to its end. What breaks a rule ends the connection, as its leaving would.
-pub(crate) async fn serve(
-    first: Frame,
-    mut reader: Reader,
-    stream: Arc<UnixStream>,
-    front: &Front,
-) {
+pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: &Front) {
     let Ok(attach) = Attach::decode(&first.payload) else { return };
     let pid = uds::peer_pid(&*stream).unwrap_or(0);
     let sender = SenderId(front.recorder.next_call());

@@ -9,9 +9,9 @@ use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::{Demotion, PoolView};
 use hob_os::clock;
 use serde_json::{Value, json};
-use tokio::net::UnixListener;
 use tokio::sync::oneshot;
 
+use crate::channel::Listener;
 use crate::fronts::local::{Front, accept};
 use crate::owner::Owner;
 use crate::socket::Name;
@@ -94,10 +94,8 @@ impl Owner {
             Name::Kept => {}
             Name::MadeAnew => {
                 self.stop_accepting();
-                let listener = self
-                    .socket
-                    .take_listener()
-                    .and_then(|listener| UnixListener::from_std(listener.into()).ok());
+                let listener =
+                    self.socket.take_listener().and_then(|listener| Listener::new(listener).ok());
                 match listener {
                     Some(listener) => {
                         let front = Front {

@@ -18,8 +18,8 @@ use hob_resolve::Program;
 use hob_wire::call::{Origin, Signal, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
-use tokio::net::UnixStream;
 
+use crate::channel::Stream;
 use crate::fronts::local::CallFds;
 use crate::programs::{Entry as Known, Streams};
 
@@ -28,7 +28,7 @@ const USAGE_WAIT_US: u64 = 1_000_000;
 /// One open call.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) caller: Arc<UnixStream>,
+    pub(crate) caller: Arc<Stream>,
     /// What its standard streams are.
     pub(crate) streams: Streams,
     /// Until the call is given or runs cold.

@@ -24,12 +24,11 @@ use hob_wire::strings::Strings;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
 use rustix::fd::OwnedFd;
 use serde_json::Value;
-use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::around::Around;
-use crate::channel::Frame;
+use crate::channel::{Frame, Stream};
 use crate::fresh::{Admission, Fingerprints};
 use crate::freshness::NotYet;
 use crate::fronts::local::Incoming;
@@ -58,11 +57,11 @@ pub(crate) enum Input {
     /// A worker said something.
     Worker { worker: WorkerId, event: WorkerEvent },
     /// There is a launcher in this terminal's session now.
-    Launcher { session: u32, stream: Arc<UnixStream> },
+    Launcher { session: u32, stream: Arc<Stream> },
     /// The terminal is gone: nothing new is started there.
     LauncherLeaves { session: u32 },
     /// The launcher has left; the kernel has ended what it had started.
-    LauncherGone { session: u32, stream: Arc<UnixStream> },
+    LauncherGone { session: u32, stream: Arc<Stream> },
     /// Somebody asks about the daemon, or asks something of it.
     Control { request: Value, reply: oneshot::Sender<Value> },
     /// A sender of messages did something.

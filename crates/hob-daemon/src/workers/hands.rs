@@ -29,10 +29,9 @@ use hob_wire::strings::Strings;
 use hob_wire::worker::{Fork, Give, Paid, Preload, Role, TargetKind};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-use crate::channel::{self, Reader};
+use crate::channel::{self, Reader, Stream};
 use crate::fronts::local::CallFds;
 use crate::owner::ledger;
 use crate::owner::{Input, WorkerEvent};
@@ -62,7 +61,7 @@ pub(crate) struct Process {
     /// When it (or its zygote) began to load, by the clock that files are stamped with.
     pub(crate) loads_since: SystemTime,
     pidfd: Option<OwnedFd>,
-    stream: Arc<UnixStream>,
+    stream: Arc<Stream>,
     /// The reader found what was sent last unread at the other end.
     unread: Arc<AtomicBool>,
     /// It may have died by a signal that was sent from here.
@@ -112,7 +111,7 @@ pub(crate) struct Hands {
     null: OwnedFd,
     log: OwnedFd,
     /// The processes of ours in terminals' sessions, by session.
-    launchers: HashMap<u32, Arc<UnixStream>>,
+    launchers: HashMap<u32, Arc<Stream>>,
     /// Where this process may run, and a worker that was not told otherwise.
     processors: Processors,
 }
@@ -274,7 +273,7 @@ impl Hands {
     }
 
     /// A launcher has come. A second one for the same session is sent away by dropping it.
-    pub(crate) fn launcher(&mut self, session: u32, stream: Arc<UnixStream>, build: [u8; 16]) {
+    pub(crate) fn launcher(&mut self, session: u32, stream: Arc<Stream>, build: [u8; 16]) {
         match self.launchers.entry(session) {
             Entry::Vacant(place) => {
                 let hello = Hello { build, pid: std::process::id() };
@@ -294,11 +293,7 @@ impl Hands {
 
     /// A launcher has left; its workers, which the kernel ends with it. None, if it was a second
     /// one that had been sent away.
-    pub(crate) fn launcher_gone(
-        &mut self,
-        session: u32,
-        stream: &Arc<UnixStream>,
-    ) -> Vec<WorkerId> {
+    pub(crate) fn launcher_gone(&mut self, session: u32, stream: &Arc<Stream>) -> Vec<WorkerId> {
         match self.launchers.get(&session) {
             Some(known) if !Arc::ptr_eq(known, stream) => return Vec::new(),
             Some(_) | None => _ = self.launchers.remove(&session),
@@ -557,7 +552,7 @@ impl Hands {
         &self,
         worker: WorkerId,
         socket: OwnedFd,
-    ) -> std::io::Result<(Arc<UnixStream>, Arc<AtomicBool>)> {
+    ) -> std::io::Result<(Arc<Stream>, Arc<AtomicBool>)> {
         let stream = channel::adopt(socket)?;
         let mut reader = Reader::new(Arc::clone(&stream));
         let owner = self.owner.clone();
@@ -607,7 +602,7 @@ impl Place {
         process: &Process,
         bytes: Vec<u8>,
         fds: &CallFds,
-        caller: &UnixStream,
+        caller: &Stream,
     ) -> Result<(), Errno> {
         // One that cannot be placed is where the kernel puts it.
         if let Some(here) = &self.here {
