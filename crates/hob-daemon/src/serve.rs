@@ -125,7 +125,12 @@ async fn serve(
         // Whoever started us may have left; that is its business.
         let _ = rustix::io::write(&ready, b"\n");
     }
-    let result = owner.run(inputs).await.map_err(DaemonError::from);
+    // A task of its own, which what it hears puts next in line: what the runtime itself waits for
+    // comes after one more look at all connections.
+    let result = match tokio::spawn(owner.run(inputs)).await {
+        Ok(ended) => ended.map_err(DaemonError::from),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
     // Who asked an idle daemon to stop has its answer in the hands of a task that has not run.
     tokio::task::yield_now().await;
     result

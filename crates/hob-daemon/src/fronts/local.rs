@@ -68,6 +68,10 @@ pub(crate) async fn accept(listener: Listener, front: Front) {
                     serve(stream, &front).await;
                     drop(place);
                 });
+                // Before the next one is waited for, this one is looked at, and what it may have
+                // said already is done.
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
             }
             // Out of descriptors: those in use are given back soon; clients go cold meanwhile.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
