@@ -2148,9 +2148,11 @@ def serve():
         pay(program)
         expect()
         PAGES.start()
-    # A plain copy may have been given its call already.
+    # A plain copy may have been given its call already. It has the one thread of any fork: to look
+    # would have the kernel make its part of /proc, and take that down when it ends.
     if paid == PAID or paid == PLAIN and not is_given(channel):
-        send_all(COPY_FD, encode_ready(COPY, OWNER, count_threads(), []))
+        threads = count_threads() if paid == PAID else 1
+        send_all(COPY_FD, encode_ready(COPY, OWNER, threads, []))
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
