@@ -298,6 +298,13 @@ class Kernel:
             self.leaver = clone, self.pointer(leave), top, flags, self.pointer(0), kept
         return max(self.call(*self.leaver[:-1]), 0)
 
+    def trim(self):
+        """Gives back what the C library keeps of freed memory: each fork would copy its page
+        tables, and each copy's end take them down."""
+        trim = self.ctypes and self.symbol(self.libc, "malloc_trim")
+        if trim:
+            self.call(trim, self.word(0))
+
     def ioprio(self, value=None):
         """The I/O priority of this process (0 if that cannot be told), or sets it."""
         syscall = self.ctypes and self.symbol(self.libc, "syscall")
@@ -1468,6 +1475,49 @@ class Threads:
 SUFFIXES = ("", "64_", "_64", "64")
 
 
+class ForkHook:
+    """What `threading` does in the child of each fork: it forgets other threads, and makes the
+    locks anew that they may have held.
+
+    A zygote that has never had another thread has nothing to forget, and a cold run begins without
+    a fork. So its copies go without, which spares them a hundred page faults. The interpreter
+    holds on to the function, and the zygote takes only its code out; a copy puts it back, for the
+    forks of its program.
+    """
+
+    def __init__(self):
+        self.function = None
+        try:
+            self.take(names_of(sys.modules.get("threading")))
+        except Exception:
+            # Somebody has made it otherwise: then it runs as ever.
+            pass
+
+    def take(self, threading):
+        function, main = threading.get("_after_fork"), threading.get("_main_thread")
+        if (
+            type(function) is FUNCTION
+            and function.__globals__ is threading
+            and type(main) is threading["_MainThread"]
+            and threading["_active"] == {_thread.get_ident(): main}
+            and list(threading["_dangling"]) == [main]
+            and not threading["_limbo"]
+        ):
+            self.main, code = main, function.__code__
+            function.__code__ = NOTHING
+            self.function, self.code = function, code
+
+    def restore(self):
+        """In a copy, which has another number than its zygote."""
+        if self.function is not None:
+            self.function.__code__ = self.code
+            if hasattr(self.main, "_set_native_id"):
+                self.main._set_native_id()
+
+
+NOTHING = compile("", "<nothing>", "exec")
+
+
 # --- A call --------------------------------------------------------------------------------------
 
 
@@ -1740,6 +1790,7 @@ class Zygote:
     def __init__(self, channel):
         self.channel = channel
         self.children = {}
+        self.hook = ForkHook()
         self.poller = borrow("select").poll()
         self.poller.register(CHANNEL_FD, 1)
 
@@ -1770,6 +1821,7 @@ class Zygote:
                     posix.setpgid(leader, leader)
                 pid = posix.fork()
                 if pid == 0:
+                    self.hook.restore()
                     join_group(leader)
                     return fd, paid
             except OSError as failure:
@@ -2030,6 +2082,8 @@ def set_up(program, modules, role):
     COLLECTS = gc.isenabled()
     gc.disable()
     gc.freeze()
+    if role == ZYGOTE:
+        KERNEL.trim()
     return notes
 
 
@@ -2094,9 +2148,11 @@ def serve():
         pay(program)
         expect()
         PAGES.start()
-    # A plain copy may have been given its call already.
+    # A plain copy may have been given its call already. It has the one thread of any fork: to look
+    # would have the kernel make its part of /proc, and take that down when it ends.
     if paid == PAID or paid == PLAIN and not is_given(channel):
-        send_all(COPY_FD, encode_ready(COPY, OWNER, count_threads(), []))
+        threads = count_threads() if paid == PAID else 1
+        send_all(COPY_FD, encode_ready(COPY, OWNER, threads, []))
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
