@@ -48,6 +48,7 @@ FIRST_READ = 65536
 NS_MAX = (1 << 64) - 1
 # A report of what a lane has done goes out this often while it is busy.
 REPORT_NS = 10_000_000
+MSG_PEEK = _socket.MSG_PEEK
 POLLIN, POLLPRI, POLLERR, POLLRDHUP = select.POLLIN, select.POLLPRI, select.POLLERR, 0x2000
 
 JSON = "application/json"
@@ -250,6 +251,10 @@ class Wire:
             self.have += count
         return True
 
+    def waits(self):
+        """Waits until something is there to be read, and reads nothing; False at the end."""
+        return self.have > 0 or bool(self.connection.recv(1, MSG_PEEK))
+
     def frame(self):
         """The next frame as a view and its end, valid until the next is asked for; None at the
         end of the connection."""
@@ -296,21 +301,26 @@ class Lane:
         write, tally, begun, raised_ever = TALLY.pack_into, self.tally, 0, 0
         try:
             while True:
-                frame = wire.frame()
-                if frame is None:
-                    return
-                view, end = frame
-                if view[4] != MESSAGE or end < FIXED.size:
+                # Noted before it is read: at each moment of a message that is not answered either
+                # it lies in the lane or the tally has it, whenever this process is killed.
+                if not wire.waits():
                     return
                 main_ns = now()
+                write(tally, AT_BEGUN, begun + 1, main_ns, 0)
+                frame = wire.frame()
+                if frame is None or frame[0][4] != MESSAGE or frame[1] < FIXED.size:
+                    write(tally, AT_BEGUN, begun, main_ns, 0)
+                    return
+                view, end = frame
                 # Shut by us, it is shut for what came after the last use too.
                 if poll(0) or left <= 0:
+                    write(tally, AT_BEGUN, begun, main_ns, 0)
                     send(failure(int.from_bytes(view[12:20], "little"), AGAIN, ""))
                     continue
                 begun += 1
                 (remaining,) = REMAINING.unpack_from(view, AT_REMAINING)
-                deadline_ns = remaining and min(main_ns + remaining * 1000, NS_MAX)
-                write(tally, AT_BEGUN, begun, main_ns, deadline_ns)
+                if remaining:
+                    write(tally, AT_BEGUN, begun, main_ns, min(main_ns + remaining * 1000, NS_MAX))
                 answer, raised = perform(handler, view, end)
                 if IS_CHILD:
                     # The handler forked it and let it return: the answer is its parent's to give.

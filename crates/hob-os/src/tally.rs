@@ -102,12 +102,23 @@ impl Page {
         unsafe { &*self.words }
     }
 
-    /// A message is begun.
-    pub fn begin(&self, now_ns: u64, deadline_ns: u64) {
+    /// A message is there, and about to be read.
+    pub fn begin(&self, now_ns: u64) {
         let [begun, begun_ns, deadline, ..] = self.words();
         begun_ns.store(now_ns, Ordering::Relaxed);
-        deadline.store(deadline_ns, Ordering::Relaxed);
+        deadline.store(0, Ordering::Relaxed);
         begun.store(begun.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// When its sender no longer waits.
+    pub fn until(&self, deadline_ns: u64) {
+        self.words()[2].store(deadline_ns, Ordering::Relaxed);
+    }
+
+    /// It was none, or is refused.
+    pub fn take_back(&self) {
+        let begun = &self.words()[0];
+        begun.store(begun.load(Ordering::Relaxed).saturating_sub(1), Ordering::Release);
     }
 
     /// It has ended: its answer is about to be sent.
@@ -146,11 +157,14 @@ mod tests {
         let file = new().unwrap();
         assert_eq!(read(&file), Tally::default());
         let page = Page::map(&file).unwrap();
-        page.begin(10, 0);
+        page.begin(10);
         page.end(20, Outcome::Answered);
-        page.begin(30, 90);
+        page.begin(30);
+        page.until(90);
         page.end(40, Outcome::Raised);
-        page.begin(50, 0);
+        page.begin(45);
+        page.take_back();
+        page.begin(50);
         drop(page);
         let want =
             Tally { begun: 3, begun_ns: 50, deadline_ns: 0, ended: 2, ended_ns: 40, raised: 1 };

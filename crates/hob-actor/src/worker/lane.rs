@@ -62,11 +62,19 @@ pub(super) fn serve(
     let mut left = lend.uses;
     let mut out = Vec::new();
     // Until its end; and one that breaks the rules is not listened to any more.
-    while let Ok(Some((Kind::Message, at))) = sender.next() {
+    // What is there is noted before it is read: at each moment of a message that is not answered
+    // either it lies in the lane or the tally has it, whenever this process is killed.
+    while sender.wait().is_ok_and(|there| there) {
         let main_ns = clock::now_ns();
+        tally.begin(main_ns);
+        let Ok(Some((Kind::Message, at))) = sender.next() else {
+            tally.take_back();
+            break;
+        };
         out.clear();
         // Shut by us, it is shut for what came after the last use too.
         if left == 0 || is_over(&doorbell, &mounts, sender.socket()) {
+            tally.take_back();
             let message = Message::decode(sender.bytes(at)).map_err(wire_error)?;
             fail(&mut out, message.id, Reason::Again, "");
             if sender.send(&out).is_err() {
@@ -75,11 +83,9 @@ pub(super) fn serve(
             continue;
         }
         let message = Message::decode(sender.bytes(at.clone())).map_err(wire_error)?;
-        let deadline_ns = match message.remaining_us {
-            0 => 0,
-            left_us => main_ns.saturating_add(left_us.saturating_mul(1000)),
-        };
-        tally.begin(main_ns, deadline_ns);
+        if message.remaining_us > 0 {
+            tally.until(main_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
+        }
         let said = perform(&message, handle, &mut out);
         left -= 1;
         report.count += 1;
