@@ -20,6 +20,10 @@ posix, time, gc, os = worker.posix, worker.time, worker.gc, worker.os
 _socket = worker._socket
 struct = worker.borrow("_struct")
 select = worker.borrow("select")
+try:
+    mmap = worker.borrow("mmap")
+except ImportError:
+    mmap = None
 
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 ASK, TELL, TELL_ONCE = 0, 1, 2
@@ -34,10 +38,17 @@ FIXED = struct.Struct("<4sBBHIQBQIIII")
 ANSWERED = struct.Struct("<4sBBHIQI")
 FAILED = struct.Struct("<4sBBHIQB")
 REPORT = struct.Struct("<QIIBQQB")
+# Of a message that is sent: what is left of its time.
+REMAINING, AT_REMAINING = struct.Struct("<Q"), 21
+# What a lane's worker counts in, shared with the daemon (docs/worker.md): messages begun, when the
+# newest was, when its sender no longer waits; then messages ended, when, how many of them raised.
+TALLY, AT_BEGUN, AT_ENDED, TALLY_BYTES = struct.Struct("=QQQ"), 0, 24, 4096
 MAGIC = worker.MAGIC
 FIRST_READ = 65536
+NS_MAX = (1 << 64) - 1
 # A report of what a lane has done goes out this often while it is busy.
 REPORT_NS = 10_000_000
+MSG_PEEK = _socket.MSG_PEEK
 POLLIN, POLLPRI, POLLERR, POLLRDHUP = select.POLLIN, select.POLLPRI, select.POLLERR, 0x2000
 
 JSON = "application/json"
@@ -240,6 +251,10 @@ class Wire:
             self.have += count
         return True
 
+    def waits(self):
+        """Waits until something is there to be read, and reads nothing; False at the end."""
+        return self.have > 0 or bool(self.connection.recv(1, MSG_PEEK))
+
     def frame(self):
         """The next frame as a view and its end, valid until the next is asked for; None at the
         end of the connection."""
@@ -259,12 +274,13 @@ class Wire:
 class Lane:
     """A connection to one sender, on which the daemon does not hear."""
 
-    def __init__(self, number, uses, connection, doorbell, mounts):
+    def __init__(self, number, uses, connection, doorbell, mounts, tally):
         self.number = number
         self.uses = uses
         self.connection = connection
         self.doorbell = doorbell
         self.mounts = mounts
+        self.tally = tally
         self.count = self.raised = 0
         self.reported_ns = 0
         self.newest = 0, 0, 0
@@ -282,24 +298,39 @@ class Lane:
         """Answers until the sender leaves, the daemon recalls, or the uses are up."""
         wire, poll, left = Wire(self.connection), self.poller(), self.uses
         send, now = self.connection.sendall, time.monotonic_ns
+        write, tally, begun, raised_ever = TALLY.pack_into, self.tally, 0, 0
         try:
             while True:
-                frame = wire.frame()
-                if frame is None:
-                    return
-                view, end = frame
-                if view[4] != MESSAGE or end < FIXED.size:
+                # Noted before it is read: at each moment of a message that is not answered either
+                # it lies in the lane or the tally has it, whenever this process is killed.
+                if not wire.waits():
                     return
                 main_ns = now()
+                write(tally, AT_BEGUN, begun + 1, main_ns, 0)
+                frame = wire.frame()
+                if frame is None or frame[0][4] != MESSAGE or frame[1] < FIXED.size:
+                    write(tally, AT_BEGUN, begun, main_ns, 0)
+                    return
+                view, end = frame
                 # Shut by us, it is shut for what came after the last use too.
                 if poll(0) or left <= 0:
+                    write(tally, AT_BEGUN, begun, main_ns, 0)
                     send(failure(int.from_bytes(view[12:20], "little"), AGAIN, ""))
                     continue
+                begun += 1
+                (remaining,) = REMAINING.unpack_from(view, AT_REMAINING)
+                if remaining:
+                    write(tally, AT_BEGUN, begun, main_ns, min(main_ns + remaining * 1000, NS_MAX))
                 answer, raised = perform(handler, view, end)
+                if IS_CHILD:
+                    # The handler forked it and let it return: the answer is its parent's to give.
+                    posix._exit(0)
                 left -= 1
                 self.count += 1
                 self.raised += raised
+                raised_ever += raised
                 finished_ns = now()
+                write(tally, AT_ENDED, begun, finished_ns, raised_ever)
                 self.newest = main_ns, finished_ns, raised
                 if left <= 0:
                     self.connection.shutdown(_socket.SHUT_RD)
@@ -318,12 +349,37 @@ class Lane:
         worker.send_all(worker.COPY_FD, worker.encode_frame(HANDLED, body))
 
 
+# Whether this process is a child that a handler has forked while it was lent.
+IS_CHILD = None
+
+
+def is_child():
+    global IS_CHILD
+    IS_CHILD = True
+
+
+def open_tally(fd):
+    """The memory behind it; where it cannot be had, some that nobody reads: then the reports
+    count."""
+    try:
+        return mmap.mmap(fd, TALLY_BYTES)
+    except (AttributeError, OSError, ValueError):
+        return bytearray(TALLY_BYTES)
+    finally:
+        posix.close(fd)
+
+
 def lend(handler, payload, fds):
+    global IS_CHILD
+    if IS_CHILD is None:
+        IS_CHILD = False
+        posix.register_at_fork(after_in_child=is_child)
     number, uses = struct.unpack("<QI", payload)
-    lane_fd, doorbell = fds
+    lane_fd, doorbell, tally = fds
+    tally = open_tally(tally)
     mounts = posix.open("/proc/self/mountinfo", posix.O_RDONLY | posix.O_CLOEXEC)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, lane_fd)
-    lane = Lane(number, uses, connection, doorbell, mounts)
+    lane = Lane(number, uses, connection, doorbell, mounts, tally)
     mine = posix.getpid()
     try:
         lane.serve(handler)
@@ -334,6 +390,9 @@ def lend(handler, payload, fds):
         posix.close(doorbell)
         posix.close(mounts)
     lane.report(1)
+    # A handler's child may still have it: it is this process's view that ends.
+    if mmap is not None and isinstance(tally, mmap.mmap):
+        tally.close()
 
 
 def serve(loaded, channel, role, collects):
@@ -351,7 +410,7 @@ def serve(loaded, channel, role, collects):
         if frame is None:
             posix._exit(0)
         kind, payload, fds = frame
-        if kind == LEND and len(fds) == 2:
+        if kind == LEND and len(fds) == 3:
             lend(handler, payload, fds)
             continue
         if kind != MESSAGE:

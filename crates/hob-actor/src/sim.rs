@@ -231,7 +231,7 @@ impl Handler<Numbered> for Node {
     }
 }
 
-fn shard() -> Rc<Shard> {
+pub(crate) fn shard() -> Rc<Shard> {
     let inbox = Arc::new(Inbox::new(Doorbell::new().unwrap()));
     let place = places::register(&inbox).unwrap();
     Rc::new(Shard::new(
@@ -247,7 +247,7 @@ fn shard() -> Rc<Shard> {
 }
 
 /// Runs something as the thread of a shard would.
-fn on<R>(shard: &Rc<Shard>, run: impl FnOnce(&Shard) -> R) -> R {
+pub(crate) fn on<R>(shard: &Rc<Shard>, run: impl FnOnce(&Shard) -> R) -> R {
     let before = current::enter(Some(Rc::clone(shard)));
     let result = run(shard);
     current::enter(before);
@@ -288,7 +288,7 @@ fn populate(shard: &Rc<Shard>, world: &Rc<World>, count: usize) {
 }
 
 /// Takes what waits in a shard's inbox.
-fn take(shard: &Rc<Shard>) {
+pub(crate) fn take(shard: &Rc<Shard>) {
     let mut batch = Vec::new();
     shard.shared.inbox.take(&mut batch);
     batch.into_iter().for_each(|parcel| shard.accept(parcel));

@@ -13,6 +13,7 @@ pub mod signals;
 pub mod spawn;
 pub mod start;
 pub mod surroundings;
+pub mod tally;
 pub mod trace;
 pub mod uds;
 pub mod vfork;

@@ -338,8 +338,8 @@ impl Lent {
     }
 }
 
-/// Daemon to worker: a lane to answer on. Its descriptors: the lane, and what says that something
-/// of the warm state may have changed.
+/// Daemon to worker: a lane to answer on. Its descriptors: the lane, what says that something of
+/// the warm state may have changed, and the memory to count in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lend {
     /// The lane's number.

@@ -222,7 +222,7 @@ fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>)))
     put("accepted", Kind::Accepted, 0, &|out| accepted.encode(out));
     let reply = StateReply { id: 14, held: Held::There, number: 42, value: b"value" };
     put("state-reply", Kind::StateReply, 0, &|out| reply.encode(out));
-    put("lend", Kind::Lend, 2, &|out| Lend { lane: 13, uses: 256 }.encode(out));
+    put("lend", Kind::Lend, 3, &|out| Lend { lane: 13, uses: 256 }.encode(out));
     let handled = Handled {
         lane: 13,
         count: 100,

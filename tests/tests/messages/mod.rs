@@ -1,6 +1,7 @@
 //! Messages: asks and tells to handlers, by the daemon and on lanes.
 
 mod asks;
+mod counted;
 mod dead;
 mod ends;
 mod fresh;

@@ -138,7 +138,7 @@ impl Shard {
         self.met(state, parcel)
     }
 
-    fn made_room(&self, mailbox: Option<Arc<Mailbox>>, counted: bool, waited: bool) {
+    pub(super) fn made_room(&self, mailbox: Option<Arc<Mailbox>>, counted: bool, waited: bool) {
         let Some(mailbox) = mailbox else { return };
         if counted {
             mailbox.release();
@@ -368,12 +368,16 @@ impl Shard {
         ran
     }
 
-    /// Drops the task that works for an asker who has gone.
+    /// Drops what is there of the message of an asker who has gone: the task that works for it, or
+    /// the message itself, where it waits for its actor's restart.
     pub(crate) fn cancelled(&self, asker: Slot, place: Place, task: Option<u32>) {
         let known = task.or_else(|| self.state.borrow().foreign.get(&(place, asker)).copied());
         let Some(task) = known else {
-            // It may have gone on to a peer.
-            return self.cancel_far(asker, place);
+            if !self.take_back(asker, place) {
+                // It may have gone on to a peer.
+                self.cancel_far(asker, place);
+            }
+            return;
         };
         let header = self.tasks.borrow().header(task);
         let same =

@@ -19,6 +19,7 @@ use crate::mailbox::Mailbox;
 use crate::parcel::{Parcel, Slot};
 use crate::shard::{Control, Due, End, Make, Shard, Watcher, count, count_many};
 use crate::supervision::{Group, Member, Supervision, Verdict};
+use crate::when::Place;
 
 /// What few actors have.
 #[derive(Default)]
@@ -217,6 +218,41 @@ impl Shard {
                 ties.backlog.push_back(parcel);
             }
         }
+    }
+
+    /// Takes a message back that was kept so, for its asker has gone; whether there was one. An
+    /// asker of this shard needs no such word: that it has gone is seen when the message's turn
+    /// comes.
+    pub(super) fn take_back(&self, asker: Slot, place: Place) -> bool {
+        let (taken, mailbox, waited) = {
+            let own = &mut *self.state.borrow_mut();
+            if own.restarting == 0 {
+                return false;
+            }
+            let is_its = |kept: &Parcel| {
+                kept.asker == asker && !kept.when.is_tell() && kept.when.place() == place
+            };
+            let members = own.groups.values().flat_map(|group| &group.members);
+            let mut found = None;
+            for member in members {
+                let Member::Actor(slot) = member else { continue };
+                let Some(record) = own.records.get(*slot) else { continue };
+                let Some(ties) = record.ties.as_mut().filter(|ties| ties.waiting) else { continue };
+                let at = ties.backlog.iter().position(is_its);
+                if let Some(taken) = at.and_then(|at| ties.backlog.remove(at)) {
+                    record.queued = record.queued.saturating_sub(1);
+                    let waited = std::mem::take(&mut record.waited);
+                    found = Some((taken, record.mailbox.clone(), waited));
+                    break;
+                }
+            }
+            let Some(found) = found else { return false };
+            found
+        };
+        count(&self.shared.counts.cancelled);
+        self.made_room(mailbox, false, waited);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(taken)));
+        true
     }
 
     fn end_group(&self, group: u32) {

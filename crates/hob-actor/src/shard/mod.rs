@@ -18,6 +18,8 @@ mod records;
 mod state;
 pub(crate) mod tells;
 mod timers;
+#[cfg(test)]
+mod waiting;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use hob_os::uds;
 use hob_wire::frame::{self, Kind};
+use rustix::net::RecvFlags;
 
 use super::{ServeError, send_all, wire_error};
 
@@ -54,6 +55,12 @@ impl Frames {
             }
             self.end += count;
         }
+    }
+
+    /// Waits until something is there to be read, and reads nothing; `false` at the end.
+    pub(super) fn wait(&self) -> rustix::io::Result<bool> {
+        let peek = || rustix::net::recv(&self.socket, &mut [0_u8; 1], RecvFlags::PEEK);
+        Ok(self.start < self.end || rustix::io::retry_on_intr(peek)?.1 > 0)
     }
 
     pub(super) fn bytes(&self, at: Range<usize>) -> &[u8] {

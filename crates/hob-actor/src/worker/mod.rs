@@ -191,14 +191,16 @@ impl Daemon {
         while let Some((kind, at)) = self.frames.next()? {
             if kind == Kind::Message {
                 out.clear();
-                perform(self.frames.bytes(at), handle, &mut out)?;
+                let message = wire::Message::decode(self.frames.bytes(at)).map_err(wire_error)?;
+                perform(&message, handle, &mut out);
                 self.frames.send(&out)?;
             } else if kind == Kind::Lend {
                 let lend = Lend::decode(self.frames.bytes(at)).map_err(wire_error)?;
-                let (Some(lane), Some(doorbell)) = (self.frames.fd(), self.frames.fd()) else {
+                let mut next = || self.frames.fd();
+                let (Some(lane), Some(doorbell), Some(tally)) = (next(), next(), next()) else {
                     return Err(ServeError::Wire("a lane came without itself".to_owned()));
                 };
-                lane::serve(lend, (lane, doorbell), &self.frames, handle)?;
+                lane::serve(lend, (lane, doorbell, tally), &self.frames, handle)?;
             } else {
                 return Err(ServeError::Wire("a message was expected".to_owned()));
             }
@@ -215,9 +217,8 @@ enum Said {
 }
 
 /// Has a message handled, and appends what is said of it.
-fn perform(payload: &[u8], handle: Handle<'_>, out: &mut Vec<u8>) -> Result<Said, ServeError> {
-    let message = wire::Message::decode(payload).map_err(wire_error)?;
-    let (id, incoming) = (message.id, Incoming::new(&message));
+fn perform(message: &wire::Message<'_>, handle: Handle<'_>, out: &mut Vec<u8>) -> Said {
+    let (id, incoming) = (message.id, Incoming::new(message));
     // What a handler keeps between messages may be half changed by its panic, as an actor's may.
     let answer = match catch_unwind(AssertUnwindSafe(|| handle(incoming))) {
         Ok(answer) => answer.and_then(Answer::within_bounds),
@@ -228,11 +229,11 @@ fn perform(payload: &[u8], handle: Handle<'_>, out: &mut Vec<u8>) -> Result<Said
             let content_type = answer.content_type.as_bytes();
             let answer = wire::Answer { id, content_type, payload: &answer.payload };
             put(out, Kind::Answer, |out| answer.encode(out));
-            Ok(Said::Answer)
+            Said::Answer
         }
         Err(why) => {
             fail(out, id, wire::Reason::Raised, &why);
-            Ok(Said::Failure)
+            Said::Failure
         }
     }
 }

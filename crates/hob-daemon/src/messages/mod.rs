@@ -5,8 +5,10 @@
 //! |---|---|
 //! | `route` | from a sender's program to a pool: the configuration, its freshness, the interpreter |
 //! | `perform` | the core's effects |
+//! | `lanes` | lanes that are lent, and how many messages went on each |
 //! | `workers` | what handlers' processes say |
 //! | `settle` | outcomes: to the sender, and to the recorder |
+//! | `thin` | which messages have a receipt of their own |
 //! | `state` | the shared state |
 //! | `tells` | tells that are kept: the outbox |
 //! | `dead` | tells that failed too often: the list, one more try, the end |
@@ -16,11 +18,13 @@
 //! recalled before that watch is read (`docs/why/lanes.md`).
 
 mod dead;
+mod lanes;
 mod perform;
 mod route;
 mod settle;
 mod state;
 mod tells;
+mod thin;
 mod workers;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -33,17 +37,17 @@ use hob_core::messages::state::Shared;
 use hob_core::messages::{Effect, Event, Found, Messages, WORKERS_FROM};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Failure, Lent, Manner, Message, Named, Reason};
-use rustix::fd::OwnedFd;
+use hob_wire::message::{Failure, Manner, Message, Named, Reason};
 
 use crate::channel::{self, Outlet};
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::outbox::{MessageId, Outbox};
 use crate::owner::Owner;
 
+use lanes::Lane;
 use route::{From, Loaded, Route, Way};
-use settle::Thin;
 use tells::Tells;
+use thin::Thin;
 
 /// Payloads of messages that are open at one time.
 const OPEN_BYTES_MAX: usize = 64 << 20;
@@ -118,19 +122,6 @@ enum Said {
     Raised { text: Vec<u8> },
 }
 
-/// A lane that is lent.
-#[derive(Debug)]
-struct Lane {
-    sender: SenderId,
-    /// The sender's number of its request, until it is answered.
-    request: u64,
-    pool: PoolId,
-    pid: u32,
-    worker: Option<WorkerId>,
-    /// The worker's end, to shut.
-    end: Option<OwnedFd>,
-}
-
 impl Desk {
     pub(crate) fn new(limits: Limits, outbox: Outbox) -> Desk {
         Desk {
@@ -160,7 +151,9 @@ impl Desk {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.core.next_deadline().into_iter().chain(self.tells.next_due()).min()
+        let lanes = self.lanes.values().filter_map(Lane::next_look).min();
+        let due = [self.core.next_deadline(), self.tells.next_due(), self.thin.next_due(), lanes];
+        due.into_iter().flatten().min()
     }
 
     /// Whether the daemon can end without taking anything away from anybody.
@@ -316,48 +309,12 @@ impl Owner {
         }
     }
 
-    fn want_lane(&mut self, id: SenderId, number: u64, program: &[u8]) {
-        let pid = match self.desk.senders.get(&id) {
-            Some(sender) => sender.pid,
-            None => return,
-        };
-        let lane = LaneId(self.desk.next_lane);
-        self.desk.next_lane += 1;
-        // Whatever is wrong with the program is told to its first message.
-        let routed = self.from(id).and_then(|from| self.route(&from, program)).ok();
-        let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
-        let Some((pool, _)) = lendable else {
-            self.no_lane(id, number);
-            return;
-        };
-        let wanted = Lane { sender: id, request: number, pool, pid, worker: None, end: None };
-        self.desk.lanes.insert(lane, wanted);
-        self.desk.push(Event::WantLane { lane, pool });
-    }
-
-    pub(super) fn no_lane(&mut self, sender: SenderId, number: u64) {
-        if let Some(sender) = self.desk.senders.get(&sender) {
-            let lent = Lent { id: number, lane: 0 };
-            sender.outlet.send(channel::encode(Kind::Lent, 0, |out| lent.encode(out)));
-        }
-    }
-
-    fn lane_left(&mut self, sender: SenderId, lane: LaneId) {
-        if self.desk.lanes.get(&lane).is_some_and(|known| known.sender == sender) {
-            self.desk.push(Event::LaneLeft { lane });
-        }
-    }
-
     fn sender_gone(&mut self, id: SenderId) {
         let Some(sender) = self.desk.senders.remove(&id) else { return };
         for call in sender.open.into_values() {
             self.desk.push(Event::SenderGone { call });
         }
-        let lanes = self.desk.lanes.iter().filter(|(_, lane)| lane.sender == id);
-        let lanes: Vec<LaneId> = lanes.map(|(lane, _)| *lane).collect();
-        for lane in lanes {
-            self.desk.push(Event::LaneLeft { lane });
-        }
+        self.lanes_left(id);
     }
 
     fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {

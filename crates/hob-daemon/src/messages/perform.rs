@@ -1,30 +1,19 @@
 //! What the core answers, performed.
 
-use hob_core::ids::{CallId, LaneId, PoolId, WorkerId};
+use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::messages::{Effect, Event, Found};
-use hob_os::{clock, uds};
+use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Lend, Lent, Message};
+use hob_wire::message::Message;
 use hob_wire::worker::{Preload, Role, TargetKind};
-use rustix::fd::AsFd;
 
 use crate::channel;
 use crate::owner::Owner;
 use crate::workers::hands::Origin;
 
-use super::Lane;
 use super::route::Host;
 
 const SIGKILL: u8 = 9;
-
-impl Lane {
-    /// Lets nothing more onto the lane. What its worker has still to say goes out.
-    pub(super) fn shut(&self) {
-        if let Some(end) = &self.end {
-            let _ = rustix::net::shutdown(end, rustix::net::Shutdown::Read);
-        }
-    }
-}
 
 impl Owner {
     pub(super) fn perform_message(&mut self, effect: Effect) {
@@ -38,17 +27,8 @@ impl Owner {
             }
             Effect::Give { call, worker, found } => self.give_message(call, worker, found),
             Effect::Lend { lane, worker, uses } => self.lend(lane, worker, uses),
-            Effect::NoLane { lane } => {
-                if let Some(lane) = self.desk.lanes.remove(&lane) {
-                    self.no_lane(lane.sender, lane.request);
-                }
-            }
-            Effect::Recall { worker } => {
-                let lent = self.desk.lanes.values().find(|lane| lane.worker == Some(worker));
-                if let Some(lane) = lent {
-                    lane.shut();
-                }
-            }
+            Effect::NoLane { lane } => self.refuse_lane(lane),
+            Effect::Recall { worker } => self.recall(worker),
             Effect::Retire { worker } => self.hands.retire(worker),
             Effect::Kill { worker } => self.hands.signal(worker, SIGKILL),
             Effect::Settle { call, outcome } => self.settle_message(call, outcome),
@@ -112,46 +92,5 @@ impl Owner {
         if !sent {
             self.desk.push(Event::Unreached { worker });
         }
-    }
-
-    /// Connects a lane's sender and its worker.
-    fn lend(&mut self, id: LaneId, worker: WorkerId, uses: u32) {
-        let Some(lane) = self.desk.lanes.get_mut(&id) else { return };
-        lane.worker = Some(worker);
-        let (sender, request, pool) = (lane.sender, lane.request, lane.pool);
-        let doorbell = self.desk.handlers.get(&pool).and_then(|known| known.freshness.doorbell());
-        let (Some(doorbell), Ok((ours, theirs))) = (doorbell, uds::pair()) else {
-            self.unlend(id, worker);
-            return;
-        };
-        // Both ends wait in their reads: they have nothing else to do.
-        let waits = [&ours, &theirs].map(|end| rustix::io::ioctl_fionbio(end, false));
-        let lend = Lend { lane: id.0, uses };
-        let bytes = channel::encode(Kind::Lend, 2, |out| lend.encode(out));
-        let sent = waits.iter().all(Result::is_ok)
-            && bytes.is_some_and(|bytes| {
-                self.hands.tell(worker, bytes, &[theirs.as_fd(), doorbell.as_fd()])
-            });
-        let lent = Lent { id: request, lane: id.0 };
-        let bytes = channel::encode(Kind::Lent, 1, |out| lent.encode(out));
-        let known = self.desk.senders.get(&sender);
-        let told =
-            sent && known.is_some_and(|sender| sender.outlet.send_with(bytes, &[ours.as_fd()]));
-        if let Some(lane) = self.desk.lanes.get_mut(&id) {
-            lane.end = Some(theirs);
-        }
-        if !sent {
-            self.unlend(id, worker);
-        } else if !told {
-            self.desk.push(Event::LaneLeft { lane: id });
-        }
-    }
-
-    /// A lane that did not come about: its worker is of no use to anybody.
-    fn unlend(&mut self, id: LaneId, worker: WorkerId) {
-        if let Some(lane) = self.desk.lanes.remove(&id) {
-            self.no_lane(lane.sender, lane.request);
-        }
-        self.desk.push(Event::Unreached { worker });
     }
 }

@@ -13,8 +13,9 @@ use std::time::SystemTime;
 
 use hob_core::ids::PoolId;
 use hob_core::key::{Key, KeyBuilder, Part};
-use hob_core::messages::{Event, Terms};
+use hob_core::messages::Event;
 use hob_core::plan::Hosted;
+use hob_core::receipt::ProgramPart;
 use hob_resolve::{Program, PythonProgram};
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
@@ -70,7 +71,8 @@ type Register = Option<(u64, u64, i64, i64, u64)>;
 pub(super) struct Loaded {
     pub(super) key: Key,
     pub(super) name: String,
-    pub(super) digest: String,
+    /// What its receipts say of it.
+    pub(super) face: Arc<Face>,
     pub(super) host: Host,
     /// Its file; where there is one, a colon and its function.
     pub(super) target: Vec<u8>,
@@ -78,7 +80,6 @@ pub(super) struct Loaded {
     pub(super) env: Arc<Strings>,
     /// The directory of its `hob.toml`.
     pub(super) directory: Option<OwnedFd>,
-    pub(super) terms: Terms,
     /// After so many failed deliveries a tell is a dead letter.
     pub(super) tries: u32,
     /// The variables that its configuration names.
@@ -89,6 +90,13 @@ pub(super) struct Loaded {
     pub(super) fingerprint: Option<FingerprintId>,
     /// What its interpreter last said when it could not be loaded.
     pub(super) trouble: Option<String>,
+}
+
+/// What the receipts of a pool's messages say of all of them.
+#[derive(Debug)]
+pub(super) struct Face {
+    pub(super) program: ProgramPart,
+    pub(super) isolation: &'static str,
 }
 
 /// What a handler's workers are.
@@ -189,14 +197,6 @@ impl Owner {
         if loaded.freshness.verdict(id) != Verdict::Fresh {
             loaded.unload();
             self.desk.push(Event::Stale { pool });
-        }
-    }
-
-    /// Shuts the workers' ends of a pool's lanes: what was sent before is read and refused, what
-    /// comes after never arrives.
-    fn recall_lanes(&mut self, pool: PoolId) {
-        for lane in self.desk.lanes.values().filter(|lane| lane.pool == pool) {
-            lane.shut();
         }
     }
 
@@ -319,15 +319,26 @@ impl Owner {
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
         let pool = PoolId(self.desk.next_pool);
         self.desk.next_pool += 1;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let face = Face {
+            program: ProgramPart {
+                id: Some(digest),
+                name: program.to_owned(),
+                target: text(&target),
+                runtime: host.runtime().to_owned(),
+                interpreter: host.interpreter().map(text),
+                arguments: 0,
+            },
+            isolation: handler.terms.recipe.name().code(),
+        };
         let loaded = Loaded {
             key,
             name: program.to_owned(),
-            digest,
+            face: Arc::new(face),
             host,
             target,
             env,
             directory,
-            terms: handler.terms,
             tries: handler.tries,
             variables: handler.variables,
             lesson: Lesson::default(),
@@ -338,6 +349,7 @@ impl Owner {
         // As many as the core keeps; one that it forgot has nothing open.
         let kept = self.desk.core.pools();
         self.desk.handlers.retain(|id, _| kept.iter().any(|view| view.pool == *id));
+        self.desk.thin.forget(|id| kept.iter().all(|view| view.pool != *id));
         self.desk.handlers.insert(pool, loaded);
         self.desk.push(Event::Opened { pool, terms: handler.terms });
         Ok(pool)

@@ -1,13 +1,13 @@
 //! What handlers' processes say, and how they end.
 
-use hob_core::ids::{CallId, LaneId, WorkerId};
-use hob_core::key::Key;
-use hob_core::messages::{Event, Over, PoolView};
+use hob_core::ids::{CallId, WorkerId};
+use hob_core::messages::{Event, PoolView};
 use hob_core::status::PoolPart;
-use hob_wire::message::{Answer, Failure, Handled};
+use hob_wire::message::{Answer, Failure};
 use hob_wire::worker::{Ready, Role};
 
 use crate::owner::{Owner, WorkerEvent};
+use crate::workers::hands::Process;
 
 use super::Said;
 
@@ -57,13 +57,14 @@ impl Owner {
                 }
                 Err(_) => self.hands.retire(worker),
             },
-            WorkerEvent::Handled(handled) => self.handled(worker, handled),
+            WorkerEvent::Handled(handled) => self.handled(worker, &handled),
             WorkerEvent::Launched(..)
             | WorkerEvent::Finished(_)
             | WorkerEvent::Notes(_)
             | WorkerEvent::Joined(_) => {}
             WorkerEvent::Closed => {
                 if self.desk.leaving.remove(&worker).is_some() {
+                    self.lane_lost(worker);
                     self.desk.push(Event::Gone { worker });
                 } else if self.hands.get(worker).is_some() {
                     self.desk.silent.insert(worker);
@@ -137,26 +138,15 @@ impl Owner {
         }
     }
 
-    fn handled(&mut self, worker: WorkerId, handled: Handled) {
-        self.desk.active = true;
-        let lane = LaneId(handled.lane);
-        self.record_lane(lane, worker, &handled);
-        let lane_over = if handled.over { Over::Yes } else { Over::No };
-        if handled.over {
-            self.desk.lanes.remove(&lane);
-        }
-        let count = handled.count;
-        self.desk.push(Event::Handled { worker, lane, count, lane_over });
-    }
-
     /// A handler's process has ended; its lane with it. What it said last (an answer, or why it
     /// cannot load its handler) may still lie in its channel, and is read first.
-    pub(crate) fn handler_gone(&mut self, worker: WorkerId, key: Key) {
-        self.desk.lanes.retain(|_, lane| lane.worker != Some(worker));
+    pub(crate) fn handler_gone(&mut self, worker: WorkerId, process: &Process) {
+        self.lane_cut(worker, process);
         if self.desk.silent.remove(&worker) {
+            self.lane_lost(worker);
             self.desk.push(Event::Gone { worker });
         } else {
-            self.desk.leaving.insert(worker, key);
+            self.desk.leaving.insert(worker, process.key);
         }
     }
 }

@@ -69,9 +69,10 @@ impl Owner {
     /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk
     /// may be slow, and the loop does not wait for it.
     pub(crate) fn flush_when_complete(&mut self) {
-        if self.flushes.is_empty() || self.ledger.is_waiting() {
+        if self.flushes.is_empty() || self.ledger.is_waiting() || self.desk.is_counting() {
             return;
         }
+        self.leave_all_receipts();
         let (recorder, waiting) = (Arc::clone(&self.recorder), std::mem::take(&mut self.flushes));
         tokio::task::spawn_blocking(move || {
             recorder.flush();

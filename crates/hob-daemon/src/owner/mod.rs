@@ -234,6 +234,7 @@ impl Owner {
             self.leaving = self.retired && self.desk.is_empty() && self.sets.is_empty();
             self.flush_when_complete();
         }
+        self.leave_all_receipts();
         self.desk.close();
         self.recorder.flush();
         Ok(())
@@ -253,6 +254,7 @@ impl Owner {
         self.events.push_back(Event::Tick);
         self.desk.push(hob_core::messages::Event::Tick);
         self.tick_tells();
+        self.tick_receipts();
         let now = Time(clock::now_ns());
         while let Some((id, entry)) = self.ledger.close_overdue(now) {
             self.record(id, &entry);
@@ -487,7 +489,7 @@ impl Owner {
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
             if Desk::has(ended.worker) {
-                self.handler_gone(ended.worker, process.key);
+                self.handler_gone(ended.worker, &process);
                 continue;
             }
             if let Some(call) = process.call

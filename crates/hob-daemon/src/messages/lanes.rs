@@ -1,0 +1,391 @@
+//! Lanes: a worker that is lent to one sender, and how many messages went from one to the other.
+//!
+//! The daemon does not see them. A worker reports (`handled`) now and then, and counts in a tally
+//! that the daemon can read at any time, also when the worker has ended in the middle of a
+//! message. The tally is what is believed; a report says when to look, and a look soon after the
+//! last report finds what came after it. `docs/why/lanes.md` goes through the ways to end.
+//!
+//! ```text
+//!  want_lane ── lend ──▶ lent ── handled(over) ───────────────▶ counted, gone
+//!                         └── lane_cut (its process has ended)
+//!                               └── lane_lost (its last word was read) ──▶ counted, gone
+//! ```
+
+use std::sync::Arc;
+
+use hob_core::ids::{LaneId, PoolId, Time, WorkerId};
+use hob_core::messages::{Event, Over};
+use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::WorkerPart;
+use hob_os::tally::{self, Tally};
+use hob_os::{clock, uds};
+use hob_wire::frame::Kind;
+use hob_wire::message::{Handled, Lend, Lent, Reason};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::Shutdown;
+
+use crate::channel;
+use crate::fronts::message::SenderId;
+use crate::owner::Owner;
+use crate::workers::hands::Process;
+
+use super::Desk;
+use super::route::Face;
+use super::settle::part_of;
+use super::thin::{ANSWERED, EVERY_US, Told};
+
+/// A lane that is lent.
+#[derive(Debug)]
+pub(super) struct Lane {
+    sender: SenderId,
+    /// The sender's number of its request, until it is answered.
+    request: u64,
+    pool: PoolId,
+    face: Arc<Face>,
+    pid: u32,
+    worker: Option<WorkerId>,
+    /// The worker's end, to shut.
+    end: Option<OwnedFd>,
+    /// What the worker counts in.
+    tally: Option<OwnedFd>,
+    /// Messages that its reports name, and how many of them raised.
+    reported: (u64, u64),
+    /// The same of those that were counted: they have a receipt, or another stands for them.
+    counted: (u64, u64),
+    /// Its sender wants no more of it.
+    left: bool,
+    /// Its worker's process, when that has ended.
+    ended: Option<WorkerPart>,
+    /// The worker has not read all that was sent.
+    unread: bool,
+    /// When to look whether there was more after the last report.
+    look_at: Option<Time>,
+}
+
+/// Messages of a lane that were not counted before and have one outcome, with the times of the
+/// newest.
+struct Newest {
+    count: u64,
+    outcome: &'static str,
+    main_ns: u64,
+    finished_ns: u64,
+}
+
+impl Lane {
+    /// Lets nothing more onto the lane. What its worker has still to say goes out.
+    fn shut(&self) {
+        if let Some(end) = &self.end {
+            let _ = rustix::net::shutdown(end, Shutdown::Read);
+        }
+    }
+
+    pub(super) fn next_look(&self) -> Option<Time> {
+        self.look_at
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally.as_ref().map(tally::read).unwrap_or_default()
+    }
+
+    /// What has ended and was not counted, and from now on is; by outcome.
+    fn count(&mut self) -> [Newest; 3] {
+        let tally = self.tally();
+        let ended = tally.ended.max(self.reported.0);
+        let raised = tally.raised.max(self.reported.1);
+        let all = ended.saturating_sub(self.counted.0);
+        let failed = raised.saturating_sub(self.counted.1).min(all);
+        // It was still handled, and nobody waited for the answer any more.
+        let is_late = tally.begun == ended && is_late(&tally, tally.ended_ns);
+        let late = u64::from(is_late && failed < all);
+        self.counted = (ended, raised);
+        let newest = |count, outcome| Newest {
+            count,
+            outcome,
+            // The one that is open now may have begun since.
+            main_ns: if tally.begun == ended { tally.begun_ns } else { tally.ended_ns },
+            finished_ns: tally.ended_ns,
+        };
+        [
+            newest(all - failed - late, ANSWERED),
+            newest(failed, Reason::Raised.code()),
+            newest(late, Reason::TimedOut.code()),
+        ]
+    }
+
+    /// The message that its worker has ended in, if it was in one; or that it was sent, and has
+    /// not read.
+    fn open(&self) -> Option<Newest> {
+        let tally = self.tally();
+        let now_ns = clock::now_ns();
+        let begun = tally.begun > tally.ended;
+        let reason = match self.left {
+            true if begun && is_late(&tally, now_ns) => Reason::TimedOut,
+            true => Reason::Cancelled,
+            false => Reason::Lost,
+        };
+        let main_ns = if begun { tally.begun_ns } else { now_ns };
+        let outcome = reason.code();
+        (begun || self.unread).then_some(Newest { count: 1, outcome, main_ns, finished_ns: now_ns })
+    }
+}
+
+fn is_late(tally: &Tally, at_ns: u64) -> bool {
+    tally.deadline_ns != 0 && at_ns >= tally.deadline_ns
+}
+
+impl Desk {
+    /// Whether a lane is about to end: what was on it is not all counted yet.
+    pub(crate) fn is_counting(&self) -> bool {
+        self.lanes.values().any(|lane| lane.left || lane.ended.is_some())
+    }
+
+    fn lane_of(&mut self, worker: WorkerId) -> Option<(LaneId, &mut Lane)> {
+        let mut lanes = self.lanes.iter_mut();
+        lanes.find(|(_, lane)| lane.worker == Some(worker)).map(|(id, lane)| (*id, lane))
+    }
+}
+
+impl Owner {
+    pub(super) fn want_lane(&mut self, id: SenderId, number: u64, program: &[u8]) {
+        let pid = match self.desk.senders.get(&id) {
+            Some(sender) => sender.pid,
+            None => return,
+        };
+        let lane = LaneId(self.desk.next_lane);
+        self.desk.next_lane += 1;
+        // Whatever is wrong with the program is told to its first message.
+        let routed = self.from(id).and_then(|from| self.route(&from, program)).ok();
+        let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
+        let lendable = lendable.and_then(|(pool, _)| {
+            self.desk.handlers.get(&pool).map(|loaded| (pool, Arc::clone(&loaded.face)))
+        });
+        let Some((pool, face)) = lendable else {
+            self.no_lane(id, number);
+            return;
+        };
+        let wanted = Lane {
+            sender: id,
+            request: number,
+            pool,
+            face,
+            pid,
+            worker: None,
+            end: None,
+            tally: None,
+            reported: (0, 0),
+            counted: (0, 0),
+            left: false,
+            ended: None,
+            unread: false,
+            look_at: None,
+        };
+        self.desk.lanes.insert(lane, wanted);
+        self.desk.push(Event::WantLane { lane, pool });
+    }
+
+    fn no_lane(&mut self, sender: SenderId, number: u64) {
+        if let Some(sender) = self.desk.senders.get(&sender) {
+            let lent = Lent { id: number, lane: 0 };
+            sender.outlet.send(channel::encode(Kind::Lent, 0, |out| lent.encode(out)));
+        }
+    }
+
+    /// A lane does not come about.
+    pub(super) fn refuse_lane(&mut self, id: LaneId) {
+        if let Some(lane) = self.desk.lanes.remove(&id) {
+            self.no_lane(lane.sender, lane.request);
+        }
+    }
+
+    /// Connects a lane's sender and its worker.
+    pub(super) fn lend(&mut self, id: LaneId, worker: WorkerId, uses: u32) {
+        let Some(lane) = self.desk.lanes.get_mut(&id) else { return };
+        lane.worker = Some(worker);
+        let (sender, request, pool) = (lane.sender, lane.request, lane.pool);
+        let doorbell = self.desk.handlers.get(&pool).and_then(|known| known.freshness.doorbell());
+        let (Some(doorbell), Ok((ours, theirs)), Ok(tally)) = (doorbell, uds::pair(), tally::new())
+        else {
+            self.unlend(id, worker);
+            return;
+        };
+        // Both ends wait in their reads: they have nothing else to do.
+        let waits = [&ours, &theirs].map(|end| rustix::io::ioctl_fionbio(end, false));
+        let lend = Lend { lane: id.0, uses };
+        let bytes = channel::encode(Kind::Lend, 3, |out| lend.encode(out));
+        let sent = waits.iter().all(Result::is_ok)
+            && bytes.is_some_and(|bytes| {
+                let with = [theirs.as_fd(), doorbell.as_fd(), tally.as_fd()];
+                self.hands.tell(worker, bytes, &with)
+            });
+        let lent = Lent { id: request, lane: id.0 };
+        let bytes = channel::encode(Kind::Lent, 1, |out| lent.encode(out));
+        let known = self.desk.senders.get(&sender);
+        let told =
+            sent && known.is_some_and(|sender| sender.outlet.send_with(bytes, &[ours.as_fd()]));
+        if let Some(lane) = self.desk.lanes.get_mut(&id) {
+            (lane.end, lane.tally) = (Some(theirs), Some(tally));
+        }
+        if !sent {
+            self.unlend(id, worker);
+        } else if !told {
+            self.leave_lane(id);
+        }
+    }
+
+    /// A lane that did not come about: its worker is of no use to anybody.
+    fn unlend(&mut self, id: LaneId, worker: WorkerId) {
+        self.refuse_lane(id);
+        self.desk.push(Event::Unreached { worker });
+    }
+
+    pub(super) fn recall(&mut self, worker: WorkerId) {
+        if let Some((_, lane)) = self.desk.lane_of(worker) {
+            lane.shut();
+        }
+    }
+
+    /// Shuts the workers' ends of a pool's lanes: what was sent before is read and refused, what
+    /// comes after never arrives.
+    pub(super) fn recall_lanes(&mut self, pool: PoolId) {
+        for lane in self.desk.lanes.values().filter(|lane| lane.pool == pool) {
+            lane.shut();
+        }
+    }
+
+    pub(super) fn lane_left(&mut self, sender: SenderId, lane: LaneId) {
+        if self.desk.lanes.get(&lane).is_some_and(|known| known.sender == sender) {
+            self.leave_lane(lane);
+        }
+    }
+
+    /// A sender has left all its lanes.
+    pub(super) fn lanes_left(&mut self, sender: SenderId) {
+        let lanes = self.desk.lanes.iter().filter(|(_, lane)| lane.sender == sender);
+        let lanes: Vec<LaneId> = lanes.map(|(lane, _)| *lane).collect();
+        lanes.into_iter().for_each(|lane| self.leave_lane(lane));
+    }
+
+    fn leave_lane(&mut self, lane: LaneId) {
+        if let Some(known) = self.desk.lanes.get_mut(&lane) {
+            known.left = true;
+        }
+        self.desk.push(Event::LaneLeft { lane });
+    }
+
+    /// A worker says what it has handled on its lane.
+    pub(super) fn handled(&mut self, worker: WorkerId, handled: &Handled) {
+        self.desk.active = true;
+        let id = LaneId(handled.lane);
+        let lane = self.desk.lanes.get_mut(&id).filter(|lane| lane.worker == Some(worker));
+        let Some(lane) = lane else { return };
+        lane.reported.0 += u64::from(handled.count);
+        lane.reported.1 += u64::from(handled.raised);
+        self.count_lane(id);
+        if handled.over {
+            self.desk.lanes.remove(&id);
+            let (lane, lane_over) = (id, Over::Yes);
+            self.desk.push(Event::Handled { worker, lane, count: 0, lane_over });
+        } else {
+            self.look_again(id);
+        }
+    }
+
+    /// Counts what came after workers' last reports. One that rests reports nothing: it waits for
+    /// its sender.
+    pub(super) fn look_at_lanes(&mut self, now: Time) {
+        let due =
+            self.desk.lanes.iter().filter(|(_, lane)| lane.look_at.is_some_and(|at| at <= now));
+        let due: Vec<LaneId> = due.map(|(id, _)| *id).collect();
+        for id in due {
+            if self.count_lane(id) {
+                self.look_again(id);
+            }
+        }
+    }
+
+    fn look_again(&mut self, id: LaneId) {
+        if let Some(lane) = self.desk.lanes.get_mut(&id) {
+            // A worker that goes on reports before that, so that only the last look finds any.
+            lane.look_at = Some(Time(clock::now_ns()).after_us(2 * EVERY_US));
+        }
+    }
+
+    /// Counts what was handled on all lanes by now.
+    pub(super) fn count_lanes(&mut self) {
+        let lanes: Vec<LaneId> = self.desk.lanes.keys().copied().collect();
+        for lane in lanes {
+            self.count_lane(lane);
+        }
+    }
+
+    /// Counts what has ended on a lane since it was counted last; whether there was anything.
+    fn count_lane(&mut self, id: LaneId) -> bool {
+        let Some(lane) = self.desk.lanes.get_mut(&id) else { return false };
+        lane.look_at = None;
+        let counted = lane.count();
+        let count: u64 = counted.iter().map(|newest| newest.count).sum();
+        if count == 0 {
+            return false;
+        }
+        if let Some(worker) = lane.worker {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.desk.push(Event::Handled { worker, lane: id, count, lane_over: Over::No });
+        }
+        for newest in counted.iter().filter(|newest| newest.count > 0) {
+            self.record_lane(id, newest);
+        }
+        true
+    }
+
+    /// A worker's process has ended. Its sender notices by its end of the lane, once ours is
+    /// closed too; what it sends from now on was not given, and goes by the daemon.
+    pub(super) fn lane_cut(&mut self, worker: WorkerId, process: &Process) {
+        let part = part_of(worker, process);
+        let Some((_, lane)) = self.desk.lane_of(worker) else { return };
+        lane.ended = Some(part);
+        lane.shut();
+        if let Some(end) = lane.end.take() {
+            lane.unread = rustix::io::ioctl_fionread(&end).is_ok_and(|bytes| bytes > 0);
+        }
+    }
+
+    /// A worker has ended, and will say nothing more: what it has done on its lane is counted, and
+    /// what it was in the middle of has failed.
+    pub(super) fn lane_lost(&mut self, worker: WorkerId) {
+        let Some((id, _)) = self.desk.lane_of(worker) else { return };
+        self.count_lane(id);
+        let open = self.desk.lanes.get(&id).and_then(Lane::open);
+        if let Some(open) = open {
+            self.record_lane(id, &open);
+        }
+        self.desk.lanes.remove(&id);
+    }
+
+    /// The receipt of what was handled on a lane.
+    fn record_lane(&mut self, id: LaneId, newest: &Newest) {
+        let Some(lane) = self.desk.lanes.get(&id) else { return };
+        let (pool, pid, ended) = (lane.pool, lane.pid, lane.ended);
+        let face = Arc::clone(&lane.face);
+        let worker = lane.worker.and_then(|id| self.worker_part(id)).or(ended);
+        let now = Time(clock::now_ns());
+        let mut marks = Marks::default();
+        marks.stamp(Mark::Given, Time(newest.main_ns));
+        marks.stamp(Mark::Main, Time(newest.main_ns));
+        marks.stamp(Mark::Finished, Time(newest.finished_ns));
+        let ago = now.0.saturating_sub(newest.main_ns);
+        let ago = jiff::SignedDuration::from_nanos(i64::try_from(ago).unwrap_or(0));
+        let told = Told {
+            face,
+            call: None,
+            pid,
+            given: true,
+            worker,
+            marks,
+            at: jiff::Timestamp::now().checked_sub(ago).unwrap_or_default(),
+            reason: "lane",
+            outcome: newest.outcome,
+            bytes: 0,
+        };
+        self.leave_receipt(pool, now, told, newest.count);
+    }
+}

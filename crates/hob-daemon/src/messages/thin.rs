@@ -1,0 +1,217 @@
+//! Which messages have a receipt of their own, and who stands for the others.
+//!
+//! A receipt costs more than a small message does, so a pool leaves one each [`EVERY_US`] of each
+//! reason and outcome, which says for how many of these it stands; what failed has its own at
+//! once, within [`FAILURES_MAX`] in the same time. The newest message without one is kept: where no other comes
+//! that could stand for it, it does so itself, that long after the last receipt at the latest. So
+//! none is missing when a pool rests, is forgotten, or ends with the daemon.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hob_core::ids::{CallId, PoolId, Time};
+use hob_core::phase::Marks;
+use hob_core::receipt::WorkerPart;
+
+use super::route::Face;
+
+/// How often a pool leaves a receipt of a message that was answered.
+pub(super) const EVERY_US: u64 = 10_000;
+/// Receipts of failures of one pool in this time.
+const FAILURES_MAX: u32 = 16;
+
+/// Which pools have left a receipt lately.
+#[derive(Debug, Default)]
+pub(super) struct Thin {
+    pools: HashMap<PoolId, Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    at: Time,
+    /// Messages since, without a receipt: of each reason and outcome the newest, and how many
+    /// there are.
+    kept: Vec<(Told, u64)>,
+    failures: u32,
+}
+
+/// The outcome of a message that did not fail.
+pub(super) const ANSWERED: &str = "answered";
+
+/// What a receipt says of a message.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) face: Arc<Face>,
+    /// Its number; one of a lane has none until it has a receipt.
+    pub(super) call: Option<CallId>,
+    pub(super) pid: u32,
+    /// Whether it was given to a worker, and which.
+    pub(super) given: bool,
+    pub(super) worker: Option<WorkerPart>,
+    pub(super) marks: Marks,
+    pub(super) at: jiff::Timestamp,
+    pub(super) reason: &'static str,
+    pub(super) outcome: &'static str,
+    pub(super) bytes: usize,
+}
+
+impl Thin {
+    /// Takes in `count` messages, of which this is the newest. Returns what receipts are to be
+    /// left of now, and for how many each stands.
+    pub(super) fn take(
+        &mut self,
+        pool: PoolId,
+        now: Time,
+        told: Told,
+        count: u64,
+    ) -> Vec<(Told, u64)> {
+        let last = self.pools.entry(pool).or_default();
+        let outcome = told.outcome;
+        let at = last.keep(told, count);
+        if last.at == Time::default() || last.is_due(now) {
+            return last.leave(now);
+        }
+        if outcome == ANSWERED || last.failures >= FAILURES_MAX {
+            return Vec::new();
+        }
+        last.failures += 1;
+        vec![last.kept.swap_remove(at)]
+    }
+
+    /// When the next message is due that no other has come to stand for.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        let waiting = self.pools.values().filter(|last| !last.kept.is_empty());
+        waiting.map(|last| last.at.after_us(EVERY_US)).min()
+    }
+
+    /// What is due of that.
+    pub(super) fn due(&mut self, now: Time) -> Vec<(Told, u64)> {
+        let due = self.pools.values_mut().filter(|last| !last.kept.is_empty() && last.is_due(now));
+        due.flat_map(|last| last.leave(now)).collect()
+    }
+
+    /// All of it, due or not.
+    pub(super) fn all(&mut self, now: Time) -> Vec<(Told, u64)> {
+        let waiting = self.pools.values_mut().filter(|last| !last.kept.is_empty());
+        waiting.flat_map(|last| last.leave(now)).collect()
+    }
+
+    /// Forgets pools of which no message waits.
+    pub(super) fn forget(&mut self, is_over: impl Fn(&PoolId) -> bool) {
+        self.pools.retain(|pool, last| !last.kept.is_empty() || !is_over(pool));
+    }
+}
+
+impl Last {
+    fn is_due(&self, now: Time) -> bool {
+        now.us_since(self.at) >= EVERY_US
+    }
+
+    /// Keeps the newest of its kind; where.
+    fn keep(&mut self, told: Told, count: u64) -> usize {
+        let is_alike =
+            |(kept, _): &(Told, u64)| (kept.reason, kept.outcome) == (told.reason, told.outcome);
+        let known = self.kept.iter().position(is_alike);
+        if let Some(at) = known {
+            let before = self.kept[at].1;
+            self.kept[at] = (told, before + count);
+            return at;
+        }
+        self.kept.push((told, count));
+        self.kept.len() - 1
+    }
+
+    fn leave(&mut self, now: Time) -> Vec<(Told, u64)> {
+        self.at = now;
+        // What fails next has its own.
+        self.failures = 0;
+        std::mem::take(&mut self.kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hob_core::receipt::ProgramPart;
+
+    fn told(outcome: &'static str) -> Told {
+        let program = ProgramPart {
+            id: None,
+            name: String::new(),
+            target: String::new(),
+            runtime: String::new(),
+            interpreter: None,
+            arguments: 0,
+        };
+        Told {
+            face: Arc::new(Face { program, isolation: "prefork" }),
+            call: None,
+            pid: 1,
+            given: true,
+            worker: None,
+            marks: Marks::default(),
+            at: jiff::Timestamp::default(),
+            reason: "lane",
+            outcome,
+            bytes: 0,
+        }
+    }
+
+    fn at(us: u64) -> Time {
+        Time(1 + us * 1000)
+    }
+
+    fn said(receipts: Vec<(Told, u64)>) -> Vec<(&'static str, u64)> {
+        let mut said: Vec<_> =
+            receipts.into_iter().map(|(told, stands_for)| (told.outcome, stands_for)).collect();
+        said.sort_unstable();
+        said
+    }
+
+    fn take(
+        thin: &mut Thin,
+        us: u64,
+        (count, outcome): (u64, &'static str),
+    ) -> Vec<(&'static str, u64)> {
+        said(thin.take(PoolId(1), at(us), told(outcome), count))
+    }
+
+    const RAISED: &str = "raised";
+
+    #[test]
+    fn a_pool_leaves_a_receipt_now_and_then_and_one_of_each_failure() {
+        let mut thin = Thin::default();
+        assert_eq!(take(&mut thin, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut thin, 1, (1, ANSWERED)), []);
+        assert_eq!(take(&mut thin, 2, (5, ANSWERED)), []);
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(take(&mut thin, 3, (1, RAISED)), [(RAISED, 1)]);
+        }
+        assert_eq!(take(&mut thin, 4, (1, RAISED)), []);
+        assert_eq!(take(&mut thin, 5, (1, "lost")), []);
+        assert_eq!(take(&mut thin, 6, (2, RAISED)), []);
+        let all = [(ANSWERED, 7), ("lost", 1), (RAISED, 3)];
+        assert_eq!(take(&mut thin, EVERY_US, (1, ANSWERED)), all);
+        assert_eq!(take(&mut thin, EVERY_US + 1, (1, RAISED)), [(RAISED, 1)]);
+    }
+
+    #[test]
+    fn the_last_messages_of_a_pool_have_their_receipt_when_no_other_comes() {
+        let mut thin = Thin::default();
+        assert_eq!(take(&mut thin, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
+        assert_eq!(thin.next_due(), None, "nothing waits");
+        assert_eq!(take(&mut thin, 1, (3, ANSWERED)), []);
+        assert_eq!(take(&mut thin, 2, (4, ANSWERED)), []);
+        assert_eq!(thin.next_due(), Some(at(EVERY_US)));
+        assert!(thin.due(at(EVERY_US - 1)).is_empty());
+        thin.forget(|_| true);
+        assert_eq!(said(thin.due(at(EVERY_US))), [(ANSWERED, 7)]);
+        assert_eq!(thin.next_due(), None, "each is stood for once");
+        // That was this time's receipt; and whoever asks for all has all.
+        assert_eq!(take(&mut thin, EVERY_US + 1, (2, ANSWERED)), []);
+        assert_eq!(said(thin.all(at(EVERY_US + 2))), [(ANSWERED, 2)]);
+        assert!(thin.all(at(EVERY_US + 2)).is_empty());
+        thin.forget(|_| true);
+        assert!(thin.pools.is_empty());
+    }
+}
