@@ -17,12 +17,12 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::buffers::{Outgoing, Room, Tail};
+use super::calls::Calls;
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
-use super::receive::token_of;
 use super::run::Run;
-use super::table::{Asker, HelloError, Messages};
+use super::table::{HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
@@ -159,20 +159,6 @@ struct Way {
     encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
 }
 
-/// What was asked of a peer and has no answer yet.
-pub(crate) enum Call {
-    Ask { link: u32, asker: Asker, entry: u16 },
-    Resolve { link: u32, found: Found },
-}
-
-impl Call {
-    pub(crate) fn link(&self) -> u32 {
-        match self {
-            Call::Ask { link, .. } | Call::Resolve { link, .. } => *link,
-        }
-    }
-}
-
 /// What a peer has asked and has no answer yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Serving {
@@ -256,10 +242,7 @@ pub(crate) struct Links {
     pub(crate) links: Vec<Link>,
     pub(crate) room: Room,
     pub(crate) by_node: HashMap<u64, u32, Mixed>,
-    pub(crate) calls: Tokens<Call>,
-    /// The tokens of asks, by whose they are: of the links' own shard, and of others.
-    calls_here: ByToken,
-    calls_elsewhere: HashMap<(Slot, Place), u64, Mixed>,
+    pub(crate) calls: Calls,
     /// By the actors' numbers in `names`: the way of what was sent there last.
     ways: Vec<Option<Way>>,
     /// Who was told that too much waits for a link, by its address here.
@@ -304,6 +287,7 @@ impl Links {
         place: Rc<Cell<Place>>,
         commands: Commands,
     ) -> std::io::Result<Links> {
+        let calls = Calls::new(names.place);
         Ok(Links {
             messages,
             names,
@@ -312,9 +296,7 @@ impl Links {
             links: Vec::new(),
             room: Room::default(),
             by_node: HashMap::default(),
-            calls: Tokens::default(),
-            calls_here: ByToken::default(),
-            calls_elsewhere: HashMap::default(),
+            calls,
             ways: Vec::new(),
             refused: Vec::new(),
             bell_is_watched: false,
@@ -470,26 +452,6 @@ impl Links {
         }
     }
 
-    /// Remembers whose an ask is.
-    #[inline]
-    fn remember(&mut self, (asker, when): Asker, token: u64) {
-        if when.place() == self.names.place {
-            self.calls_here.insert(token_of(asker), token);
-        } else {
-            self.calls_elsewhere.insert((asker, when.place()), token);
-        }
-    }
-
-    /// The ask has ended, or its asker is gone.
-    #[inline]
-    pub(crate) fn called(&mut self, asker: Slot, place: Place) -> Option<u64> {
-        if place == self.names.place {
-            self.calls_here.remove(token_of(asker))
-        } else {
-            self.calls_elsewhere.remove(&(asker, place))
-        }
-    }
-
     /// How a message gets to an actor over there.
     #[inline]
     fn way(&mut self, to: Far, what: &'static What) -> Result<Way, AskError> {
@@ -573,9 +535,7 @@ impl Edge for Links {
         let mut failed = Ok(());
         let (asker, when) = (parcel.asker, parcel.when);
         let outgoing = &mut link.outgoing;
-        let token = (!when.is_tell()).then(|| {
-            self.calls.open(Call::Ask { link: at, asker: (asker, when), entry: way.message })
-        });
+        let token = (!when.is_tell()).then(|| self.calls.token((asker, when), at, way.message));
         // What encodes a message may be a user's, and panic: nothing of it has gone then.
         let appended = catch_unwind(AssertUnwindSafe(|| {
             let Some(token) = token else {
@@ -598,7 +558,7 @@ impl Edge for Links {
         let why = match (appended, failed) {
             (Ok(Ok(())), Ok(())) => {
                 if let Some(token) = token {
-                    self.remember((asker, when), token);
+                    self.calls.sent((asker, when), token, at, way.message);
                 }
                 self.touch(at);
                 return Ok(());
@@ -609,7 +569,7 @@ impl Edge for Links {
             (Ok(Ok(())), Err(why)) => why,
         };
         if let Some(token) = token {
-            drop(self.calls.close(token));
+            self.calls.unsent(token);
         }
         count(&shard.shared.counts.refused);
         shard.fail(asker, when, why);
@@ -677,9 +637,8 @@ impl Edge for Links {
     }
 
     fn cancel(&mut self, slot: Slot, place: Place, _: &Shard) {
-        let Some(token) = self.called(slot, place) else { return };
-        if let Some(call) = self.calls.close(token) {
-            self.push(call.link(), Head::new(Kind::Cancel, token), &[]);
+        if let Some((token, link)) = self.calls.cancel(slot, place) {
+            self.push(link, Head::new(Kind::Cancel, token), &[]);
         }
     }
 

@@ -7,13 +7,14 @@
 //! - `wire`: how values become bytes and back; `frame`: header and payload; `buffers`: the bytes on
 //!   both sides of a socket, gathered and written once a turn;
 //! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
-//!   named between processes; `tokens`: what is open;
+//!   named between processes; `tokens`, `calls`: what is open;
 //! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
 //!   how links begin and end; `process`: worker processes.
 //!
 //! All but `process` and the system calls of `links` and `ways` is pure.
 
 mod buffers;
+mod calls;
 mod frame;
 pub(crate) mod links;
 mod names;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::calls::{Answered, Call};
 use super::frame::{self, ASK_HEAD, Head, Kind, NO_LIMIT};
-use super::links::{Call, Links, PeerError, Serving, Stalled, State};
+use super::links::{Links, PeerError, Serving, Stalled, State};
 use super::names::Along;
 use super::run::Run;
 use super::table::{decode_error, encode_error};
@@ -118,7 +119,7 @@ impl Links {
             Kind::Tell => self.take_tells(at, head, payload, shard),
             Kind::Answer => self.take_answer(at, head.to, payload, shard),
             Kind::Failure => {
-                self.take_failure(head.to, payload, shard);
+                self.take_failure(at, head.to, payload, shard);
                 Ok(())
             }
             Kind::Cancel => {
@@ -357,11 +358,8 @@ impl Links {
         payload: &[u8],
         shard: &Shard,
     ) -> Result<(), Nonsense> {
-        match self.calls.get(token) {
-            Some(Call::Ask { link, asker, entry }) if *link == at => {
-                let (asker, entry) = (*asker, *entry);
-                self.calls.close(token);
-                self.called(asker.0, asker.1.place());
+        match self.calls.answered(token, at) {
+            Answered::Ask(asker, entry) => {
                 let along = Along { names: &self.names, shard, link: at };
                 let answer = self.messages.get(entry).map(|entry| entry.answer);
                 let given = answer.map(|answer| answer(payload, along, asker.0, asker.1));
@@ -370,19 +368,15 @@ impl Links {
                 }
                 Ok(())
             }
-            // A cancel was on its way when it came.
-            Some(Call::Ask { .. }) | None => Ok(()),
-            Some(Call::Resolve { .. }) => Err(Nonsense),
+            Answered::Nobody => Ok(()),
+            Answered::Nonsense => Err(Nonsense),
         }
     }
 
-    fn take_failure(&mut self, token: u64, payload: &[u8], shard: &Shard) {
+    fn take_failure(&mut self, at: u32, token: u64, payload: &[u8], shard: &Shard) {
         let why = decode_error(payload);
-        match self.calls.close(token) {
-            Some(Call::Ask { asker, .. }) => {
-                self.called(asker.0, asker.1.place());
-                shard.fail(asker.0, asker.1, why);
-            }
+        match self.calls.failed(token, at) {
+            Some(Call::Ask { asker, .. }) => shard.fail(asker.0, asker.1, why),
             Some(Call::Resolve { link, found }) => {
                 let why = if why == AskError::Stopped { PeerError::Tag } else { PeerError::Type };
                 found(Err(why), Along { names: &self.names, shard, link });
