@@ -222,9 +222,13 @@ impl Waiting {
         std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn any_due(&self) -> bool {
+        self.due.load(Ordering::Acquire) > 0
+    }
+
     fn next(&self) -> Option<Command> {
         // Only the links' thread takes any.
-        if self.due.load(Ordering::Acquire) == 0 {
+        if !self.any_due() {
             return None;
         }
         self.due.fetch_sub(1, Ordering::Relaxed);
@@ -364,21 +368,17 @@ impl Links {
             match sent {
                 Ok(count) => link.outgoing.wrote(count),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    if !link.is_full {
-                        link.is_full = true;
-                        self.listen(at)?;
-                    }
-                    return Ok(());
-                }
+                Err(Errno::AGAIN) => return self.is_full(at, true),
                 Err(error) => return Err(error),
             }
         }
-        if link.is_full {
-            link.is_full = false;
-            self.listen(at)?;
-        }
-        Ok(())
+        if link.is_full { self.is_full(at, false) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn is_full(&mut self, at: u32, is_full: bool) -> Result<(), Errno> {
+        let before = std::mem::replace(&mut self.links[at as usize].is_full, is_full);
+        if before == is_full { Ok(()) } else { self.listen(at) }
     }
 
     /// Tells the kernel what is wanted of a link: what comes, and, if it is full, room.
@@ -407,12 +407,8 @@ impl Links {
         for event in events.drain(..) {
             let (what, flags) = (event.data.u64(), event.flags);
             let link = u32::try_from(what & (PROCESS - 1)).unwrap_or(u32::MAX);
-            if what == BELL {
-                shard.heard();
-                continue;
-            }
-            if what & PROCESS != 0 {
-                self.process_ended(link, shard);
+            if what >= PROCESS {
+                self.look_otherwise(what, link, shard);
                 continue;
             }
             if flags.contains(epoll::EventFlags::OUT) {
@@ -428,6 +424,20 @@ impl Links {
         if found > 0 { Turn::Busy } else { Turn::Idle }
     }
 
+    #[cold]
+    fn watch_bell(&mut self, bell: &Doorbell) -> bool {
+        let data = epoll::EventData::new_u64(BELL);
+        let watched = epoll::add(&self.epoll, bell.descriptor(), data, epoll::EventFlags::IN);
+        self.bell_is_watched = watched.is_ok();
+        self.bell_is_watched
+    }
+
+    /// What is no link's socket.
+    #[cold]
+    fn look_otherwise(&mut self, what: u64, link: u32, shard: &Shard) {
+        if what == BELL { shard.heard() } else { self.process_ended(link, shard) }
+    }
+
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
         let timeout = at_most.and_then(|at_most| rustix::event::Timespec::try_from(at_most).ok());
         let buffer = rustix::buffer::spare_capacity(events);
@@ -437,10 +447,8 @@ impl Links {
 
     /// Looks for a while, if that has proved better than to be woken. Who has many peers does not:
     /// what one of them sends soon needs the processor to be sent.
+    #[cold]
     fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
-        if self.sockets > FEW || !self.wakeful.as_mut().is_some_and(Wakeful::looks) {
-            return;
-        }
         let start = clock::instant();
         let mut time = Duration::ZERO;
         while events.is_empty() && time < LOOKS_FOR {
@@ -482,6 +490,7 @@ impl Links {
     }
 
     /// Wakes those who wait to send, when what waits to be written is half of what may.
+    #[cold]
     fn tell_room(&mut self, shard: &Shard) {
         let (links, refused) = (&self.links, &mut self.refused);
         refused.retain(|(link, slot)| {
@@ -493,6 +502,7 @@ impl Links {
         });
     }
 
+    #[cold]
     fn take_commands(&mut self, shard: &Shard) {
         while let Some(command) = self.commands.next() {
             self.perform(command, shard);
@@ -500,6 +510,7 @@ impl Links {
     }
 
     /// Nobody will get an answer from what could not be sent; a tell is a dead letter.
+    #[cold]
     fn refuse(&self, parcel: &mut Parcel, why: AskError, shard: &Shard) {
         let parcel = parcel.take_whole();
         if parcel.when.is_tell() {
@@ -548,9 +559,7 @@ impl Edge for Links {
                 deadline => deadline.saturating_sub(shard.now()),
             };
             let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
-            outgoing.append(head, |out| {
-                out.extend_from_slice(&token.to_le_bytes());
-                out.extend_from_slice(&left.to_le_bytes());
+            outgoing.append_ask(head, (token, left), |out| {
                 failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
             })
         }));
@@ -643,9 +652,13 @@ impl Edge for Links {
     }
 
     fn turn(&mut self, shard: &Shard) -> Turn {
-        self.take_commands(shard);
+        if self.commands.any_due() {
+            self.take_commands(shard);
+        }
         self.turns = self.turns.wrapping_add(1);
-        self.retry_stalled(shard);
+        if self.any_stalled {
+            self.retry_stalled(shard);
+        }
         self.flush(shard);
         // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
         let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
@@ -660,17 +673,14 @@ impl Edge for Links {
     }
 
     fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>) {
-        if !self.bell_is_watched {
-            let data = epoll::EventData::new_u64(BELL);
-            let watched = epoll::add(&self.epoll, bell.descriptor(), data, epoll::EventFlags::IN);
-            self.bell_is_watched = watched.is_ok();
-            if !self.bell_is_watched {
-                // Without it the shard would not wake: do not sleep, look.
-                return;
-            }
+        if !self.bell_is_watched && !self.watch_bell(bell) {
+            // Without it the shard would not wake: do not sleep, look.
+            return;
         }
         let mut events = std::mem::take(&mut self.events);
-        self.look_awake(&mut events);
+        if self.sockets <= FEW && self.wakeful.as_mut().is_some_and(Wakeful::looks) {
+            self.look_awake(&mut events);
+        }
         if events.is_empty() {
             self.wait(&mut events, at_most);
         }
