@@ -10,9 +10,9 @@
 
 use std::collections::HashMap;
 
-use super::links::Found;
-use super::table::Asker;
 use super::tokens::{Mixed, Tokens};
+use crate::link::links::Found;
+use crate::link::table::Asker;
 use crate::parcel::Slot;
 use crate::when::{NEVER, Place, When};
 
@@ -81,7 +81,7 @@ fn token_here(slot: Slot) -> u64 {
 
 fn token_other(token: u64) -> u64 {
     let index = token & u64::from(u32::MAX);
-    token - index | index << 1 | 1
+    (token - index) | (index << 1) | 1
 }
 
 impl Calls {
