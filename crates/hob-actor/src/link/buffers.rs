@@ -154,6 +154,18 @@ impl<D> Outgoing<D> {
         frame::append(&mut self.bytes, head, payload)
     }
 
+    /// Appends an ask, with its token and the milliseconds that it still has.
+    #[inline]
+    pub(crate) fn append_ask(
+        &mut self,
+        head: Head,
+        waits: (u64, u64),
+        message: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), usize> {
+        self.run = None;
+        frame::append_ask(&mut self.bytes, head, waits, message)
+    }
+
     /// Appends a tell, to the run before it if that is of the same kind.
     #[inline]
     pub(crate) fn append_tell(

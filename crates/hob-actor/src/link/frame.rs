@@ -88,6 +88,15 @@ impl Head {
     pub(crate) fn new(kind: Kind, to: u64) -> Head {
         Head { kind, message: 0, to }
     }
+
+    #[inline]
+    fn bytes(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[4] = self.kind as u8;
+        bytes[6..8].copy_from_slice(&self.message.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.to.to_le_bytes());
+        bytes
+    }
 }
 
 /// Why bytes are no frame. The link is ended: what follows cannot be trusted.
@@ -135,13 +144,32 @@ pub(crate) fn append(
     head: Head,
     payload: impl FnOnce(&mut Vec<u8>),
 ) -> Result<(), usize> {
+    append_headed(out, head.bytes(), payload)
+}
+
+/// Appends an ask: its token and remaining milliseconds, and what `message` appends. Both heads
+/// are written at once.
+#[inline]
+pub(crate) fn append_ask(
+    out: &mut Vec<u8>,
+    head: Head,
+    (token, left): (u64, u64),
+    message: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), usize> {
+    let [a, b] = *head.bytes().as_chunks::<8>().0 else { unreachable!("a header is two words") };
+    let words = [a, b, token.to_le_bytes(), left.to_le_bytes()];
+    append_headed(out, words.as_flattened(), message)
+}
+
+#[inline]
+fn append_headed(
+    out: &mut Vec<u8>,
+    bytes: impl AsRef<[u8]>,
+    payload: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), usize> {
     let whole = Whole::begin(out);
     let (start, out) = (whole.start, &mut *whole.out);
-    let mut bytes = [0; HEADER_LEN];
-    bytes[4] = head.kind as u8;
-    bytes[6..8].copy_from_slice(&head.message.to_le_bytes());
-    bytes[8..].copy_from_slice(&head.to.to_le_bytes());
-    out.extend_from_slice(&bytes);
+    out.extend_from_slice(bytes.as_ref());
     payload(out);
     let length = out.len() - start;
     match u32::try_from(length - LENGTH_LEN) {

@@ -17,12 +17,12 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::buffers::{Outgoing, Room, Tail};
+use super::calls::Calls;
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
-use super::receive::token_of;
 use super::run::Run;
-use super::table::{Asker, HelloError, Messages};
+use super::table::{HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
@@ -159,20 +159,6 @@ struct Way {
     encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
 }
 
-/// What was asked of a peer and has no answer yet.
-pub(crate) enum Call {
-    Ask { link: u32, asker: Asker, entry: u16 },
-    Resolve { link: u32, found: Found },
-}
-
-impl Call {
-    pub(crate) fn link(&self) -> u32 {
-        match self {
-            Call::Ask { link, .. } | Call::Resolve { link, .. } => *link,
-        }
-    }
-}
-
 /// What a peer has asked and has no answer yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Serving {
@@ -236,9 +222,13 @@ impl Waiting {
         std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn any_due(&self) -> bool {
+        self.due.load(Ordering::Acquire) > 0
+    }
+
     fn next(&self) -> Option<Command> {
         // Only the links' thread takes any.
-        if self.due.load(Ordering::Acquire) == 0 {
+        if !self.any_due() {
             return None;
         }
         self.due.fetch_sub(1, Ordering::Relaxed);
@@ -256,10 +246,7 @@ pub(crate) struct Links {
     pub(crate) links: Vec<Link>,
     pub(crate) room: Room,
     pub(crate) by_node: HashMap<u64, u32, Mixed>,
-    pub(crate) calls: Tokens<Call>,
-    /// The tokens of asks, by whose they are: of the links' own shard, and of others.
-    calls_here: ByToken,
-    calls_elsewhere: HashMap<(Slot, Place), u64, Mixed>,
+    pub(crate) calls: Calls,
     /// By the actors' numbers in `names`: the way of what was sent there last.
     ways: Vec<Option<Way>>,
     /// Who was told that too much waits for a link, by its address here.
@@ -304,6 +291,7 @@ impl Links {
         place: Rc<Cell<Place>>,
         commands: Commands,
     ) -> std::io::Result<Links> {
+        let calls = Calls::new(names.place);
         Ok(Links {
             messages,
             names,
@@ -312,9 +300,7 @@ impl Links {
             links: Vec::new(),
             room: Room::default(),
             by_node: HashMap::default(),
-            calls: Tokens::default(),
-            calls_here: ByToken::default(),
-            calls_elsewhere: HashMap::default(),
+            calls,
             ways: Vec::new(),
             refused: Vec::new(),
             bell_is_watched: false,
@@ -382,21 +368,17 @@ impl Links {
             match sent {
                 Ok(count) => link.outgoing.wrote(count),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    if !link.is_full {
-                        link.is_full = true;
-                        self.listen(at)?;
-                    }
-                    return Ok(());
-                }
+                Err(Errno::AGAIN) => return self.is_full(at, true),
                 Err(error) => return Err(error),
             }
         }
-        if link.is_full {
-            link.is_full = false;
-            self.listen(at)?;
-        }
-        Ok(())
+        if link.is_full { self.is_full(at, false) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn is_full(&mut self, at: u32, is_full: bool) -> Result<(), Errno> {
+        let before = std::mem::replace(&mut self.links[at as usize].is_full, is_full);
+        if before == is_full { Ok(()) } else { self.listen(at) }
     }
 
     /// Tells the kernel what is wanted of a link: what comes, and, if it is full, room.
@@ -425,12 +407,8 @@ impl Links {
         for event in events.drain(..) {
             let (what, flags) = (event.data.u64(), event.flags);
             let link = u32::try_from(what & (PROCESS - 1)).unwrap_or(u32::MAX);
-            if what == BELL {
-                shard.heard();
-                continue;
-            }
-            if what & PROCESS != 0 {
-                self.process_ended(link, shard);
+            if what >= PROCESS {
+                self.look_otherwise(what, link, shard);
                 continue;
             }
             if flags.contains(epoll::EventFlags::OUT) {
@@ -446,6 +424,20 @@ impl Links {
         if found > 0 { Turn::Busy } else { Turn::Idle }
     }
 
+    #[cold]
+    fn watch_bell(&mut self, bell: &Doorbell) -> bool {
+        let data = epoll::EventData::new_u64(BELL);
+        let watched = epoll::add(&self.epoll, bell.descriptor(), data, epoll::EventFlags::IN);
+        self.bell_is_watched = watched.is_ok();
+        self.bell_is_watched
+    }
+
+    /// What is no link's socket.
+    #[cold]
+    fn look_otherwise(&mut self, what: u64, link: u32, shard: &Shard) {
+        if what == BELL { shard.heard() } else { self.process_ended(link, shard) }
+    }
+
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
         let timeout = at_most.and_then(|at_most| rustix::event::Timespec::try_from(at_most).ok());
         let buffer = rustix::buffer::spare_capacity(events);
@@ -455,10 +447,8 @@ impl Links {
 
     /// Looks for a while, if that has proved better than to be woken. Who has many peers does not:
     /// what one of them sends soon needs the processor to be sent.
+    #[cold]
     fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
-        if self.sockets > FEW || !self.wakeful.as_mut().is_some_and(Wakeful::looks) {
-            return;
-        }
         let start = clock::instant();
         let mut time = Duration::ZERO;
         while events.is_empty() && time < LOOKS_FOR {
@@ -467,26 +457,6 @@ impl Links {
         }
         if let Some(wakeful) = &mut self.wakeful {
             if time < LOOKS_FOR { wakeful.came() } else { wakeful.missed(time) }
-        }
-    }
-
-    /// Remembers whose an ask is.
-    #[inline]
-    fn remember(&mut self, (asker, when): Asker, token: u64) {
-        if when.place() == self.names.place {
-            self.calls_here.insert(token_of(asker), token);
-        } else {
-            self.calls_elsewhere.insert((asker, when.place()), token);
-        }
-    }
-
-    /// The ask has ended, or its asker is gone.
-    #[inline]
-    pub(crate) fn called(&mut self, asker: Slot, place: Place) -> Option<u64> {
-        if place == self.names.place {
-            self.calls_here.remove(token_of(asker))
-        } else {
-            self.calls_elsewhere.remove(&(asker, place))
         }
     }
 
@@ -520,6 +490,7 @@ impl Links {
     }
 
     /// Wakes those who wait to send, when what waits to be written is half of what may.
+    #[cold]
     fn tell_room(&mut self, shard: &Shard) {
         let (links, refused) = (&self.links, &mut self.refused);
         refused.retain(|(link, slot)| {
@@ -531,6 +502,7 @@ impl Links {
         });
     }
 
+    #[cold]
     fn take_commands(&mut self, shard: &Shard) {
         while let Some(command) = self.commands.next() {
             self.perform(command, shard);
@@ -538,6 +510,7 @@ impl Links {
     }
 
     /// Nobody will get an answer from what could not be sent; a tell is a dead letter.
+    #[cold]
     fn refuse(&self, parcel: &mut Parcel, why: AskError, shard: &Shard) {
         let parcel = parcel.take_whole();
         if parcel.when.is_tell() {
@@ -573,9 +546,7 @@ impl Edge for Links {
         let mut failed = Ok(());
         let (asker, when) = (parcel.asker, parcel.when);
         let outgoing = &mut link.outgoing;
-        let token = (!when.is_tell()).then(|| {
-            self.calls.open(Call::Ask { link: at, asker: (asker, when), entry: way.message })
-        });
+        let token = (!when.is_tell()).then(|| self.calls.token((asker, when), at, way.message));
         // What encodes a message may be a user's, and panic: nothing of it has gone then.
         let appended = catch_unwind(AssertUnwindSafe(|| {
             let Some(token) = token else {
@@ -588,9 +559,7 @@ impl Edge for Links {
                 deadline => deadline.saturating_sub(shard.now()),
             };
             let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
-            outgoing.append(head, |out| {
-                out.extend_from_slice(&token.to_le_bytes());
-                out.extend_from_slice(&left.to_le_bytes());
+            outgoing.append_ask(head, (token, left), |out| {
                 failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
             })
         }));
@@ -598,7 +567,7 @@ impl Edge for Links {
         let why = match (appended, failed) {
             (Ok(Ok(())), Ok(())) => {
                 if let Some(token) = token {
-                    self.remember((asker, when), token);
+                    self.calls.sent((asker, when), token, at, way.message);
                 }
                 self.touch(at);
                 return Ok(());
@@ -609,7 +578,7 @@ impl Edge for Links {
             (Ok(Ok(())), Err(why)) => why,
         };
         if let Some(token) = token {
-            drop(self.calls.close(token));
+            self.calls.unsent(token);
         }
         count(&shard.shared.counts.refused);
         shard.fail(asker, when, why);
@@ -677,16 +646,19 @@ impl Edge for Links {
     }
 
     fn cancel(&mut self, slot: Slot, place: Place, _: &Shard) {
-        let Some(token) = self.called(slot, place) else { return };
-        if let Some(call) = self.calls.close(token) {
-            self.push(call.link(), Head::new(Kind::Cancel, token), &[]);
+        if let Some((token, link)) = self.calls.cancel(slot, place) {
+            self.push(link, Head::new(Kind::Cancel, token), &[]);
         }
     }
 
     fn turn(&mut self, shard: &Shard) -> Turn {
-        self.take_commands(shard);
+        if self.commands.any_due() {
+            self.take_commands(shard);
+        }
         self.turns = self.turns.wrapping_add(1);
-        self.retry_stalled(shard);
+        if self.any_stalled {
+            self.retry_stalled(shard);
+        }
         self.flush(shard);
         // One that has nothing to do is about to look in its sleep, unless threads keep it awake.
         let turns = if shard.is_idle() { WAKEFUL_TURNS } else { BUSY_TURNS };
@@ -701,17 +673,14 @@ impl Edge for Links {
     }
 
     fn sleep(&mut self, bell: &Doorbell, at_most: Option<Duration>) {
-        if !self.bell_is_watched {
-            let data = epoll::EventData::new_u64(BELL);
-            let watched = epoll::add(&self.epoll, bell.descriptor(), data, epoll::EventFlags::IN);
-            self.bell_is_watched = watched.is_ok();
-            if !self.bell_is_watched {
-                // Without it the shard would not wake: do not sleep, look.
-                return;
-            }
+        if !self.bell_is_watched && !self.watch_bell(bell) {
+            // Without it the shard would not wake: do not sleep, look.
+            return;
         }
         let mut events = std::mem::take(&mut self.events);
-        self.look_awake(&mut events);
+        if self.sockets <= FEW && self.wakeful.as_mut().is_some_and(Wakeful::looks) {
+            self.look_awake(&mut events);
+        }
         if events.is_empty() {
             self.wait(&mut events, at_most);
         }

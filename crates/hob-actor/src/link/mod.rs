@@ -7,7 +7,7 @@
 //! - `wire`: how values become bytes and back; `frame`: header and payload; `buffers`: the bytes on
 //!   both sides of a socket, gathered and written once a turn;
 //! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
-//!   named between processes; `tokens`: what is open;
+//!   named between processes; `open`: what waits for its end;
 //! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
 //!   how links begin and end; `process`: worker processes.
 //!
@@ -17,13 +17,15 @@ mod buffers;
 mod frame;
 pub(crate) mod links;
 mod names;
+mod open;
 mod process;
 mod receive;
 pub(crate) mod run;
 mod table;
-mod tokens;
 mod ways;
 mod wire;
+
+use open::{calls, tokens};
 
 pub(crate) use links::Links;
 pub(crate) use names::Names;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::calls::{Answered, Call};
 use super::frame::{self, ASK_HEAD, Head, Kind, NO_LIMIT};
-use super::links::{Call, Links, PeerError, Serving, Stalled, State};
+use super::links::{Links, PeerError, Serving, Stalled, State};
 use super::names::Along;
 use super::run::Run;
 use super::table::{decode_error, encode_error};
-use super::wire::Decoder;
+use super::wire::{Decoder, WireError};
 use crate::error::{AskError, NotSent};
 use crate::mailbox::{Mailbox, Route};
 use crate::parcel::{Parcel, Slot};
@@ -117,8 +118,31 @@ impl Links {
             Kind::Ask => self.take_ask(at, head, payload, shard),
             Kind::Tell => self.take_tells(at, head, payload, shard),
             Kind::Answer => self.take_answer(at, head.to, payload, shard),
+            Kind::Failure
+            | Kind::Cancel
+            | Kind::Hello
+            | Kind::Resolve
+            | Kind::Resolved
+            | Kind::Introduce
+            | Kind::Introduced
+            | Kind::NoWay
+            | Kind::Drain => self.take_rare(at, head, payload, shard),
+        }
+    }
+
+    /// What comes seldom lies elsewhere: who has just slept finds each page of its code in no cache.
+    #[cold]
+    fn take_rare(
+        &mut self,
+        at: u32,
+        head: Head,
+        payload: &[u8],
+        shard: &Shard,
+    ) -> Result<(), Nonsense> {
+        match head.kind {
+            Kind::Ask | Kind::Tell | Kind::Answer => Ok(()),
             Kind::Failure => {
-                self.take_failure(head.to, payload, shard);
+                self.take_failure(at, head.to, payload, shard);
                 Ok(())
             }
             Kind::Cancel => {
@@ -271,22 +295,31 @@ impl Links {
         let along = Along { names: &self.names, shard, link: at };
         if place != shard.shared.place {
             let parcel = (entry.parcel)(payload, along, slot, asker.0, asker.1);
-            let parcel = parcel.map_err(|_| AskError::Unregistered)?;
-            return deliver_away(self.names.mailbox(actor), parcel);
+            return deliver_undecoded(self.names.mailbox(actor), parcel);
         }
-        let delivered = (entry.deliver)(payload, along, slot, asker.0, asker.1);
-        match delivered.map_err(|_| AskError::Unregistered)? {
-            Ok(()) => Ok(()),
-            Err((NotSent::Full, parcel)) => {
-                let mailbox = self.names.mailbox(actor);
-                if mailbox.as_deref().is_some_and(drops_oldest) {
-                    return deliver_away(mailbox, parcel);
-                }
-                self.stall(at, Stalled::One(parcel));
-                Ok(())
-            }
-            Err((NotSent::Stopped, _)) => Err(AskError::Stopped),
+        match (entry.deliver)(payload, along, slot, asker.0, asker.1) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(back)) => self.not_delivered(at, actor, *back),
+            Err(_) => Err(AskError::Unregistered),
         }
+    }
+
+    #[cold]
+    fn not_delivered(
+        &mut self,
+        at: u32,
+        actor: u64,
+        (why, parcel): (NotSent, Parcel),
+    ) -> Result<(), AskError> {
+        if why == NotSent::Stopped {
+            return Err(AskError::Stopped);
+        }
+        let mailbox = self.names.mailbox(actor);
+        if mailbox.as_deref().is_some_and(drops_oldest) {
+            return deliver_away(mailbox, parcel);
+        }
+        self.stall(at, Stalled::One(parcel));
+        Ok(())
     }
 
     /// Looks whether mailboxes that were full have room now.
@@ -357,11 +390,8 @@ impl Links {
         payload: &[u8],
         shard: &Shard,
     ) -> Result<(), Nonsense> {
-        match self.calls.get(token) {
-            Some(Call::Ask { link, asker, entry }) if *link == at => {
-                let (asker, entry) = (*asker, *entry);
-                self.calls.close(token);
-                self.called(asker.0, asker.1.place());
+        match self.calls.answered(token, at) {
+            Answered::Ask(asker, entry) => {
                 let along = Along { names: &self.names, shard, link: at };
                 let answer = self.messages.get(entry).map(|entry| entry.answer);
                 let given = answer.map(|answer| answer(payload, along, asker.0, asker.1));
@@ -370,19 +400,15 @@ impl Links {
                 }
                 Ok(())
             }
-            // A cancel was on its way when it came.
-            Some(Call::Ask { .. }) | None => Ok(()),
-            Some(Call::Resolve { .. }) => Err(Nonsense),
+            Answered::Nobody => Ok(()),
+            Answered::Nonsense => Err(Nonsense),
         }
     }
 
-    fn take_failure(&mut self, token: u64, payload: &[u8], shard: &Shard) {
+    fn take_failure(&mut self, at: u32, token: u64, payload: &[u8], shard: &Shard) {
         let why = decode_error(payload);
-        match self.calls.close(token) {
-            Some(Call::Ask { asker, .. }) => {
-                self.called(asker.0, asker.1.place());
-                shard.fail(asker.0, asker.1, why);
-            }
+        match self.calls.failed(token, at) {
+            Some(Call::Ask { asker, .. }) => shard.fail(asker.0, asker.1, why),
             Some(Call::Resolve { link, found }) => {
                 let why = if why == AskError::Stopped { PeerError::Tag } else { PeerError::Type };
                 found(Err(why), Along { names: &self.names, shard, link });
@@ -414,6 +440,15 @@ fn deliver_away(mailbox: Option<Arc<Mailbox>>, mut parcel: Parcel) -> Result<(),
         mailbox.release();
         AskError::Stopped
     })
+}
+
+/// The same, if it could be decoded.
+#[inline(never)]
+fn deliver_undecoded(
+    mailbox: Option<Arc<Mailbox>>,
+    parcel: Result<Parcel, WireError>,
+) -> Result<(), AskError> {
+    deliver_away(mailbox, parcel.map_err(|_| AskError::Unregistered)?)
 }
 
 /// Such a mailbox is never full, and keeps its messages elsewhere than in a shard's ring.

@@ -51,7 +51,7 @@ pub(crate) struct Entry {
 pub(crate) type Opens<T> = fn(&[u8], Along<'_>, Slot, Slot, When) -> Result<T, WireError>;
 
 /// Whether a mailbox took a message; if not, it comes back.
-pub(crate) type Delivered = Result<(), (NotSent, Parcel)>;
+pub(crate) type Delivered = Result<(), Box<(NotSent, Parcel)>>;
 
 /// Who waits for an answer.
 pub(crate) type Asker = (Slot, When);

@@ -14,8 +14,9 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll;
 
 use super::buffers::{Outgoing, Tail};
+use super::calls::Call;
 use super::frame::{Head, Kind};
-use super::links::{Call, Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
+use super::links::{Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
 use super::names::Along;
 use super::process::{Ended, Process, Program};
 use super::receive::Nonsense;
@@ -217,7 +218,7 @@ impl Links {
             let along = Along { names: &self.names, shard, link: at.unwrap_or(0) };
             return found(Err(ended.unwrap_or(PeerError::Type)), along);
         };
-        let token = self.calls.open(Call::Resolve { link: at, found });
+        let token = self.calls.resolve(at, found);
         let mut payload = Vec::new();
         tag.encode(&mut Encoder::new(&mut payload, None));
         let head = Head { kind: Kind::Resolve, message: number, to: token };
@@ -321,18 +322,16 @@ impl Links {
         for token in serving.into_values() {
             self.given_up(token, shard);
         }
-        for token in self.calls.of(|call| call.link() == at) {
-            match self.calls.close(token) {
-                Some(Call::Ask { asker, .. }) => {
-                    self.called(asker.0, asker.1.place());
+        for call in self.calls.end(at) {
+            match call {
+                Call::Ask { asker, .. } => {
                     let Ended { code, signal } = ended;
                     shard.fail(asker.0, asker.1, AskError::Lost { code, signal });
                 }
-                Some(Call::Resolve { found, .. }) => {
+                Call::Resolve { found, .. } => {
                     let along = Along { names: &self.names, shard, link: at };
                     found(Err(PeerError::Ended(ended)), along);
                 }
-                None => {}
             }
         }
         if is_parent {

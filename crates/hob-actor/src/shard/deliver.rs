@@ -39,6 +39,16 @@ pub(super) fn part(parcel: &Parcel) -> u32 {
     if parcel.kind() == Kind::Messages { parcel.weight().min(run::AT_ONCE) } else { 1 }
 }
 
+#[cold]
+fn not_delivered<M: Message>(
+    why: NotSent,
+    what: &'static Typed<M>,
+    Label { to, asker, when }: Label,
+    message: M,
+) -> Box<(NotSent, Parcel)> {
+    Box::new((why, Parcel::new(what, to, asker, when, message)))
+}
+
 impl Shard {
     /// Handles up to `budget` parcels, and what is due by `now`; None: it is looked up if something
     /// depends on it.
@@ -407,6 +417,7 @@ impl Shard {
     }
 
     /// Drops the continuations of actors that have ended, all in one pass.
+    #[cold]
     pub(super) fn sweep(&self) {
         let doomed = std::mem::take(&mut self.state.borrow_mut().doomed);
         let some = {
@@ -436,6 +447,7 @@ impl Shard {
 
     // --- time
 
+    #[inline(never)]
     fn fire(&self, now: Millis) {
         loop {
             let due = self.state.borrow_mut().timers.pop(now);
@@ -514,21 +526,21 @@ impl Shard {
     }
 
     /// A message from a peer into the mailbox of an actor here, written where it is going to lie.
-    #[expect(clippy::result_large_err, reason = "the parcel comes back whole")]
+    /// What comes back does so in a box, so that the way there is not that of a whole parcel.
     #[inline]
     pub(crate) fn deliver_message<M: Message>(
         &self,
         what: &'static Typed<M>,
         label: Label,
         message: M,
-    ) -> Result<(), (NotSent, Parcel)> {
+    ) -> Result<(), Box<(NotSent, Parcel)>> {
         let mut state = self.state.borrow_mut();
         match state.records.admit(label.to) {
             Ok(()) => {
                 state.ring.push(what, label, message);
                 Ok(())
             }
-            Err(why) => Err((why, Parcel::new(what, label.to, label.asker, label.when, message))),
+            Err(why) => Err(not_delivered(why, what, label, message)),
         }
     }
 
@@ -589,8 +601,17 @@ impl Shard {
 
     /// Hands over what was gathered for other shards. What a shard that has ended cannot take is
     /// told to its askers.
+    #[inline]
     pub(crate) fn flush(&self) {
         let lines = self.state.borrow().out.len();
+        // The first is the edge's.
+        if lines > 1 {
+            self.flush_lines(lines);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_lines(&self, lines: usize) {
         for line in 1..lines {
             let (route, mut gathered) = {
                 let line = &mut self.state.borrow_mut().out[line];

@@ -74,6 +74,7 @@ impl Shard {
 
     /// A handler panicked: that message is lost and its asker knows. An actor of a group has
     /// failed; any other goes on with the state that it has.
+    #[cold]
     pub(super) fn panicked(&self, actor: u32, panic: Box<dyn Any + Send>) {
         count(&self.shared.counts.panics);
         // A payload's own drop may panic too.
