@@ -253,7 +253,7 @@ class Wire:
 
     def waits(self):
         """Waits until something is there to be read, and reads nothing; False at the end."""
-        return self.have > 0 or bool(self.connection.recv(1, MSG_PEEK))
+        return bool(self.connection.recv(1, MSG_PEEK))
 
     def frame(self):
         """The next frame as a view and its end, valid until the next is asked for; None at the
@@ -278,6 +278,7 @@ class Lane:
         self.number = number
         self.uses = uses
         self.connection = connection
+        self.again = posix.dup(connection.fileno())
         self.doorbell = doorbell
         self.mounts = mounts
         self.tally = tally
@@ -286,25 +287,38 @@ class Lane:
         self.newest = 0, 0, 0
 
     def poller(self):
-        """Asked in this order: who finds no bell rung, and the lane open after that, has a message
-        that was sent before anything changed that the daemon knows of."""
+        """Asked in this order: whatever is there to be read was sent before the bell is looked at,
+        and who finds no bell rung, and the lane open after that, has a message that was sent
+        before anything changed that the daemon knows of. Also, what it says of such a message.
+
+        `select.poll` takes a descriptor once, so that the lane's end is asked of a second one."""
         poller = select.poll()
+        poller.register(self.connection, POLLIN)
         poller.register(self.doorbell, POLLIN)
         poller.register(self.mounts, POLLPRI | POLLERR)
-        poller.register(self.connection, POLLRDHUP)
-        return poller.poll
+        poller.register(self.again, POLLRDHUP)
+        return poller.poll, [(self.connection.fileno(), POLLIN)]
 
     def serve(self, handler):
         """Answers until the sender leaves, the daemon recalls, or the uses are up."""
-        wire, poll, left = Wire(self.connection), self.poller(), self.uses
+        wire, left = Wire(self.connection), self.uses
+        poll, quiet = self.poller()
         send, now = self.connection.sendall, time.monotonic_ns
         write, tally, begun, raised_ever = TALLY.pack_into, self.tally, 0, 0
         try:
             while True:
+                # What is read below had begun to come before this looked at the bell: an edit
+                # before it was sent has rung it. A bell keeps ringing, so it is not waited on
+                # for a second time.
+                if wire.have:
+                    said = poll(0)
+                    recalled = said and said != quiet
+                else:
+                    recalled = poll() != quiet
+                    if recalled and not wire.waits():
+                        return
                 # Noted before it is read: at each moment of a message that is not answered either
                 # it lies in the lane or the tally has it, whenever this process is killed.
-                if not wire.waits():
-                    return
                 main_ns = now()
                 write(tally, AT_BEGUN, begun + 1, main_ns, 0)
                 frame = wire.frame()
@@ -313,7 +327,7 @@ class Lane:
                     return
                 view, end = frame
                 # Shut by us, it is shut for what came after the last use too.
-                if poll(0) or left <= 0:
+                if recalled or left <= 0:
                     write(tally, AT_BEGUN, begun, main_ns, 0)
                     send(failure(int.from_bytes(view[12:20], "little"), AGAIN, ""))
                     continue
@@ -387,6 +401,7 @@ def lend(handler, payload, fds):
         if posix.getpid() != mine:
             posix._exit(1)
         connection.close()
+        posix.close(lane.again)
         posix.close(doorbell)
         posix.close(mounts)
     lane.report(1)
