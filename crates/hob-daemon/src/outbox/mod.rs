@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   accept() ─▶ requests (bounded) ─▶ outbox's thread: one transaction and one sync a batch
-//!                                          │                writer.rs        store.rs (redb)
+//!         handle.rs   requests.rs          │                writer.rs        store.rs (redb)
 //!   the loop ◀── Vec<Done>, one a batch ◀──┘
 //!   Queue (pure, owned by the loop): what is next, in which order, and when again    queue.rs
 //! ```
@@ -20,8 +20,10 @@
 
 use std::sync::Arc;
 
+mod handle;
 mod id;
 mod queue;
+mod requests;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -29,9 +31,9 @@ mod tests;
 mod torn;
 mod writer;
 
+pub use handle::{Notify, Outbox};
 pub use id::{Ids, MessageId};
 pub use queue::{Directory, Queue, TRIES, Verdict};
-pub use writer::{Notify, Outbox};
 
 /// How many messages the outbox holds at most, dead letters included.
 pub const MESSAGES_MAX: u64 = 1_000_000;

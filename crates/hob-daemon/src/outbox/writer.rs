@@ -1,4 +1,5 @@
-//! The outbox's own thread: gathers what is asked, makes it one transaction, syncs, and tells.
+//! The outbox's own thread: takes a batch of what is asked (`requests.rs`), makes it one
+//! transaction, syncs, and tells.
 //!
 //! ```text
 //!   Unopened ──the file is there, or the first message──▶ Open ◀──┐ reopened
@@ -6,356 +7,64 @@
 //!      └──────── cannot be opened: tried again ────────────┴──────┘ a commit failed
 //! ```
 //! Invariants:
-//! - while one batch is being synced, the next gathers. One that has fewer messages than the one
-//!   before waits for those who were just answered, for a part of what a sync takes. Ends of
-//!   deliveries alone are gathered for a moment, as nobody waits for them;
 //! - an end of a delivery that could not be written is owed: it is written with the next batch,
 //!   so a full disk costs redeliveries only if the daemon dies before there is room again;
 //! - a batch that failed is refused whole, and what of it may have reached the disk is removed.
 
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::handle::Notify;
 use super::id::MessageId;
-use super::store::{Change, FILE, Held, PLACE, Store, StoreError};
-use super::{
-    BYTES_MAX, DeadLetter, Done, LISTED_MAX, MESSAGES_MAX, Message, REQUESTS_MAX, Refusal,
-    WHY_BYTES_MAX, Waiting, Which,
-};
+use super::requests::{Last, Request, Shared, State, Thread};
+use super::store::{Change, Held, Store, StoreError};
+use super::{DeadLetter, Done, LISTED_MAX, Refusal, Which};
 
-/// Who hears what was done, on the outbox's thread. It may wait.
-pub type Notify = Box<dyn FnMut(Vec<Done>) + Send>;
-
-/// How many requests make a batch at most: a sync is shared by so many.
-const BATCH_MAX: usize = 1024;
-/// How many bytes of messages make a batch at most, but for the last message.
-const BATCH_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// How long ends of deliveries gather while nobody waits.
-const GATHER: Duration = Duration::from_millis(5);
-/// Who was just answered may be about to tell again, and a sync carries one message or all. So a
-/// batch with fewer than the one before waits for them, for this part of what that one took.
-const PATIENCE: u32 = 4;
 /// How long after a failure the store is opened again.
 const REOPEN_WAIT: Duration = Duration::from_secs(1);
-/// How long the end of a daemon waits for the disk.
-const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The outbox, as the daemon's loop has it. Dropping it closes it.
-#[derive(Debug)]
-pub struct Outbox {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    state_dir: Option<PathBuf>,
-    state: Mutex<State>,
-    /// The thread waits here.
-    wake: Condvar,
-    /// Who closes waits here.
-    closed: Condvar,
-}
-
-struct State {
-    requests: VecDeque<Request>,
-    /// How many of them are new messages.
-    accepts: usize,
-    /// Whether somebody waits for one of them.
-    awaited: bool,
-    /// The thread waits for so many messages; 0: it does not.
-    wanted: usize,
-    /// Messages on the disk, or on their way to it.
-    messages: u64,
-    bytes: u64,
-    dead: u64,
-    thread: Thread,
-    notify: Option<Notify>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Thread {
-    /// There is none: nothing was ever told.
-    Absent,
-    Running,
-    /// It is to write what there is, and leave.
-    Closing,
-    Gone,
-}
-
-#[derive(Debug)]
-enum Request {
-    Accept(Message),
-    /// A change that nobody waits for, and how many messages and bytes it frees.
-    End(Change, u64),
-    Read(MessageId),
-    List(u64),
-    Drop(u64, Which),
-    Revive(u64, Which),
-}
-
-impl Request {
-    fn accepts(&self) -> Option<MessageId> {
-        match self {
-            Request::Accept(message) => Some(message.id),
-            Request::End(..)
-            | Request::Read(_)
-            | Request::List(_)
-            | Request::Drop(..)
-            | Request::Revive(..) => None,
-        }
+/// Makes sure that there is a thread.
+pub(super) fn run(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refusal> {
+    match state.thread {
+        Thread::Running => return Ok(()),
+        Thread::Closing | Thread::Gone => return Err(Refusal::Closed),
+        Thread::Absent => {}
     }
-}
-
-impl Outbox {
-    /// The outbox under a state directory. If earlier daemons left one it is opened at once,
-    /// else with the first message. `notify` hears everything that is done.
-    #[must_use]
-    pub fn start(state_dir: Option<&Path>, notify: Notify) -> Outbox {
-        let shared = Shared {
-            state_dir: state_dir.map(Path::to_owned),
-            state: Mutex::new(State {
-                requests: VecDeque::new(),
-                accepts: 0,
-                awaited: false,
-                wanted: 0,
-                messages: 0,
-                bytes: 0,
-                dead: 0,
-                thread: Thread::Absent,
-                notify: Some(notify),
-            }),
-            wake: Condvar::new(),
-            closed: Condvar::new(),
+    let state_dir = shared.state_dir.clone().ok_or(Refusal::NoPlace)?;
+    let notify = state.notify.take().ok_or(Refusal::Closed)?;
+    let shared = Arc::clone(shared);
+    let builder = std::thread::Builder::new().name("hob-outbox".to_owned());
+    let thread = builder.spawn(move || {
+        let mut writer = Writer {
+            shared: &shared,
+            state_dir,
+            notify,
+            store: None,
+            owed: Vec::new(),
+            unanswered: Vec::new(),
+            opened: false,
+            last: Last::default(),
         };
-        let outbox = Outbox { shared: Arc::new(shared) };
-        if state_dir.is_some_and(|dir| dir.join(PLACE).join(FILE).symlink_metadata().is_ok()) {
-            let mut state = outbox.shared.lock();
-            // Without a thread the first message is refused with the reason.
-            let _ = outbox.shared.run(&mut state);
+        let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run()));
+        // The file is free before anybody hears that the outbox is closed.
+        writer.store = None;
+        if ended.is_err() {
+            writer.give_up();
         }
-        outbox
-    }
-
-    /// Takes a message, to answer [`Done::Accepted`] when it is synced or [`Done::Refused`] when
-    /// it cannot be kept; or refuses it at once.
-    pub fn accept(&self, message: Message) -> Result<(), Refusal> {
-        let bytes = message.bytes();
-        let mut state = self.shared.lock();
-        self.shared.run(&mut state)?;
-        if state.messages >= MESSAGES_MAX || state.bytes.saturating_add(bytes) > BYTES_MAX {
-            let State { messages, bytes, dead, .. } = *state;
-            return Err(Refusal::Full { messages, bytes, dead });
+        shared.lock().thread = Thread::Gone;
+        shared.closed.notify_all();
+    });
+    match thread {
+        Ok(_) => {
+            state.thread = Thread::Running;
+            Ok(())
         }
-        if state.accepts >= REQUESTS_MAX {
-            return Err(Refusal::Busy);
+        Err(error) => {
+            state.thread = Thread::Gone;
+            Err(Refusal::Store(format!("outbox-no-thread: {error}")))
         }
-        state.messages += 1;
-        state.bytes += bytes;
-        state.accepts += 1;
-        self.shared.request(state, Request::Accept(message));
-        Ok(())
-    }
-
-    /// The message is finished: it is forgotten.
-    pub fn finished(&self, message: &Waiting) {
-        self.ended(Request::End(Change::Remove(message.id), message.bytes));
-    }
-
-    /// A delivery failed; [`super::Queue::failed`] has decided that it is tried again.
-    pub fn again(&self, message: &Waiting, why: &str) {
-        let (id, tries, due_ms) = (message.id, message.tries, message.due_ms);
-        self.ended(Request::End(Change::Again { id, tries, due_ms, why: clip(why) }, 0));
-    }
-
-    /// A delivery failed for the last time, at so many milliseconds since 1970.
-    pub fn bury(&self, message: &Waiting, at_ms: u64, why: &str) {
-        let (id, tries) = (message.id, message.tries);
-        self.shared.lock().dead += 1;
-        self.ended(Request::End(Change::Bury { id, at_ms, tries, why: clip(why) }, 0));
-    }
-
-    /// Asks for the whole of a message: [`Done::Read`] or [`Done::Unreadable`].
-    pub fn read(&self, id: MessageId) {
-        self.ended(Request::Read(id));
-    }
-
-    /// Asks for the first [`LISTED_MAX`] dead letters: [`Done::Listed`] with this token.
-    pub fn list_dead(&self, token: u64) -> Result<(), Refusal> {
-        self.asked(Request::List(token))
-    }
-
-    /// Drops dead letters for good: [`Done::Dropped`] with this token.
-    pub fn drop_dead(&self, token: u64, which: Which) -> Result<(), Refusal> {
-        self.asked(Request::Drop(token, which))
-    }
-
-    /// Has dead letters tried again as if they were new: [`Done::Revived`] with this token.
-    pub fn retry_dead(&self, token: u64, which: Which) -> Result<(), Refusal> {
-        self.asked(Request::Revive(token, which))
-    }
-
-    /// How many messages there are, how many bytes they hold, and how many are dead letters.
-    #[must_use]
-    pub fn depth(&self) -> (u64, u64, u64) {
-        let state = self.shared.lock();
-        (state.messages, state.bytes, state.dead)
-    }
-
-    /// Writes what there is, and gives up the file, so that another daemon can open it. Waits for
-    /// the disk for a bounded time. Everything that comes later is refused.
-    pub fn close(&self) {
-        let mut state = self.shared.lock();
-        match state.thread {
-            Thread::Running => state.thread = Thread::Closing,
-            Thread::Absent => state.thread = Thread::Gone,
-            Thread::Closing | Thread::Gone => {}
-        }
-        self.shared.wake.notify_one();
-        let _ = self
-            .shared
-            .closed
-            .wait_timeout_while(state, CLOSE_WAIT_MAX, |state| state.thread == Thread::Closing);
-    }
-
-    fn asked(&self, request: Request) -> Result<(), Refusal> {
-        let mut state = self.shared.lock();
-        self.shared.run(&mut state)?;
-        self.shared.request(state, request);
-        Ok(())
-    }
-
-    /// What ends a delivery is never refused: there are no more than deliveries.
-    fn ended(&self, request: Request) {
-        let state = self.shared.lock();
-        if state.thread == Thread::Running {
-            self.shared.request(state, request);
-        }
-    }
-}
-
-impl Drop for Outbox {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("state_dir", &self.state_dir).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes sure that there is a thread.
-    fn run(self: &Arc<Shared>, state: &mut State) -> Result<(), Refusal> {
-        match state.thread {
-            Thread::Running => return Ok(()),
-            Thread::Closing | Thread::Gone => return Err(Refusal::Closed),
-            Thread::Absent => {}
-        }
-        let state_dir = self.state_dir.clone().ok_or(Refusal::NoPlace)?;
-        let notify = state.notify.take().ok_or(Refusal::Closed)?;
-        let shared = Arc::clone(self);
-        let builder = std::thread::Builder::new().name("hob-outbox".to_owned());
-        let thread = builder.spawn(move || {
-            let mut writer = Writer {
-                shared: &shared,
-                state_dir,
-                notify,
-                store: None,
-                owed: Vec::new(),
-                unanswered: Vec::new(),
-                opened: false,
-                last: Last::default(),
-            };
-            let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run()));
-            // The file is free before anybody hears that the outbox is closed.
-            writer.store = None;
-            if ended.is_err() {
-                writer.give_up();
-            }
-            shared.lock().thread = Thread::Gone;
-            shared.closed.notify_all();
-        });
-        match thread {
-            Ok(_) => {
-                state.thread = Thread::Running;
-                Ok(())
-            }
-            Err(error) => {
-                state.thread = Thread::Gone;
-                Err(Refusal::Store(format!("outbox-no-thread: {error}")))
-            }
-        }
-    }
-
-    fn request(&self, mut state: MutexGuard<'_, State>, request: Request) {
-        let awaited = !matches!(request, Request::End(..));
-        // The thread is woken once a batch, and once more if a batch of ends becomes awaited.
-        let enough = state.wanted > 0
-            && (state.accepts >= state.wanted || state.requests.len() + 1 >= BATCH_MAX);
-        let wake = state.requests.is_empty() || awaited && !state.awaited || enough;
-        state.requests.push_back(request);
-        state.awaited |= awaited;
-        drop(state);
-        if wake {
-            self.wake.notify_one();
-        }
-    }
-
-    /// Waits for a batch; `None` when all is written and the outbox is to close. Comes back with
-    /// an empty batch after `wait`. As many as `last` says were just answered.
-    fn gather(&self, wait: Option<Duration>, last: Last) -> Option<Vec<Request>> {
-        let mut state = self.lock();
-        let idle = |state: &mut State| state.requests.is_empty() && state.thread == Thread::Running;
-        state = match wait {
-            None => self.wake.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner),
-            Some(wait) => {
-                let waited = self.wake.wait_timeout_while(state, wait, idle);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        if !state.awaited && !state.requests.is_empty() {
-            let gathers = |state: &mut State| {
-                !state.awaited
-                    && state.thread == Thread::Running
-                    && state.requests.len() < BATCH_MAX
-            };
-            let waited = self.wake.wait_timeout_while(state, GATHER, gathers);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        if state.requests.is_empty() && state.thread != Thread::Running {
-            return None;
-        }
-        if state.accepts > 0 && state.accepts < last.accepts {
-            state.wanted = last.accepts;
-            let lacks = |state: &mut State| {
-                state.accepts < last.accepts
-                    && state.thread == Thread::Running
-                    && state.requests.len() < BATCH_MAX
-            };
-            let waited = self.wake.wait_timeout_while(state, last.took / PATIENCE, lacks);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.wanted = 0;
-        }
-        let mut batch = Vec::with_capacity(state.requests.len().min(BATCH_MAX));
-        let mut bytes = 0;
-        while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
-            let Some(request) = state.requests.pop_front() else { break };
-            if let Request::Accept(message) = &request {
-                state.accepts -= 1;
-                bytes += message.bytes();
-            }
-            batch.push(request);
-        }
-        state.awaited = state.requests.iter().any(|left| !matches!(left, Request::End(..)));
-        Some(batch)
     }
 }
 
@@ -372,15 +81,6 @@ struct Writer<'a> {
     /// Whether [`Done::Opened`] was told.
     opened: bool,
     last: Last,
-}
-
-/// What the batch before this one was.
-#[derive(Debug, Clone, Copy, Default)]
-struct Last {
-    /// How many messages were accepted.
-    accepts: usize,
-    /// How long that took.
-    took: Duration,
 }
 
 impl Writer<'_> {
@@ -601,12 +301,4 @@ fn read(store: &Store, id: MessageId) -> Done {
 fn select(store: &Store, which: &Which) -> Result<Vec<DeadLetter>, String> {
     let all = store.dead(usize::MAX).map_err(|error| error.to_string())?;
     Ok(all.into_iter().filter(|letter| which.has(letter)).collect())
-}
-
-fn clip(why: &str) -> String {
-    let mut end = why.len().min(WHY_BYTES_MAX);
-    while !why.is_char_boundary(end) {
-        end -= 1;
-    }
-    why[..end].to_owned()
 }
