@@ -82,8 +82,9 @@ mod shard;
 mod sim;
 mod supervision;
 mod sync {
-    //! What `inbox` is made of; its test under loom brings another one.
+    //! What `inbox` and `link::rings` are made of; their tests under loom bring other ones.
     pub(crate) use std::sync::Mutex;
+    pub(crate) use std::sync::atomic::{AtomicU64, fence};
 }
 mod system;
 #[path = "cells/tasks.rs"]

@@ -21,6 +21,7 @@ use super::calls::Calls;
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
+use super::rings::Rings;
 use super::run::Run;
 use super::table::{HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
@@ -40,6 +41,8 @@ use crate::when::{NEVER, Place};
 pub(crate) const PROCESS: u64 = 1 << 32;
 /// Or the shard's bell.
 const BELL: u64 = 1 << 33;
+/// Or what those ring who have put something into a ring.
+pub(crate) const RINGS: u64 = 1 << 34;
 /// How many links are looked at in one turn: what they bring has to be kept somewhere.
 pub(crate) const EVENTS: usize = 32;
 /// A busy shard looks at its links in one of so many turns.
@@ -121,7 +124,7 @@ pub(crate) struct Link {
     pub(crate) whose: Whose,
     pub(crate) node: u64,
     pub(crate) tail: Tail,
-    pub(crate) outgoing: Outgoing<OwnedFd>,
+    pub(crate) outgoing: Outgoing<Vec<OwnedFd>>,
     /// Descriptors that came and whose frame is still to be looked at.
     pub(crate) descriptors: VecDeque<OwnedFd>,
     /// Which of our messages the other end's numbers are.
@@ -245,6 +248,9 @@ pub(crate) struct Links {
     pub(crate) epoll: OwnedFd,
     pub(crate) links: Vec<Link>,
     pub(crate) room: Room,
+    pub(crate) rings: Rings,
+    /// Rings had something when this was about to sleep.
+    rings_wait: bool,
     pub(crate) by_node: HashMap<u64, u32, Mixed>,
     pub(crate) calls: Calls,
     /// By the actors' numbers in `names`: the way of what was sent there last.
@@ -299,6 +305,8 @@ impl Links {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: Vec::new(),
             room: Room::default(),
+            rings: Rings::default(),
+            rings_wait: false,
             by_node: HashMap::default(),
             calls,
             ways: Vec::new(),
@@ -359,14 +367,43 @@ impl Links {
     fn write(&mut self, at: u32) -> Result<(), Errno> {
         let link = &mut self.links[at as usize];
         let Some(socket) = &link.socket else { return Ok(()) };
+        let mut pair = self.rings.get(at);
         while !link.outgoing.is_empty() {
-            let (bytes, descriptor) = link.outgoing.waiting();
-            let sent = match descriptor {
-                None => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
-                Some(descriptor) => hob_os::uds::send(socket, bytes, &[descriptor.as_fd()]),
+            let (mut bytes, descriptors) = link.outgoing.waiting();
+            let by_socket = pair.as_ref().and_then(|pair| pair.by_socket());
+            let sent = match (descriptors, by_socket) {
+                (Some(descriptors), Some(0)) => match send_with(socket, &[0], descriptors) {
+                    Ok(_) => {
+                        link.outgoing.carried();
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                (None, Some(0)) => {
+                    let Some(pair) = &mut pair else { break };
+                    let count = pair.write(bytes)?;
+                    let all = count == bytes.len();
+                    link.outgoing.wrote(count);
+                    if all {
+                        continue;
+                    }
+                    break;
+                }
+                (descriptors, by_socket) => {
+                    bytes = &bytes[..by_socket.unwrap_or(bytes.len()).min(bytes.len())];
+                    match descriptors {
+                        None => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
+                        Some(descriptors) => send_with(socket, bytes, descriptors),
+                    }
+                }
             };
             match sent {
-                Ok(count) => link.outgoing.wrote(count),
+                Ok(count) => {
+                    link.outgoing.wrote(count);
+                    if let Some(pair) = &mut pair {
+                        pair.went_by_socket(count);
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return self.is_full(at, true),
                 Err(error) => return Err(error),
@@ -399,11 +436,11 @@ impl Links {
     /// now.
     fn look(&mut self, shard: &Shard) -> Turn {
         let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() {
+        if events.is_empty() && !std::mem::take(&mut self.rings_wait) {
             self.wait(&mut events, Some(Duration::ZERO));
         }
         self.looked = self.turns;
-        let found = events.len();
+        let mut found = events.len();
         for event in events.drain(..) {
             let (what, flags) = (event.data.u64(), event.flags);
             let link = u32::try_from(what & (PROCESS - 1)).unwrap_or(u32::MAX);
@@ -421,6 +458,9 @@ impl Links {
             }
         }
         self.events = events;
+        if !self.rings.is_empty() {
+            found += self.look_at_rings(shard);
+        }
         if found > 0 { Turn::Busy } else { Turn::Idle }
     }
 
@@ -435,7 +475,12 @@ impl Links {
     /// What is no link's socket.
     #[cold]
     fn look_otherwise(&mut self, what: u64, link: u32, shard: &Shard) {
-        if what == BELL { shard.heard() } else { self.process_ended(link, shard) }
+        match what {
+            BELL => shard.heard(),
+            // All rings are looked at anyway.
+            RINGS => {}
+            _ => self.process_ended(link, shard),
+        }
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
@@ -682,13 +727,23 @@ impl Edge for Links {
             self.look_awake(&mut events);
         }
         if events.is_empty() {
-            self.wait(&mut events, at_most);
+            if self.rings.is_empty() {
+                self.wait(&mut events, at_most);
+            } else {
+                self.rings.fall_asleep();
+                if self.any_ring_waits() {
+                    self.rings_wait = true;
+                } else {
+                    self.wait(&mut events, at_most);
+                }
+                self.rings.wake();
+            }
         }
         self.events = events;
     }
 
     fn woken(&mut self, shard: &Shard) {
-        if !self.events.is_empty() {
+        if !self.events.is_empty() || self.rings_wait {
             self.look(shard);
         }
     }
@@ -696,6 +751,12 @@ impl Edge for Links {
     fn drain(&mut self, shard: &Shard) {
         self.end_all(shard);
     }
+}
+
+#[cold]
+fn send_with(socket: &OwnedFd, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<usize, Errno> {
+    let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+    hob_os::uds::send(socket, bytes, &descriptors)
 }
 
 fn several_processors() -> bool {

@@ -21,7 +21,7 @@ use crate::shard::tells::Gathered;
 use crate::when::When;
 
 /// The version of frames and of what they hold.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// One message of one actor.
 pub(crate) struct Entry {
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Appends several that were told one after the other, as [`Gathered`] has them; says how many
     /// could not be.
-    pub(crate) encode_told: fn(&Gathered, &mut Outgoing<OwnedFd>, (u16, u64), Along<'_>) -> u32,
+    pub(crate) encode_told: fn(&Gathered, &mut Outgoing<Vec<OwnedFd>>, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
     pub(crate) parcel: Opens<Parcel>,
     /// Into the mailbox of the actor, which is one of the shard `along`.
@@ -195,7 +195,7 @@ where
 
 fn encode_told<M: Message + Wire>(
     told: &Gathered,
-    out: &mut Outgoing<OwnedFd>,
+    out: &mut Outgoing<Vec<OwnedFd>>,
     to: (u16, u64),
     along: Along<'_>,
 ) -> u32 {
