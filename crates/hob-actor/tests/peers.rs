@@ -360,8 +360,9 @@ fn a_worker_process() {
         Err(PeerError::NoParent) => return,
         Err(other) => panic!("{other}"),
     };
-    if std::env::var_os("HOB_TEST_GRANDPARENT").is_some() {
-        let worker = peers.spawn(worker()).unwrap();
+    if let Some(over) = std::env::var_os("HOB_TEST_GRANDPARENT") {
+        let over = if over == "rings" { Over::SharedMemory } else { Over::Sockets };
+        let worker = peers.spawn(worker(over)).unwrap();
         println!("worker {}", peers.process(worker).unwrap());
     }
     peers.publish("node", &system.spawn(Node::default()));
@@ -376,11 +377,57 @@ fn a_worker_process() {
     rustix::stdio::dup2_stdout(&null).unwrap();
 }
 
-fn worker() -> Program {
-    Program::new(std::env::current_exe().unwrap())
-        .argument("--exact")
-        .argument("a_worker_process")
-        .argument("--nocapture")
+/// What links to workers are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Sockets,
+    SharedMemory,
+}
+
+/// Each of these is a test over both.
+macro_rules! over_both {
+    ($($name:ident),* $(,)?) => {
+        mod over_sockets {
+            $(#[test] fn $name() { super::$name(super::Over::Sockets); })*
+        }
+        mod over_shared_memory {
+            $(#[test] fn $name() { super::$name(super::Over::SharedMemory); })*
+        }
+    };
+}
+
+over_both! {
+    a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept,
+    tells_keep_their_order_and_a_panic_among_them_is_its_own,
+    what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type,
+    tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way,
+    what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted,
+    a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded,
+    every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed,
+    a_worker_that_ends_by_itself_says_with_what,
+    two_systems_side_by_side_never_meet,
+    addresses_travel_in_messages_and_workers_talk_to_each_other_directly,
+    the_time_that_is_left_travels_and_ends_the_ask,
+    a_cancel_that_comes_right_behind_its_ask_is_not_lost,
+    a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to,
+    a_drain_lets_workers_finish_what_they_were_sent,
+    a_parent_that_is_killed_takes_its_workers_with_it,
+    an_idle_worker_process_is_small,
+}
+
+impl Over {
+    fn program(self, program: Program) -> Program {
+        if self == Over::SharedMemory { program.shared_memory() } else { program }
+    }
+}
+
+fn worker(over: Over) -> Program {
+    over.program(
+        Program::new(std::env::current_exe().unwrap())
+            .argument("--exact")
+            .argument("a_worker_process")
+            .argument("--nocapture"),
+    )
 }
 
 fn start() -> (System, Peers) {
@@ -389,8 +436,8 @@ fn start() -> (System, Peers) {
     (system, peers)
 }
 
-fn node(peers: &Peers) -> (Peer, Address<Node>) {
-    let worker = peers.spawn(worker()).unwrap();
+fn node(over: Over, peers: &Peers) -> (Peer, Address<Node>) {
+    let worker = peers.spawn(worker(over)).unwrap();
     (worker, peers.remote(worker, "node").unwrap())
 }
 
@@ -399,10 +446,9 @@ fn kill(process: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-#[test]
-fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
+fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     for _ in 0..1000 {
         remote.tell(Add { value: 1 }).unwrap();
     }
@@ -417,10 +463,9 @@ fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
 }
 
 /// Tells that are sent together travel together, and are one message each nevertheless.
-#[test]
-fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
+fn tells_keep_their_order_and_a_panic_among_them_is_its_own(over: Over) {
     let (_system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let narrow = peers.remote::<Node>(worker, "narrow").unwrap();
     for address in [remote, narrow] {
         for value in 0..5000 {
@@ -436,10 +481,9 @@ fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
 }
 
 /// One that cannot be encoded is not sent, and nobody else notices, on either side.
-#[test]
-fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type() {
+fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type(over: Over) {
     let (system, peers) = start();
-    let (_, node) = node(&peers);
+    let (_, node) = node(over, &peers);
     let teller = system.spawn(Teller);
     assert_eq!(teller.ask(Mix(node.clone())).wait(), Ok(true));
     assert_eq!(system.troubles().refused, 30);
@@ -451,10 +495,9 @@ fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type() {
     peers.drain();
 }
 
-#[test]
-fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way() {
+fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way(over: Over) {
     let (_system, peers) = start();
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(over, &peers);
     let latest = peers.remote::<Node>(worker, "latest").unwrap();
     for _ in 0..1000 {
         latest.tell(Add { value: 1 }).unwrap();
@@ -475,10 +518,9 @@ fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_t
     peers.drain();
 }
 
-#[test]
-fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted() {
+fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted(over: Over) {
     let (system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let process = i32::try_from(peers.process(worker).unwrap()).unwrap();
     let pid = rustix::process::Pid::from_raw(process).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
@@ -502,11 +544,10 @@ fn peak_mib(process: u32) -> u64 {
 }
 
 /// Two workers: one tells the other much more than that can take, 100 MB each time.
-#[test]
-fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded() {
+fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded(over: Over) {
     const TELLS: u64 = 10_000;
     let (_system, peers) = start();
-    let ((sender, from), (consumer, _)) = (node(&peers), node(&peers));
+    let ((sender, from), (consumer, _)) = (node(over, &peers), node(over, &peers));
     // A mailbox for three, whose policy is to wait.
     let narrow = peers.remote::<Node>(consumer, "narrow").unwrap();
     let order = |waits| Order { other: narrow.clone(), count: TELLS, waits };
@@ -526,10 +567,9 @@ fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded() {
     peers.drain();
 }
 
-#[test]
-fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed() {
+fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed(over: Over) {
     let (_system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let open: Vec<_> = (0..10_000).map(|_| remote.ask(Hold {})).collect();
     // It has them all: this one was sent after them.
     assert_eq!(remote.ask(Add { value: 1 }).wait(), Ok(1));
@@ -542,10 +582,9 @@ fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed() {
     assert_eq!(late, Err(AskError::Lost { code: None, signal: Some(9) }));
 }
 
-#[test]
-fn a_worker_that_ends_by_itself_says_with_what() {
+fn a_worker_that_ends_by_itself_says_with_what(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     assert_eq!(
         remote.ask(Leave { code: 0 }).wait(),
         Err(AskError::Lost { code: None, signal: Some(15) })
@@ -564,7 +603,7 @@ fn a_message_of_another_schema_is_an_error_at_connect() {
     let mismatch = PeerError::Hello(HelloError::Schema { message: "add".to_owned() });
     assert_eq!(peers.spawn(program), Err(mismatch));
     // The system is none the worse.
-    assert_eq!(node(&peers).1.ask(Add { value: 2 }).wait(), Ok(2));
+    assert_eq!(node(Over::Sockets, &peers).1.ask(Add { value: 2 }).wait(), Ok(2));
 }
 
 #[test]
@@ -572,7 +611,7 @@ fn what_is_no_worker_is_an_error_and_not_a_hang() {
     let (_system, peers) = start();
     assert!(matches!(peers.spawn_worker("/nonexistent/worker"), Err(PeerError::Start(_))));
     assert!(matches!(peers.spawn_worker("/bin/true"), Err(PeerError::Ended(_))));
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(Over::Sockets, &peers);
     assert_eq!(peers.remote::<Node>(worker, "nobody").unwrap_err(), PeerError::Tag);
 }
 
@@ -606,29 +645,26 @@ fn a_system_starts_workers_and_remembers_what_it_resolved() {
     assert!(matches!(late, Err(AskError::Lost { .. })), "{late:?}");
 }
 
-#[test]
-fn two_systems_side_by_side_never_meet() {
+fn two_systems_side_by_side_never_meet(over: Over) {
     let ((_one, first), (_other, second)) = (start(), start());
-    let ((_, a), (_, b)) = (node(&first), node(&second));
+    let ((_, a), (_, b)) = (node(over, &first), node(over, &second));
     assert_eq!((a.ask(Add { value: 1 }).wait(), b.ask(Add { value: 5 }).wait()), (Ok(1), Ok(5)));
     first.drain();
     assert_eq!(b.ask(Add { value: 5 }).wait(), Ok(10));
 }
 
-#[test]
-fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly() {
+fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly(over: Over) {
     let (_system, peers) = start();
-    let ((_, a), (_, b)) = (node(&peers), node(&peers));
+    let ((_, a), (_, b)) = (node(over, &peers), node(over, &peers));
     // From a to b and back, each asking the other within its answer: a ring over processes.
     assert_eq!(a.ask(Chain { other: b.clone(), left: 500 }).wait(), Ok(Ok(500)));
     assert_eq!(b.ask(Chain { other: a, left: 3 }).wait(), Ok(Ok(3)));
     peers.drain();
 }
 
-#[test]
-fn the_time_that_is_left_travels_and_ends_the_ask() {
+fn the_time_that_is_left_travels_and_ends_the_ask(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     let left = remote.ask_within(Left {}, Duration::from_secs(1000)).wait().unwrap();
     assert!((1..=1_000_000).contains(&left), "{left} ms");
     assert_eq!(remote.ask(Left {}).wait(), Ok(0), "no limit is none there either");
@@ -649,10 +685,9 @@ fn until_parked(node: &Address<Node>, wanted: u64) {
     }
 }
 
-#[test]
-fn a_cancel_that_comes_right_behind_its_ask_is_not_lost() {
+fn a_cancel_that_comes_right_behind_its_ask_is_not_lost(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     for _ in 0..2000 {
         drop(remote.ask(Park {}));
     }
@@ -665,11 +700,10 @@ fn a_cancel_that_comes_right_behind_its_ask_is_not_lost() {
     peers.drain();
 }
 
-#[test]
-fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to() {
+fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to(over: Over) {
     let (system, peers) = (System::with_shards(2).unwrap(), messages());
     let peers = Peers::start(&system, peers).unwrap();
-    let ((_, middle), (_, far)) = (node(&peers), node(&peers));
+    let ((_, middle), (_, far)) = (node(over, &peers), node(over, &peers));
     let mail = Mail::default;
     let (first, second) =
         (system.spawn_on(0, mail(), Node::default), system.spawn_on(1, mail(), Node::default));
@@ -686,10 +720,9 @@ fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to() {
     peers.drain();
 }
 
-#[test]
-fn a_drain_lets_workers_finish_what_they_were_sent() {
+fn a_drain_lets_workers_finish_what_they_were_sent(over: Over) {
     let (system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     let here = system.spawn(Node::default());
     let answers: Vec<_> =
         (0..100).map(|_| remote.ask(Chain { other: here.clone(), left: 7 })).collect();
@@ -702,22 +735,23 @@ fn a_drain_lets_workers_finish_what_they_were_sent() {
 }
 
 /// The middle one of three processes is killed: its worker goes with it.
-#[test]
-fn a_parent_that_is_killed_takes_its_workers_with_it() {
+fn a_parent_that_is_killed_takes_its_workers_with_it(over: Over) {
     let own = std::env::current_exe().unwrap();
     let (system, peers) = start();
     let _ = &system;
     // Its output goes to this test's, so a shell gives it a file of ours.
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");
+    let kind = if over == Over::SharedMemory { "rings" } else { "sockets" };
     let program = Program::new("/bin/sh")
         .argument("-c")
         .argument(
-            "HOB_TEST_GRANDPARENT=1 exec \"$0\" --exact a_worker_process --nocapture > \"$1\"",
+            "HOB_TEST_GRANDPARENT=$2 exec \"$0\" --exact a_worker_process --nocapture > \"$1\"",
         )
         .argument(&own)
-        .argument(&said);
-    let middle = peers.spawn(program).unwrap();
+        .argument(&said)
+        .argument(kind);
+    let middle = peers.spawn(over.program(program)).unwrap();
     // Published after its own worker was started.
     peers.remote::<Node>(middle, "node").unwrap();
     let text = std::fs::read_to_string(&said).unwrap();
@@ -733,10 +767,9 @@ fn a_parent_that_is_killed_takes_its_workers_with_it() {
     assert_eq!(rustix::event::poll(&mut ends, Some(&limit)), Ok(1), "an orphan is left");
 }
 
-#[test]
-fn an_idle_worker_process_is_small() {
+fn an_idle_worker_process_is_small(over: Over) {
     let (_system, peers) = start();
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(over, &peers);
     let process = peers.process(worker).unwrap();
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();

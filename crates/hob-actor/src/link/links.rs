@@ -49,6 +49,8 @@ pub(crate) const EVENTS: usize = 32;
 const BUSY_TURNS: u32 = 4;
 /// One that never has anything left at a turn's end, and never sleeps either.
 const WAKEFUL_TURNS: u32 = 64;
+/// Who looks at rings before it sleeps asks the kernel in one of so many looks.
+const RING_LOOKS: u32 = 32;
 /// Who has more peers than this sleeps at once.
 const FEW: usize = 2;
 /// How much may wait to be written to one peer: more is refused.
@@ -275,6 +277,8 @@ pub(crate) struct Links {
     pub(crate) turns: u32,
     /// When links last were looked at, by that count.
     looked: u32,
+    /// When the kernel was asked last.
+    asked: u32,
     /// Which stalled link is the first to be tried.
     pub(crate) retry_first: u32,
     pub(crate) any_stalled: bool,
@@ -323,6 +327,7 @@ impl Links {
             commands,
             turns: 0,
             looked: 0,
+            asked: 0,
             retry_first: 0,
             any_stalled: false,
             drained: Vec::new(),
@@ -436,8 +441,10 @@ impl Links {
     /// now.
     fn look(&mut self, shard: &Shard) -> Turn {
         let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() && !std::mem::take(&mut self.rings_wait) {
+        let spared = std::mem::take(&mut self.rings_wait) || self.rings.are_all(self.sockets);
+        if events.is_empty() && (!spared || self.asks_kernel()) {
             self.wait(&mut events, Some(Duration::ZERO));
+            self.asked = self.turns;
         }
         self.looked = self.turns;
         let mut found = events.len();
@@ -462,6 +469,14 @@ impl Links {
             found += self.look_at_rings(shard);
         }
         if found > 0 { Turn::Busy } else { Turn::Idle }
+    }
+
+    /// Whether it is time again to ask the kernel, although rings have something. If all that
+    /// comes does by rings, sockets only say that a peer has ended.
+    fn asks_kernel(&self) -> bool {
+        let all = self.rings.are_all(self.sockets);
+        let turns = if all { WAKEFUL_TURNS } else { BUSY_TURNS };
+        self.turns.wrapping_sub(self.asked) >= turns
     }
 
     #[cold]
@@ -496,8 +511,15 @@ impl Links {
     fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
         let start = clock::instant();
         let mut time = Duration::ZERO;
-        while events.is_empty() && time < LOOKS_FOR {
-            self.wait(events, Some(Duration::ZERO));
+        let mut looks = 0u32;
+        while events.is_empty() && !self.rings_wait && time < LOOKS_FOR {
+            // Memory is looked at for nothing, and the kernel is asked now and then.
+            if self.rings.is_empty() || looks.is_multiple_of(RING_LOOKS) {
+                self.wait(events, Some(Duration::ZERO));
+            }
+            looks += 1;
+            self.rings_wait = !self.rings.is_empty() && self.any_ring_waits();
+            std::hint::spin_loop();
             time = start.elapsed();
         }
         if let Some(wakeful) = &mut self.wakeful {
@@ -726,18 +748,13 @@ impl Edge for Links {
         if self.sockets <= FEW && self.wakeful.as_mut().is_some_and(Wakeful::looks) {
             self.look_awake(&mut events);
         }
-        if events.is_empty() {
-            if self.rings.is_empty() {
+        if events.is_empty() && !self.rings_wait {
+            self.rings.fall_asleep();
+            self.rings_wait = !self.rings.is_empty() && self.any_ring_waits();
+            if !self.rings_wait {
                 self.wait(&mut events, at_most);
-            } else {
-                self.rings.fall_asleep();
-                if self.any_ring_waits() {
-                    self.rings_wait = true;
-                } else {
-                    self.wait(&mut events, at_most);
-                }
-                self.rings.wake();
             }
+            self.rings.wake();
         }
         self.events = events;
     }

@@ -71,7 +71,7 @@ impl Deref for Memory {
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: the mapping lives as long as `self`, begins at a page's edge, and has so many
         // words, for which any bits are a value; this process accesses it only so. (Where it may
-        // only be read, nobody here stores: see `Sleeper::sleeps`.)
+        // only be read, nobody here stores; loads that are relaxed do not either.)
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.words) }
     }
 }

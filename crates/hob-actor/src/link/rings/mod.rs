@@ -200,6 +200,12 @@ impl Rings {
         self.count == 0
     }
 
+    /// Whether all of so many links have rings, if there are any.
+    #[inline]
+    pub(crate) fn are_all(&self, links: usize) -> bool {
+        self.count > 0 && self.count == links
+    }
+
     #[inline]
     pub(crate) fn get(&mut self, link: u32) -> Option<&mut Pair> {
         self.pairs.get_mut(link as usize)?.as_mut()
