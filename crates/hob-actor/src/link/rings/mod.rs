@@ -19,6 +19,8 @@
 
 mod memory;
 pub(crate) mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::os::fd::OwnedFd;
 
@@ -156,7 +158,7 @@ impl Pair {
         let is_full = count < bytes.len();
         if is_full != self.is_full {
             self.is_full = is_full;
-            ring.waits.store(u64::from(is_full), std::sync::atomic::Ordering::Relaxed);
+            Writer::waits(ring, is_full);
         }
         if count > 0 && let Some(theirs) = &mut self.theirs {
             theirs.tell();
@@ -168,13 +170,11 @@ impl Pair {
     pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let ring = Pair::ring(&self.memory, !self.is_maker);
         let count = self.reader.read(ring, into).map_err(impossible)?;
-        if count > 0 {
-            crate::sync::fence(std::sync::atomic::Ordering::SeqCst);
-            if ring.waits.load(std::sync::atomic::Ordering::Relaxed) != 0
-                && let Some(theirs) = &mut self.theirs
-            {
-                theirs.tell();
-            }
+        if count > 0
+            && Reader::is_waited_for(ring)
+            && let Some(theirs) = &mut self.theirs
+        {
+            theirs.tell();
         }
         Ok(count)
     }

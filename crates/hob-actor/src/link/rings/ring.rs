@@ -71,6 +71,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// One that has come so far.
+    #[cfg(test)]
+    pub(crate) fn at(end: u32) -> Writer {
+        Writer { end, taken: end, left: end, partial: 0 }
+    }
+
     /// Writes as much as there is room for, and publishes it.
     pub(crate) fn write(&mut self, ring: Ring<'_>, bytes: &[u8]) -> Result<usize, Impossible> {
         let room = self.room(ring)?;
@@ -91,6 +97,11 @@ impl Writer {
         Ok(count)
     }
 
+    /// Whether somebody waits until there is room: then the reader rings when there is.
+    pub(crate) fn waits(ring: Ring<'_>, waits: bool) {
+        ring.waits.store(u64::from(waits), Ordering::Relaxed);
+    }
+
     /// How many bytes there is room for.
     pub(crate) fn room(&mut self, ring: Ring<'_>) -> Result<u32, Impossible> {
         let taken = low(ring.taken.load(Ordering::Acquire));
@@ -100,7 +111,8 @@ impl Writer {
         } else if taken != self.left {
             return Err(Impossible);
         }
-        Ok(ring.len() - self.end.wrapping_sub(self.taken))
+        // Stores are whole words: one of which a byte is still to be read is the reader's.
+        Ok(ring.len() - self.end.wrapping_sub(self.taken & !7))
     }
 
     #[inline]
@@ -139,6 +151,12 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// One that has come so far.
+    #[cfg(test)]
+    pub(crate) fn at(taken: u32) -> Reader {
+        Reader { taken }
+    }
+
     /// Whether anything is there.
     #[inline]
     pub(crate) fn is_waiting(&self, ring: Ring<'_>) -> bool {
@@ -161,6 +179,13 @@ impl Reader {
         self.taken = self.taken.wrapping_add(low(count as u64));
         ring.taken.store(u64::from(self.taken), Ordering::Release);
         Ok(count)
+    }
+
+    /// Something was taken: is that waited for?
+    #[inline]
+    pub(crate) fn is_waited_for(ring: Ring<'_>) -> bool {
+        fence(Ordering::SeqCst);
+        ring.waits.load(Ordering::Relaxed) != 0
     }
 
     #[inline]
