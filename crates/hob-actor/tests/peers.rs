@@ -24,6 +24,9 @@ hob_actor::wire! {
     struct Hold {}
     /// Ends the process with this code.
     struct Leave { code: u8 }
+    /// How much shared memory of links is mapped, and how many descriptors of such, and of bells,
+    /// are open.
+    struct Shared {}
     /// Asks the other actor, which may be anywhere, `left` times in turn.
     struct Chain { other: Address<Node>, left: u64 }
     struct Left {}
@@ -61,6 +64,9 @@ impl Message for Hold {
 }
 impl Message for Leave {
     type Answer = ();
+}
+impl Message for Shared {
+    type Answer = (u64, u64);
 }
 impl Message for Chain {
     type Answer = Result<u64, String>;
@@ -268,6 +274,20 @@ impl ReplyHandler<Hold> for Node {
     }
 }
 
+impl Handler<Shared> for Node {
+    fn handle(&mut self, _: Shared, _: &mut Context<'_, Self>) -> (u64, u64) {
+        let named = |line: &str| line.contains("memfd:hob-link");
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter(|one| {
+            // The one by which this directory is read is gone by the time that it is looked at.
+            let target = std::fs::read_link(one.as_ref().unwrap().path()).unwrap_or_default();
+            let target = target.to_string_lossy();
+            named(&target) || target.contains("eventfd")
+        });
+        (maps.lines().filter(|line| named(line)).count() as u64, open.count() as u64)
+    }
+}
+
 impl Handler<Leave> for Node {
     fn handle(&mut self, _: Leave, _: &mut Context<'_, Self>) {
         let me = rustix::process::getpid();
@@ -331,6 +351,7 @@ fn messages() -> Messages {
         .takes::<Node, Text, _>("text")
         .takes::<Node, Hold, _>("hold")
         .takes::<Node, Leave, _>("leave")
+        .takes::<Node, Shared, _>("shared")
         .takes::<Node, Chain, _>("chain")
         .takes::<Node, Left, _>("left")
         .takes::<Node, Fault, _>("fault")
@@ -397,6 +418,7 @@ macro_rules! over_both {
 }
 
 over_both! {
+    what_processes_share_goes_with_their_link,
     a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept,
     tells_keep_their_order_and_a_panic_among_them_is_its_own,
     what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type,
@@ -495,7 +517,9 @@ fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type(over: Over) {
     peers.drain();
 }
 
-fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way(over: Over) {
+fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way(
+    over: Over,
+) {
     let (_system, peers) = start();
     let (worker, _) = node(over, &peers);
     let latest = peers.remote::<Node>(worker, "latest").unwrap();
@@ -660,6 +684,25 @@ fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly(over: Ov
     assert_eq!(a.ask(Chain { other: b.clone(), left: 500 }).wait(), Ok(Ok(500)));
     assert_eq!(b.ask(Chain { other: a, left: 3 }).wait(), Ok(Ok(3)));
     peers.drain();
+}
+
+fn what_processes_share_goes_with_their_link(over: Over) {
+    let (_system, peers) = start();
+    let ((_, a), (worker, b)) = (node(over, &peers), node(over, &peers));
+    let shared = || a.ask(Shared {}).wait().unwrap();
+    let alone = shared();
+    assert_eq!(alone.0 > 0, over == Over::SharedMemory, "{alone:?}");
+    // From now on these two have a link of the same kind.
+    assert_eq!(a.ask(Chain { other: b, left: 3 }).wait(), Ok(Ok(3)));
+    let linked = shared();
+    let more = over == Over::SharedMemory;
+    assert_eq!((linked.0 > alone.0, linked.1 > alone.1), (more, more), "{alone:?} {linked:?}");
+    kill(peers.process(worker).unwrap());
+    // The bound is only there so that a failure is seen.
+    let limit = Instant::now() + Duration::from_secs(60);
+    while shared() != alone {
+        assert!(Instant::now() < limit, "{:?} is left of {linked:?}", shared());
+    }
 }
 
 fn the_time_that_is_left_travels_and_ends_the_ask(over: Over) {

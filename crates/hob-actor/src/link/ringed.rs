@@ -47,13 +47,16 @@ impl Links {
     }
 
     pub(super) fn take_offer(&mut self, at: u32) -> Result<(), Nonsense> {
+        if self.rings.get(at).is_some() {
+            return Err(Nonsense);
+        }
         let offered = self.came_along(at)?;
         let shown = self.rings.take(at, offered, watch(&self.epoll)).map_err(|_| Nonsense)?;
         self.go_by_ring(at, shown)
     }
 
     pub(super) fn take_ring(&mut self, at: u32) -> Result<(), Nonsense> {
-        let pair = self.rings.get(at).ok_or(Nonsense)?;
+        let pair = self.rings.get(at).filter(|pair| !pair.comes_here).ok_or(Nonsense)?;
         let answers = pair.is_offer_open();
         pair.comes_here = true;
         if answers {

@@ -32,7 +32,8 @@ pub(crate) struct Entry {
     pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Appends several that were told one after the other, as [`Gathered`] has them; says how many
     /// could not be.
-    pub(crate) encode_told: fn(&Gathered, &mut Outgoing<Vec<OwnedFd>>, (u16, u64), Along<'_>) -> u32,
+    pub(crate) encode_told:
+        fn(&Gathered, &mut Outgoing<Vec<OwnedFd>>, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
     pub(crate) parcel: Opens<Parcel>,
     /// Into the mailbox of the actor, which is one of the shard `along`.

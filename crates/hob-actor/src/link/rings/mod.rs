@@ -63,6 +63,10 @@ struct Theirs {
 
 impl Theirs {
     fn of(status: OwnedFd, bell: OwnedFd) -> io::Result<Theirs> {
+        // To ring must never be to wait.
+        if !rustix::fs::fcntl_getfl(&bell)?.contains(rustix::fs::OFlags::NONBLOCK) {
+            return Err(Errno::INVAL);
+        }
         let status = Memory::to_read(status, STATUS_WORDS)?;
         Ok(Theirs { status, bell: Doorbell::of(bell), waker: Waker::default() })
     }
@@ -160,7 +164,9 @@ impl Pair {
             self.is_full = is_full;
             Writer::waits(ring, is_full);
         }
-        if count > 0 && let Some(theirs) = &mut self.theirs {
+        if count > 0
+            && let Some(theirs) = &mut self.theirs
+        {
             theirs.tell();
         }
         Ok(count)
@@ -232,9 +238,8 @@ impl Rings {
     fn own(&mut self, watch: impl FnOnce(&Doorbell) -> io::Result<()>) -> io::Result<Vec<OwnedFd>> {
         if self.own.is_none() {
             let (status, file) = Memory::create(STATUS_WORDS, false)?;
-            let bell = Doorbell::new().map_err(|error| {
-                Errno::from_io_error(&error).unwrap_or(Errno::MFILE)
-            })?;
+            let bell = Doorbell::new()
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
             watch(&bell)?;
             self.own = Some(Own { status, file, bell, sleeper: Sleeper::default() });
         }

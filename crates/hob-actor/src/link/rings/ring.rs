@@ -191,9 +191,8 @@ impl Reader {
     #[inline]
     fn copy(&self, data: &[AtomicU64], mut into: &mut [u8]) {
         let mut at = self.taken as usize;
-        let word = |at: usize| {
-            data[at / WORD & (data.len() - 1)].load(Ordering::Relaxed).to_ne_bytes()
-        };
+        let word =
+            |at: usize| data[at / WORD & (data.len() - 1)].load(Ordering::Relaxed).to_ne_bytes();
         let begun = at % WORD;
         if begun > 0 {
             let count = into.len().min(WORD - begun);

@@ -98,7 +98,8 @@ fn a_full_ring_takes_nothing_and_has_room_for_what_was_read() {
 
 #[test]
 fn no_position_that_a_peer_stores_leads_anywhere_else() {
-    let halves = [0, 1, 7, 8, 63, 64, 65, 128, 1 << 31, u64::from(u32::MAX), u64::from(u32::MAX) - 63];
+    let halves =
+        [0, 1, 7, 8, 63, 64, 65, 128, 1 << 31, u64::from(u32::MAX), u64::from(u32::MAX) - 63];
     for (start, end) in halves.iter().flat_map(|a| halves.map(|b| (*a, b))) {
         let words = Words::new();
         words.ring().published.store(start << 32 | end, Ordering::Relaxed);
