@@ -118,7 +118,7 @@ impl Writer {
     #[inline]
     fn copy(&mut self, data: &[AtomicU64], mut bytes: &[u8]) {
         let mut at = self.end as usize;
-        let slot = |at: usize| &data[at / WORD & (data.len() - 1)];
+        let slot = |at: usize| &data[(at / WORD) & (data.len() - 1)];
         let begun = at % WORD;
         if begun > 0 {
             let count = bytes.len().min(WORD - begun);
@@ -130,7 +130,7 @@ impl Writer {
             (at, bytes) = (at + count, later);
         }
         let (words, rest) = bytes.as_chunks::<WORD>();
-        let first = at / WORD & (data.len() - 1);
+        let first = (at / WORD) & (data.len() - 1);
         let (now, wrapped) = words.split_at(words.len().min(data.len() - first));
         for (slot, word) in data[first..].iter().zip(now).chain(data.iter().zip(wrapped)) {
             slot.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
@@ -192,7 +192,7 @@ impl Reader {
     fn copy(&self, data: &[AtomicU64], mut into: &mut [u8]) {
         let mut at = self.taken as usize;
         let word =
-            |at: usize| data[at / WORD & (data.len() - 1)].load(Ordering::Relaxed).to_ne_bytes();
+            |at: usize| data[(at / WORD) & (data.len() - 1)].load(Ordering::Relaxed).to_ne_bytes();
         let begun = at % WORD;
         if begun > 0 {
             let count = into.len().min(WORD - begun);
@@ -201,7 +201,7 @@ impl Reader {
             (at, into) = (at + count, later);
         }
         let (words, rest) = into.as_chunks_mut::<WORD>();
-        let first = at / WORD & (data.len() - 1);
+        let first = (at / WORD) & (data.len() - 1);
         let count = words.len();
         let (now, wrapped) = words.split_at_mut(count.min(data.len() - first));
         for (slot, word) in data[first..].iter().zip(now).chain(data.iter().zip(wrapped)) {
