@@ -382,7 +382,13 @@ impl Links {
                         link.outgoing.carried();
                         continue;
                     }
-                    Err(error) => Err(error),
+                    Err(error) => {
+                        // The socket has no room; that the ring has is of no use.
+                        if let Some(pair) = &mut pair {
+                            pair.waits_for_room(false);
+                        }
+                        Err(error)
+                    }
                 },
                 (None, Some(0)) => {
                     let Some(pair) = &mut pair else { break };

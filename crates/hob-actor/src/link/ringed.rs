@@ -158,7 +158,8 @@ impl Links {
         let Some(socket) = &link.socket else { return Err(Errno::AGAIN) };
         let mut came = Vec::new();
         // Whatever these bytes are, only what came with them counts.
-        let read = hob_os::uds::receive(socket, &mut [0; 64], &mut came);
+        let read =
+            rustix::io::retry_on_intr(|| hob_os::uds::receive(socket, &mut [0; 64], &mut came));
         link.descriptors.extend(came);
         read
     }

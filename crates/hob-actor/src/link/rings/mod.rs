@@ -159,17 +159,21 @@ impl Pair {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
         let ring = Pair::ring(&self.memory, self.is_maker);
         let count = self.writer.write(ring, bytes).map_err(impossible)?;
-        let is_full = count < bytes.len();
-        if is_full != self.is_full {
-            self.is_full = is_full;
-            Writer::waits(ring, is_full);
-        }
+        self.waits_for_room(count < bytes.len());
         if count > 0
             && let Some(theirs) = &mut self.theirs
         {
             theirs.tell();
         }
         Ok(count)
+    }
+
+    /// Whether it is to be said when the ring has room.
+    pub(crate) fn waits_for_room(&mut self, waits: bool) {
+        if waits != self.is_full {
+            self.is_full = waits;
+            Writer::waits(Pair::ring(&self.memory, self.is_maker), waits);
+        }
     }
 
     /// Copies out what has come.
