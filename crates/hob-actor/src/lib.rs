@@ -26,9 +26,9 @@
 //! How to use it: `docs/actors.md`. Why it is as it is, and what was measured:
 //! `docs/why/actors.md`.
 //!
-//! `unsafe` code is denied but in three modules that say why they need it: `parcel` (payloads of
-//! any type in cells of one size), `tasks` (parked futures of any type, packed and pinned) and
-//! `waker` (a waker without an allocation).
+//! `unsafe` code is denied but in four modules that say why they need it: `parcel` (payloads of
+//! any type in cells of one size), `tasks` (parked futures of any type, packed and pinned), `waker`
+//! (a waker without an allocation) and `link::rings::memory` (memory that processes share).
 #![deny(unsafe_code)]
 
 // One flat list of modules, in folders by what they own: `talk` is what users hold, `cells` how
@@ -82,8 +82,9 @@ mod shard;
 mod sim;
 mod supervision;
 mod sync {
-    //! What `inbox` is made of; its test under loom brings another one.
+    //! What `inbox` and `link::rings` are made of; their tests under loom bring other ones.
     pub(crate) use std::sync::Mutex;
+    pub(crate) use std::sync::atomic::{AtomicU64, fence};
 }
 mod system;
 #[path = "cells/tasks.rs"]

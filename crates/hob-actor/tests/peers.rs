@@ -3,346 +3,21 @@
 
 #![expect(clippy::unwrap_used, reason = "the tests' own functions are tests too")]
 
+#[path = "peers/node.rs"]
+mod node;
+
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hob_actor::link::{Decoder, Encoder, HelloError, Messages, Program, Schema, Wire, WireError};
+use hob_actor::link::{HelloError, Messages, Program};
 use hob_actor::{
-    Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Peer, PeerError,
-    Peers, Policy, Reply, ReplyHandler, Scope, Supervision, System,
+    Address, AskError, Mail, Peer, PeerError, Peers, Policy, Scope, Supervision, System,
 };
-
-hob_actor::wire! {
-    #[derive(Debug)]
-    struct Add { value: u64 }
-    #[derive(Debug)]
-    struct Text { text: String, many: Vec<u64> }
-    /// Is never answered.
-    struct Hold {}
-    /// Ends the process with this code.
-    struct Leave { code: u8 }
-    /// Asks the other actor, which may be anywhere, `left` times in turn.
-    struct Chain { other: Address<Node>, left: u64 }
-    struct Left {}
-    /// Panics.
-    #[derive(Debug)]
-    struct Fault {}
-    /// Folds the value into the sum: another order gives another one.
-    #[derive(Debug)]
-    struct Fold { value: u64 }
-    /// Folds too, but for one that cannot be encoded.
-    #[derive(Debug)]
-    struct Odd { value: Picky }
-    /// Is never answered by what waits for it.
-    struct Park {}
-    /// How many of those wait.
-    struct Parked {}
-    /// Has the other actor park, and waits for it.
-    struct Relay { other: Address<Node> }
-    /// Has the other actor park for whoever asks.
-    struct Pass { other: Address<Node> }
-    /// Takes a while.
-    struct Dig { load: String }
-    /// Tells the other actor to dig, so many times, and waits for room where there is none.
-    struct Order { other: Address<Node>, count: u64, waits: bool }
-}
-
-impl Message for Add {
-    type Answer = u64;
-}
-impl Message for Text {
-    type Answer = String;
-}
-impl Message for Hold {
-    type Answer = ();
-}
-impl Message for Leave {
-    type Answer = ();
-}
-impl Message for Chain {
-    type Answer = Result<u64, String>;
-}
-impl Message for Left {
-    type Answer = u64;
-}
-impl Message for Fault {
-    type Answer = ();
-}
-impl Message for Fold {
-    type Answer = u64;
-}
-impl Message for Odd {
-    type Answer = Picky;
-}
-impl Message for Park {
-    type Answer = ();
-}
-impl Message for Parked {
-    type Answer = u64;
-}
-impl Message for Relay {
-    type Answer = ();
-}
-impl Message for Pass {
-    type Answer = ();
-}
-impl Message for Dig {
-    type Answer = u64;
-}
-impl Message for Order {
-    /// How many were taken, how many its address says were not, and how many have come.
-    type Answer = (u64, u64, Option<u64>);
-}
-
-#[derive(Default)]
-struct Node {
-    sum: u64,
-    held: Vec<Reply<()>>,
-    parked: Arc<AtomicU64>,
-    dug: u64,
-}
-
-/// Counts one that waits, for as long as it does.
-struct Guard(Arc<AtomicU64>);
-
-impl Guard {
-    fn new(parked: &Arc<AtomicU64>) -> Guard {
-        parked.fetch_add(1, Ordering::Relaxed);
-        Guard(Arc::clone(parked))
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl AsyncHandler<Park> for Node {
-    fn handle(&mut self, _: Park, _: &mut Context<'_, Self>) -> impl Future<Output = ()> + 'static {
-        let guard = Guard::new(&self.parked);
-        async move {
-            std::future::pending::<()>().await;
-            drop(guard);
-        }
-    }
-}
-
-impl Handler<Parked> for Node {
-    fn handle(&mut self, _: Parked, _: &mut Context<'_, Self>) -> u64 {
-        self.parked.load(Ordering::Relaxed)
-    }
-}
-
-impl AsyncHandler<Relay> for Node {
-    fn handle(
-        &mut self,
-        Relay { other }: Relay,
-        cx: &mut Context<'_, Self>,
-    ) -> impl Future<Output = ()> + 'static {
-        let ask = cx.ask(&other, Park {});
-        async move { ask.await.unwrap_or_default() }
-    }
-}
-
-impl ReplyHandler<Pass> for Node {
-    fn handle(&mut self, Pass { other }: Pass, reply: Reply<()>, cx: &mut Context<'_, Self>) {
-        reply.forward(cx, &other, Park {});
-    }
-}
-
-impl Actor for Node {}
-
-impl Handler<Add> for Node {
-    fn handle(&mut self, Add { value }: Add, _: &mut Context<'_, Self>) -> u64 {
-        self.sum += value;
-        self.sum
-    }
-}
-
-fn fold(sum: u64, value: u64) -> u64 {
-    sum.wrapping_mul(0x100_0000_01b3) ^ value
-}
-
-impl Handler<Fold> for Node {
-    fn handle(&mut self, Fold { value }: Fold, _: &mut Context<'_, Self>) -> u64 {
-        self.sum = fold(self.sum, value);
-        self.sum
-    }
-}
-
-const UNLUCKY: u64 = 13;
-
-/// A number that panics when it is to be encoded, if it is the unlucky one.
-#[derive(Debug, PartialEq, Clone, Copy)]
-struct Picky(u64);
-
-impl Wire for Picky {
-    fn describe(schema: &mut Schema) {
-        schema.add("picky");
-    }
-
-    fn encode(&self, out: &mut Encoder<'_>) {
-        out.put(&[1]);
-        assert!(self.0 != UNLUCKY, "as a user's may");
-        out.put(&self.0.to_le_bytes());
-    }
-
-    fn decode(input: &mut Decoder<'_>) -> Result<Picky, WireError> {
-        Ok(Picky(<(u8, u64)>::decode(input)?.1))
-    }
-}
-
-impl Handler<Odd> for Node {
-    fn handle(&mut self, Odd { value }: Odd, _: &mut Context<'_, Self>) -> Picky {
-        self.sum = fold(self.sum, value.0);
-        Picky(value.0 + 1)
-    }
-}
-
-/// Lives where the links are, as those do who tell a peer much.
-struct Teller;
-struct Mix(Address<Node>);
-
-impl Actor for Teller {}
-impl Message for Mix {
-    type Answer = bool;
-}
-
-impl AsyncHandler<Mix> for Teller {
-    fn handle(
-        &mut self,
-        Mix(node): Mix,
-        cx: &mut Context<'_, Self>,
-    ) -> impl Future<Output = bool> + 'static {
-        let (mut wanted, mut asks) = (0, Vec::new());
-        for value in 0..3000 {
-            cx.tell(&node, Fold { value }).unwrap();
-            wanted = fold(wanted, value);
-            if value % 100 == 0 {
-                cx.tell(&node, Fault {}).unwrap();
-                for odd in 10..20 {
-                    cx.tell(&node, Odd { value: Picky(odd) }).unwrap();
-                    wanted = if odd == UNLUCKY { wanted } else { fold(wanted, odd) };
-                }
-            }
-            if value % 70 == 0 {
-                wanted = fold(wanted, 7);
-                asks.push((cx.ask(&node, Fold { value: 7 }), wanted));
-            }
-        }
-        async move {
-            let mut right = true;
-            for (ask, wanted) in asks {
-                right &= ask.await == Ok(wanted);
-            }
-            right
-        }
-    }
-}
-
-impl Handler<Text> for Node {
-    fn handle(&mut self, Text { text, many }: Text, _: &mut Context<'_, Self>) -> String {
-        format!("{text} {}", many.iter().sum::<u64>())
-    }
-}
-
-impl Handler<Left> for Node {
-    fn handle(&mut self, _: Left, cx: &mut Context<'_, Self>) -> u64 {
-        cx.remaining().map_or(0, |left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
-    }
-}
-
-impl Handler<Fault> for Node {
-    fn handle(&mut self, _: Fault, _: &mut Context<'_, Self>) {
-        panic!("as asked");
-    }
-}
-
-impl ReplyHandler<Hold> for Node {
-    fn handle(&mut self, _: Hold, reply: Reply<()>, _: &mut Context<'_, Self>) {
-        self.held.push(reply);
-    }
-}
-
-impl Handler<Leave> for Node {
-    fn handle(&mut self, _: Leave, _: &mut Context<'_, Self>) {
-        let me = rustix::process::getpid();
-        rustix::process::kill_process(me, rustix::process::Signal::TERM).unwrap();
-    }
-}
-
-impl AsyncHandler<Chain> for Node {
-    fn handle(
-        &mut self,
-        Chain { other, left }: Chain,
-        cx: &mut Context<'_, Self>,
-    ) -> impl Future<Output = Result<u64, String>> + 'static {
-        let me = cx.address();
-        let ask = (left > 0).then(|| cx.ask(&other, Chain { other: me, left: left - 1 }));
-        async move {
-            match ask {
-                None => Ok(0),
-                Some(ask) => Ok(ask.await.map_err(|why| why.to_string())?? + 1),
-            }
-        }
-    }
-}
-
-impl Handler<Dig> for Node {
-    fn handle(&mut self, Dig { load }: Dig, _: &mut Context<'_, Self>) -> u64 {
-        // Much more than what it takes to send it.
-        for _ in 0..4 {
-            let sum = load.bytes().fold(0, |sum, byte| (sum * 3 + u64::from(byte)) & 0xffff);
-            self.dug += std::hint::black_box(sum) & 1;
-        }
-        self.sum += 1;
-        self.sum
-    }
-}
-
-impl AsyncHandler<Order> for Node {
-    fn handle(
-        &mut self,
-        Order { other, count, waits }: Order,
-        _: &mut Context<'_, Self>,
-    ) -> impl Future<Output = (u64, u64, Option<u64>)> + 'static {
-        let load = "a".repeat(10_000);
-        async move {
-            let mut taken = 0;
-            for _ in 0..count {
-                let dig = Dig { load: load.clone() };
-                let sent = if waits { other.send(dig).await } else { other.tell(dig) };
-                taken += u64::from(sent.is_ok());
-            }
-            // Behind all that were taken, if there is room for it.
-            let come = other.ask(Add { value: 0 }).await.ok();
-            (taken, u64::from(other.refused()), come)
-        }
-    }
-}
-
-fn messages() -> Messages {
-    Messages::new()
-        .takes::<Node, Add, _>("add")
-        .takes::<Node, Text, _>("text")
-        .takes::<Node, Hold, _>("hold")
-        .takes::<Node, Leave, _>("leave")
-        .takes::<Node, Chain, _>("chain")
-        .takes::<Node, Left, _>("left")
-        .takes::<Node, Fault, _>("fault")
-        .takes::<Node, Fold, _>("fold")
-        .takes::<Node, Odd, _>("odd")
-        .takes::<Node, Park, _>("park")
-        .takes::<Node, Parked, _>("parked")
-        .takes::<Node, Relay, _>("relay")
-        .takes::<Node, Pass, _>("pass")
-        .takes::<Node, Dig, _>("dig")
-        .takes::<Node, Order, _>("order")
-}
+use node::{
+    Add, Chain, Fault, Fold, Hold, Leave, Left, Mix, Node, Odd, Order, Park, Parked, Pass, Picky,
+    Relay, Shared, Teller, Text, UNLUCKY, fold, messages,
+};
 
 /// What this executable does when a test below starts it as a worker.
 #[test]
@@ -360,8 +35,9 @@ fn a_worker_process() {
         Err(PeerError::NoParent) => return,
         Err(other) => panic!("{other}"),
     };
-    if std::env::var_os("HOB_TEST_GRANDPARENT").is_some() {
-        let worker = peers.spawn(worker()).unwrap();
+    if let Some(over) = std::env::var_os("HOB_TEST_GRANDPARENT") {
+        let over = if over == "rings" { Over::SharedMemory } else { Over::Sockets };
+        let worker = peers.spawn(worker(over)).unwrap();
         println!("worker {}", peers.process(worker).unwrap());
     }
     peers.publish("node", &system.spawn(Node::default()));
@@ -376,11 +52,58 @@ fn a_worker_process() {
     rustix::stdio::dup2_stdout(&null).unwrap();
 }
 
-fn worker() -> Program {
-    Program::new(std::env::current_exe().unwrap())
-        .argument("--exact")
-        .argument("a_worker_process")
-        .argument("--nocapture")
+/// What links to workers are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Sockets,
+    SharedMemory,
+}
+
+/// Each of these is a test over both.
+macro_rules! over_both {
+    ($($name:ident),* $(,)?) => {
+        mod over_sockets {
+            $(#[test] fn $name() { super::$name(super::Over::Sockets); })*
+        }
+        mod over_shared_memory {
+            $(#[test] fn $name() { super::$name(super::Over::SharedMemory); })*
+        }
+    };
+}
+
+over_both! {
+    what_processes_share_goes_with_their_link,
+    a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept,
+    tells_keep_their_order_and_a_panic_among_them_is_its_own,
+    what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type,
+    tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way,
+    what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted,
+    a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded,
+    every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed,
+    a_worker_that_ends_by_itself_says_with_what,
+    two_systems_side_by_side_never_meet,
+    addresses_travel_in_messages_and_workers_talk_to_each_other_directly,
+    the_time_that_is_left_travels_and_ends_the_ask,
+    a_cancel_that_comes_right_behind_its_ask_is_not_lost,
+    a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to,
+    a_drain_lets_workers_finish_what_they_were_sent,
+    a_parent_that_is_killed_takes_its_workers_with_it,
+    an_idle_worker_process_is_small,
+}
+
+impl Over {
+    fn program(self, program: Program) -> Program {
+        if self == Over::SharedMemory { program.shared_memory() } else { program }
+    }
+}
+
+fn worker(over: Over) -> Program {
+    over.program(
+        Program::new(std::env::current_exe().unwrap())
+            .argument("--exact")
+            .argument("a_worker_process")
+            .argument("--nocapture"),
+    )
 }
 
 fn start() -> (System, Peers) {
@@ -389,8 +112,8 @@ fn start() -> (System, Peers) {
     (system, peers)
 }
 
-fn node(peers: &Peers) -> (Peer, Address<Node>) {
-    let worker = peers.spawn(worker()).unwrap();
+fn node(over: Over, peers: &Peers) -> (Peer, Address<Node>) {
+    let worker = peers.spawn(worker(over)).unwrap();
     (worker, peers.remote(worker, "node").unwrap())
 }
 
@@ -399,10 +122,9 @@ fn kill(process: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-#[test]
-fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
+fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     for _ in 0..1000 {
         remote.tell(Add { value: 1 }).unwrap();
     }
@@ -417,10 +139,9 @@ fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept() {
 }
 
 /// Tells that are sent together travel together, and are one message each nevertheless.
-#[test]
-fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
+fn tells_keep_their_order_and_a_panic_among_them_is_its_own(over: Over) {
     let (_system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let narrow = peers.remote::<Node>(worker, "narrow").unwrap();
     for address in [remote, narrow] {
         for value in 0..5000 {
@@ -436,10 +157,9 @@ fn tells_keep_their_order_and_a_panic_among_them_is_its_own() {
 }
 
 /// One that cannot be encoded is not sent, and nobody else notices, on either side.
-#[test]
-fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type() {
+fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type(over: Over) {
     let (system, peers) = start();
-    let (_, node) = node(&peers);
+    let (_, node) = node(over, &peers);
     let teller = system.spawn(Teller);
     assert_eq!(teller.ask(Mix(node.clone())).wait(), Ok(true));
     assert_eq!(system.troubles().refused, 30);
@@ -451,10 +171,11 @@ fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type() {
     peers.drain();
 }
 
-#[test]
-fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way() {
+fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_their_way(
+    over: Over,
+) {
     let (_system, peers) = start();
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(over, &peers);
     let latest = peers.remote::<Node>(worker, "latest").unwrap();
     for _ in 0..1000 {
         latest.tell(Add { value: 1 }).unwrap();
@@ -475,10 +196,9 @@ fn tells_to_a_mailbox_that_drops_the_oldest_or_to_an_actor_that_starts_anew_go_t
     peers.drain();
 }
 
-#[test]
-fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted() {
+fn what_a_peer_that_does_not_read_is_told_is_refused_in_the_end_and_counted(over: Over) {
     let (system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let process = i32::try_from(peers.process(worker).unwrap()).unwrap();
     let pid = rustix::process::Pid::from_raw(process).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
@@ -502,11 +222,10 @@ fn peak_mib(process: u32) -> u64 {
 }
 
 /// Two workers: one tells the other much more than that can take, 100 MB each time.
-#[test]
-fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded() {
+fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded(over: Over) {
     const TELLS: u64 = 10_000;
     let (_system, peers) = start();
-    let ((sender, from), (consumer, _)) = (node(&peers), node(&peers));
+    let ((sender, from), (consumer, _)) = (node(over, &peers), node(over, &peers));
     // A mailbox for three, whose policy is to wait.
     let narrow = peers.remote::<Node>(consumer, "narrow").unwrap();
     let order = |waits| Order { other: narrow.clone(), count: TELLS, waits };
@@ -526,10 +245,9 @@ fn a_slow_consumer_over_a_link_holds_its_sender_back_and_memory_is_bounded() {
     peers.drain();
 }
 
-#[test]
-fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed() {
+fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed(over: Over) {
     let (_system, peers) = start();
-    let (worker, remote) = node(&peers);
+    let (worker, remote) = node(over, &peers);
     let open: Vec<_> = (0..10_000).map(|_| remote.ask(Hold {})).collect();
     // It has them all: this one was sent after them.
     assert_eq!(remote.ask(Add { value: 1 }).wait(), Ok(1));
@@ -542,10 +260,9 @@ fn every_open_ask_fails_with_the_exit_of_a_worker_that_is_killed() {
     assert_eq!(late, Err(AskError::Lost { code: None, signal: Some(9) }));
 }
 
-#[test]
-fn a_worker_that_ends_by_itself_says_with_what() {
+fn a_worker_that_ends_by_itself_says_with_what(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     assert_eq!(
         remote.ask(Leave { code: 0 }).wait(),
         Err(AskError::Lost { code: None, signal: Some(15) })
@@ -564,7 +281,7 @@ fn a_message_of_another_schema_is_an_error_at_connect() {
     let mismatch = PeerError::Hello(HelloError::Schema { message: "add".to_owned() });
     assert_eq!(peers.spawn(program), Err(mismatch));
     // The system is none the worse.
-    assert_eq!(node(&peers).1.ask(Add { value: 2 }).wait(), Ok(2));
+    assert_eq!(node(Over::Sockets, &peers).1.ask(Add { value: 2 }).wait(), Ok(2));
 }
 
 #[test]
@@ -572,7 +289,7 @@ fn what_is_no_worker_is_an_error_and_not_a_hang() {
     let (_system, peers) = start();
     assert!(matches!(peers.spawn_worker("/nonexistent/worker"), Err(PeerError::Start(_))));
     assert!(matches!(peers.spawn_worker("/bin/true"), Err(PeerError::Ended(_))));
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(Over::Sockets, &peers);
     assert_eq!(peers.remote::<Node>(worker, "nobody").unwrap_err(), PeerError::Tag);
 }
 
@@ -606,29 +323,45 @@ fn a_system_starts_workers_and_remembers_what_it_resolved() {
     assert!(matches!(late, Err(AskError::Lost { .. })), "{late:?}");
 }
 
-#[test]
-fn two_systems_side_by_side_never_meet() {
+fn two_systems_side_by_side_never_meet(over: Over) {
     let ((_one, first), (_other, second)) = (start(), start());
-    let ((_, a), (_, b)) = (node(&first), node(&second));
+    let ((_, a), (_, b)) = (node(over, &first), node(over, &second));
     assert_eq!((a.ask(Add { value: 1 }).wait(), b.ask(Add { value: 5 }).wait()), (Ok(1), Ok(5)));
     first.drain();
     assert_eq!(b.ask(Add { value: 5 }).wait(), Ok(10));
 }
 
-#[test]
-fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly() {
+fn addresses_travel_in_messages_and_workers_talk_to_each_other_directly(over: Over) {
     let (_system, peers) = start();
-    let ((_, a), (_, b)) = (node(&peers), node(&peers));
+    let ((_, a), (_, b)) = (node(over, &peers), node(over, &peers));
     // From a to b and back, each asking the other within its answer: a ring over processes.
     assert_eq!(a.ask(Chain { other: b.clone(), left: 500 }).wait(), Ok(Ok(500)));
     assert_eq!(b.ask(Chain { other: a, left: 3 }).wait(), Ok(Ok(3)));
     peers.drain();
 }
 
-#[test]
-fn the_time_that_is_left_travels_and_ends_the_ask() {
+fn what_processes_share_goes_with_their_link(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let ((_, a), (worker, b)) = (node(over, &peers), node(over, &peers));
+    let shared = || a.ask(Shared {}).wait().unwrap();
+    let alone = shared();
+    assert_eq!(alone.0 > 0, over == Over::SharedMemory, "{alone:?}");
+    // From now on these two have a link of the same kind.
+    assert_eq!(a.ask(Chain { other: b, left: 3 }).wait(), Ok(Ok(3)));
+    let linked = shared();
+    let more = over == Over::SharedMemory;
+    assert_eq!((linked.0 > alone.0, linked.1 > alone.1), (more, more), "{alone:?} {linked:?}");
+    kill(peers.process(worker).unwrap());
+    // The bound is only there so that a failure is seen.
+    let limit = Instant::now() + Duration::from_secs(60);
+    while shared() != alone {
+        assert!(Instant::now() < limit, "{:?} is left of {linked:?}", shared());
+    }
+}
+
+fn the_time_that_is_left_travels_and_ends_the_ask(over: Over) {
+    let (_system, peers) = start();
+    let (_, remote) = node(over, &peers);
     let left = remote.ask_within(Left {}, Duration::from_secs(1000)).wait().unwrap();
     assert!((1..=1_000_000).contains(&left), "{left} ms");
     assert_eq!(remote.ask(Left {}).wait(), Ok(0), "no limit is none there either");
@@ -649,10 +382,9 @@ fn until_parked(node: &Address<Node>, wanted: u64) {
     }
 }
 
-#[test]
-fn a_cancel_that_comes_right_behind_its_ask_is_not_lost() {
+fn a_cancel_that_comes_right_behind_its_ask_is_not_lost(over: Over) {
     let (_system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     for _ in 0..2000 {
         drop(remote.ask(Park {}));
     }
@@ -665,11 +397,10 @@ fn a_cancel_that_comes_right_behind_its_ask_is_not_lost() {
     peers.drain();
 }
 
-#[test]
-fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to() {
+fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to(over: Over) {
     let (system, peers) = (System::with_shards(2).unwrap(), messages());
     let peers = Peers::start(&system, peers).unwrap();
-    let ((_, middle), (_, far)) = (node(&peers), node(&peers));
+    let ((_, middle), (_, far)) = (node(over, &peers), node(over, &peers));
     let mail = Mail::default;
     let (first, second) =
         (system.spawn_on(0, mail(), Node::default), system.spawn_on(1, mail(), Node::default));
@@ -686,10 +417,9 @@ fn a_cancel_goes_on_to_whom_a_peer_has_asked_or_forwarded_to() {
     peers.drain();
 }
 
-#[test]
-fn a_drain_lets_workers_finish_what_they_were_sent() {
+fn a_drain_lets_workers_finish_what_they_were_sent(over: Over) {
     let (system, peers) = start();
-    let (_, remote) = node(&peers);
+    let (_, remote) = node(over, &peers);
     let here = system.spawn(Node::default());
     let answers: Vec<_> =
         (0..100).map(|_| remote.ask(Chain { other: here.clone(), left: 7 })).collect();
@@ -702,22 +432,23 @@ fn a_drain_lets_workers_finish_what_they_were_sent() {
 }
 
 /// The middle one of three processes is killed: its worker goes with it.
-#[test]
-fn a_parent_that_is_killed_takes_its_workers_with_it() {
+fn a_parent_that_is_killed_takes_its_workers_with_it(over: Over) {
     let own = std::env::current_exe().unwrap();
     let (system, peers) = start();
     let _ = &system;
     // Its output goes to this test's, so a shell gives it a file of ours.
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");
+    let kind = if over == Over::SharedMemory { "rings" } else { "sockets" };
     let program = Program::new("/bin/sh")
         .argument("-c")
         .argument(
-            "HOB_TEST_GRANDPARENT=1 exec \"$0\" --exact a_worker_process --nocapture > \"$1\"",
+            "HOB_TEST_GRANDPARENT=$2 exec \"$0\" --exact a_worker_process --nocapture > \"$1\"",
         )
         .argument(&own)
-        .argument(&said);
-    let middle = peers.spawn(program).unwrap();
+        .argument(&said)
+        .argument(kind);
+    let middle = peers.spawn(over.program(program)).unwrap();
     // Published after its own worker was started.
     peers.remote::<Node>(middle, "node").unwrap();
     let text = std::fs::read_to_string(&said).unwrap();
@@ -733,10 +464,9 @@ fn a_parent_that_is_killed_takes_its_workers_with_it() {
     assert_eq!(rustix::event::poll(&mut ends, Some(&limit)), Ok(1), "an orphan is left");
 }
 
-#[test]
-fn an_idle_worker_process_is_small() {
+fn an_idle_worker_process_is_small(over: Over) {
     let (_system, peers) = start();
-    let (worker, _) = node(&peers);
+    let (worker, _) = node(over, &peers);
     let process = peers.process(worker).unwrap();
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();

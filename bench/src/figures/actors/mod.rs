@@ -31,6 +31,10 @@ const HOPS: u64 = 200_000;
 /// What actix needs for 10,000,000 open asks, and some air. With less it is measured at a tenth.
 const HEAVY_KIB: u64 = 12 << 20;
 
+/// Links by rings in shared memory instead of sockets: the option, and how their rows are named.
+const SHARES: &str = "--shared-memory";
+const SHARED: &str = ", shared memory";
+
 /// Sides that are compared, and what their numbers are per.
 struct Contest {
     name: &'static str,
@@ -114,6 +118,8 @@ fn rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
         let ran = run(&ipc_ring(built, nodes, sizes.of(HOPS)), sizes.rounds, figure)?;
         let name = format!("ipc_ring, {nodes} processes: hob-actor over raw sockets");
         most(figure, &name, 1.4, (&ran[0], &ran[1]));
+        most(figure, &format!("{name}{SHARED}"), 1.4, (&ran[2], &ran[1]));
+        gained(figure, &format!("ipc_ring, {nodes} processes"), (&ran[0], &ran[2]));
     }
     Ok(())
 }
@@ -122,24 +128,36 @@ fn storm_1(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm(built, sizes.of(ASKS)), sizes.rounds, figure)?;
     least(figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, (&ran[1], &ran[0]));
     figure.ratio("ipc_storm, 1 open: asks a second over C's", &ran[2].series, &ran[0].series);
+    let name = "ipc_storm, 1 open: asks a second over tarpc's";
+    least(figure, &format!("{name}{SHARED}"), 1.8, (&ran[1], &ran[3]));
+    gained(figure, "ipc_storm, 1 open", (&ran[0], &ran[3]));
     Ok(())
 }
 
 fn storm_16(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm_16(built, sizes.of(ASKS)), sizes.rounds, figure)?;
-    least(figure, "ipc_storm, 16 open: asks a second over C's", 0.8, (&ran[1], &ran[0]));
+    let name = "ipc_storm, 16 open: asks a second over C's";
+    least(figure, name, 0.8, (&ran[1], &ran[0]));
+    least(figure, &format!("{name}{SHARED}"), 0.8, (&ran[1], &ran[2]));
+    gained(figure, "ipc_storm, 16 open", (&ran[0], &ran[2]));
     Ok(())
 }
 
 fn storm_tells(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm_tells(built, sizes.of(TELLS)), sizes.rounds, figure)?;
-    least(figure, "ipc_storm, tells: tells a second over C's", 0.5, (&ran[1], &ran[0]));
+    let name = "ipc_storm, tells: tells a second over C's";
+    least(figure, name, 0.5, (&ran[1], &ran[0]));
+    least(figure, &format!("{name}{SHARED}"), 0.5, (&ran[1], &ran[2]));
+    gained(figure, "ipc_storm, tells", (&ran[0], &ran[2]));
     Ok(())
 }
 
 fn idle(built: &Built, _: Sizes, figure: &mut Figure) -> Result<()> {
-    let idle = sides::idle_kib(built)?;
-    figure.target("an idle worker process (MiB PSS)", Want::AtMost(3.0), idle / 1024.0);
+    let name = "an idle worker process (MiB PSS)";
+    let idle = sides::idle_kib(built, &[])?;
+    figure.target(name, Want::AtMost(3.0), idle / 1024.0);
+    let idle = sides::idle_kib(built, &[SHARES])?;
+    figure.target(&format!("{name}{SHARED}"), Want::AtMost(3.0), idle / 1024.0);
     Ok(())
 }
 
@@ -194,6 +212,9 @@ fn ipc_ring(built: &Built, nodes: u64, hops: u64) -> Contest {
             Side::example(built, "ipc_ring", &[("--nodes", nodes), ("--rounds", hops / nodes)])
                 .gives(hops),
             Side::floor(built, &["ring", &nodes.to_string(), &hops.to_string()]).gives(hops),
+            Side::example(built, "ipc_ring", &[("--nodes", nodes), ("--rounds", hops / nodes)])
+                .with(SHARES)
+                .gives(hops),
         ],
     }
 }
@@ -213,6 +234,11 @@ fn ipc_storm(built: &Built, asks: u64) -> Contest {
             Side::peer(built, "tarpc_storm", &options).gives(CLIENTS * asks),
             Side::floor(built, &["storm", &CLIENTS.to_string(), &asks.to_string(), "1"])
                 .gives(sum(asks)),
+            Side::example(built, "ipc_storm", &options)
+                .with("--ask")
+                .with("1")
+                .with(SHARES)
+                .gives(sum(asks)),
         ],
     }
 }
@@ -226,6 +252,11 @@ fn ipc_storm_16(built: &Built, asks: u64) -> Contest {
             Side::example(built, "ipc_storm", &options).with("--ask").with("16").gives(sum(asks)),
             Side::floor(built, &["storm", &CLIENTS.to_string(), &asks.to_string(), "16"])
                 .gives(sum(asks)),
+            Side::example(built, "ipc_storm", &options)
+                .with("--ask")
+                .with("16")
+                .with(SHARES)
+                .gives(sum(asks)),
         ],
     }
 }
@@ -238,6 +269,11 @@ fn ipc_storm_tells(built: &Built, tells: u64) -> Contest {
         sides: vec![
             Side::example(built, "ipc_storm", &options).with("--ask").with("0").gives(sum(tells)),
             Side::floor(built, &["tells", &CLIENTS.to_string(), &tells.to_string()])
+                .gives(sum(tells)),
+            Side::example(built, "ipc_storm", &options)
+                .with("--ask")
+                .with("0")
+                .with(SHARES)
                 .gives(sum(tells)),
         ],
     }
@@ -290,6 +326,11 @@ fn least(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ra
 fn most(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ran)) {
     let ratio = figure.ratio(name, &above.series, &below.series);
     figure.target(name, Want::AtMost(bound), ratio.of_medians);
+}
+
+/// What shared memory makes of it: sockets over it.
+fn gained(figure: &mut Figure, name: &str, (sockets, shared): (&Ran, &Ran)) {
+    figure.ratio(&format!("{name}: sockets over shared memory"), &sockets.series, &shared.series);
 }
 
 impl Ran {

@@ -158,7 +158,7 @@ pub(super) fn available_kib() -> u64 {
 
 /// The proportional memory of an idle worker process, as `ipc_storm` tells it: it starts its
 /// workers, reads how much they have before the first message, and says the largest.
-pub(super) fn idle_kib(built: &Built) -> Result<f64> {
+pub(super) fn idle_kib(built: &Built, more: &[&str]) -> Result<f64> {
     #[derive(Deserialize)]
     struct Idle {
         idle_pss_kib: f64,
@@ -166,6 +166,7 @@ pub(super) fn idle_kib(built: &Built) -> Result<f64> {
     let program = built.examples.join("ipc_storm");
     let output = Command::new(&program)
         .args(["--nodes", "4", "--messages", "0", "--ask", "1"])
+        .args(more)
         .stdin(Stdio::null())
         .output()?;
     ensure!(output.status.success(), "{} failed", program.display());

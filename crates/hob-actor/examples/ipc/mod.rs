@@ -9,6 +9,8 @@ use hob_actor::link::Program;
 
 /// What makes a process of an example a worker of it.
 const WORKER: &str = "--worker";
+/// Links by rings in shared memory, not by sockets.
+const SHARED_MEMORY: &str = "--shared-memory";
 
 /// The number after `--name`, or `otherwise`.
 pub(crate) fn option(name: &str, otherwise: u64) -> Result<u64, String> {
@@ -27,7 +29,10 @@ pub(crate) fn is_worker() -> bool {
 /// This program as a worker, `count` times.
 pub(crate) fn workers(count: u64) -> Result<Vec<Program>, PeerError> {
     let own = std::env::current_exe().map_err(|error| PeerError::Start(error.to_string()))?;
-    Ok((0..count).map(|_| Program::new(own.clone()).argument(WORKER)).collect())
+    let program = Program::new(own).argument(WORKER);
+    let shares = std::env::args().any(|word| word == SHARED_MEMORY);
+    let program = if shares { program.shared_memory() } else { program };
+    Ok((0..count).map(|_| program.clone()).collect())
 }
 
 /// Says on a terminal what is going on; nothing elsewhere.

@@ -92,6 +92,12 @@ impl Room {
         }))
     }
 
+    /// What is left are no frames.
+    #[cold]
+    pub(crate) fn skip(&mut self) {
+        self.taken = self.filled;
+    }
+
     /// Gives what is left to the link.
     pub(crate) fn end(&mut self, tail: &mut Tail) {
         let left = self.taken..self.filled;
@@ -247,6 +253,11 @@ impl<D> Outgoing<D> {
         let next = if carried.is_some() { marks.next() } else { first };
         let end = next.map_or(self.bytes.len(), |(at, _)| *at);
         (&self.bytes[self.written..end], carried)
+    }
+
+    /// The descriptor that [`Outgoing::waiting`] gave went, ahead of its bytes.
+    pub(crate) fn carried(&mut self) {
+        self.descriptors.pop_front();
     }
 
     /// This many bytes went.

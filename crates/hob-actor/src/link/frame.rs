@@ -11,7 +11,8 @@
 //! of an ask. An ask's payload begins with its token and the time that it still has, in
 //! milliseconds; a tell carries neither, since nobody waits: the payload of its frame is a **run** of
 //! messages of one type to one actor, each behind its length (seven bits a byte, the lowest first),
-//! so that many tells cost a header once. With the first byte of `Introduced` travels one descriptor.
+//! so that many tells cost a header once. With the first byte of `Introduced` travels one descriptor, and
+//! with those of `Offer` and `Ring` what `rings/` says.
 
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 16;
@@ -46,16 +47,21 @@ pub(crate) enum Kind {
     Resolved = 8,
     /// `to` is a node: a link to it, please.
     Introduce = 9,
-    /// `to` is a node; its link is the descriptor that comes along.
+    /// `to` is a node; its link is the descriptor that comes along. `message` is 1 if it is for us to
+    /// offer rings.
     Introduced = 10,
     /// Nothing new is sent any more; what is open is finished.
     Drain = 11,
     /// `to` is a node: there is no way to it.
     NoWay = 12,
+    /// Rings in shared memory, for this link.
+    Offer = 13,
+    /// What comes after this comes by a ring.
+    Ring = 14,
 }
 
 impl Kind {
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 14] = [
         Kind::Hello,
         Kind::Ask,
         Kind::Tell,
@@ -68,6 +74,8 @@ impl Kind {
         Kind::Introduced,
         Kind::Drain,
         Kind::NoWay,
+        Kind::Offer,
+        Kind::Ring,
     ];
 
     #[inline]

@@ -21,6 +21,7 @@ use super::calls::Calls;
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
 use super::process::{Ended, Process, Program};
+use super::rings::Rings;
 use super::run::Run;
 use super::table::{HelloError, Messages};
 use super::tokens::{ByToken, Mixed, Tokens};
@@ -40,12 +41,16 @@ use crate::when::{NEVER, Place};
 pub(crate) const PROCESS: u64 = 1 << 32;
 /// Or the shard's bell.
 const BELL: u64 = 1 << 33;
+/// Or what those ring who have put something into a ring.
+pub(crate) const RINGS: u64 = 1 << 34;
 /// How many links are looked at in one turn: what they bring has to be kept somewhere.
 pub(crate) const EVENTS: usize = 32;
 /// A busy shard looks at its links in one of so many turns.
 const BUSY_TURNS: u32 = 4;
 /// One that never has anything left at a turn's end, and never sleeps either.
 const WAKEFUL_TURNS: u32 = 64;
+/// Who looks at rings before it sleeps asks the kernel in one of so many looks.
+const RING_LOOKS: u32 = 32;
 /// Who has more peers than this sleeps at once.
 const FEW: usize = 2;
 /// How much may wait to be written to one peer: more is refused.
@@ -121,7 +126,7 @@ pub(crate) struct Link {
     pub(crate) whose: Whose,
     pub(crate) node: u64,
     pub(crate) tail: Tail,
-    pub(crate) outgoing: Outgoing<OwnedFd>,
+    pub(crate) outgoing: Outgoing<Vec<OwnedFd>>,
     /// Descriptors that came and whose frame is still to be looked at.
     pub(crate) descriptors: VecDeque<OwnedFd>,
     /// Which of our messages the other end's numbers are.
@@ -245,6 +250,9 @@ pub(crate) struct Links {
     pub(crate) epoll: OwnedFd,
     pub(crate) links: Vec<Link>,
     pub(crate) room: Room,
+    pub(crate) rings: Rings,
+    /// Rings had something when this was about to sleep.
+    rings_wait: bool,
     pub(crate) by_node: HashMap<u64, u32, Mixed>,
     pub(crate) calls: Calls,
     /// By the actors' numbers in `names`: the way of what was sent there last.
@@ -269,6 +277,8 @@ pub(crate) struct Links {
     pub(crate) turns: u32,
     /// When links last were looked at, by that count.
     looked: u32,
+    /// When the kernel was asked last.
+    asked: u32,
     /// Which stalled link is the first to be tried.
     pub(crate) retry_first: u32,
     pub(crate) any_stalled: bool,
@@ -299,6 +309,8 @@ impl Links {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: Vec::new(),
             room: Room::default(),
+            rings: Rings::default(),
+            rings_wait: false,
             by_node: HashMap::default(),
             calls,
             ways: Vec::new(),
@@ -315,6 +327,7 @@ impl Links {
             commands,
             turns: 0,
             looked: 0,
+            asked: 0,
             retry_first: 0,
             any_stalled: false,
             drained: Vec::new(),
@@ -359,14 +372,49 @@ impl Links {
     fn write(&mut self, at: u32) -> Result<(), Errno> {
         let link = &mut self.links[at as usize];
         let Some(socket) = &link.socket else { return Ok(()) };
+        let mut pair = self.rings.get(at);
         while !link.outgoing.is_empty() {
-            let (bytes, descriptor) = link.outgoing.waiting();
-            let sent = match descriptor {
-                None => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
-                Some(descriptor) => hob_os::uds::send(socket, bytes, &[descriptor.as_fd()]),
+            let (mut bytes, descriptors) = link.outgoing.waiting();
+            let by_socket = pair.as_ref().and_then(|pair| pair.by_socket());
+            let sent = match (descriptors, by_socket) {
+                (Some(descriptors), Some(0)) => match send_with(socket, &[0], descriptors) {
+                    Ok(_) => {
+                        link.outgoing.carried();
+                        continue;
+                    }
+                    Err(error) => {
+                        // The socket has no room; that the ring has is of no use.
+                        if let Some(pair) = &mut pair {
+                            pair.waits_for_room(false);
+                        }
+                        Err(error)
+                    }
+                },
+                (None, Some(0)) => {
+                    let Some(pair) = &mut pair else { break };
+                    let count = pair.write(bytes)?;
+                    let all = count == bytes.len();
+                    link.outgoing.wrote(count);
+                    if all {
+                        continue;
+                    }
+                    break;
+                }
+                (descriptors, by_socket) => {
+                    bytes = &bytes[..by_socket.unwrap_or(bytes.len()).min(bytes.len())];
+                    match descriptors {
+                        None => rustix::net::send(socket, bytes, SendFlags::NOSIGNAL),
+                        Some(descriptors) => send_with(socket, bytes, descriptors),
+                    }
+                }
             };
             match sent {
-                Ok(count) => link.outgoing.wrote(count),
+                Ok(count) => {
+                    link.outgoing.wrote(count);
+                    if let Some(pair) = &mut pair {
+                        pair.went_by_socket(count);
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return self.is_full(at, true),
                 Err(error) => return Err(error),
@@ -399,11 +447,13 @@ impl Links {
     /// now.
     fn look(&mut self, shard: &Shard) -> Turn {
         let mut events = std::mem::take(&mut self.events);
-        if events.is_empty() {
+        let spared = std::mem::take(&mut self.rings_wait) || self.rings.are_all(self.sockets);
+        if events.is_empty() && (!spared || self.asks_kernel()) {
             self.wait(&mut events, Some(Duration::ZERO));
+            self.asked = self.turns;
         }
         self.looked = self.turns;
-        let found = events.len();
+        let mut found = events.len();
         for event in events.drain(..) {
             let (what, flags) = (event.data.u64(), event.flags);
             let link = u32::try_from(what & (PROCESS - 1)).unwrap_or(u32::MAX);
@@ -421,7 +471,18 @@ impl Links {
             }
         }
         self.events = events;
+        if !self.rings.is_empty() {
+            found += self.look_at_rings(shard);
+        }
         if found > 0 { Turn::Busy } else { Turn::Idle }
+    }
+
+    /// Whether it is time again to ask the kernel, although rings have something. If all that
+    /// comes does by rings, sockets only say that a peer has ended.
+    fn asks_kernel(&self) -> bool {
+        let all = self.rings.are_all(self.sockets);
+        let turns = if all { WAKEFUL_TURNS } else { BUSY_TURNS };
+        self.turns.wrapping_sub(self.asked) >= turns
     }
 
     #[cold]
@@ -435,7 +496,12 @@ impl Links {
     /// What is no link's socket.
     #[cold]
     fn look_otherwise(&mut self, what: u64, link: u32, shard: &Shard) {
-        if what == BELL { shard.heard() } else { self.process_ended(link, shard) }
+        match what {
+            BELL => shard.heard(),
+            // All rings are looked at anyway.
+            RINGS => {}
+            _ => self.process_ended(link, shard),
+        }
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
@@ -451,8 +517,15 @@ impl Links {
     fn look_awake(&mut self, events: &mut Vec<epoll::Event>) {
         let start = clock::instant();
         let mut time = Duration::ZERO;
-        while events.is_empty() && time < LOOKS_FOR {
-            self.wait(events, Some(Duration::ZERO));
+        let mut looks = 0u32;
+        while events.is_empty() && !self.rings_wait && time < LOOKS_FOR {
+            // Memory is looked at for nothing, and the kernel is asked now and then.
+            if self.rings.is_empty() || looks.is_multiple_of(RING_LOOKS) {
+                self.wait(events, Some(Duration::ZERO));
+            }
+            looks += 1;
+            self.rings_wait = !self.rings.is_empty() && self.any_ring_waits();
+            std::hint::spin_loop();
             time = start.elapsed();
         }
         if let Some(wakeful) = &mut self.wakeful {
@@ -681,14 +754,19 @@ impl Edge for Links {
         if self.sockets <= FEW && self.wakeful.as_mut().is_some_and(Wakeful::looks) {
             self.look_awake(&mut events);
         }
-        if events.is_empty() {
-            self.wait(&mut events, at_most);
+        if events.is_empty() && !self.rings_wait {
+            self.rings.fall_asleep();
+            self.rings_wait = !self.rings.is_empty() && self.any_ring_waits();
+            if !self.rings_wait {
+                self.wait(&mut events, at_most);
+            }
+            self.rings.wake();
         }
         self.events = events;
     }
 
     fn woken(&mut self, shard: &Shard) {
-        if !self.events.is_empty() {
+        if !self.events.is_empty() || self.rings_wait {
             self.look(shard);
         }
     }
@@ -696,6 +774,12 @@ impl Edge for Links {
     fn drain(&mut self, shard: &Shard) {
         self.end_all(shard);
     }
+}
+
+#[cold]
+fn send_with(socket: &OwnedFd, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<usize, Errno> {
+    let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+    hob_os::uds::send(socket, bytes, &descriptors)
 }
 
 fn several_processors() -> bool {

@@ -11,7 +11,9 @@
 //! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
 //!   how links begin and end; `process`: worker processes.
 //!
-//! All but `process` and the system calls of `links` and `ways` is pure.
+//! - `rings`: the same bytes by shared memory instead, where that was asked for.
+//!
+//! All but `process`, `rings` and the system calls of `links` and `ways` is pure.
 
 mod buffers;
 mod frame;
@@ -20,6 +22,8 @@ mod names;
 mod open;
 mod process;
 mod receive;
+mod ringed;
+mod rings;
 pub(crate) mod run;
 mod table;
 mod ways;

@@ -18,18 +18,28 @@ pub(crate) const LINK_ENV: &str = "HOB_ACTOR_LINK";
 pub struct Program {
     pub(crate) path: PathBuf,
     arguments: Vec<OsString>,
+    pub(crate) shares_memory: bool,
 }
 
 impl Program {
     /// The executable file at `path`; one without a slash is looked for in `PATH`.
     pub fn new(path: impl Into<PathBuf>) -> Program {
-        Program { path: path.into(), arguments: Vec::new() }
+        Program { path: path.into(), arguments: Vec::new(), shares_memory: false }
     }
 
     /// One more argument.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Program {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// What goes to the worker and comes from there goes by shared memory, not by a socket; so
+    /// does what it exchanges with other workers that were started so. When that is better, and
+    /// what it costs: `docs/actors-peers.md`.
+    #[must_use]
+    pub fn shared_memory(mut self) -> Program {
+        self.shares_memory = true;
         self
     }
 }

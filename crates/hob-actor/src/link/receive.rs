@@ -47,6 +47,9 @@ fn number(payload: &[u8], at: usize) -> Result<u64, Nonsense> {
 impl Links {
     /// Reads what has come on a link, once, and takes all whole frames.
     pub(super) fn receive(&mut self, at: u32, shard: &Shard) {
+        if self.rings.get(at).is_some_and(|pair| pair.comes_here) {
+            return self.receive_beside_ring(at, shard);
+        }
         match self.read(at) {
             Ok(0) => self.broken(at, shard),
             Ok(_) => {
@@ -77,7 +80,11 @@ impl Links {
     /// All that there still is, before the link is given up: a peer that ends may have answered.
     pub(super) fn receive_rest(&mut self, at: u32, shard: &Shard) {
         while !matches!(self.links[at as usize].state, State::Ended(_)) {
-            match self.read(at) {
+            let read = match self.read_ring(at) {
+                Some(Ok(0)) | None => self.read(at),
+                Some(read) => read,
+            };
+            match read {
                 Ok(0) => return,
                 Ok(_) if self.take_frames(at, shard).is_ok() => {}
                 Err(Errno::INTR) => {}
@@ -86,7 +93,7 @@ impl Links {
         }
     }
 
-    fn take_frames(&mut self, at: u32, shard: &Shard) -> Result<(), Nonsense> {
+    pub(super) fn take_frames(&mut self, at: u32, shard: &Shard) -> Result<(), Nonsense> {
         // Taken out, so that its payloads can be looked at while everything else may change.
         let mut room = std::mem::take(&mut self.room);
         let taken = loop {
@@ -98,6 +105,9 @@ impl Links {
                 Ok(Some((head, payload))) => {
                     if let Err(nonsense) = self.take(at, head, payload, shard) {
                         break Err(nonsense);
+                    }
+                    if head.kind == Kind::Ring {
+                        room.skip();
                     }
                 }
                 Err(_) => break Err(Nonsense),
@@ -126,6 +136,8 @@ impl Links {
             | Kind::Introduce
             | Kind::Introduced
             | Kind::NoWay
+            | Kind::Offer
+            | Kind::Ring
             | Kind::Drain => self.take_rare(at, head, payload, shard),
         }
     }
@@ -164,10 +176,12 @@ impl Links {
                 Ok(())
             }
             Kind::Introduced => {
-                let socket = self.links[at as usize].descriptors.pop_front().ok_or(Nonsense)?;
-                self.introduced(head.to, socket, shard);
+                let [socket] = self.came_along(at)?;
+                self.introduced(head.to, socket, head.message == 1);
                 Ok(())
             }
+            Kind::Offer => self.take_offer(at),
+            Kind::Ring => self.take_ring(at),
             Kind::NoWay => {
                 self.no_way(head.to, shard);
                 Ok(())

@@ -21,7 +21,7 @@ use crate::shard::tells::Gathered;
 use crate::when::When;
 
 /// The version of frames and of what they hold.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// One message of one actor.
 pub(crate) struct Entry {
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Appends several that were told one after the other, as [`Gathered`] has them; says how many
     /// could not be.
-    pub(crate) encode_told: fn(&Gathered, &mut Outgoing<OwnedFd>, (u16, u64), Along<'_>) -> u32,
+    pub(crate) encode_told: fn(&Gathered, &mut Waiting, (u16, u64), Along<'_>) -> u32,
     /// A parcel for the actor.
     pub(crate) parcel: Opens<Parcel>,
     /// Into the mailbox of the actor, which is one of the shard `along`.
@@ -45,6 +45,9 @@ pub(crate) struct Entry {
     /// pair that was just written, in halves, is slow to read as a whole.)
     pub(crate) answer: fn(&[u8], Along<'_>, Slot, When) -> Result<(), WireError>,
 }
+
+/// What waits to go on a link, with the descriptors of its frames.
+pub(crate) type Waiting = Outgoing<Vec<OwnedFd>>;
 
 /// Makes something of a message's bytes, for whom it is, who waits for what comes of it, and until
 /// when.
@@ -195,7 +198,7 @@ where
 
 fn encode_told<M: Message + Wire>(
     told: &Gathered,
-    out: &mut Outgoing<OwnedFd>,
+    out: &mut Waiting,
     to: (u16, u64),
     along: Along<'_>,
 ) -> u32 {

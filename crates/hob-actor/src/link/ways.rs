@@ -73,6 +73,9 @@ impl Links {
         match started {
             Ok((process, socket)) => {
                 let at = self.add(Whose::Worker(process), 0, Some(socket));
+                if program.shares_memory {
+                    self.offer_rings(at);
+                }
                 self.links[at as usize].ready.push(ready);
             }
             Err(error) => {
@@ -174,23 +177,31 @@ impl Links {
             return self.push(at, Head::new(Kind::NoWay, node), &[]);
         };
         let asking = self.links[at as usize].node;
-        for (link, node, socket) in [(at, node, left), (other, asking, right)] {
-            let head = Head::new(Kind::Introduced, node);
-            let appended = self.links[link as usize].outgoing.append_with(head, socket);
+        let offers = u16::from(self.rings.get(at).is_some() && self.rings.get(other).is_some());
+        for (link, node, socket, offers) in [(at, node, left, offers), (other, asking, right, 0)] {
+            let head = Head { kind: Kind::Introduced, message: offers, to: node };
+            let appended = self.links[link as usize].outgoing.append_with(head, vec![socket]);
             debug_assert!(appended.is_ok(), "a header");
             self.touch(link);
         }
     }
 
-    pub(super) fn introduced(&mut self, node: u64, socket: OwnedFd, _: &Shard) {
-        match self.by_node.get(&node).copied() {
-            Some(at) if self.links[at as usize].state == State::Awaited => self.plug(at, socket),
+    pub(super) fn introduced(&mut self, node: u64, socket: OwnedFd, offers: bool) {
+        let at = match self.by_node.get(&node).copied() {
+            Some(at) if self.links[at as usize].state == State::Awaited => {
+                self.plug(at, socket);
+                at
+            }
             // Both sides asked: the first socket is the one, for both.
-            Some(_) => {}
+            Some(_) => return,
             None => {
                 let at = self.add(Whose::Sibling, node, Some(socket));
                 self.by_node.insert(node, at);
+                at
             }
+        };
+        if offers {
+            self.offer_rings(at);
         }
     }
 
@@ -281,6 +292,7 @@ impl Links {
             let _ = epoll::delete(&self.epoll, &socket);
             self.sockets -= 1;
         }
+        self.rings.end(at);
         match &mut link.whose {
             // It is of no use without its link. One that is ending by itself ends with its own
             // exit nevertheless: that was settled before its socket was closed.
@@ -310,6 +322,7 @@ impl Links {
             let _ = epoll::delete(&self.epoll, &socket);
             self.sockets -= 1;
         }
+        self.rings.end(at);
         link.tail = Tail::default();
         link.outgoing = Outgoing::default();
         link.descriptors.clear();

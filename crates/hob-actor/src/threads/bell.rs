@@ -17,6 +17,11 @@ impl Doorbell {
         Ok(Doorbell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
+    /// One that another process has made.
+    pub(crate) fn of(descriptor: OwnedFd) -> Doorbell {
+        Doorbell(descriptor)
+    }
+
     /// Sleeps until it rings or `at_most` is over.
     pub(crate) fn sleep(&self, at_most: Option<Duration>) {
         let mut all = [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)];
