@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::bell::Doorbell;
 use crate::inbox::Inbox;
-use crate::link::links::{Command, Commands};
+use crate::link::commands::{Command, Commands};
 use crate::link::{Messages, Names};
 use crate::shard::{Shard, Shared};
 use crate::when::Millis;

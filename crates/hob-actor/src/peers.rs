@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::actor::Actor;
 use crate::address::Address;
 use crate::asked::Asked;
-use crate::link::links::{Command, Commands, NameOf};
+use crate::link::commands::{Command, Commands, NameOf};
 use crate::link::{Links, Messages, Names, Program, inherited};
 use crate::mailbox::Mail;
 use crate::outside;
@@ -21,7 +21,7 @@ use crate::shard::{Control, Shard, Shared};
 use crate::system::System;
 use crate::when::{NEVER, NOBODY, OUTSIDE, When};
 
-pub use crate::link::links::PeerError;
+pub use crate::link::commands::PeerError;
 
 /// Another system that this one has, or had, a link to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

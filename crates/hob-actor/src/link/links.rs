@@ -4,27 +4,27 @@
 //! frame is written in the turn in which it was made, unless the socket is full.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::buffers::{Outgoing, Room, Tail};
+use super::buffers::Room;
 use super::calls::Calls;
+use super::commands::Commands;
 use super::frame::{Head, Kind, NO_LIMIT};
 use super::names::{Along, Names};
-use super::process::{Ended, Process, Program};
+use super::one::{Link, Serving, State};
+use super::process::Ended;
 use super::rings::Rings;
-use super::run::Run;
-use super::table::{HelloError, Messages};
-use super::tokens::{ByToken, Mixed, Tokens};
+use super::table::Messages;
+use super::tokens::{Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::bell::Doorbell;
 use crate::clock;
@@ -56,103 +56,6 @@ const FEW: usize = 2;
 /// How much may wait to be written to one peer: more is refused.
 pub(crate) const WAITING_MAX: usize = 64 << 20;
 
-/// Why there is no peer, or no such actor of it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// The worker process could not be started.
-    #[error("cannot start a worker process: {0}")]
-    Start(String),
-    /// The two programs do not agree on what they exchange.
-    #[error(transparent)]
-    Hello(#[from] HelloError),
-    /// The peer has ended.
-    #[error("the peer has ended: {0:?}")]
-    Ended(Ended),
-    /// The peer has published nothing under this tag.
-    #[error("the peer has no actor with this tag")]
-    Tag,
-    /// The peer has published an actor of another type under this tag, or does not know the type.
-    #[error("the actor with this tag is of another type")]
-    Type,
-    /// This process was not started as a worker.
-    #[error("this process was not started as a worker")]
-    NoParent,
-    /// The system has links already: one declaration of messages counts for all of them.
-    #[error("the system has links already")]
-    Linked,
-    /// The system has no links.
-    #[error("the system has no links; `Peers::start` says which messages travel on them")]
-    Unlinked,
-    /// The system ends.
-    #[error("the system ends")]
-    Stopped,
-}
-
-/// Where a link stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Somebody was asked for a socket to that node.
-    Awaited,
-    /// The other end has not said hello yet.
-    Greeting,
-    /// Messages go both ways.
-    Open,
-    /// It has ended.
-    Ended(Ended),
-}
-
-/// Who the other end is to us.
-#[derive(Debug)]
-pub(crate) enum Whose {
-    /// A worker process that we have started.
-    Worker(Process),
-    /// The process that has started us.
-    Parent,
-    /// A peer that another one introduced.
-    Sibling,
-}
-
-/// To be called with a link's node when it is open, or why it never will be.
-pub(crate) type Ready = Reply<Result<u64, PeerError>>;
-/// To be called with the name of an actor.
-pub(crate) type Found = Box<dyn FnOnce(Result<(u64, u64), PeerError>, Along<'_>)>;
-
-/// One link.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) socket: Option<OwnedFd>,
-    pub(crate) state: State,
-    pub(crate) whose: Whose,
-    pub(crate) node: u64,
-    pub(crate) tail: Tail,
-    pub(crate) outgoing: Outgoing<Vec<OwnedFd>>,
-    /// Descriptors that came and whose frame is still to be looked at.
-    pub(crate) descriptors: VecDeque<OwnedFd>,
-    /// Which of our messages the other end's numbers are.
-    pub(crate) numbers: Vec<Option<u16>>,
-    /// Asks of the other end, by its tokens.
-    pub(crate) serving: ByToken,
-    pub(crate) ready: Vec<Ready>,
-    /// The socket is full: the kernel is asked to say when it is not.
-    pub(crate) is_full: bool,
-    /// There is something to write, and the link is in `touched`.
-    pub(crate) is_touched: bool,
-    /// What its actor's mailbox did not take: nothing else is taken off this link until it does, so
-    /// that the sender slows down.
-    pub(crate) stalled: Option<Stalled>,
-    /// The other end sends nothing new.
-    pub(crate) drains: bool,
-}
-
-/// What waits for room in a mailbox.
-#[derive(Debug)]
-pub(crate) enum Stalled {
-    One(Parcel),
-    /// Tells of this message, to that actor.
-    Run(Run, u16, Slot),
-}
-
 /// How a message of one type gets to one actor of a peer.
 #[derive(Clone, Copy)]
 struct Way {
@@ -162,83 +65,6 @@ struct Way {
     message: u16,
     actor: u64,
     encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
-}
-
-/// What a peer has asked and has no answer yet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Serving {
-    pub(crate) link: u32,
-    pub(crate) token: u64,
-    pub(crate) entry: u16,
-    /// Of whom it was asked.
-    pub(crate) actor: u64,
-}
-
-/// What other threads want of the links.
-pub(crate) enum Command {
-    Spawn(Program, Ready),
-    Join(OwnedFd, Ready),
-    Resolve {
-        node: u64,
-        actor: std::any::TypeId,
-        tag: String,
-        found: Found2,
-    },
-    Publish {
-        tag: String,
-        actor: std::any::TypeId,
-        name: NameOf,
-    },
-    /// Answered when all worker processes have finished what is open, and have ended.
-    Drain(Reply<()>),
-    /// Answered when whoever started this process wants it to end.
-    WaitForParent(Reply<()>),
-    /// Which process is that peer?
-    Process(u64, Reply<Option<u32>>),
-}
-
-/// As [`Found`], from another thread.
-pub(crate) type Found2 = Box<dyn FnOnce(Result<(u64, u64), PeerError>, Along<'_>) + Send>;
-/// Names an address of ours.
-pub(crate) type NameOf = Box<dyn FnOnce(&Names) -> (u64, u64) + Send>;
-/// Commands that wait, and how many of them are due: a command takes its turn behind what its
-/// thread has sent to the shard before, such as the actor that it is about to publish.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    commands: Mutex<VecDeque<Command>>,
-    due: AtomicUsize,
-}
-
-/// The same, shared with all threads.
-pub(crate) type Commands = Arc<Waiting>;
-
-impl Waiting {
-    pub(crate) fn put(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
-    }
-
-    /// One more is due.
-    pub(crate) fn is_due(&self) {
-        self.due.fetch_add(1, Ordering::Release);
-    }
-
-    /// All of them: nobody will perform them any more.
-    pub(crate) fn take_all(&self) -> VecDeque<Command> {
-        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn any_due(&self) -> bool {
-        self.due.load(Ordering::Acquire) > 0
-    }
-
-    fn next(&self) -> Option<Command> {
-        // Only the links' thread takes any.
-        if !self.any_due() {
-            return None;
-        }
-        self.due.fetch_sub(1, Ordering::Relaxed);
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
 }
 
 /// The links.

@@ -8,17 +8,20 @@
 //!   both sides of a socket, gathered and written once a turn;
 //! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
 //!   named between processes; `open`: what waits for its end;
-//! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `ways`:
-//!   how links begin and end; `process`: worker processes.
-//!
-//! - `rings`: the same bytes by shared memory instead, where that was asked for.
+//! - `links`: the seam to a shard (`remote.rs`): what goes out; `receive`: what comes in; `one`: one
+//!   link; `ways`: how links begin and end; `commands`: what other threads want of them; `process`:
+//!   worker processes;
+//! - `rings`: the same bytes by shared memory instead, where that was asked for; `ringed`: how a
+//!   link gets there.
 //!
 //! All but `process`, `rings` and the system calls of `links` and `ways` is pure.
 
 mod buffers;
+pub(crate) mod commands;
 mod frame;
 pub(crate) mod links;
 mod names;
+mod one;
 mod open;
 mod process;
 mod receive;

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::calls::{Answered, Call};
+use super::commands::PeerError;
 use super::frame::{self, ASK_HEAD, Head, Kind, NO_LIMIT};
-use super::links::{Links, PeerError, Serving, Stalled, State};
+use super::links::Links;
 use super::names::Along;
+use super::one::{Serving, Stalled, State};
 use super::run::Run;
 use super::table::{decode_error, encode_error};
 use super::wire::{Decoder, WireError};

@@ -15,9 +15,11 @@ use rustix::event::epoll;
 
 use super::buffers::{Outgoing, Tail};
 use super::calls::Call;
+use super::commands::{Command, Found2, PeerError, Ready};
 use super::frame::{Head, Kind};
-use super::links::{Command, Link, Links, PROCESS, PeerError, Ready, State, Whose, named};
+use super::links::{Links, PROCESS, named};
 use super::names::Along;
+use super::one::{Link, State, Whose};
 use super::process::{Ended, Process, Program};
 use super::receive::Nonsense;
 use super::tokens::ByToken;
@@ -213,12 +215,7 @@ impl Links {
         }
     }
 
-    fn resolve(
-        &mut self,
-        (node, actor, tag): (u64, TypeId, String),
-        found: super::links::Found2,
-        shard: &Shard,
-    ) {
+    fn resolve(&mut self, (node, actor, tag): (u64, TypeId, String), found: Found2, shard: &Shard) {
         let at = self.by_node.get(&node).copied();
         let open = at.filter(|at| self.links[*at as usize].state == State::Open);
         let (Some(at), Some(number)) = (open, self.messages.any_of(actor)) else {

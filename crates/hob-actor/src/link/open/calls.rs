@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use super::tokens::{Mixed, Tokens};
-use crate::link::links::Found;
+use crate::link::commands::Found;
 use crate::link::table::Asker;
 use crate::parcel::Slot;
 use crate::when::{NEVER, Place, When};
