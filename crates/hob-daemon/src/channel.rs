@@ -62,9 +62,12 @@ pub(crate) enum ReadError {
 #[derive(Debug)]
 pub(crate) struct Reader {
     stream: Arc<Stream>,
-    bytes: Vec<u8>,
+    /// The room that is read into; it only grows, and is cleared only when it does.
+    room: Vec<u8>,
     /// Where the next frame begins: those before it were taken.
     start: usize,
+    /// Where what has come ends.
+    end: usize,
     /// How much is read at once.
     chunk: usize,
     fds: Vec<OwnedFd>,
@@ -80,8 +83,8 @@ const FDS_WAITING_MAX: usize = 2 * uds::FDS_MAX;
 
 impl Reader {
     pub(crate) fn new(stream: Arc<Stream>) -> Self {
-        let bytes = Vec::with_capacity(CHUNK);
-        Reader { stream, bytes, start: 0, chunk: CHUNK, fds: Vec::new(), reset: false }
+        let (room, fds) = (Vec::new(), Vec::new());
+        Reader { stream, room, start: 0, end: 0, chunk: CHUNK, fds, reset: false }
     }
 
     /// The next frame; `None` is the end of the connection, at a frame's edge or inside one.
@@ -107,7 +110,7 @@ impl Reader {
     }
 
     fn take(&mut self) -> Result<Option<Frame>, ReadError> {
-        let Some((header, payload, end)) = frame::split(&self.bytes[self.start..])? else {
+        let Some((header, payload, end)) = frame::split(&self.room[self.start..self.end])? else {
             return Ok(None);
         };
         let Header { kind, fds, .. } = header;
@@ -121,27 +124,24 @@ impl Reader {
     }
 
     async fn fill(&mut self) -> Result<usize, ReadError> {
-        self.bytes.drain(..self.start);
-        self.start = 0;
+        self.room.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
         loop {
             let mut ready = self.stream.0.readable().await?;
-            let have = self.bytes.len();
             // A frame that is larger than the chunk is read in one go once its length is known.
-            let want = self
-                .bytes
+            let want = self.room[..self.end]
                 .first_chunk::<HEADER_LEN>()
                 .map_or(Ok(0), |head| Header::decode(head).map(|header| HEADER_LEN + header.len))?;
-            self.bytes.resize((have + self.chunk).max(want), 0);
-            let (space, fds) = (&mut self.bytes[have..], &mut self.fds);
-            let fds_before = fds.len();
+            let want = (self.end + self.chunk).max(want);
+            if self.room.len() < want {
+                self.room.resize(want, 0);
+            }
+            let (space, fds) = (&mut self.room[self.end..want], &mut self.fds);
+            let (room, fds_before) = (space.len(), fds.len());
             let got = ready
                 .try_io(|stream| uds::receive(stream, space, fds).map_err(std::io::Error::from));
-            let room = self.bytes.len() - have;
-            let Ok(got) = got else {
-                self.bytes.truncate(have);
-                continue;
-            };
-            self.bytes.truncate(have + *got.as_ref().unwrap_or(&0));
+            let Ok(got) = got else { continue };
+            self.end += *got.as_ref().unwrap_or(&0);
             match got {
                 Ok(count) if count == room => self.chunk = (2 * self.chunk).min(CHUNK_MAX),
                 // That was all, and need not be found out by another read: only where descriptors

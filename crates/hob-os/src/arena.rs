@@ -22,9 +22,11 @@ pub const ARENA_BYTES: usize = 128 * 1024;
 
 /// The allocator; one per process, as `#[global_allocator]`.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Arena {
-    memory: UnsafeCell<[u8; ARENA_BYTES]>,
+    /// First, so that it lies in the page of the first blocks.
     used: AtomicUsize,
+    memory: UnsafeCell<[u8; ARENA_BYTES]>,
 }
 
 /// Whether freed blocks are overwritten: in the whole process, as its allocator is.
@@ -57,7 +59,7 @@ impl Arena {
     /// An arena of which nothing is used.
     #[must_use]
     pub const fn new() -> Arena {
-        Arena { memory: UnsafeCell::new([0; ARENA_BYTES]), used: AtomicUsize::new(0) }
+        Arena { used: AtomicUsize::new(0), memory: UnsafeCell::new([0; ARENA_BYTES]) }
     }
 
     fn base(&self) -> *mut u8 {

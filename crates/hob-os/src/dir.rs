@@ -33,6 +33,10 @@ impl std::fmt::Display for Unsafe {
     }
 }
 
+/// What the directory is called where it is not named outright. With a NUL behind, as the others
+/// here: the linker keeps such constants together (`hob/client.ld`), and a client reads few pages.
+const NAME: &[u8] = c"hob".to_bytes();
+
 /// Where the socket's directory is: `$HOB_DIR`, else `$XDG_RUNTIME_DIR/hob`, else
 /// `/run/user/UID/hob` if that parent exists and is ours (so that a shell without the variable
 /// meets the same daemon), else `/tmp/hob-UID`. Both arguments are the variables' values; empty
@@ -43,11 +47,15 @@ pub fn location(hob_dir: Option<&[u8]>, runtime_dir: Option<&[u8]>) -> PathBuf {
         return path(dir.to_vec());
     }
     if let Some(dir) = runtime_dir.filter(|dir| dir.starts_with(b"/") && is_ours(dir)) {
-        return path(inside(dir, b"hob"));
+        return path(inside(dir, NAME));
     }
     let uid = rustix::process::getuid().as_raw();
-    let parent = numbered(b"/run/user/", uid);
-    path(if is_ours(&parent) { inside(&parent, b"hob") } else { numbered(b"/tmp/hob-", uid) })
+    let parent = numbered(c"/run/user/".to_bytes(), uid);
+    path(if is_ours(&parent) {
+        inside(&parent, NAME)
+    } else {
+        numbered(c"/tmp/hob-".to_bytes(), uid)
+    })
 }
 
 fn path(bytes: Vec<u8>) -> PathBuf {

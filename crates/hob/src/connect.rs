@@ -75,8 +75,9 @@ pub fn directory(start: &Start) -> PathBuf {
     dir::location(start.variable(b"HOB_DIR"), start.variable(b"XDG_RUNTIME_DIR"))
 }
 
-/// The socket inside its directory.
-pub const SOCKET: &[u8] = b"socket";
+/// The socket inside its directory. With a NUL behind, as all constants that a warm call reads: the
+/// linker keeps those together (`client.ld`).
+pub const SOCKET: &[u8] = c"socket".to_bytes();
 
 /// Connects to the daemon if one listens.
 pub fn connect(directory: &std::path::Path) -> Result<OwnedFd, Trouble> {

@@ -33,12 +33,21 @@ impl Processors {
     /// As a bit mask, the first processor the lowest bit of the first byte, without zeros behind.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; CpuSet::MAX_CPU / 8];
-        for at in (0..CpuSet::MAX_CPU).filter(|at| self.0.is_set(*at)) {
-            bytes[at / 8] |= 1 << (at % 8);
+        let mut bytes = Vec::new();
+        let mut left = self.0.count();
+        // Only as far as there are any: most sets end early.
+        for at in 0..CpuSet::MAX_CPU {
+            if left == 0 {
+                break;
+            }
+            if at % 8 == 0 {
+                bytes.push(0);
+            }
+            if self.0.is_set(at) {
+                bytes[at / 8] |= 1 << (at % 8);
+                left -= 1;
+            }
         }
-        let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        bytes.truncate(len);
         bytes
     }
 
