@@ -30,7 +30,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let hob = private_in(setting, &venv)?;
     let mut figure = Figure::new("why", "what `hob why` predicts, against measured warm calls");
     let (mut errors, mut sums) = (Vec::new(), Vec::new());
-    for line in LINES {
+    for line in LINES.into_iter().filter(|line| setting.is_part(line.0)) {
         let program = program(&hob, &venv, line)?;
         let name = shown(line);
         let mut progress = Progress::new(&name);
@@ -59,8 +59,9 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         errors.push((ratio - 1.0).abs());
     }
     let within = errors.iter().filter(|error| **error <= WITHIN).count();
+    ensure!(!errors.is_empty(), "--only names no command of this figure");
     #[expect(clippy::cast_precision_loss, reason = "nine commands")]
-    let (within, all) = (within as f64, LINES.len() as f64);
+    let (within, all) = (within as f64, errors.len() as f64);
     figure.target("commands whose prediction is within 30 %", Want::AtLeast(all), within);
     figure.fact("median distance of a prediction, part", stats::median(&errors));
     figure.fact("largest distance of a prediction, part", stats::quantile(&errors, 1.0));
