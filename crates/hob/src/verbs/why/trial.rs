@@ -148,8 +148,9 @@ fn warm<E>(daemon: &Daemon, execute: Once<'_, E>) -> Result<Option<String>, E> {
     Ok(Some(reason))
 }
 
+/// As long as a caller waits.
 fn took_ns(seen: &Seen) -> u64 {
-    seen.ended_ns.saturating_sub(seen.begun_ns)
+    seen.ended_ns.saturating_sub(seen.forked_ns)
 }
 
 fn tried_of(calls: Vec<u64>) -> Tried {
