@@ -36,7 +36,8 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   --rounds N   how many rounds, instead of the figure's own number
   --quick      a tenth of the rounds, to see that everything works
   --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
-               or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
+               or of `why`: the name of one command
+            or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --strict     fail when a target is missed, not only when a result is wrong";
 
 /// What stays the same for all figures of a run.

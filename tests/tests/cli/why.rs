@@ -405,3 +405,87 @@ fn a_program_whose_imports_all_are_kept_says_nothing_of_them() {
     assert_eq!(report["warm"]["repeated"]["modules"], 0, "{report}");
     assert_eq!(report["warm"]["parts"]["imports_us"], 0, "{report}");
 }
+
+/// Says whether it is a call of the daemon that `hob why` has for itself.
+const TRIED: &str = "import os, sys, time\ntried = 'hob-why-' in os.environ['HOB_DIR']\n";
+
+#[test]
+fn warm_calls_of_it_are_tried_in_a_daemon_of_its_own() {
+    let world = World::new();
+    std::fs::create_dir(world.path("tmp")).unwrap();
+    let text = "import json\nopen('seen', 'a').write(json.dumps([tried, sys.argv, os.getcwd(),\n\
+        os.umask(0), {k: v for k, v in os.environ.items() if k != 'HOB_DIR'}]) + '\\n')\n\
+        time.sleep(0.05)\n";
+    world.file("sees.py", format!("{TRIED}{text}"));
+    let run = world.hob(&["why", "--json", "sees.py", "one"]).env("TMPDIR", world.path("tmp"));
+    let run = run.env("HOB", "1");
+    let report = report(&run.go());
+    let (warm, tried) = (&report["warm"], &report["warm"]["tried"]);
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert!(number(&tried["calls"]) >= 3, "{report}");
+    assert!(tried["low_us"].as_u64() <= tried["high_us"].as_u64(), "{report}");
+    let predicted = number(&warm["predicted_us"]);
+    assert!(predicted >= 50_000, "the program itself was called: {report}");
+    let parts = ["call_us", "own_us", "imports_us"].map(|name| number(&warm["parts"][name]));
+    assert_eq!(parts.iter().sum::<u64>(), predicted, "{report}");
+    let seen = std::fs::read_to_string(world.path("work/seen")).unwrap();
+    let mut lines: Vec<Vec<Value>> =
+        seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let how_many = |lines: &[Vec<Value>]| lines.iter().filter(|one| one[0] == true).count() as u64;
+    assert!(how_many(&lines) > number(&tried["calls"]), "more were executed than count: {report}");
+    // `HOB` decides whether hob is used at all, and is not handed on.
+    for line in &mut lines {
+        line[4].as_object_mut().unwrap().remove("HOB");
+    }
+    assert!(lines.iter().all(|line| line[1..] == lines[0][1..]), "{seen}");
+    assert!(!world.hob_dir().exists(), "the caller's daemon was not started");
+    assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_not_warm_or_ends_otherwise_is_not_counted() {
+    let world = World::new();
+    world.file("differs.py", format!("{TRIED}sys.exit(3 if tried else 0)\n"));
+    // Whoever changes what it loads is never what was loaded, and that takes longer than a turn.
+    world.file("part.py", "import time\ntime.sleep(0.1)\n");
+    let text = "import part\nopen(part.__file__, 'a').write('#')\n";
+    world.file("changes.py", format!("{TRIED}{text}"));
+    for (script, told) in [("differs.py", "did not end"), ("changes.py", "ran cold (`")] {
+        // Who writes no compiled file has nothing to do for itself: it is loaded ahead.
+        let run = world.hob(&["why", "--json", script]).env("PYTHONDONTWRITEBYTECODE", "1");
+        let report = report(&run.go());
+        assert_eq!(report["warm"]["tried"], Value::Null, "{report}");
+        assert!(report["warm"]["predicted_us"].as_u64() > Some(0), "{report}");
+        assert!(report["notes"].to_string().contains(told), "{report}");
+    }
+}
+
+#[test]
+fn who_asks_for_a_number_of_runs_gets_no_more() {
+    let world = World::new();
+    world.file("counts.py", "open('count', 'a').write('x')\n");
+    let report = report(&why(&world, &["counts.py"]).go());
+    assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "xx");
+    assert_eq!(report["warm"]["tried"], Value::Null);
+}
+
+#[test]
+fn given_up_while_warm_calls_are_tried_it_leaves_nothing() {
+    let world = World::new();
+    std::fs::create_dir(world.path("tmp")).unwrap();
+    let text = "if tried:\n    open('pids', 'a').write(f'{os.getpid()}\\n')\n    time.sleep(600)\n";
+    world.file("waits.py", format!("{TRIED}{text}"));
+    let run = world.hob(&["why", "waits.py"]).env("TMPDIR", world.path("tmp"));
+    let running = run.start();
+    let pid: u32 = wait::until("the program is tried", || {
+        let text = std::fs::read_to_string(world.path("work/pids")).ok()?;
+        text.strip_suffix('\n')?.parse().ok()
+    });
+    running.signal(Signal::TERM);
+    let outcome = running.finish();
+    assert_eq!(outcome.end, End::Code(143), "{outcome:?}");
+    wait::until("the program has ended", || {
+        (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
+    });
+    assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0);
+}

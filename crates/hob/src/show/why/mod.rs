@@ -102,7 +102,9 @@ mod tests {
     use super::super::style::Colour;
     use super::super::text::width;
     use super::*;
-    use crate::verbs::why::report::{MeasuredPart, Parts, ProgramPart, SCHEMA, WarmPart};
+    use crate::verbs::why::report::{
+        MeasuredPart, Parts, ProgramPart, SCHEMA, TriedPart, WarmPart,
+    };
     use crate::verbs::why::{Dear, PhaseTime};
 
     fn phases(us: [u64; 7]) -> Vec<PhaseTime> {
@@ -150,6 +152,7 @@ mod tests {
                 why_not: None,
                 predicted_us: Some(13_100),
                 parts: Some(Parts { call_us: 2_000, own_us: 11_100, imports_us: 0 }),
+                tried: Some(TriedPart { calls: 12, low_us: 12_900, high_us: 13_400 }),
                 repeated: None,
                 saves_us: Some(195_700),
                 measured: Some(MeasuredPart { calls: 31, p50_us: 14_020 }),
@@ -189,6 +192,7 @@ mod tests {
             why_not: Some("hob does not keep the node runtime warm yet".to_owned()),
             predicted_us: None,
             parts: None,
+            tried: None,
             repeated: None,
             saves_us: None,
             measured: None,
@@ -210,6 +214,7 @@ mod tests {
         report.warm.saves_us = Some(-100);
         report.warm.predicted_us = Some(1_000);
         report.warm.measured = None;
+        report.warm.tried = None;
         check("loss", &report);
     }
 }

@@ -32,6 +32,11 @@ pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String>
         (None, _, Some(why)) => parts.push((Tone::Watch, format!("warm      {why}"))),
         (None, _, None) => {}
     }
+    if let Some(tried) = warm.tried {
+        let (low, high) = (duration(tried.low_us), duration(tried.high_us));
+        let text = format!("tried     {} warm calls, half of them {low} to {high}", tried.calls);
+        parts.push((Tone::Plain, text));
+    }
     if let Some(repeated) = warm.repeated.as_ref().and_then(repeated) {
         parts.push((Tone::Watch, repeated));
     }

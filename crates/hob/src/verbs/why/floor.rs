@@ -1,10 +1,10 @@
-//! What a warm call costs on this machine, now, however little its program does: an empty script
-//! is called warm, by the program's own interpreter, as a caller calls it.
+//! A daemon for what `hob why` tries, with directories of its own, and an empty script in it: what
+//! a warm call costs on this machine, now, however little its program does.
 //!
-//! Owns: a daemon for that alone, with directories of its own. Invariants: the caller's daemon,
-//! receipts and directories are neither used nor seen; the daemon is killed with this process,
-//! and nothing is left of it. Whatever goes wrong, there is no figure, and never a wrong one:
-//! the receipts of the measured calls must say `warm`.
+//! Invariants: the caller's daemon, receipts and directories are neither used nor seen; the daemon
+//! is killed with this process, and nothing is left of it.
+//!
+//! Deliberately not here: which calls are made and measured (`trial`).
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +12,8 @@ use std::path::PathBuf;
 
 use rustix::event::poll;
 
+use hob_core::receipt::Receipt;
+use hob_core::status::Status;
 use hob_daemon::recorder::reader;
 use hob_os::clock::now_ns;
 use hob_os::spawn::Image;
@@ -21,23 +23,21 @@ use hob_os::trace;
 use super::hook;
 use super::loader::Loader;
 use super::run::{How, RunError, Runner};
-use super::split::median;
 use crate::connect;
 use crate::verbs::request;
 
 /// How long the daemon may take until it listens.
 const LISTENS_NS: u64 = 2_000_000_000;
 const LOOK_MS: u64 = 2;
-/// Calls until one is warm, at most; calls after it, from which a zygote learns what to pay for
-/// and the daemon how many copies are to wait; calls that are measured.
+/// Calls until one is warm, at most.
 const WARMING_MAX: usize = 40;
-const SETTLING: usize = 8;
-const MEASURED: usize = 9;
 /// Between calls: long enough that a copy waits again.
-const GAP_MS: u64 = 25;
+pub(super) const GAP_MS: u64 = 25;
 const STOPS_MS: u64 = 3_000;
-/// What decides about hob itself in the caller's environment.
-const OURS: [&[u8]; 2] = [b"HOB", b"XDG_STATE_HOME="];
+/// What decides about hob itself in the caller's environment: whether it is used, and where.
+const PLACE: &[u8] = b"HOB_DIR=";
+const SWITCH: &[&[u8]] = &[b"HOB=", PLACE];
+const STATE: &[&[u8]] = &[b"XDG_STATE_HOME="];
 
 /// The daemon; it ends when this is dropped.
 #[derive(Debug)]
@@ -82,49 +82,56 @@ impl Daemon {
         self.folder.join("run/worker.py")
     }
 
-    /// The median wall time of a warm call that does nothing, in nanoseconds; `None` if there
-    /// could be none. `env` is the program's environment.
-    pub(super) fn measure(
+    /// The call of an empty script by this interpreter, warm from now on; `None` if it stays cold.
+    /// `env` is the program's environment.
+    pub(super) fn warm_empty(
         &self,
         runner: &Runner,
         interpreter: &[u8],
         env: &[CString],
-    ) -> Result<Option<u64>, RunError> {
+    ) -> Result<Option<Image>, RunError> {
         let script = self.folder.join("empty.py");
         if std::fs::write(&script, "").is_err() {
             return Ok(None);
         }
-        let others = |entry: &&CString| !OURS.iter().any(|name| entry.to_bytes().starts_with(name));
-        let env = env.iter().filter(others).chain(&self.places).cloned().collect();
-        let image = image(&[b"run", interpreter, script.as_os_str().as_bytes()], env);
-        let call = || -> Result<u64, RunError> {
+        let words: [&[u8]; 2] = [interpreter, script.as_os_str().as_bytes()];
+        // If it is not warm for whatever reason, that is noted in its own state directory.
+        let env: Vec<CString> = without(env, STATE).chain(self.places.iter().cloned()).collect();
+        let call = self.call(&words, &env);
+        for _ in 0..WARMING_MAX {
             pause(GAP_MS);
-            let seen = runner.run(&image, &Loader::default(), How::Plain)?;
-            Ok(seen.ended_ns.saturating_sub(seen.begun_ns))
-        };
-        let mut tries = 0..WARMING_MAX;
-        loop {
-            if tries.next().is_none() {
-                return Ok(None);
-            }
-            call()?;
-            if self.were_warm(1) {
-                break;
+            runner.run(&call, &Loader::default(), How::Plain)?;
+            if self.newest(1).first().is_some_and(|receipt| receipt.warm) {
+                return Ok(Some(call));
             }
         }
-        for _ in 0..SETTLING {
-            call()?;
-        }
-        let times: Result<Vec<u64>, RunError> = (0..MEASURED).map(|_| call()).collect();
-        let times = times?;
-        Ok(self.were_warm(MEASURED).then(|| median(times)))
+        Ok(None)
     }
 
-    /// Whether the last calls were warm, each of them.
-    fn were_warm(&self, count: usize) -> bool {
+    /// A call of this daemon with these words. The environment is the caller's but for the name
+    /// of this daemon's directory.
+    pub(super) fn call(&self, words: &[&[u8]], env: &[CString]) -> Image {
+        let words: Vec<&[u8]> = std::iter::once(&b"run"[..]).chain(words.iter().copied()).collect();
+        let place = self.places.iter().filter(|entry| entry.to_bytes().starts_with(PLACE));
+        image(&words, without(env, SWITCH).chain(place.cloned()).collect())
+    }
+
+    /// The newest receipts, the newest first.
+    pub(super) fn newest(&self, count: usize) -> Vec<Receipt> {
         let _ = request::ask(&self.start(), "flush");
-        let receipts = reader::last(&self.folder.join("state/hob"), count).unwrap_or_default();
-        receipts.len() == count && receipts.iter().all(|receipt| receipt.warm)
+        reader::last(&self.folder.join("state/hob"), count).unwrap_or_default()
+    }
+
+    /// Whether some program is being made warm at this moment.
+    pub(super) fn is_warming(&self) -> bool {
+        let status = request::ask(&self.start(), "status").map(|(answer, _)| answer);
+        let status = status.ok().and_then(|answer| serde_json::from_value::<Status>(answer).ok());
+        let pools = status.map(|status| status.pools).unwrap_or_default();
+        pools.iter().any(|pool| match pool.state.as_str() {
+            "learning" | "warming" => true,
+            "warm" => pool.ready == 0,
+            _ => false,
+        })
     }
 
     /// As a caller of this daemon begins.
@@ -155,6 +162,12 @@ fn image(words: &[&[u8]], env: Vec<CString>) -> Image {
     Image { file: c"/proc/self/exe".to_owned(), argv, env }
 }
 
-fn pause(ms: u64) {
+/// The environment without these.
+fn without<'a>(env: &'a [CString], names: &'a [&[u8]]) -> impl Iterator<Item = CString> + 'a {
+    let is_one = |entry: &&CString| names.iter().any(|name| entry.to_bytes().starts_with(name));
+    env.iter().filter(move |entry| !is_one(entry)).cloned()
+}
+
+pub(super) fn pause(ms: u64) {
     let _ = poll(&mut [], Some(&connect::milliseconds(ms)));
 }

@@ -4,6 +4,7 @@
 //! cold::image ─▶ rounds: run (plain), run (watched) ─▶ split ─▶ report ─▶ show::why, or JSON
 //!                          └ loader: which file is the script    ├ receipts: measured warm calls
 //!                                                                ├ floor: what a call costs here
+//!                                                                ├ trial: warm calls of both
 //!                                                                └ repeated: what calls import
 //! ```
 //! Owns: the command, and the order of runs. Invariants: the caller's daemon is neither needed nor
@@ -22,11 +23,12 @@ mod repeated;
 pub mod report;
 mod run;
 mod split;
+mod trial;
 
 pub use imports::Dear;
 pub use split::PhaseTime;
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -44,6 +46,7 @@ use self::hook::Hook;
 use self::loader::Loader;
 use self::report::{Known, MeasuredPart, Round};
 use self::run::{How, RunError, Runner, Seen};
+use self::trial::Trial;
 use super::{Failure, log, out};
 use crate::show::style::Look;
 use crate::{cold, say, show};
@@ -95,14 +98,24 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         argv: &argv,
         program: &program,
         call_ns: 0,
+        trial: Trial::Not,
         repeated: None,
         measured: None,
         next: format!("hob run {}", String::from_utf8_lossy(&say::command(argv.iter().copied()))),
     };
     if let Program::Python(python) = &program {
         let daemon = Daemon::begin(&runner);
-        let call_ns = call_ns(&runner, daemon.as_ref(), &python.interpreter, &image.env);
-        known.call_ns = call_ns.map_err(|error| failed(&image, error))?;
+        let tried = match &daemon {
+            Some(daemon) => {
+                try_warm((&runner, daemon), &python.interpreter, &image, &argv, (why, &rounds))?
+            }
+            None => (None, Trial::Not),
+        };
+        known.trial = tried.1;
+        known.call_ns = match tried.0 {
+            Some(call_ns) => call_ns,
+            None => estimated_call_ns(&runner).map_err(|error| failed(&image, error))?,
+        };
         if let Some(daemon) = &daemon {
             let program = (python, image.env.as_slice());
             let names = report::imported(&rounds);
@@ -170,19 +183,35 @@ fn measure(
     Ok(rounds)
 }
 
-/// What a warm call costs here and now, however little its program does; where that cannot be
-/// measured, from what it costs to start a small static program and wait for it: hob itself.
-fn call_ns(
-    runner: &Runner,
-    daemon: Option<&Daemon>,
+/// What a warm call costs here and now, however little its program does, and calls of the program
+/// itself. Who asks for a number of rounds gets as many executions as that makes, and a program
+/// that takes too long for a second round none more.
+fn try_warm(
+    (runner, daemon): (&Runner, &Daemon),
     interpreter: &[u8],
-    env: &[CString],
-) -> Result<u64, RunError> {
-    if let Some(daemon) = daemon
-        && let Some(call_ns) = daemon.measure(runner, interpreter, env)?
-    {
-        return Ok(call_ns);
-    }
+    image: &Image,
+    argv: &[&[u8]],
+    (why, rounds): (&Why, &[Round]),
+) -> Result<(Option<u64>, Trial), Failure> {
+    let fails = |error| failed(image, error);
+    let Some(empty) = daemon.warm_empty(runner, interpreter, &image.env).map_err(fails)? else {
+        return Ok((None, Trial::Not));
+    };
+    let mut ends = rounds.iter().flat_map(|round| [&round.plain, &round.watched]);
+    let first = rounds.first().map_or(0, |round| round.plain.status);
+    // A program that ends as it likes does so warm.
+    let alike = ends.all(|seen| seen.status == first);
+    let call = daemon.call(argv, &image.env);
+    let wanted = why.runs.is_none() && rounds.len() > 1 && alike;
+    let execute = |image: &Image| runner.run(image, &Loader::default(), How::Plain).map_err(fails);
+    let prepared = |image: &Image| prepare(why).and_then(|()| execute(image));
+    let program: &dyn Fn() -> Result<Seen, Failure> = &|| prepared(&call);
+    trial::run(daemon, &|| execute(&empty), wanted.then_some((program, first)))
+}
+
+/// What a warm call costs, from what it costs to start a small static program and wait for it:
+/// hob itself.
+fn estimated_call_ns(runner: &Runner) -> Result<u64, RunError> {
     let image = Image {
         file: c"/proc/self/exe".to_owned(),
         argv: vec![c"hob".to_owned(), c"--version".to_owned()],

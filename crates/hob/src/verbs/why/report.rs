@@ -13,6 +13,7 @@ use super::loader::Kind;
 use super::repeated::Repeated;
 use super::run::Seen;
 use super::split::{self, PhaseTime, median};
+use super::trial::{Trial, Tried};
 
 /// The schema of the JSON.
 pub const SCHEMA: &str = "hob.why/1";
@@ -107,6 +108,9 @@ pub struct WarmPart {
     /// Of what that is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// The warm calls that the prediction comes from; absent where it is estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TriedPart>,
     /// The modules that each call imports itself; absent where that could not be found out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedPart>,
@@ -125,7 +129,7 @@ pub struct WarmPart {
 pub struct Parts {
     /// The call itself: a warm call of an empty script, on this machine, now.
     pub call_us: u64,
-    /// The program's own work: `main`, and what the tail has of it.
+    /// The program's own work: `main`, and what the tail has of it. In a trial, the rest.
     pub own_us: u64,
     /// The imports that each call repeats.
     pub imports_us: u64,
@@ -140,6 +144,17 @@ pub struct RepeatedPart {
     pub why: std::collections::BTreeMap<String, usize>,
     /// How many look whether they have a terminal: these too, where a call has one.
     pub in_terminal: usize,
+}
+
+/// Warm calls of the program that `hob why` made, in a daemon of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TriedPart {
+    /// How many were measured.
+    pub calls: usize,
+    /// Their lower and their upper quartile.
+    pub low_us: u64,
+    /// See there.
+    pub high_us: u64,
 }
 
 /// Warm calls of the same program with as many arguments.
@@ -166,6 +181,8 @@ pub(super) struct Known<'a> {
     pub(super) program: &'a Program,
     /// What a warm call costs that does nothing.
     pub(super) call_ns: u64,
+    /// What became of warm calls of the program.
+    pub(super) trial: Trial,
     /// The modules that each warm call imports itself, if that could be found out.
     pub(super) repeated: Option<Repeated>,
     pub(super) measured: Option<MeasuredPart>,
@@ -186,10 +203,14 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
     // What disturbs a run only adds to it, and a warm call is too short to be disturbed much.
     let own_ns = split::low(cuts.iter().map(|cut| cut.ns[4] + cut.own_tail_ns).collect());
     let repeated = split::low(rounds.iter().map(|round| repeated_ns(known, round)).collect());
-    let parts = Parts {
+    let estimated = Parts {
         call_us: known.call_ns / 1000,
         own_us: own_us(own_ns),
         imports_us: own_us(repeated),
+    };
+    let parts = match &known.trial {
+        Trial::Warm(tried) => parts(tried, estimated),
+        Trial::Not | Trial::Cold(_) | Trial::Differs => estimated,
     };
     let stamped = middle.stamps.as_ref().is_some_and(|one| one.installed_ns.is_some());
     let kind = middle.watched.kind;
@@ -236,6 +257,15 @@ fn repeated_ns(known: &Known<'_>, round: &Round) -> u64 {
 /// How long a program that has this much to do by itself takes for it in a copy.
 fn own_us(own_ns: u64) -> u64 {
     own_ns.saturating_mul(COPY_PERCENT) / 100_000
+}
+
+/// Of what a tried call is made: what the call itself costs was tried in the same turns, what is
+/// imported again is known from the rounds, and the rest is the program's own.
+fn parts(tried: &Tried, estimated: Parts) -> Parts {
+    let whole_us = tried.ns / 1000;
+    let call_us = estimated.call_us.min(whole_us);
+    let imports_us = estimated.imports_us.min(whole_us - call_us);
+    Parts { call_us, own_us: whole_us - call_us - imports_us, imports_us }
 }
 
 /// The round whose watched run is the middle one.
@@ -311,11 +341,20 @@ fn warm(known: &Known<'_>, middle: &Round, wall_us: u64, parts: Parts) -> WarmPa
     let parts = Some(parts).filter(|_| why_not.is_none());
     let predicted_us = parts.map(|parts| parts.call_us + parts.own_us + parts.imports_us);
     let repeated = known.repeated.as_ref().filter(|_| predicted_us.is_some());
+    let tried = match &known.trial {
+        Trial::Warm(tried) if predicted_us.is_some() => Some(TriedPart {
+            calls: tried.calls,
+            low_us: tried.low_ns / 1000,
+            high_us: tried.high_ns / 1000,
+        }),
+        Trial::Warm(_) | Trial::Not | Trial::Cold(_) | Trial::Differs => None,
+    };
     WarmPart {
         hosted,
         why_not,
         predicted_us,
         parts,
+        tried,
         repeated: repeated.map(repeats),
         saves_us: predicted_us.map(|us| wall_us.cast_signed().saturating_sub_unsigned(us)),
         measured: known.measured,
@@ -399,6 +438,18 @@ fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
     if statuses.into_iter().any(|status| status != middle.plain.status) {
         notes.push("it did not end in the same way each time: the runs differ".to_owned());
     }
+    match &known.trial {
+        Trial::Cold(reason) => notes.push(format!(
+            "calls of it that were tried ran cold (`{reason}`), so what a warm one takes is \
+             estimated"
+        )),
+        Trial::Differs => notes.push(
+            "warm calls of it that were tried did not end as it does cold, so what one takes is \
+             estimated; `hob verify` shows the difference"
+                .to_owned(),
+        ),
+        Trial::Not | Trial::Warm(_) => {}
+    }
     let walls = rounds.iter().map(|round| round.plain.ended_ns - round.plain.begun_ns);
     if let (Some(least), Some(most)) = (walls.clone().min(), walls.max())
         && most > least.saturating_mul(2)
@@ -464,10 +515,39 @@ mod tests {
     fn with(program: &Program, rounds: &[Round], repeated: Option<Repeated>) -> Report {
         let argv: [&[u8]; 2] = [b"x.py", b"a"];
         let next = "hob run x.py a".to_owned();
+        let (call_ns, trial) = (1_500_000, Trial::Not);
         report(
-            &Known { argv: &argv, program, call_ns: 1_500_000, repeated, measured: None, next },
+            &Known { argv: &argv, program, call_ns, trial, repeated, measured: None, next },
             rounds,
         )
+    }
+
+    #[test]
+    fn what_was_tried_is_what_is_predicted_and_its_parts_add_up() {
+        let argv: [&[u8]; 1] = [b"x.py"];
+        let check = |trial: &Trial, want: (u64, u64, u64), notes: usize| {
+            let known = Known {
+                argv: &argv,
+                program: &python(),
+                call_ns: 1_500_000,
+                trial: trial.clone(),
+                repeated: None,
+                measured: None,
+                next: String::new(),
+            };
+            let report = report(&known, &[round(Kind::Python, Some((3, 11)))]);
+            let parts = report.warm.parts.unwrap();
+            assert_eq!(
+                (report.warm.predicted_us, parts.call_us, parts.own_us),
+                (Some(want.0), want.1, want.2)
+            );
+            assert_eq!((report.warm.tried.is_some(), report.notes.len()), (notes == 0, notes));
+        };
+        let tried = |ns| Trial::Warm(Tried { calls: 9, ns, low_ns: ns, high_ns: ns });
+        check(&tried(5_000_000), (5_000, 1_500, 3_500), 0);
+        check(&tried(1_000_000), (1_000, 1_000, 0), 0);
+        check(&Trial::Cold("memory".to_owned()), (13_000, 1_500, 11_500), 1);
+        check(&Trial::Differs, (13_000, 1_500, 11_500), 1);
     }
 
     #[test]

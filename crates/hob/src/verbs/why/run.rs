@@ -55,6 +55,9 @@ pub(super) struct Opened {
 /// What was seen of a run. Stamps are `CLOCK_MONOTONIC`; what did not happen is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
+    /// Just before the child was forked: what a caller waits begins there, and on a busy machine
+    /// it waits until its child runs at all.
+    pub(super) forked_ns: u64,
     /// Just before the child executed the file.
     pub(super) begun_ns: u64,
     /// The (last) file was executed.
@@ -205,6 +208,7 @@ impl Runner {
             rustix::io::ioctl_fionbio(end, true).map_err(RunError::Failed)?;
         }
         let streams = Streams { stdin: &self.null, stdout: &out_in, stderr: &err_in };
+        let forked_ns = now_ns();
         let child = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
         let pid = child.pid();
         drop((out_in, err_in));
@@ -224,7 +228,7 @@ impl Runner {
             until: Until::Event,
             entry: None,
             loader: loader.clone(),
-            seen: Seen { begun_ns, ..Seen::default() },
+            seen: Seen { forked_ns, begun_ns, ..Seen::default() },
         };
         let result = self.follow(&mut run, [&out, &err]);
         if result.is_err() {
@@ -349,6 +353,7 @@ impl Run {
     fn executed(&mut self, now: u64) -> Result<(), Errno> {
         let seen = std::mem::take(&mut self.seen);
         self.seen = Seen {
+            forked_ns: seen.forked_ns,
             begun_ns: seen.begun_ns,
             executed_ns: Some(now),
             executions: seen.executions + 1,

@@ -191,6 +191,14 @@ pub(super) fn low(mut values: Vec<u64>) -> u64 {
     values.get(values.len().saturating_sub(1) / 4).copied().unwrap_or(0)
 }
 
+/// Below which a quarter of them lies, and above which a quarter does.
+pub(super) fn quartiles(mut values: Vec<u64>) -> (u64, u64) {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    let at = |place: usize| values.get(place).copied().unwrap_or(0);
+    (at(last / 4), at(last - last / 4))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::imports::Import;
@@ -269,6 +277,7 @@ mod tests {
     fn medians_are_the_middle() {
         assert_eq!((median(vec![]), median(vec![3, 1, 9]), median(vec![4, 2])), (0, 3, 3));
         assert_eq!((low(vec![]), low(vec![9, 3]), low(vec![5, 9, 1, 7, 3])), (0, 3, 3));
+        assert_eq!((quartiles(vec![]), quartiles(vec![5, 9, 1, 7, 3])), ((0, 0), (3, 7)));
     }
 
     proptest! {
