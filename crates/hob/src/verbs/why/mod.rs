@@ -68,7 +68,8 @@ const MEASURED_MAX: usize = 200;
     override_usage = "hob why [OPTIONS] PROGRAM [ARGUMENT]...\n       hob why [OPTIONS] -m MODULE [ARGUMENT]..."
 )]
 pub(crate) struct Why {
-    /// How many rounds: each executes the program twice, plain and watched
+    /// How many rounds: each executes the program twice, plain and watched. Without this at most
+    /// five, and then warm calls of a Python program are tried, some 35 times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
     /// A shell command that is run before each execution, such as one that restores a file
