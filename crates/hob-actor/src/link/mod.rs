@@ -4,7 +4,7 @@
 //!   actor ──tell, ask──▶ shard ──Edge::send──▶ links ──frame──▶ socket ──▶ the peer's links
 //!   actor ◀──message──── shard ◀──deliver───── receive ◀──────────────── (the same the other way)
 //! ```
-//! - `wire`: how values become bytes and back; `frame`: header and payload; `buffers`: the bytes on
+//! - `wire`: how values become bytes and back; `bytes`: header and payload, and the bytes on
 //!   both sides of a socket, gathered and written once a turn;
 //! - `table`: which messages travel, and what both ends agree on first; `names`: how actors are
 //!   named between processes; `open`: what waits for its end;
@@ -16,9 +16,8 @@
 //!
 //! All but `process`, `rings` and the system calls of `links` and `ways` is pure.
 
-mod buffers;
+mod bytes;
 pub(crate) mod commands;
-mod frame;
 pub(crate) mod links;
 mod names;
 mod one;
@@ -32,6 +31,7 @@ mod table;
 mod ways;
 mod wire;
 
+use bytes::{buffers, frame};
 use open::{calls, tokens};
 
 pub(crate) use links::Links;
