@@ -55,7 +55,26 @@ pub const FORWARDED: Set = Set::of(&[
     libc::SIGCONT,
 ]);
 
-/// Replaces the signal mask; returns nothing, since the old one is known from `/proc`.
+/// The signal mask of this thread. `/proc/self/status` tells that of the process's first thread,
+/// which blocks everything for a moment whenever it starts another one.
+#[must_use]
+pub fn mask() -> Set {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: a null new set changes nothing; the old one is written to `set`, and looked at only
+    // if that was done.
+    let set = unsafe {
+        let asked = libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), set.as_mut_ptr());
+        if asked != 0 {
+            return Set::default();
+        }
+        set.assume_init()
+    };
+    // SAFETY: the set is initialised; a number that is none is refused.
+    let has = |number: i32| unsafe { libc::sigismember(&raw const set, number) } == 1;
+    Set((1..=64).filter(|&number| has(number)).fold(0, |bits, number| bits | 1 << (number - 1)))
+}
+
+/// Replaces the signal mask; returns nothing, since the old one is known from [`mask`].
 pub fn set_mask(set: Set) {
     let set = set.to_libc();
     // SAFETY: both pointers are valid for the call; a null old set is allowed.

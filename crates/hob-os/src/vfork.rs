@@ -62,7 +62,8 @@ pub enum Traced {
     /// It is not.
     #[default]
     No,
-    /// It stops with SIGTRAP when it has executed its file.
+    /// It stops with SIGTRAP when it has executed its file; refused (`EINVAL`) where its mask
+    /// blocks that signal.
     Yes,
 }
 
@@ -102,6 +103,10 @@ struct Stack(
 /// Starts a child. Fails with the error of its `execve`, or of what comes before. The streams'
 /// descriptors must be above 2.
 pub fn start(program: &Program<'_>, streams: &Streams<'_>, place: &Place<'_>) -> io::Result<Child> {
+    // It would not stop, and run while somebody waits for that.
+    if place.traced == Traced::Yes && place.mask.has(libc::SIGTRAP) {
+        return Err(io::Errno::INVAL);
+    }
     let end = [std::ptr::null::<c_char>()];
     let argv: Vec<_> = program.argv.iter().map(|word| word.as_ptr()).chain(end).collect();
     let env: Vec<_> = program.env.iter().map(|entry| entry.as_ptr()).chain(end).collect();
@@ -227,6 +232,16 @@ mod tests {
 
     fn null() -> OwnedFd {
         std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()
+    }
+
+    #[test]
+    fn a_child_that_would_not_see_its_stop_is_not_started() {
+        let null = null();
+        let streams = Streams { stdin: &null, stdout: &null, stderr: &null };
+        let mask = Set::of(&[libc::SIGUSR1, libc::SIGTRAP]);
+        let place = Place { mask, traced: Traced::Yes, ..Place::default() };
+        let program = Program { file: c"/bin/true", argv: &[c"true"], env: &[] };
+        assert_eq!(start(&program, &streams, &place).err(), Some(io::Errno::INVAL));
     }
 
     #[test]

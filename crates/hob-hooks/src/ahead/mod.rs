@@ -155,7 +155,7 @@ impl Holders {
         let pipes = Pipes::new().map_err(|_| Reason::TraceRefused)?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::Yes));
         let child = child.map_err(|error| match error {
-            io::Errno::PERM => Reason::TraceRefused,
+            io::Errno::PERM | io::Errno::INVAL => Reason::TraceRefused,
             _ => Reason::Changed,
         })?;
         match self.towards_entry(&child, interpreter) {

@@ -131,8 +131,8 @@ impl Runner {
         epoll::add(&epoll, &shared.wake, Tag::Wake.bits(), epoll::EventFlags::IN)?;
         let jobs = limits.jobs.clamp(1, JOBS_MAX);
         let null = above_stdio(null)?;
-        let status = process::own_status()?;
-        let mask = signals::Set(status.blocked);
+        let mask = signals::mask();
+        let status = Status { blocked: mask.0, ..process::own_status()? };
         if signals::Set(status.ignored).has(SIGCHLD) {
             // The kernel would reap hooks behind our back.
             hob_os::spawn::wait_for_children();
@@ -374,5 +374,56 @@ fn never_begun(id: SetId, set: &Set, at_us: u64) -> SetRecord {
         hooks: Vec::new(),
         not_run: Vec::new(),
         message: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use hob_os::signals::Set as Mask;
+
+    use super::*;
+    use crate::set::Variables;
+
+    /// What two shell hooks, one after the other, say of the signals that are blocked in them.
+    fn blocked_in_hooks() -> Vec<u64> {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["1", "2"] {
+            let file = dir.path().join(name);
+            // By the shell alone: whoever held it has seen all that it blocks.
+            let script = "#!/bin/sh\nwhile read -r name value; do\n\
+                          [ \"$name\" != SigBlk: ] || echo \"$value\"\n\
+                          done </proc/self/status\n";
+            std::fs::write(&file, script).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut said = Vec::new();
+        let mut runner = Runner::new(Limits::default()).unwrap();
+        let directory = dir.path().to_str().unwrap().as_bytes().to_vec();
+        let mut sets = Some(Set::new(directory, &Variables::default())).into_iter();
+        let mut take = |event: Event<'_>| {
+            if let Event::SetEnded(record) = event {
+                for hook in &record.hooks {
+                    let text = String::from_utf8(hook.stdout.shown()).unwrap();
+                    said.push(u64::from_str_radix(text.trim(), 16).unwrap());
+                }
+            }
+        };
+        runner.run_all(&mut || sets.next(), &mut take).unwrap();
+        said
+    }
+
+    #[test]
+    fn hooks_block_what_the_runners_own_thread_blocks() {
+        // Not the first thread, which may be just about to start one and block everything.
+        for numbers in [&[][..], &[10, 12], &[5, 10]] {
+            let mask = Mask::of(numbers);
+            let thread = std::thread::spawn(move || {
+                signals::set_mask(mask);
+                blocked_in_hooks()
+            });
+            assert_eq!(thread.join().unwrap(), [mask.0; 2], "{numbers:?}");
+        }
     }
 }
