@@ -32,28 +32,48 @@ unsafe extern "C" {
 /// What one fetch from memory brings, in bytes, on all processors that hob is built for.
 const LINE: usize = 64;
 
-/// Reads what lies from `from` to `to`, so that code and constants are in the processor's caches
-/// when they are needed: in order they come several at once, in the order of their use one after
-/// the other, at 100 to 250 ns each (`docs/why/client-path.md`).
-///
-/// # Safety
-/// All of it must be readable memory that nobody writes to.
-pub unsafe fn read_ahead(from: *const u8, to: *const u8) {
-    for offset in (0..to.addr().saturating_sub(from.addr())).step_by(LINE) {
-        // SAFETY: it is below `to`; volatile, since the value is not wanted.
-        unsafe { from.add(offset).read_volatile() };
+/// A part of the binary that is to be in the processor's caches before anything runs.
+#[derive(Debug)]
+pub struct Ahead {
+    /// Its first byte.
+    pub from: *const u8,
+    /// The byte behind its last.
+    pub to: *const u8,
+}
+
+// SAFETY: nothing but the address of memory that nobody writes to.
+unsafe impl Sync for Ahead {}
+
+impl Ahead {
+    /// Reads it, in order: so it comes from memory several lines at once. In the order of their
+    /// use they would come one after the other, at 100 to 250 ns each
+    /// (`docs/why/client-path.md`).
+    ///
+    /// # Safety
+    /// All of it must be readable memory that nobody writes to.
+    unsafe fn read(&self) {
+        for offset in (0..self.to.addr().saturating_sub(self.from.addr())).step_by(LINE) {
+            // SAFETY: it is before the end; volatile, since the value is not wanted.
+            unsafe { self.from.add(offset).read_volatile() };
+        }
     }
 }
 
-/// Runs `body` with the process's argv and environment, and returns its exit code.
+/// Reads `ahead`, runs `body` with the process's argv and environment, and returns its exit code.
 ///
 /// # Safety
-/// `argc` and `argv` must be those that the C runtime passed to `main`.
+/// `argc` and `argv` must be those that the C runtime passed to `main`, and what is to be read
+/// ahead must be readable memory that nobody writes to.
 pub unsafe fn run(
     argc: c_int,
     argv: *const *const c_char,
+    ahead: &[Ahead],
     body: impl FnOnce(Start) -> u8,
 ) -> c_int {
+    for part in ahead {
+        // SAFETY: the caller says so.
+        unsafe { part.read() };
+    }
     let count = usize::try_from(argc).unwrap_or(0);
     let mut list = Vec::with_capacity(count);
     for index in 0..count {

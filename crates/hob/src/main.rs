@@ -6,6 +6,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use hob_os::start::Ahead;
+
 /// See `hob_os::arena`: the client's few allocations come from the binary's own image.
 #[global_allocator]
 static ARENA: hob_os::arena::Arena = hob_os::arena::Arena::new();
@@ -21,18 +23,22 @@ unsafe extern "C" {
     static client_constants_end: u8;
 }
 
+/// What a warm call executes and reads of the binary, where it lies together.
+#[cfg(target_env = "musl")]
+static PATH: [Ahead; 2] = [
+    Ahead { from: &raw const client_text, to: &raw const client_text_end },
+    Ahead { from: &raw const client_constants, to: &raw const client_constants_end },
+];
+#[cfg(not(target_env = "musl"))]
+static PATH: [Ahead; 0] = [];
+
 /// The C runtime's entry. std's own would install handlers and change SIGPIPE, which a client
 /// must hand on unchanged; see `hob_os::start`.
 #[expect(unsafe_code, reason = "the C runtime calls a symbol by this name")]
 #[unsafe(no_mangle)]
 extern "C" fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let begun_ns = hob_os::clock::now_ns();
-    // SAFETY: between two of these marks lies a part of the binary that is mapped for reading.
-    #[cfg(target_env = "musl")]
-    unsafe {
-        hob_os::start::read_ahead(&raw const client_text, &raw const client_text_end);
-        hob_os::start::read_ahead(&raw const client_constants, &raw const client_constants_end);
-    }
-    // SAFETY: these are the arguments that the C runtime passed to `main`.
-    unsafe { hob_os::start::run(argc, argv, |start| hob::main(&start, begun_ns)) }
+    // SAFETY: these are the arguments that the C runtime passed to `main`; and between two of the
+    // marks lies a part of the binary that is mapped for reading.
+    unsafe { hob_os::start::run(argc, argv, &PATH, |start| hob::main(&start, begun_ns)) }
 }
