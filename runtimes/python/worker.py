@@ -731,8 +731,9 @@ def settle_error(call):
     return status
 
 
-def run_exit_hooks():
-    """Joins threads and runs exit hooks, as finalisation does first."""
+def run_exit_hooks(watchers=None):
+    """Joins threads and runs exit hooks, as finalisation does first; those are the program's, and
+    its tracer and profiler see them."""
     threading = sys.modules.get("threading")
     if threading is not None:
         try:
@@ -742,10 +743,20 @@ def run_exit_hooks():
             sys.__excepthook__(type(error), error, strip(error.__traceback__))
     atexit = sys.modules.get("atexit")
     if atexit is not None:
+        # The newest comes first.
+        watch_exit_hooks(atexit, watchers)
         try:
             atexit._run_exitfuncs()
         except BaseException:
             pass
+        unwatched()
+
+
+def watch_exit_hooks(atexit, watchers):
+    """Puts the program's tracer and profiler back before its exit hooks, in a hook."""
+    for watch, watcher in zip((sys.settrace, sys.setprofile), watchers or ()):
+        if watcher is not None:
+            atexit.register(watch, watcher)
 
 
 def flush_streams():
@@ -1113,7 +1124,8 @@ class Recorder:
 
         def _find_spec(name, path, target=None):
             if name not in searched:
-                searched[name] = not same_machinery(started)
+                # A tracer sees what a module does while it is imported, in each run.
+                searched[name] = watched() or not same_machinery(started)
             return find_spec(name, path, target)
 
         return hide(_find_spec)
@@ -1169,6 +1181,26 @@ class Recorder:
     def hazards(self):
         """What the program imported in a way of its own."""
         return [b"H%s:finder" % os.fsencode(name) for name, own in self.searched.items() if own]
+
+
+def watched():
+    """Whether somebody is told of what runs: a tracer, a profiler, a monitor."""
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is not None:
+        for tool in 0, 1, 2, 3, 4, 5:
+            if monitoring.get_tool(tool) is not None:
+                return True
+    return sys.gettrace() is not None or sys.getprofile() is not None
+
+
+def unwatched():
+    """Has the program's tracer and profiler not see what we do at its end; what puts them back."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    if tracer is None and profiler is None:
+        return None
+    sys.settrace(None)
+    sys.setprofile(None)
+    return tracer, profiler
 
 
 def machinery():
@@ -1524,7 +1556,7 @@ NOTHING = compile("", "<nothing>", "exec")
 class Call:
     """One call in this process, from its `give` on."""
 
-    __slots__ = ("number", "argv", "env", "ignored", "names", "code", "main_ns", "error")
+    __slots__ = "number argv env ignored names code main_ns error watchers".split()
 
 
 # The descriptors that are ours, and what they are: a program may close one and reuse the number.
@@ -1762,7 +1794,7 @@ def clear_up(call):
 def conclude(call):
     """Ends a call whose main body has ended; returns only to let the interpreter finalise."""
     status = settle_error(call)
-    run_exit_hooks()
+    run_exit_hooks(call.watchers)
     if not flush_streams():
         return status
     try:
@@ -2055,6 +2087,9 @@ def set_up(program, modules, role):
         # It may be named like any other, so only it can tell. There a copy's objects do not end
         # in the order in which they end in a fresh process.
         raise RuntimeError("a CPython without the global lock is not kept warm")
+    if watched():
+        # Set where the interpreter starts (`coverage` does so): it would be told of us.
+        raise RuntimeError("the interpreter starts with a tracer or profiler")
     KERNEL = Kernel()
     KERNEL.find_title()
     KERNEL.die_with_parent(posix.getppid())
@@ -2228,6 +2263,7 @@ def perform(program, call):
         call.error = run_module("__main__", False)
     else:
         call.error = run_code(call.code, call.names)
+    call.watchers = unwatched()
     status = conclude(call)
     # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
     # collect: modules would then be cleared in another order.
@@ -2261,7 +2297,7 @@ def learn(arguments):
     if ORIG_ARGV is not None:
         ORIG_ARGV[:] = program.cold_argv(argv)
     program.locate()
-    if not make_main(program, call):
+    if watched() or not make_main(program, call):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
         __import__("runpy")
@@ -2292,16 +2328,19 @@ def perform_learning(program, call, path):
         call.error = run_module("__main__", False)
     else:
         call.error = run_code(call.code, call.names)
+    call.watchers = unwatched()
     if posix.getpid() == owner:
         write_notes(path, recorder)
     status = settle_error(call)
     call.code = call.names = None
     if status == INTERRUPTED:
-        run_exit_hooks()
+        run_exit_hooks(call.watchers)
         flush_quietly()
         release_main()
         flush_quietly()
         die_interrupted()
+    if call.watchers is not None:
+        watch_exit_hooks(__import__("atexit"), call.watchers)
     raise SystemExit(status)
 
 
@@ -2343,6 +2382,7 @@ OURS = sys.modules["__main__"]
 if __name__ == "__main__":
     MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
     run_code, run_module, call_hook = hide(run_code), hide(run_module), hide(call_hook)
+    watched, unwatched, same_machinery = hide(watched), hide(unwatched), hide(same_machinery)
     perform, perform_learning, enter = hide(perform), hide(perform_learning), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")
