@@ -29,7 +29,7 @@ ROUNDS = 3
 
 def rehearse(program):
     """Calls what is loaded of `PARTS`, and lets go of it all."""
-    if watched():
+    if worker.watched():
         return
     if STARTER in getattr(program.code, "co_consts", ()):
         PARTS[starter] = "re", "builtins"
@@ -51,13 +51,6 @@ def attempt(part, modules):
         # A parser that does not like its arguments ends the program; and what others have put
         # into a module may be anything.
         pass
-
-
-def watched():
-    """Whether somebody is told of what runs: a tracer, a profiler, a monitor."""
-    monitoring = getattr(sys, "monitoring", None)
-    tools = monitoring is not None and any(map(monitoring.get_tool, range(6)))
-    return sys.gettrace() is not None or sys.getprofile() is not None or tools
 
 
 def as_made(module):

@@ -489,6 +489,10 @@ if sys.version_info >= (3, 11):
     RESUME, NOP = map(borrow("opcode").opmap.get, ("RESUME", "NOP"))
 
 
+# Calls what is the program's where its tracer and its profiler are told (`enter`).
+traced = sys.call_tracing
+
+
 def strip(traceback):
     """A traceback without our own frames at its outer end."""
     while traceback is not None and traceback.tb_frame.f_code in HIDDEN:
@@ -625,20 +629,13 @@ def new_main(file):
     return module
 
 
-def run_code(code, names):
-    """Runs the script's code; the exception that ended it, or None. Hidden."""
-    try:
-        exec(code, names)
-    except BaseException as error:
-        return error
-
-
-def run_module(name, argv0):
-    """Runs a module as `-m` does. Hidden."""
-    try:
-        sys.modules["runpy"]._run_module_as_main(name, argv0)
-    except BaseException as error:
-        return error
+def body(program, call):
+    """What performs the program, and its arguments."""
+    if program.kind == MODULE:
+        return sys.modules["runpy"]._run_module_as_main, (program.target, True)
+    if program.container:
+        return sys.modules["runpy"]._run_module_as_main, ("__main__", False)
+    return exec, (call.code, call.names)
 
 
 # --- How a program ends --------------------------------------------------------------------------
@@ -677,15 +674,20 @@ def status_of_exit(error):
     return 1
 
 
-def call_hook(hook, error):
-    """Calls `sys.excepthook`; the exception that it raised, or None. Hidden."""
+def as_program(call, function, *arguments):
+    """Calls what is the program's, which its tracer and profiler see; the exception that ended it,
+    or None. Hidden."""
+    if call.watchers is not None:
+        watch(call.watchers)
     try:
-        hook(type(error), error, error.__traceback__)
-    except BaseException as another:
-        return another
+        traced(function, arguments)
+    except BaseException as error:
+        return error
+    finally:
+        call.watchers = unwatched()
 
 
-def report(error):
+def report(call, error):
     """Prints an uncaught exception as the interpreter does; the exit status."""
     error.__traceback__ = strip(error.__traceback__)
     kind, traceback = type(error), error.__traceback__
@@ -696,18 +698,18 @@ def report(error):
     sys.audit("sys.excepthook", hook, kind, error, traceback)
     if hook is None:
         write_error("sys.excepthook is missing\n")
-        sys.__excepthook__(kind, error, traceback)
+        as_program(call, sys.__excepthook__, kind, error, traceback)
         return 1
-    another = call_hook(hook, error)
+    another = as_program(call, hook, kind, error, traceback)
     if isinstance(another, SystemExit):
         return status_of_exit(another)
     if another is not None:
         another.__traceback__ = strip(another.__traceback__)
         flush_quietly()
         write_error("Error in sys.excepthook:\n")
-        sys.__excepthook__(type(another), another, another.__traceback__)
+        as_program(call, sys.__excepthook__, type(another), another, another.__traceback__)
         write_error("\nOriginal exception was:\n")
-        sys.__excepthook__(kind, error, traceback)
+        as_program(call, sys.__excepthook__, kind, error, traceback)
     return 1
 
 
@@ -721,7 +723,7 @@ def settle_error(call):
     flush_quietly()
     status = 0
     if error is not None:
-        status = report(error)
+        status = report(call, error)
         # Since 3.14 what is derived from it counts too.
         kind = type(error)
         if kind is KeyboardInterrupt or SUBCLASSES_INTERRUPT and issubclass(kind, KeyboardInterrupt):
@@ -731,32 +733,18 @@ def settle_error(call):
     return status
 
 
-def run_exit_hooks(watchers=None):
-    """Joins threads and runs exit hooks, as finalisation does first; those are the program's, and
-    its tracer and profiler see them."""
+def run_exit_hooks(call):
+    """Joins threads and runs exit hooks, as finalisation does first."""
     threading = sys.modules.get("threading")
     if threading is not None:
-        try:
-            threading._shutdown()
-        except BaseException as error:
+        error = as_program(call, threading._shutdown)
+        if error is not None:
             write_error("Exception ignored in: %r\n" % (threading,))
-            sys.__excepthook__(type(error), error, strip(error.__traceback__))
+            traceback = strip(error.__traceback__)
+            as_program(call, sys.__excepthook__, type(error), error, traceback)
     atexit = sys.modules.get("atexit")
     if atexit is not None:
-        # The newest comes first.
-        watch_exit_hooks(atexit, watchers)
-        try:
-            atexit._run_exitfuncs()
-        except BaseException:
-            pass
-        unwatched()
-
-
-def watch_exit_hooks(atexit, watchers):
-    """Puts the program's tracer and profiler back before its exit hooks, in a hook."""
-    for watch, watcher in zip((sys.settrace, sys.setprofile), watchers or ()):
-        if watcher is not None:
-            atexit.register(watch, watcher)
+        as_program(call, atexit._run_exitfuncs)
 
 
 def flush_streams():
@@ -1194,13 +1182,20 @@ def watched():
 
 
 def unwatched():
-    """Has the program's tracer and profiler not see what we do at its end; what puts them back."""
+    """Has the program's tracer and profiler not see what we do at its end; what `watch` puts back."""
     tracer, profiler = sys.gettrace(), sys.getprofile()
     if tracer is None and profiler is None:
         return None
     sys.settrace(None)
     sys.setprofile(None)
     return tracer, profiler
+
+
+def watch(watchers):
+    """Puts back what `unwatched` has taken off. Hidden."""
+    for watch, watcher in zip((sys.settrace, sys.setprofile), watchers):
+        if watcher is not None:
+            watch(watcher)
 
 
 def machinery():
@@ -1794,7 +1789,7 @@ def clear_up(call):
 def conclude(call):
     """Ends a call whose main body has ended; returns only to let the interpreter finalise."""
     status = settle_error(call)
-    run_exit_hooks(call.watchers)
+    run_exit_hooks(call)
     if not flush_streams():
         return status
     try:
@@ -2047,7 +2042,8 @@ def pay(program):
     call = take_world(program, *await_give(far))
     if make_main(program, call):
         call.main_ns = time.monotonic_ns()
-        call.error = run_code(DUMMY, call.names)
+        call.error = None
+        traced(exec, (DUMMY, call.names))
         settle_error(call)
         flush_streams()
         clear_up(call)
@@ -2176,7 +2172,7 @@ def serve():
     KEPT[COPY_FD] = identity_of(COPY_FD)
     if program.kind == HANDLER:
         THREADS.restore()
-        HANDLERS.serve(program.handler, channel, role, COLLECTS)
+        traced(HANDLERS.serve, (program.handler, channel, role, COLLECTS))
     if paid == PAID:
         PAGES.pay()
         THREADS.restore()
@@ -2255,15 +2251,8 @@ def renew_moments():
             attempt_quietly(renew, module)
 
 
-def perform(program, call):
-    """Runs the program. Hidden."""
-    if program.kind == MODULE:
-        call.error = run_module(program.target, True)
-    elif program.container:
-        call.error = run_module("__main__", False)
-    else:
-        call.error = run_code(call.code, call.names)
-    call.watchers = unwatched()
+def end_warm(call):
+    """Ends a warm call; returns only to let the interpreter finalise, with the exit status."""
     status = conclude(call)
     # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
     # collect: modules would then be cleared in another order.
@@ -2271,7 +2260,7 @@ def perform(program, call):
     gc.unfreeze()
     if status == INTERRUPTED:
         die_interrupted()
-    raise SystemExit(status)
+    return status
 
 
 # --- Learning ------------------------------------------------------------------------------------
@@ -2281,8 +2270,8 @@ OWN_FDS = "/proc/self/fd/"
 
 
 def learn(arguments):
-    """Takes the runtime out of a cold run's way; the program, its call and where notes go."""
-    global ORIG_ARGV
+    """Takes the runtime out of a cold run's way; the program and its call."""
+    global ORIG_ARGV, LEARNING
     path, kind, target, count = arguments[0], arguments[1], arguments[2], int(arguments[3])
     if sys.argv[0].startswith(OWN_FDS):
         # The client held this file open, so that nobody could take it away before it was read.
@@ -2301,10 +2290,15 @@ def learn(arguments):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
         __import__("runpy")
-    return program, call, path
+    LEARNING = path, posix.getpid(), Recorder()
+    LEARNING[2].start()
+    return program, call
 
 
-def write_notes(path, recorder):
+def write_notes(path, owner, recorder):
+    if posix.getpid() != owner:
+        # A child of the program's.
+        return
     recorder.stop()
     notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes() + recorder.hazards()
     temporary = "%s.%d" % (path, posix.getpid())
@@ -2317,31 +2311,21 @@ def write_notes(path, recorder):
         pass
 
 
-def perform_learning(program, call, path):
-    """Runs the program cold and leaves its notes; the interpreter finalises. Hidden."""
-    recorder = Recorder()
-    owner = posix.getpid()
-    recorder.start()
-    if program.kind == MODULE:
-        call.error = run_module(program.target, True)
-    elif program.container:
-        call.error = run_module("__main__", False)
-    else:
-        call.error = run_code(call.code, call.names)
-    call.watchers = unwatched()
-    if posix.getpid() == owner:
-        write_notes(path, recorder)
+def end_learning(call):
+    """Leaves the notes of a cold run, which the interpreter finalises; its exit status."""
+    write_notes(*LEARNING)
     status = settle_error(call)
     call.code = call.names = None
     if status == INTERRUPTED:
-        run_exit_hooks(call.watchers)
+        run_exit_hooks(call)
         flush_quietly()
         release_main()
         flush_quietly()
         die_interrupted()
-    if call.watchers is not None:
-        watch_exit_hooks(__import__("atexit"), call.watchers)
-    raise SystemExit(status)
+    if call.watchers is not None or watched():
+        # Where we leave by an exception they must be gone, and hooks come after that.
+        run_exit_hooks(call)
+    return status
 
 
 def attempt(step):
@@ -2372,18 +2356,56 @@ def enter(kind, error, traceback):
         if hasattr(sys, name):
             delattr(sys, name)
     del kind, error, traceback
-    if MODE == "learn":
-        perform_learning(*learn(ARGUMENTS))
-    perform(*attempt(serve))
+    if MONITORING is None or watched():
+        perform()
+    # From 3.12 on the interpreter tells tracers and profilers of an exception in every frame that
+    # it leaves, in ours too; there it finds no frame to show, and its complaint takes the
+    # exception's place. But nobody is told of what runs in a monitor's callback: so all of ours
+    # does, and in there what is the program's is called by `traced`.
+    MONITORING.use_tool_id(MONITORING.DEBUGGER_ID, "hob")
+    MONITORING.register_callback(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE, perform)
+    MONITORING.set_events(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE)
+    raise RuntimeError("the interpreter has told no monitor of this")
+
+
+MONITORING = getattr(sys, "monitoring", None)
+
+
+def leave_monitor():
+    MONITORING.set_events(MONITORING.DEBUGGER_ID, 0)
+    MONITORING.register_callback(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE, None)
+    MONITORING.free_tool_id(MONITORING.DEBUGGER_ID)
+
+
+def perform(*told):
+    """Does what this process is for, and does not return. Hidden; each frame here is one that the
+    program cannot recurse into."""
+    if told:
+        leave_monitor()
+    learning = MODE == "learn"
+    program, call = learn(ARGUMENTS) if learning else attempt(serve)
+    function, arguments = body(program, call)
+    call.error = None
+    try:
+        # `traced` takes of the depth of recursion too.
+        if told:
+            traced(function, arguments)
+        else:
+            function(*arguments)
+    except BaseException as error:
+        call.error = error
+    function = arguments = None
+    call.watchers = unwatched()
+    raise SystemExit((end_learning if learning else end_warm)(call))
 
 
 OWNER = 0
 OURS = sys.modules["__main__"]
 if __name__ == "__main__":
     MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
-    run_code, run_module, call_hook = hide(run_code), hide(run_module), hide(call_hook)
-    watched, unwatched, same_machinery = hide(watched), hide(unwatched), hide(same_machinery)
-    perform, perform_learning, enter = hide(perform), hide(perform_learning), hide(enter)
+    watch, watched, unwatched = hide(watch), hide(watched), hide(unwatched)
+    same_machinery = hide(same_machinery)
+    as_program, perform, enter = hide(as_program), hide(perform), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

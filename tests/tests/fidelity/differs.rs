@@ -73,6 +73,20 @@ fn faulthandler_shows_our_frames_below_the_programs_own_and_nothing_else() {
 }
 
 #[test]
+fn a_program_can_recurse_two_or_three_frames_less_deep() {
+    let text = "import sys\ndepth = 0\ndef down():\n    global depth\n    depth += 1\n    down()\n\
+                try:\n    down()\nexcept RecursionError:\n    print(sys.getrecursionlimit(), depth)\n";
+    let (_, cold, warm) = both(text);
+    let numbers = |said: &str| {
+        let numbers: Vec<u32> = said.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        (numbers[0], numbers[1])
+    };
+    let ((limit, cold), (same, warm)) = (numbers(&cold), numbers(&warm));
+    assert_eq!(limit, same);
+    assert!((2..=3).contains(&(cold - warm)), "{cold} and {warm}");
+}
+
+#[test]
 fn the_control_group_of_a_warm_program_is_the_daemons() {
     let text = "print(open('/proc/self/cgroup').read(), end='')\n";
     let (world, _, warm) = both(text);
