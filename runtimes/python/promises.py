@@ -298,6 +298,10 @@ class Promises:
                     if each is text and key is not text]
         return []
 
+    def given(self):
+        """Whether there is anything to keep."""
+        return bool(self.broken or self.made or self.places or self.exits)
+
     # --- In a copy, when its call has come -----------------------------------------------------
 
     def keep(self, code):

@@ -113,7 +113,10 @@ NO_TEXT = bytes(4)
 
 
 def encode_ended(call, exit_pair):
-    return encode_frame(ENDED, call + bytes(exit_pair) + NO_TEXT)
+    return ENDED_HEAD + call + bytes(exit_pair) + NO_TEXT
+
+
+ENDED_HEAD = MAGIC + bytes((ENDED, 0, 0, 0)) + u32(14)
 
 
 def encode_finished(call, exit_pair, main_ns, finished_ns):
@@ -203,9 +206,9 @@ def _cut_off():
 
 
 def send_all(fd, data):
-    view = memoryview(data)
-    while view:
-        view = view[posix.write(fd, view) :]
+    sent = posix.write(fd, data)
+    while sent < len(data):
+        sent += posix.write(fd, memoryview(data)[sent:])
 
 
 # --- The kernel, as far as the standard library does not reach it -------------------------------
@@ -328,11 +331,16 @@ class Kernel:
         area = title_area()
         if area and self.ctypes is not None:
             self.title = self.memory(*area)
+            self.own = bytes(self.title)
 
     def set_title(self, title):
         """Writes what a cold run's command line would be over this process's own."""
         if self.title is not None:
             self.title[:] = title.ljust(len(self.title), b"\0")[: len(self.title)]
+
+    def reset_title(self):
+        if self.title is not None:
+            self.title[:] = self.own
 
     def memory(self, address, size):
         """A view of this process's own memory, so that a call needs no C function to write."""
@@ -520,6 +528,8 @@ class Program:
         self.code = None
         self.identity = None
         self.container = False
+        # The arguments of its rehearsal: as they came, and as words.
+        self.called = None, None
         # What stands first on sys.path; None if the interpreter was told to put nothing there.
         self.directory = None
         # A handler's file and function are split by its own runtime (`message.py`).
@@ -819,6 +829,8 @@ class Streams:
 
     def __init__(self):
         self.streams, self.changes = [], []
+        # Of each stream that a rehearsal has made what lies below its buffer, if it can seek.
+        self.made = {}
         for fd, name in enumerate(("stdin", "stdout", "stderr")):
             text = getattr(sys, "__" + name + "__")
             if text is not None:
@@ -848,9 +860,17 @@ class Streams:
 
     def renew(self):
         """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now."""
+        made, self.made = self.made, {}
         for fd, name, buffer, text, encoding, errors, write_through in self.streams:
             # A `FileIO` remembers whether its file can seek, so that one is new.
             raw = _io.FileIO(fd, "wb" if fd else "rb", False)
+            if fd in made and raw.seekable():
+                # As in the rehearsal, and no terminal: all that the stream itself keeps is right.
+                raw = made[fd]
+                raw.__init__(fd, "wb" if fd else "rb", False)
+                raw.name = name
+                buffer.__init__(raw, buffer_size(raw))
+                continue
             raw.name = name
             if buffer is None:
                 below = raw
@@ -860,6 +880,8 @@ class Streams:
             line_buffering = not write_through and (fd == 2 or raw.isatty())
             text.__init__(below, encoding, errors, "\n", line_buffering, write_through)
             text.mode = "w" if fd else "r"
+            if buffer is not None and encoding == "utf-8" and raw.seekable() and not self.changes:
+                self.made[fd] = raw
         for reconfigure, options in self.changes:
             reconfigure(**options)
 
@@ -974,9 +996,13 @@ def signals_of(mask):
     return [n for n in range(1, mask.bit_length() + 1) if mask >> (n - 1) & 1]
 
 
-ALL_SIGNALS = _signal.valid_signals()
+# Plain numbers lie side by side; an `enum`'s members do not.
+ALL_SIGNALS = tuple(map(int, _signal.valid_signals()))
 ALWAYS_IGNORED = 1 << (_signal.SIGPIPE - 1) | 1 << (_signal.SIGXFSZ - 1)
 UNTOUCHABLE = 1 << (_signal.SIGKILL - 1) | 1 << (_signal.SIGSTOP - 1)
+# Whoever was started by glibc's `posix_spawn` ignores the C library's own two as well, which no
+# program can set.
+SETTABLE = sum(1 << (each - 1) for each in ALL_SIGNALS) & ~(ALWAYS_IGNORED | UNTOUCHABLE)
 
 
 def reset_signals():
@@ -994,7 +1020,7 @@ def reset_signals():
 
 
 def take_signals(ignored, blocked):
-    ignored &= ~(ALWAYS_IGNORED | UNTOUCHABLE)
+    ignored &= SETTABLE
     if ignored:
         for number in signals_of(ignored):
             try:
@@ -1608,9 +1634,10 @@ def take_world(program, frame, fds):
     call.number, call.ignored = frame[AT_CALL:AT_GROUP], 0
     take_descriptors(fds)
     KEPT[REPLY_FD] = identity_of(REPLY_FD)
-    if frame[AT_GROUP:AT_UMASK] != NO_GROUP:
-        join(call.number, from_bytes(frame[AT_GROUP:AT_UMASK], "little"))
-    posix.umask(from_bytes(frame[AT_UMASK:AT_IGNORED], "little"))
+    if frame[AT_GROUP:AT_IGNORED] != OWN_GROUP_AND_UMASK:
+        if frame[AT_GROUP:AT_UMASK] != NO_GROUP:
+            join(call.number, from_bytes(frame[AT_GROUP:AT_UMASK], "little"))
+        posix.umask(from_bytes(frame[AT_UMASK:AT_IGNORED], "little"))
     if frame[AT_IGNORED:AT_LIMITS] != NO_SIGNALS:
         call.ignored = from_bytes(frame[AT_IGNORED:AT_BLOCKED], "little")
         take_signals(call.ignored, from_bytes(frame[AT_BLOCKED:AT_LIMITS], "little"))
@@ -1621,19 +1648,22 @@ def take_world(program, frame, fds):
         take_processors(processors)
     if call.env != ENVIRONMENT.blob:
         ENVIRONMENT.take(call.env)
-    KERNEL.set_title(program.title(argv))
-    call.argv = argv = argv.decode(FS, FS_ERRORS).split("\0")
-    argv.pop()
-    sys.argv[:] = argv
-    if ORIG_ARGV is not None:
-        ORIG_ARGV[:] = program.cold_argv(argv)
+    called, words = program.called
+    if argv != called:
+        KERNEL.set_title(program.title(argv))
+        words = argv.decode(FS, FS_ERRORS).split("\0")
+        words.pop()
+        if ORIG_ARGV is not None:
+            ORIG_ARGV[:] = program.cold_argv(words)
+    call.argv = words
+    sys.argv[:] = words
     STREAMS.renew()
-    limits = frame[AT_LIMITS:AT_PRIORITY]
-    if limits != OWN_LIMITS:
-        take_limits(limits, OWN_LIMITS)
-    priority = frame[AT_PRIORITY:AT_ARGV]
-    if priority != OWN_PRIORITY:
-        take_priority(priority, OWN_PRIORITY)
+    if frame[AT_LIMITS:AT_ARGV] != OWN_LIMITS_AND_PRIORITY:
+        limits, priority = frame[AT_LIMITS:AT_PRIORITY], frame[AT_PRIORITY:AT_ARGV]
+        if limits != OWN_LIMITS:
+            take_limits(limits, OWN_LIMITS)
+        if priority != OWN_PRIORITY:
+            take_priority(priority, OWN_PRIORITY)
     return call
 
 
@@ -1645,7 +1675,7 @@ def expect():
     """Notes how the next `give`'s descriptors will come: with 0 to 2 closed as those, and as the
     two lowest numbers that are free."""
     global EXPECTED
-    fds = [0, 1, 2, posix.dup(COPY_FD), posix.dup(COPY_FD)]
+    fds = [0, 1, 2, posix.dup(0), posix.dup(0)]
     posix.close(fds[3])
     posix.close(fds[4])
     EXPECTED = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(map(u32, fds)))], fds
@@ -1653,6 +1683,8 @@ def expect():
 
 NO_GROUP = bytes(4)
 NO_SIGNALS = bytes(16)
+# The C library's own two, as those find them that were started by glibc's `posix_spawn`.
+INTERNAL_SIGNALS = u64(3 << 31) + bytes(8)
 
 
 def join_group(leader, pid=0):
@@ -2019,17 +2051,15 @@ def attempt_quietly(step, *arguments):
         pass
 
 
-def pay(program):
-    """A dummy call over the same code, and the pages of this process."""
-    global GIVE_BUFFER, GIVE_BUFFERS
+def call_nothing(program):
+    """A dummy call over the same code."""
+    global OWNER
     near, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     null = posix.open("/dev/null", posix.O_RDWR)
     cwd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY)
     reply = posix.dup(null)
-    mask = posix.umask(0o77)
-    posix.umask(mask)
     argv = os.fsencode(program.target) + b"\0"
-    payload = u64(0) + u32(0) + u32(mask) + u64(0) + u64(0) + OWN_LIMITS + OWN_PRIORITY
+    payload = u64(0) + OWN_GROUP_AND_UMASK + INTERNAL_SIGNALS + OWN_LIMITS_AND_PRIORITY
     payload += u32(1) + encode_blob(argv)
     payload += u32(ENVIRONMENT.blob.count(b"\0")) + encode_blob(ENVIRONMENT.blob)
     payload += encode_blob(OWN_PROCESSORS[0])
@@ -2039,31 +2069,67 @@ def pay(program):
     for fd in (null, cwd, reply):
         posix.close(fd)
     main, path, argv0 = sys.modules["__main__"], list(sys.path), list(sys.argv)
+    expect()
     call = take_world(program, *await_give(far))
-    if make_main(program, call):
+    program.called = argv, call.argv
+    if make_main(program, call) and (PROMISES is not None or holds(call)):
+        renew_moments()
         call.main_ns = time.monotonic_ns()
         call.error = None
         traced(exec, (DUMMY, call.names))
+        call.watchers = unwatched()
+        as_program(call, gc.isenabled)
         settle_error(call)
         flush_streams()
         clear_up(call)
-        send_all(REPLY_FD, encode_ended(bytes(8), (0, 0)))
-        encode_finished(bytes(8), (0, 0), call.main_ns, time.monotonic_ns())
+        # Nobody is told; this closes the answer's descriptor.
+        owner, copy = OWNER, KEPT.pop(COPY_FD, None)
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        try:
+            OWNER = posix.getpid()
+            send_end(call, 0, time.monotonic_ns())
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            OWNER = owner
+        if copy is not None:
+            KEPT[COPY_FD] = copy
+    else:
+        posix.close(REPLY_FD)
     sys.modules["__main__"] = main
     sys.path[:], sys.argv[:] = path, argv0
-    posix.close(REPLY_FD)
     near.close()
     far.close()
     # The next caller's environment often differs in a value or two (the directory that it came
     # from): that way is paid for too, there and back.
     ENVIRONMENT.take(b"HOB_PAID=1\0" + ENVIRONMENT.blob)
     ENVIRONMENT.take(ENVIRONMENT.blob)
+
+
+def pay(program):
+    """A dummy call, for the pages of this process."""
+    call_nothing(program)
     gc.collect()
     gc.freeze()
     # After the freeze: frozen, its names would never be collected.
     program.main = new_main(program.target)
 
 
+def practise(program):
+    """Dummy calls in a zygote. From 3.11 on the interpreter adapts code to what it has met there
+    a few times, and copies find it adapted: they look up far less, in memory that is in no cache."""
+    kept = [posix.dup(fd) for fd in (0, 1, 2)]
+    for _ in range(ROUNDS):
+        call_nothing(program)
+    for fd, number in enumerate(kept):
+        posix.dup2(number, fd)
+        posix.close(number)
+    KEPT.clear()
+    KERNEL.reset_title()
+    program.called = None, None
+
+
+# 3.11 adapts what has been called eight times, 3.12 and later what runs for the second time.
+ROUNDS = 0 if sys.version_info < (3, 11) else 12
 DUMMY = compile("", "<dummy>", "exec")
 
 
@@ -2078,6 +2144,7 @@ def forget():
 def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
+    global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS
     global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS
     if "t" in sys.abiflags:
         # It may be named like any other, so only it can tell. There a copy's objects do not end
@@ -2092,6 +2159,7 @@ def set_up(program, modules, role):
     reset_signals()
     ENVIRONMENT = Environment()
     OWN_LIMITS, OWN_PRIORITY = own_limits(), own_priority()
+    OWN_LIMITS_AND_PRIORITY = OWN_LIMITS + OWN_PRIORITY
     OWN_PROCESSORS = own_processors()
     ORIG_ARGV = getattr(sys, "orig_argv", None)
     STREAMS = Streams()
@@ -2101,6 +2169,12 @@ def set_up(program, modules, role):
     notes = preload(program, modules, role)
     if program.kind == HANDLER:
         program.handler.check()
+    # What most callers have; nothing is made before a call comes.
+    posix.umask(0o22)
+    OWN_GROUP_AND_UMASK = NO_GROUP + u32(0o22)
+    MOMENTS = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
+    if not PROMISES.given():
+        PROMISES = None
     load_beside("rehearsal").rehearse(program)
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
@@ -2114,6 +2188,10 @@ def set_up(program, modules, role):
     gc.disable()
     gc.freeze()
     if role == ZYGOTE:
+        if program.kind != HANDLER:
+            practise(program)
+            gc.collect()
+            gc.freeze()
         KERNEL.trim()
     return notes
 
@@ -2125,6 +2203,10 @@ def load_beside(name):
     module.__dict__.update(worker=OURS, __file__=path)
     exec(compile(read_file(path), path, "exec"), module.__dict__)
     return module
+
+
+# All of them by now: a name that is new undoes what the interpreter has adapted to the others.
+PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = None
 
 
 def serve():
@@ -2189,7 +2271,8 @@ def serve():
     THREADS.restore()
     if not make_main(program, call) or not holds(call):
         run_anew(program, call)
-    PROMISES = None
+    if PROMISES is not None:
+        PROMISES = None
     if COLLECTS:
         gc.enable()
     renew_moments()
@@ -2205,7 +2288,7 @@ def holds(call):
         return False
     if ASKED_BLOCKING and not all_blocking():
         return False
-    return PROMISES.keep(getattr(call, "code", None))
+    return PROMISES is None or PROMISES.keep(getattr(call, "code", None))
 
 
 def all_blocking():
@@ -2245,10 +2328,8 @@ RENEWED = {
 
 
 def renew_moments():
-    for name, renew in RENEWED.items():
-        module = sys.modules.get(name)
-        if module is not None:
-            attempt_quietly(renew, module)
+    for renew, module in MOMENTS:
+        attempt_quietly(renew, module)
 
 
 def end_warm(call):
