@@ -1,14 +1,15 @@
-"""What programs run of the standard library when they start, run ahead (docs/why/client-path.md).
+"""What calls run of the standard library and of `worker.py`, run ahead (docs/why/client-path.md).
 
 `worker.py` loads this file where modules are preloaded, and puts itself in as `worker`.
 
 Owns: dummy calls of those modules of the standard library that are loaded. From 3.11 on the
 interpreter adapts code to what it has met there, and a fresh process has met nothing; copies
-inherit what their zygote has met, and the regular expressions that it has compiled.
+inherit what their zygote has met, and the regular expressions that it has compiled. And dummy
+calls of the whole runtime: some in each zygote (`practise`), one in each copy that is paid for.
 
 Invariants
-- Only code of the standard library runs, and none of the program's: where anybody has replaced
-  something (`as_made`), or watches what runs, nothing is rehearsed.
+- Only code of the standard library and of hob runs, and none of the program's: where anybody has
+  replaced something (`as_made`), or watches what runs, nothing of the library is rehearsed.
 - Nothing is kept that depends on a file, a variable or the moment, and no module is loaded by it.
 """
 
@@ -16,6 +17,7 @@ import sys
 
 worker = globals()["worker"]
 os = worker.os
+posix, time = worker.posix, worker.time
 names_of = worker.names_of
 
 LIBRARY = os.path.dirname(os.__file__) + "/"
@@ -154,3 +156,101 @@ PARTS = {
     installed: ("importlib.metadata", "pathlib", "re", "os", "io", "itertools", "functools",
                 "operator", "collections", "posixpath", "genericpath", "builtins"),
 }
+
+
+# --- The runtime's own way ----------------------------------------------------------------------
+
+# 3.11 adapts what has been called eight times, 3.12 and later what runs for the second time.
+CALLS = 0 if sys.version_info < (3, 11) else 12
+NOTHING = compile("", "<dummy>", "exec")
+
+
+def practise(program):
+    """Dummy calls in a zygote: its copies find the runtime's code adapted, and look up far less,
+    in memory that is in no cache."""
+    kept = [posix.dup(fd) for fd in (0, 1, 2)]
+    for _ in range(CALLS):
+        call_nothing(program)
+    for fd, number in enumerate(kept):
+        posix.dup2(number, fd)
+        posix.close(number)
+    worker.KEPT.clear()
+    worker.KERNEL.reset_title()
+    program.called = None, None
+
+
+def pay(program):
+    """A dummy call in a copy, for its pages."""
+    call_nothing(program)
+    worker.gc.collect()
+    worker.gc.freeze()
+    # After the freeze: frozen, its names would never be collected.
+    program.main = worker.new_main(program.target)
+
+
+def call_nothing(program):
+    """A call from its `give` to its `ended`, of a program that does nothing; all is put back but
+    the descriptors 0 to 2 and the title."""
+    near, far = worker._socket.socketpair(worker._socket.AF_UNIX, worker._socket.SOCK_STREAM)
+    argv = os.fsencode(program.target) + b"\0"
+    send_give(near, argv)
+    main, path, argv0 = sys.modules["__main__"], list(sys.path), list(sys.argv)
+    worker.expect()
+    call = worker.take_world(program, *worker.await_give(far))
+    program.called = argv, call.argv
+    # What is promised is kept once.
+    if worker.make_main(program, call) and (worker.PROMISES is not None or worker.holds(call)):
+        worker.renew_moments()
+        call.main_ns = time.monotonic_ns()
+        call.error = None
+        worker.traced(exec, (NOTHING, call.names))
+        call.watchers = worker.unwatched()
+        worker.as_program(call, worker.gc.isenabled)
+        worker.settle_error(call)
+        worker.flush_streams()
+        worker.clear_up(call)
+        end_nothing(call)
+    else:
+        posix.close(worker.REPLY_FD)
+    sys.modules["__main__"] = main
+    sys.path[:], sys.argv[:] = path, argv0
+    near.close()
+    far.close()
+    # The next caller's environment often differs in a value or two (the directory that it came
+    # from): that way is gone too, there and back.
+    environment = worker.ENVIRONMENT
+    environment.take(b"HOB_PAID=1\0" + environment.blob)
+    environment.take(environment.blob)
+
+
+def send_give(near, argv):
+    """A `give` of these arguments and of this process's own world, with nothing to read or write."""
+    blob = worker.ENVIRONMENT.blob
+    payload = worker.u64(0) + worker.OWN_GROUP_AND_UMASK
+    payload += worker.INTERNAL_SIGNALS + worker.OWN_LIMITS_AND_PRIORITY
+    payload += worker.u32(1) + worker.encode_blob(argv)
+    payload += worker.u32(blob.count(b"\0")) + worker.encode_blob(blob)
+    payload += worker.encode_blob(worker.OWN_PROCESSORS[0])
+    null = posix.open("/dev/null", posix.O_RDWR)
+    cwd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY)
+    reply = posix.dup(null)
+    rights = b"".join(map(worker.u32, (null, null, null, cwd, reply)))
+    frame = worker.encode_frame(worker.GIVE, payload, 5)
+    near.sendmsg([frame], [(worker._socket.SOL_SOCKET, worker._socket.SCM_RIGHTS, rights)])
+    for fd in (null, cwd, reply):
+        posix.close(fd)
+
+
+def end_nothing(call):
+    """Answers to nobody, which closes the answer's descriptor; the daemon is not told."""
+    signals, owner = worker._signal, worker.OWNER
+    copy = worker.KEPT.pop(worker.COPY_FD, None)
+    mask = signals.pthread_sigmask(signals.SIG_BLOCK, ())
+    try:
+        worker.OWNER = posix.getpid()
+        worker.send_end(call, 0, time.monotonic_ns())
+    finally:
+        worker.OWNER = owner
+        signals.pthread_sigmask(signals.SIG_SETMASK, mask)
+    if copy is not None:
+        worker.KEPT[worker.COPY_FD] = copy

@@ -264,6 +264,21 @@ class Kernel:
     def call(self, address, *args):
         return self.ctypes.call_function(address, args)
 
+    def quieten(self, quiet):
+        """Whether tracers and profilers are told of nothing from now on, but in `traced`; or are
+        told again. (`PyThreadState_EnterTracing`, which `sys.call_tracing` takes back.)"""
+        try:
+            flags = self.ctypes.FUNCFLAG_CDECL | self.ctypes.FUNCFLAG_PYTHONAPI
+            kept = {"_flags_": flags, "_restype_": self.pointer}
+            kind = type("function", (self.ctypes.CFuncPtr,), kept)
+            name = "PyThreadState_%sTracing" % ("Enter" if quiet else "Leave")
+            function = kind(self.ctypes.dlsym(self.libc, name))
+            thread = kind(self.ctypes.dlsym(self.libc, "PyThreadState_Get"))()
+            function(thread if isinstance(thread, self.pointer) else self.pointer(thread))
+        except Exception:
+            return False
+        return True
+
     def flush(self):
         """Flushes the C library's own streams: extensions may have written there."""
         if self.fflush:
@@ -497,7 +512,13 @@ if sys.version_info >= (3, 11):
     RESUME, NOP = map(borrow("opcode").opmap.get, ("RESUME", "NOP"))
 
 
-# Calls what is the program's where its tracer and its profiler are told (`enter`).
+# From 3.12 on the interpreter tells tracers and profilers of an exception in every frame that it
+# leaves, in ours too; there it finds no frame to show, and its complaint takes the exception's place.
+# So nobody is told of what is ours (`Kernel.quieten`). A monitor's callback would do as well, but
+# then each function checks for monitors when it first runs.
+TOLD_OF_OURS = sys.version_info >= (3, 12)
+QUIET = False
+# Calls what is the program's, where its tracer and its profiler are told.
 traced = sys.call_tracing
 
 
@@ -2051,88 +2072,6 @@ def attempt_quietly(step, *arguments):
         pass
 
 
-def call_nothing(program):
-    """A dummy call over the same code."""
-    global OWNER
-    near, far = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    null = posix.open("/dev/null", posix.O_RDWR)
-    cwd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY)
-    reply = posix.dup(null)
-    argv = os.fsencode(program.target) + b"\0"
-    payload = u64(0) + OWN_GROUP_AND_UMASK + INTERNAL_SIGNALS + OWN_LIMITS_AND_PRIORITY
-    payload += u32(1) + encode_blob(argv)
-    payload += u32(ENVIRONMENT.blob.count(b"\0")) + encode_blob(ENVIRONMENT.blob)
-    payload += encode_blob(OWN_PROCESSORS[0])
-    rights = b"".join(map(u32, (null, null, null, cwd, reply)))
-    frame = encode_frame(GIVE, payload, 5)
-    near.sendmsg([frame], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-    for fd in (null, cwd, reply):
-        posix.close(fd)
-    main, path, argv0 = sys.modules["__main__"], list(sys.path), list(sys.argv)
-    expect()
-    call = take_world(program, *await_give(far))
-    program.called = argv, call.argv
-    if make_main(program, call) and (PROMISES is not None or holds(call)):
-        renew_moments()
-        call.main_ns = time.monotonic_ns()
-        call.error = None
-        traced(exec, (DUMMY, call.names))
-        call.watchers = unwatched()
-        as_program(call, gc.isenabled)
-        settle_error(call)
-        flush_streams()
-        clear_up(call)
-        # Nobody is told; this closes the answer's descriptor.
-        owner, copy = OWNER, KEPT.pop(COPY_FD, None)
-        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
-        try:
-            OWNER = posix.getpid()
-            send_end(call, 0, time.monotonic_ns())
-        finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
-            OWNER = owner
-        if copy is not None:
-            KEPT[COPY_FD] = copy
-    else:
-        posix.close(REPLY_FD)
-    sys.modules["__main__"] = main
-    sys.path[:], sys.argv[:] = path, argv0
-    near.close()
-    far.close()
-    # The next caller's environment often differs in a value or two (the directory that it came
-    # from): that way is paid for too, there and back.
-    ENVIRONMENT.take(b"HOB_PAID=1\0" + ENVIRONMENT.blob)
-    ENVIRONMENT.take(ENVIRONMENT.blob)
-
-
-def pay(program):
-    """A dummy call, for the pages of this process."""
-    call_nothing(program)
-    gc.collect()
-    gc.freeze()
-    # After the freeze: frozen, its names would never be collected.
-    program.main = new_main(program.target)
-
-
-def practise(program):
-    """Dummy calls in a zygote. From 3.11 on the interpreter adapts code to what it has met there
-    a few times, and copies find it adapted: they look up far less, in memory that is in no cache."""
-    kept = [posix.dup(fd) for fd in (0, 1, 2)]
-    for _ in range(ROUNDS):
-        call_nothing(program)
-    for fd, number in enumerate(kept):
-        posix.dup2(number, fd)
-        posix.close(number)
-    KEPT.clear()
-    KERNEL.reset_title()
-    program.called = None, None
-
-
-# 3.11 adapts what has been called eight times, 3.12 and later what runs for the second time.
-ROUNDS = 0 if sys.version_info < (3, 11) else 12
-DUMMY = compile("", "<dummy>", "exec")
-
-
 def forget():
     """In a child that the program forks: our descriptors are not its own."""
     for fd in KEPT:
@@ -2144,8 +2083,8 @@ def forget():
 def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
-    global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS
-    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS
+    global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS, REHEARSAL
+    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS, QUIET
     if "t" in sys.abiflags:
         # It may be named like any other, so only it can tell. There a copy's objects do not end
         # in the order in which they end in a fresh process.
@@ -2154,6 +2093,7 @@ def set_up(program, modules, role):
         # Set where the interpreter starts (`coverage` does so): it would be told of us.
         raise RuntimeError("the interpreter starts with a tracer or profiler")
     KERNEL = Kernel()
+    QUIET = TOLD_OF_OURS and KERNEL.quieten(True)
     KERNEL.find_title()
     KERNEL.die_with_parent(posix.getppid())
     reset_signals()
@@ -2175,7 +2115,8 @@ def set_up(program, modules, role):
     MOMENTS = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
     if not PROMISES.given():
         PROMISES = None
-    load_beside("rehearsal").rehearse(program)
+    REHEARSAL = load_beside("rehearsal")
+    REHEARSAL.rehearse(program)
     ENVIRONMENT.preloaded()
     os.register_at_fork(after_in_child=forget)
     # What only the preload needed is no kind of object that a program would leave alive.
@@ -2189,7 +2130,7 @@ def set_up(program, modules, role):
     gc.freeze()
     if role == ZYGOTE:
         if program.kind != HANDLER:
-            practise(program)
+            REHEARSAL.practise(program)
             gc.collect()
             gc.freeze()
         KERNEL.trim()
@@ -2258,7 +2199,7 @@ def serve():
     if paid == PAID:
         PAGES.pay()
         THREADS.restore()
-        pay(program)
+        REHEARSAL.pay(program)
         expect()
         PAGES.start()
     # A plain copy may have been given its call already. It has the one thread of any fork: to look
@@ -2352,7 +2293,7 @@ OWN_FDS = "/proc/self/fd/"
 
 def learn(arguments):
     """Takes the runtime out of a cold run's way; the program and its call."""
-    global ORIG_ARGV, LEARNING
+    global ORIG_ARGV, LEARNING, KERNEL, QUIET
     path, kind, target, count = arguments[0], arguments[1], arguments[2], int(arguments[3])
     if sys.argv[0].startswith(OWN_FDS):
         # The client held this file open, so that nobody could take it away before it was read.
@@ -2371,6 +2312,9 @@ def learn(arguments):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
         __import__("runpy")
+    if TOLD_OF_OURS:
+        KERNEL = Kernel()
+        QUIET = KERNEL.quieten(True)
     LEARNING = path, posix.getpid(), Recorder()
     LEARNING[2].start()
     return program, call
@@ -2431,45 +2375,20 @@ def attempt(step):
 
 
 def enter(kind, error, traceback):
-    """Called by the interpreter as `sys.excepthook`, when no frame of ours is left. Hidden."""
+    """Called by the interpreter as `sys.excepthook`, when no frame of ours is left: does what this
+    process is for. Hidden; each frame here is one that the program cannot recurse into."""
     sys.excepthook = sys.__excepthook__
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             delattr(sys, name)
     del kind, error, traceback
-    if MONITORING is None or watched():
-        perform()
-    # From 3.12 on the interpreter tells tracers and profilers of an exception in every frame that
-    # it leaves, in ours too; there it finds no frame to show, and its complaint takes the
-    # exception's place. But nobody is told of what runs in a monitor's callback: so all of ours
-    # does, and in there what is the program's is called by `traced`.
-    MONITORING.use_tool_id(MONITORING.DEBUGGER_ID, "hob")
-    MONITORING.register_callback(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE, perform)
-    MONITORING.set_events(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE)
-    raise RuntimeError("the interpreter has told no monitor of this")
-
-
-MONITORING = getattr(sys, "monitoring", None)
-
-
-def leave_monitor():
-    MONITORING.set_events(MONITORING.DEBUGGER_ID, 0)
-    MONITORING.register_callback(MONITORING.DEBUGGER_ID, MONITORING.events.RAISE, None)
-    MONITORING.free_tool_id(MONITORING.DEBUGGER_ID)
-
-
-def perform(*told):
-    """Does what this process is for, and does not return. Hidden; each frame here is one that the
-    program cannot recurse into."""
-    if told:
-        leave_monitor()
     learning = MODE == "learn"
     program, call = learn(ARGUMENTS) if learning else attempt(serve)
     function, arguments = body(program, call)
     call.error = None
     try:
         # `traced` takes of the depth of recursion too.
-        if told:
+        if QUIET:
             traced(function, arguments)
         else:
             function(*arguments)
@@ -2477,7 +2396,10 @@ def perform(*told):
         call.error = error
     function = arguments = None
     call.watchers = unwatched()
-    raise SystemExit((end_learning if learning else end_warm)(call))
+    status = (end_learning if learning else end_warm)(call)
+    if QUIET:
+        KERNEL.quieten(False)
+    raise SystemExit(status)
 
 
 OWNER = 0
@@ -2486,7 +2408,7 @@ if __name__ == "__main__":
     MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
     watch, watched, unwatched = hide(watch), hide(watched), hide(unwatched)
     same_machinery = hide(same_machinery)
-    as_program, perform, enter = hide(as_program), hide(perform), hide(enter)
+    as_program, enter = hide(as_program), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
