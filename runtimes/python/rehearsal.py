@@ -196,7 +196,10 @@ def call_nothing(program):
     send_give(near, argv)
     main, path, argv0 = sys.modules["__main__"], list(sys.path), list(sys.argv)
     worker.expect()
+    # Both ways: for callers whose streams cannot seek, and for those whose can.
+    worker.STREAMS.made.clear()
     call = worker.take_world(program, *worker.await_give(far))
+    worker.STREAMS.renew()
     program.called = argv, call.argv
     # What is promised is kept once.
     if worker.make_main(program, call) and (worker.PROMISES is not None or worker.holds(call)):

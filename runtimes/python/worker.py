@@ -887,7 +887,7 @@ class Streams:
             raw = _io.FileIO(fd, "wb" if fd else "rb", False)
             if fd in made and raw.seekable():
                 # As in the rehearsal, and no terminal: all that the stream itself keeps is right.
-                raw = made[fd]
+                self.made[fd] = raw = made[fd]
                 raw.__init__(fd, "wb" if fd else "rb", False)
                 raw.name = name
                 buffer.__init__(raw, buffer_size(raw))
