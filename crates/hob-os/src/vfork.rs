@@ -16,6 +16,7 @@ use std::mem::MaybeUninit;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io;
 
+use crate::process::processors::Stay;
 use crate::signals::{Set, last_error, raw};
 use crate::spawn::{self, Wait};
 use crate::trace::Streams;
@@ -157,12 +158,14 @@ pub fn start(program: &Program<'_>, streams: &Streams<'_>, place: &Place<'_>) ->
 }
 
 /// Whether the kernel would execute this file for us now: its mode, its mount, nobody writing to
-/// it. `EINVAL` where the kernel cannot say (before 6.14).
+/// it. `EINVAL` where the kernel cannot say (before 6.14). The thread stays on its processor: the
+/// kernel moves whoever asks to an idle one first, as it does for a true `execve` (`sched_exec`).
 pub fn would_execute(directory: Option<BorrowedFd<'_>>, file: &CStr) -> io::Result<()> {
     const AT_EXECVE_CHECK: c_int = 0x10000;
     let directory = directory.map_or(libc::AT_FDCWD, |fd| raw(&fd));
     let argv = [file.as_ptr(), std::ptr::null()];
     let env = [std::ptr::null::<c_char>()];
+    let _stay = Stay::here();
     // SAFETY: all three are strings and lists of strings that end with null; with this flag
     // nothing is executed.
     let done = unsafe {

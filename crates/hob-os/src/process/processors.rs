@@ -67,6 +67,28 @@ impl Processors {
     }
 }
 
+/// Keeps this thread on the processor that it runs on until it is dropped, which gives the thread
+/// its processors back. What the thread starts meanwhile would inherit the one.
+#[derive(Debug)]
+pub struct Stay(CpuSet);
+
+impl Stay {
+    /// `None` where there is nothing to do (one processor) or it cannot be done (more than 1,024).
+    #[must_use]
+    pub fn here() -> Option<Stay> {
+        let own = Processors::own().ok().filter(|own| own.0.count() > 1)?;
+        sched_setaffinity(None, &own.current()?.0).ok()?;
+        Some(Stay(own.0))
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // Refused only where a `cpuset` has meanwhile taken all of them: then it says where to run.
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
 /// Lets whoever was woken on this processor run first.
 pub fn yield_now() {
     rustix::thread::sched_yield();
@@ -93,6 +115,13 @@ mod tests {
         assert_ne!(bytes.last(), Some(&0), "{bytes:?}");
         child.kill().unwrap();
         child.wait().unwrap();
+        let stay = Stay::here();
+        assert_eq!(stay.is_some(), own.0.count() > 1);
+        if stay.is_some() {
+            assert_eq!(Processors::own().unwrap().0.count(), 1);
+        }
+        drop(stay);
+        assert_eq!(Processors::own().unwrap(), own, "the thread has all of them again");
         assert_eq!(Processors::of(0).err(), Some(io::Errno::SRCH), "0 would be this process");
     }
 }

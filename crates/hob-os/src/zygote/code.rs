@@ -1,9 +1,11 @@
 //! What runs in a zygote, and how it gets there: `ptrace` from the `execve` to the entry, a page
-//! of code, a region of data, and off.
+//! of code, and off.
 //!
 //! The code waits for a message, forks, makes the calls that the message lists, and answers; a
-//! copy makes its own list, puts the image in its place, and jumps to the entry. What it needs is
-//! all in the message (`image.rs`); it holds no address of its own.
+//! copy makes its own list and jumps to the entry. What it needs is all in the message
+//! (`image.rs`); it holds no address of its own. The message comes in three parts, each to its
+//! place: the lists to a page of the stack that the program has not reached yet, the arrays and
+//! the strings to where an `execve` puts them. So a copy has nothing to move, and nothing to unmap.
 
 use std::arch::global_asm;
 use std::ffi::{c_int, c_void};
@@ -17,12 +19,15 @@ use super::image::Layout;
 use crate::signals::last_error;
 
 pub(super) const PAGE: u64 = 4096;
-/// Where in the data region things are; the code below has the same numbers.
-pub(super) const DATA_BYTES: u64 = 256 * 1024;
-pub(super) const PART_AT: u64 = 64;
-pub(super) const CONTROL_AT: u64 = 80;
+/// How far below the stack's first word the lists' page begins, before it is rounded down.
+const LISTS_BELOW: u64 = 4 * PAGE;
+/// Where in that page things are; the code below has the same numbers.
+pub(super) const PARTS_AT: u64 = 64;
+pub(super) const CONTROL_AT: u64 = 112;
 pub(super) const CONTROL_BYTES: u64 = 64;
 pub(super) const MESSAGE_AT: u64 = 256;
+/// The first part of each message, whatever is in it.
+pub(super) const LISTS_BYTES: usize = 3840;
 /// The longest message: below what a socket of the default size takes at once.
 pub(super) const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 
@@ -32,7 +37,7 @@ const GETREGS: c_int = 12;
 const SETREGS: c_int = 13;
 const DETACH: c_int = 17;
 
-// rbx: the data region, which begins with the header for `recvmsg`. Descriptor 0 is the socket.
+// rbx: the lists' page, which begins with the header for `recvmsg`. Descriptor 0 is the socket.
 global_asm!(
     ".pushsection .text.hob_zygote, \"ax\"",
     ".globl hob_zygote_code",
@@ -40,7 +45,7 @@ global_asm!(
     "hob_zygote_code:",
     "2:",
     "mov qword ptr [rbx + 40], 64", // Room for descriptors.
-    "mov qword ptr [rbx + 80], 0",
+    "mov qword ptr [rbx + 112], 0",
     "mov eax, 47", // recvmsg
     "xor edi, edi",
     "mov rsi, rbx",
@@ -48,25 +53,25 @@ global_asm!(
     "syscall",
     "cmp rax, -4", // EINTR
     "je 2b",
-    "cmp rax, 112", // Less than a message's head: the other side is gone.
+    "cmp rax, 3840", // Less than the first part: the other side is gone.
     "jl 9f",
-    "mov qword ptr [rbx + 144], -24", // EMFILE, if descriptors are missing.
-    "mov rax, [rbx + 80]",
+    "mov qword ptr [rbx + 176], -24", // EMFILE, if descriptors are missing.
+    "mov rax, [rbx + 112]",
     "cmp rax, [rbx + 256]",
     "jne 3f",
     "mov eax, 56",        // clone
     "mov edi, 0x1208011", // PARENT, CHILD_CLEARTID, CHILD_SETTID, SIGCHLD
     "xor esi, esi",
     "xor edx, edx",
-    "mov r10, [rbx + 328]", // Where the thread's number is.
+    "mov r10, [rbx + 296]", // Where the thread's number is.
     "xor r8d, r8d",
     "syscall",
     "test rax, rax",
     "jz 5f",
-    "mov [rbx + 144], rax",
+    "mov [rbx + 176], rax",
     "3:", // The zygote: its list, then the answer.
-    "mov r12, [rbx + 336]",
-    "mov r13, [rbx + 344]",
+    "mov r12, [rbx + 304]",
+    "mov r13, [rbx + 312]",
     "4:",
     "test r13, r13",
     "jz 8f",
@@ -79,16 +84,16 @@ global_asm!(
     "8:",
     "mov eax, 44", // sendto
     "xor edi, edi",
-    "lea rsi, [rbx + 144]",
+    "lea rsi, [rbx + 176]",
     "mov edx, 8",
     "mov r10d, 0x4000", // NOSIGNAL
     "xor r8d, r8d",
     "xor r9d, r9d",
     "syscall",
     "jmp 2b",
-    "5:", // The copy: its list, its image, and off.
-    "mov r12, [rbx + 336 + 16]",
-    "mov r13, [rbx + 344 + 16]",
+    "5:", // The copy: its list, and off.
+    "mov r12, [rbx + 320]",
+    "mov r13, [rbx + 328]",
     "6:",
     "test r13, r13",
     "jz 7f",
@@ -108,21 +113,10 @@ global_asm!(
     "syscall",
     "cmp rax, [rbx + 264]",
     "jne 9f",
-    "mov rdi, [rbx + 272]",
-    "mov rcx, [rbx + 280]",
-    "mov rsi, [rbx + 288]",
     "cld",
-    "rep movsb",
-    "mov r13, [rbx + 272]",
-    "mov r12, [rbx + 296]",
-    "mov r14, [rbx + 304]",
-    "mov rdi, [rbx + 312]",
-    "mov rsi, [rbx + 320]",
-    "mov eax, 11", // munmap: the data region.
-    "syscall",
-    "mov rsp, r13",
-    "mov rdx, r14", // What the dynamic linker wants to be called at the end.
-    "mov r11, r12",
+    "mov rsp, [rbx + 272]",
+    "mov r11, [rbx + 280]",
+    "mov rdx, [rbx + 288]", // What the dynamic linker wants to be called at the end.
     "xor eax, eax",
     "xor ebx, ebx",
     "xor ecx, ecx",
@@ -155,7 +149,8 @@ fn code() -> &'static [u8] {
 pub(super) struct Stopped {
     pub(super) pid: u32,
     pub(super) registers: libc::user_regs_struct,
-    pub(super) data: u64,
+    /// Where the lists' page begins.
+    pub(super) lists: u64,
     code: u64,
     memory: File,
 }
@@ -189,15 +184,12 @@ impl Stopped {
             return Ok(None);
         }
         registers.rip = entry;
-        let mut stopped = Stopped { pid, registers, data: 0, code: 0, memory };
-        let (anonymous, read) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ);
-        let map = |bytes: u64, protection: c_int| {
-            let [protection, flags] = [protection, anonymous].map(c_int::cast_unsigned);
-            let arguments = [0, bytes, protection.into(), flags.into(), u64::MAX, 0];
-            stopped.call(libc::SYS_mmap, arguments)
-        };
-        (stopped.data, stopped.code) =
-            (map(DATA_BYTES, read | libc::PROT_WRITE)?, map(PAGE, read | libc::PROT_EXEC)?);
+        let lists = registers.rsp.saturating_sub(LISTS_BELOW) & !(PAGE - 1);
+        let mut stopped = Stopped { pid, registers, lists, code: 0, memory };
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        let [protection, flags] = [protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS]
+            .map(|bits| u64::from(bits.cast_unsigned()));
+        stopped.code = stopped.call(libc::SYS_mmap, [0, PAGE, protection, flags, u64::MAX, 0])?;
         Ok(Some(stopped))
     }
 
@@ -237,16 +229,15 @@ impl Stopped {
     /// Puts the code and what it needs in their places, and lets the child go there.
     pub(super) fn settle(&self, layout: &Layout) -> io::Result<()> {
         self.write(self.code, code())?;
-        // The header for `recvmsg`: no name, one part, room for descriptors.
-        let data = self.data;
-        let header =
-            [0, 0, data + PART_AT, 1, data + CONTROL_AT, CONTROL_BYTES, 0, 0].map(u64::to_ne_bytes);
-        self.write(data, header.as_flattened())?;
-        let part = [data + MESSAGE_AT, MESSAGE_BYTES_MAX as u64].map(u64::to_ne_bytes);
-        self.write(data + PART_AT, part.as_flattened())?;
+        // The header for `recvmsg`: no name, three parts, room for descriptors.
+        let at = self.lists;
+        let header = [0, 0, at + PARTS_AT, 3, at + CONTROL_AT, CONTROL_BYTES, 0, 0];
+        self.write(at, header.map(u64::to_ne_bytes).as_flattened())?;
+        let parts = layout.parts().map(|(at, bytes)| [at, bytes].map(u64::to_ne_bytes));
+        self.write(at + PARTS_AT, parts.as_flattened().as_flattened())?;
         let mut registers = self.registers;
         registers.rip = self.code;
-        registers.rbx = data;
+        registers.rbx = at;
         registers.rsp = layout.stack();
         registers.orig_rax = u64::MAX;
         request(SETREGS, self.pid, (&raw mut registers).cast())?;

@@ -3,19 +3,24 @@
 //!
 //! Owns: the message to the code in a zygote. The arrays of the stack stay where they are (the
 //! dynamic linker has taken their addresses), so that argv and environment have as many words as
-//! the zygote's; their strings are new.
+//! the zygote's; their strings are new. What lies between them (the platform's name, sixteen bytes
+//! of chance, and up to 8 KiB of nothing) stays.
 
 use std::ffi::CStr;
 
 use rustix::io;
 
 use super::Copy;
-use super::code::{DATA_BYTES, MESSAGE_AT, MESSAGE_BYTES_MAX, Stopped, word};
+use super::code::{LISTS_BYTES, MESSAGE_AT, MESSAGE_BYTES_MAX, Stopped, word};
 use super::errno;
 use crate::signals::last_error;
 
 /// The head of a message: see `code.rs` for who reads what.
-const HEAD_WORDS: usize = 14;
+const HEAD_WORDS: usize = 10;
+/// What is longer grows.
+const MESSAGE_BYTES_USUAL: usize = 8 * 1024;
+const STRINGS_BYTES_USUAL: usize = 4 * 1024;
+const CALLS_USUAL: usize = 16;
 const CALL_WORDS: usize = 7;
 const PR_SET_MM_MAP: u64 = 14;
 /// The number of words of the kernel's `prctl_mm_map` before its auxiliary vector.
@@ -28,16 +33,16 @@ const FDS_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct Layout {
     parent: u64,
-    data: u64,
+    lists: u64,
     entry: u64,
     linker_end: u64,
     stack: u64,
     /// `argc` to the end of the auxiliary vector.
     arrays: Vec<u64>,
-    /// What lies between them and the strings: the platform's name, sixteen random bytes.
-    middle: Vec<u8>,
     strings_at: u64,
     strings_end: u64,
+    /// How many bytes of them, at most, are not zero in the zygote.
+    strings_bytes: usize,
     argv: Vec<Vec<u8>>,
     names: Vec<Vec<u8>>,
     /// What the kernel knows of the memory: see `prctl(PR_SET_MM_MAP)`.
@@ -79,14 +84,14 @@ impl Layout {
         let names = strings.take(count).map(|entry| name(&entry).to_vec()).collect();
         let layout = Layout {
             parent: std::process::id().into(),
-            data: stopped.data,
+            lists: stopped.lists,
             entry: stopped.registers.rip,
             linker_end: stopped.registers.rdx,
             stack,
-            middle: below[8 * arrays.len()..].to_vec(),
             arrays,
             strings_at,
             strings_end: environment_end,
+            strings_bytes: size,
             argv,
             names,
             mm,
@@ -105,7 +110,7 @@ impl Layout {
 
     /// Fails where the kernel does not let a process say where its command line is.
     fn try_memory(&self, stopped: &Stopped) -> io::Result<()> {
-        let at = self.data + MESSAGE_AT;
+        let at = self.lists + MESSAGE_AT;
         stopped.write(at, &self.memory(self.mm, 0, 0))?;
         let size = self.memory(self.mm, 0, 0).len() as u64;
         let what = libc::PR_SET_MM.cast_unsigned().into();
@@ -122,17 +127,26 @@ impl Layout {
         out
     }
 
-    /// The message that makes this copy. `affinity` is put back in it; empty: it is as it is.
-    pub(super) fn message(&self, copy: &Copy<'_>, affinity: &[u8]) -> io::Result<Vec<u8>> {
+    /// Where the parts of each message go, and how much room is there.
+    pub(super) fn parts(&self) -> [(u64, u64); 3] {
+        [
+            (self.lists + MESSAGE_AT, LISTS_BYTES as u64),
+            (self.stack, 8 * self.arrays.len() as u64),
+            (self.strings_at, self.strings_end - self.strings_at),
+        ]
+    }
+
+    /// The message that makes this copy, and how long its strings are: what [`Layout::sent`] is to
+    /// be told. `affinity` is put back in the copy; empty: it is as it is.
+    pub(super) fn message(&self, copy: &Copy<'_>, affinity: &[u8]) -> io::Result<(Vec<u8>, usize)> {
         let same = copy.env.len() == self.names.len()
             && copy.env.iter().zip(&self.names).all(|(entry, have)| name(entry.to_bytes()) == have);
         if !same {
             return Err(io::Errno::INVAL);
         }
         let image = self.image(copy)?;
-        let mut message = Message::new(self.data + MESSAGE_AT);
-        let image_at = message.put(&image.bytes);
-        let mut calls = Vec::new();
+        let mut lists = Lists::new(self.lists + MESSAGE_AT);
+        let mut calls = Vec::with_capacity(CALLS_USUAL);
         let mut call = |number: i64, arguments: [u64; 5]| {
             let [a, b, c, d, e] = arguments;
             calls.push([number.cast_unsigned(), a, b, c, d, e, 0]);
@@ -154,46 +168,57 @@ impl Layout {
         let [death, comm, memory] = [libc::PR_SET_PDEATHSIG, libc::PR_SET_NAME, libc::PR_SET_MM]
             .map(|what| u64::from(what.cast_unsigned()));
         call(libc::SYS_prctl, [death, libc::SIGKILL.cast_unsigned().into(), 0, 0, 0]);
-        call(libc::SYS_prctl, [comm, message.put(&comm_of(copy.file)), 0, 0, 0]);
-        let auxiliary_at = image_at + image.auxiliary_at;
-        let map = self.memory(image.mm, auxiliary_at, image.auxiliary_bytes);
-        let arguments = [memory, PR_SET_MM_MAP, message.put(&map), map.len() as u64, 0];
+        call(libc::SYS_prctl, [comm, lists.put(&comm_of(copy.file)), 0, 0, 0]);
+        let map = self.memory(image.mm, image.auxiliary_at, image.auxiliary_bytes);
+        let arguments = [memory, PR_SET_MM_MAP, lists.put(&map), map.len() as u64, 0];
         call(libc::SYS_prctl, arguments);
         let [head, size] = self.robust;
         call(libc::SYS_set_robust_list, [head, size, 0, 0, 0]);
         if !affinity.is_empty() {
-            let (at, size) = (message.put(affinity), affinity.len() as u64);
+            let (at, size) = (lists.put(affinity), affinity.len() as u64);
             call(libc::SYS_sched_setaffinity, [0, size, at, 0, 0]);
         }
-        let close = |fd: &u64| [libc::SYS_close.cast_unsigned(), *fd, 0, 0, 0, 0, 0];
-        let closes: Vec<[u64; CALL_WORDS]> = came.iter().map(close).collect();
-        let closes_at = message.put_calls(&closes);
-        let calls_at = message.put_calls(&calls);
+        let closes = came.iter().map(|fd| [libc::SYS_close.cast_unsigned(), *fd, 0, 0, 0, 0, 0]);
+        let closes_at = lists.put_calls(closes);
+        let calls_at = lists.put_calls(calls.iter().copied());
         // SAFETY: only computes.
         let control = unsafe { libc::CMSG_LEN(if came.len() == 4 { 16 } else { 12 }) };
-        message.finish([
+        let mut message = lists.finish([
             control.into(),
             self.parent,
             self.stack,
-            image.bytes.len() as u64,
-            image_at,
             self.entry,
             self.linker_end,
-            self.data,
-            DATA_BYTES,
             self.thread_at,
             closes_at,
-            closes.len() as u64,
+            came.len() as u64,
             calls_at,
             calls.len() as u64,
-        ])
+        ])?;
+        for word in &image.arrays {
+            message.extend(word.to_ne_bytes());
+        }
+        message.extend(&image.strings);
+        // The strings of an earlier copy, if they were longer, are not this one's to see.
+        let bytes = image.strings.len();
+        message.resize(message.len() + self.strings_bytes.saturating_sub(bytes), 0);
+        if message.len() > MESSAGE_BYTES_MAX {
+            Err(io::Errno::TOOBIG)
+        } else {
+            Ok((message, bytes))
+        }
+    }
+
+    /// A message with strings of so many bytes has gone to the zygote.
+    pub(super) fn sent(&mut self, strings_bytes: usize) {
+        self.strings_bytes = strings_bytes;
     }
 
     /// The stack of this copy.
     fn image(&self, copy: &Copy<'_>) -> io::Result<Image> {
         let mut arrays = self.arrays.clone();
         let mut mm = self.mm;
-        let mut strings = Vec::new();
+        let mut strings = Vec::with_capacity(STRINGS_BYTES_USUAL);
         let at = |strings: &Vec<u8>| self.strings_at + strings.len() as u64;
         for index in 0..self.argv.len() {
             arrays[1 + index] = at(&strings);
@@ -212,57 +237,71 @@ impl Layout {
         let auxiliary = first + copy.env.len() + 1;
         for pair in arrays[auxiliary..].chunks_exact_mut(2) {
             if pair[0] == libc::AT_EXECFN {
-                pair[1] = self.strings_at + strings.len() as u64;
+                pair[1] = at(&strings);
             }
         }
         strings.extend(copy.file.to_bytes_with_nul());
-        if self.strings_at + strings.len() as u64 > self.strings_end {
+        if at(&strings) > self.strings_end {
             return Err(io::Errno::TOOBIG);
         }
-        let mut bytes: Vec<u8> = arrays.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let auxiliary_bytes = u32::try_from(bytes.len() - 8 * auxiliary).unwrap_or(0);
-        bytes.extend(&self.middle);
-        bytes.extend(strings);
-        Ok(Image { bytes, mm, auxiliary_at: 8 * auxiliary as u64, auxiliary_bytes })
+        let auxiliary_at = self.stack + 8 * auxiliary as u64;
+        let auxiliary_bytes = u32::try_from(8 * (arrays.len() - auxiliary)).unwrap_or(0);
+        Ok(Image { arrays, strings, mm, auxiliary_at, auxiliary_bytes })
     }
 }
 
 struct Image {
-    bytes: Vec<u8>,
+    arrays: Vec<u64>,
+    strings: Vec<u8>,
     mm: [u64; MM_WORDS],
     auxiliary_at: u64,
     auxiliary_bytes: u32,
 }
 
-/// A message that grows, and the addresses that its parts have in the zygote.
-struct Message {
-    begins_at: u64,
+/// The first part of a message, which grows, and the addresses that things in it have in the
+/// zygote.
+struct Lists {
+    begin_at: u64,
     bytes: Vec<u8>,
 }
 
-impl Message {
-    fn new(begins_at: u64) -> Message {
-        Message { begins_at, bytes: vec![0; 8 * HEAD_WORDS] }
+impl Lists {
+    fn new(begin_at: u64) -> Lists {
+        let mut bytes = Vec::with_capacity(MESSAGE_BYTES_USUAL);
+        bytes.resize(8 * HEAD_WORDS, 0);
+        Lists { begin_at, bytes }
+    }
+
+    /// Where what is put next will be.
+    fn next(&mut self) -> u64 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        self.begin_at + self.bytes.len() as u64
     }
 
     /// Appends this, and says where it will be.
     fn put(&mut self, bytes: &[u8]) -> u64 {
-        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
-        let at = self.begins_at + self.bytes.len() as u64;
+        let at = self.next();
         self.bytes.extend(bytes);
         at
     }
 
-    fn put_calls(&mut self, calls: &[[u64; CALL_WORDS]]) -> u64 {
-        let bytes: Vec<u8> = calls.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect();
-        self.put(&bytes)
+    fn put_calls(&mut self, calls: impl Iterator<Item = [u64; CALL_WORDS]>) -> u64 {
+        let at = self.next();
+        for word in calls.flatten() {
+            self.bytes.extend(word.to_ne_bytes());
+        }
+        at
     }
 
     fn finish(mut self, head: [u64; HEAD_WORDS]) -> io::Result<Vec<u8>> {
         for (slot, value) in self.bytes.chunks_exact_mut(8).zip(head) {
             slot.copy_from_slice(&value.to_ne_bytes());
         }
-        if self.bytes.len() > MESSAGE_BYTES_MAX { Err(io::Errno::TOOBIG) } else { Ok(self.bytes) }
+        if self.bytes.len() > LISTS_BYTES {
+            return Err(io::Errno::TOOBIG);
+        }
+        self.bytes.resize(LISTS_BYTES, 0);
+        Ok(self.bytes)
     }
 }
 
@@ -304,7 +343,7 @@ fn memory_of(stopped: &Stopped) -> io::Result<[u64; MM_WORDS]> {
 
 /// Where the C library keeps the number of the first thread, which a fork must renew.
 fn thread_of(stopped: &Stopped) -> io::Result<u64> {
-    let at = stopped.data + MESSAGE_AT;
+    let at = stopped.lists + MESSAGE_AT;
     let what = libc::PR_GET_TID_ADDRESS.cast_unsigned().into();
     stopped.call(libc::SYS_prctl, [what, at, 0, 0, 0, 0])?;
     Ok(word(&stopped.read(at, 8)?, 0))

@@ -146,11 +146,13 @@ impl Zygote {
                 &[]
             }
         };
-        let message = self.layout.message(copy, mask).map_err(ForkError::Refused)?;
+        let (message, strings_bytes) =
+            self.layout.message(copy, mask).map_err(ForkError::Refused)?;
         let fds = [streams.stdin, streams.stdout, streams.stderr].map(AsRawFd::as_raw_fd);
         let directory = copy.directory.map(|fd| fd.as_raw_fd());
         let fds: Vec<i32> = fds.into_iter().chain(directory).collect();
         send(&self.socket, &message, &fds).map_err(ForkError::Refused)?;
+        self.layout.sent(strings_bytes);
         let mut answer = [0; 8];
         let read = io::retry_on_intr(|| io::read(&self.socket, &mut answer));
         if read.ok() != Some(answer.len()) {

@@ -135,6 +135,43 @@ fn a_copy_takes_its_directory_and_mask_and_begins_near_without_staying_there() {
 }
 
 #[test]
+fn a_copy_has_nothing_of_an_earlier_ones_environment() {
+    let ground = Ground::new();
+    let script = ground.script("a", "#!/bin/sh\nkill -STOP $$\n");
+    let env = |value: &str| environment(&["PATH=/usr/bin:/bin", &format!("A={value}")]);
+    let mut zygote = ground.zygote(&script, &env("of-the-first-that-came"));
+    let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
+    for (value, others) in [
+        ("1".to_owned(), "of-the-first"),
+        ("another's-".repeat(400), "of-the-first"),
+        ("1".to_owned(), "another's-"),
+    ] {
+        let child = zygote.fork(&copy(&script, &env(&value)), &streams).unwrap();
+        let pid = child.pid.cast_signed();
+        let mut status = 0;
+        // SAFETY: the kernel writes the status of this process's own child.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) }, pid);
+        assert!(libc::WIFSTOPPED(status), "{status}");
+        let stack = stack_of(child.pid);
+        let has = |text: &str| stack.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+        assert!(has(&format!("A={value}")) && !has(others), "{value}");
+        crate::trace::discard(child.pid);
+    }
+}
+
+fn stack_of(pid: u32) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let line = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
+    let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+    let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
+    let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    memory.read_exact_at(&mut bytes, from).unwrap();
+    bytes
+}
+
+#[test]
 fn what_does_not_fit_or_has_other_variables_is_refused_before_anything_is_forked() {
     let ground = Ground::new();
     let script = ground.script("a", "#!/bin/sh\necho $A\n");
