@@ -90,9 +90,21 @@ impl Setting {
     }
 }
 
-fn main() -> Result<ExitCode> {
+#[expect(clippy::print_stderr, reason = "what was wrong is told here, once")]
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("hob-bench: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode> {
     if std::env::args_os().nth(1).is_some_and(|first| first == figures::hooks::runner::COMMAND) {
         figures::hooks::runner::run(std::env::args_os().skip(2))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if std::env::args_os().nth(1).is_some_and(|first| first == "--help" || first == "-h") {
+        say(USAGE);
         return Ok(ExitCode::SUCCESS);
     }
     descriptors::leave_inherited()?;
