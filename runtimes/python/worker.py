@@ -264,20 +264,47 @@ class Kernel:
     def call(self, address, *args):
         return self.ctypes.call_function(address, args)
 
+    def of_thread(self, name):
+        """A function of the interpreter's that takes or gives the state of a thread."""
+        kept = {"_flags_": self.ctypes.FUNCFLAG_CDECL | self.ctypes.FUNCFLAG_PYTHONAPI}
+        # A class that is derived once more is what a call returns, and not a number.
+        kept["_restype_"] = type("state", (self.pointer,), {})
+        kind = type("function", (self.ctypes.CFuncPtr,), kept)
+        return kind(self.ctypes.dlsym(self.libc, name))
+
     def quieten(self, quiet):
         """Whether tracers and profilers are told of nothing from now on, but in `traced`; or are
         told again. (`PyThreadState_EnterTracing`, which `sys.call_tracing` takes back.)"""
         try:
-            flags = self.ctypes.FUNCFLAG_CDECL | self.ctypes.FUNCFLAG_PYTHONAPI
-            kept = {"_flags_": flags, "_restype_": self.pointer}
-            kind = type("function", (self.ctypes.CFuncPtr,), kept)
-            name = "PyThreadState_%sTracing" % ("Enter" if quiet else "Leave")
-            function = kind(self.ctypes.dlsym(self.libc, name))
-            thread = kind(self.ctypes.dlsym(self.libc, "PyThreadState_Get"))()
-            function(thread if isinstance(thread, self.pointer) else self.pointer(thread))
+            state = self.of_thread("PyThreadState_Get")()
+            self.of_thread("PyThreadState_%sTracing" % ("Enter" if quiet else "Leave"))(state)
         except Exception:
             return False
         return True
+
+    def silence(self):
+        """A function after which they are told of nothing until what it returns is gone: a frame
+        that holds it ends unheard, too. None where that cannot be done."""
+        try:
+            thread = self.of_thread("PyThreadState_Get")
+            enter = self.of_thread("PyThreadState_EnterTracing")
+            leave = self.of_thread("PyThreadState_LeaveTracing")
+        except Exception:
+            return None
+        kind = type("silence", (), {"__slots__": ("__weakref__", "end")})
+        # What a function in C calls with itself when its object goes, as the thread's state.
+        end = type("end", (borrow("_weakref").ref,), {"__slots__": ("_as_parameter_",)})
+
+        def hush():
+            # In this order each is taken back, wherever a signal's handler raises.
+            silence, state = kind(), thread()
+            gone = end(silence, leave)
+            gone._as_parameter_ = state
+            silence.end = gone
+            enter(state)
+            return silence
+
+        return hide(hush)
 
     def flush(self):
         """Flushes the C library's own streams: extensions may have written there."""
@@ -1140,12 +1167,19 @@ class Recorder:
 
     Variables only while an import is in progress: what a program's own code reads is no part of
     the warm state. Works from inside the import system, where no program looks.
+
+    Tracers and profilers do look: 3.11 tells them that hidden frames end, which `coverage` takes
+    for the end of the frame below, and later versions of exceptions there. So `hush` quietens
+    ours, and what we stand in for is `traced`; in 3.11 that would be quiet as well.
     """
 
-    def __init__(self):
+    def __init__(self, hush=None):
         self.searched = {}
         self.read = []
         self.kept = []
+        # A type says nothing when it is called, and nobody is told of it.
+        self.hush = hush or bool
+        self.is_traced = hush is not None and TOLD_OF_OURS
 
     def start(self):
         self.kept.append((BOOTSTRAP, "_find_spec", BOOTSTRAP._find_spec))
@@ -1156,20 +1190,35 @@ class Recorder:
 
     def watch(self, find_spec):
         searched, started = self.searched, machinery()
+        hush, is_traced = self.hush, self.is_traced
 
         def _find_spec(name, path, target=None):
+            silence = hush()
             if name not in searched:
                 # A tracer sees what a module does while it is imported, in each run.
                 searched[name] = watched() or not same_machinery(started)
-            return find_spec(name, path, target)
+            if is_traced:
+                return traced(find_spec, (name, path, target))
+            silence = None
+            try:
+                return find_spec(name, path, target)
+            finally:
+                silence = hush()  # noqa: F841
 
         return hide(_find_spec)
 
     def wrap(self, encode):
-        read = self.read
+        read, hush, is_traced = self.read, self.hush, self.is_traced
 
         def encodekey(key):
-            encoded = encode(key)
+            if is_traced:
+                silence = hush()
+                encoded = traced(encode, (key,))
+            else:
+                try:
+                    encoded = encode(key)
+                finally:
+                    silence = hush()  # noqa: F841
             frame = sys._getframe()
             while frame is not None:
                 if frame.f_code.co_name == "_find_and_load":
@@ -2312,10 +2361,12 @@ def learn(arguments):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
         __import__("runpy")
-    if TOLD_OF_OURS:
+    hush = None
+    if RESUME is not None:
         KERNEL = Kernel()
-        QUIET = KERNEL.quieten(True)
-    LEARNING = path, posix.getpid(), Recorder()
+        hush = KERNEL.silence()
+        QUIET = TOLD_OF_OURS and KERNEL.quieten(True)
+    LEARNING = path, posix.getpid(), Recorder(hush)
     LEARNING[2].start()
     return program, call
 
