@@ -178,7 +178,7 @@ class Opened:
             return None
         else:
             reason = self.depends(event, arguments)
-        if reason is None or reason != "moment" and frame.f_globals["__name__"].endswith(LOADER):
+        if reason is None or reason != "moment" and frame.f_globals["__name__"] in LOADER:
             # Compiled code that is missing is written as a cold run does: once.
             return None
         if self.blame(reason) and reason != "moment":
@@ -511,8 +511,8 @@ CLOCK.update({name + "_ns": 9 for name, most in CLOCK.items() if most == 9})
 CLOCK["strftime"] = 2
 # Whose processes only tell of the system's libraries and of the machine.
 ASKS_OF_THE_SYSTEM = ("ctypes.util", "platform", "uuid")
-# Who writes compiled code.
-LOADER = "_bootstrap_external"
+# Who writes compiled code, by its name once `importlib` was imported, and before.
+LOADER = "importlib._bootstrap_external", "_frozen_importlib_external"
 SINKS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # What the C library reads before anyone could note it.
 SYSTEM_FILES = (b"/etc/localtime", b"/etc/ld.so.cache", b"/etc/ld.so.preload")

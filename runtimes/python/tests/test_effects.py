@@ -247,6 +247,20 @@ class WhatAnImportDoes(InAFolder):
         for number, _ in enumerate(HARMLESS):
             self.same(self.run_of("s.py", str(number)), zygote)
 
+    def test_compiled_code_that_is_missing_is_written_and_its_module_loaded_ahead(self):
+        self.write("s.py", "")
+        env = {name: value for name, value in os.environ.items()
+               if name != "PYTHONDONTWRITEBYTECODE"}
+        # Without `site` nothing has imported `importlib` yet, whose parts then have other names.
+        for number, options in enumerate(([], ["-S"])):
+            name = "part%d" % number
+            self.write(name + ".py", "VALUE = 1\n")
+            zygote, hazards = self.settled([name], env=env, options=options)
+            self.assertEqual(hazards, {})
+            written = os.listdir(os.path.join(self.folder, "__pycache__"))
+            self.assertTrue(any(file.startswith(name) for file in written), written)
+            zygote.close()
+
     def test_nobody_can_tell_afterwards(self):
         modules = self.prepare([("", "import time")], "")
         self.write("s.py", "import os, random, sys, time\nprint([os.getpid, os.urandom, time.time, "
