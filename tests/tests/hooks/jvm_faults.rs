@@ -74,8 +74,11 @@ fn a_daemon_that_was_stopped_ends_its_sets_and_the_next_one_is_started() {
     // The connection that it had is of no use any more; a set that was not given finds another.
     let quick = hooks(&world, "quick", &[("10-a", "echo a")]);
     assert!(jvm.run("next", &quick).starts_with("Ok "));
-    // Two daemons wrote them: the one that ends may be the later.
-    let records = world.records(2);
+    // Two daemons write them: the one that ends may be the later.
+    let records = wait::until("both receipts", || {
+        let records = world.records(10);
+        (records.len() == 2).then_some(records)
+    });
     assert!(records.iter().any(|one| one["reason"] == "stopping"), "{records:?}");
     jvm.finish();
 }

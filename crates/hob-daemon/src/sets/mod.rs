@@ -242,17 +242,18 @@ impl Sets {
     }
 
     fn ended(&self, record: &SetRecord) {
-        let (open, last) = {
+        let last = {
+            // Until all is recorded and told: a daemon that leaves does so when it sees no set.
             let mut table = self.table();
             let Some(open) = table.open.remove(&SetId(record.set)) else { return };
-            (open, table.closing && table.open.is_empty())
+            if let Some(timer) = &open.timer {
+                timer.abort();
+            }
+            let outcome = receipt::outcome(record, open.cut);
+            self.0.recorder.record(receipt::of(&open, record, outcome));
+            tell::set_ended(open, record, outcome);
+            table.closing && table.open.is_empty()
         };
-        if let Some(timer) = &open.timer {
-            timer.abort();
-        }
-        let outcome = receipt::outcome(record, open.cut);
-        self.0.recorder.record(receipt::of(&open, record, outcome));
-        tell::set_ended(open, record, outcome);
         if last {
             // A loop with a full queue looks by itself.
             let _ = self.0.owner.try_send(Input::SetsEnded);
