@@ -429,6 +429,9 @@ class Pages:
             size = from_bytes(data[at + 8 : at + 16], "little")
             advice = MADV_POPULATE_WRITE if start & 1 else MADV_POPULATE_READ
             self.calls.append((KERNEL.pointer(start & ~1), KERNEL.word(size), advice))
+        # Young, they would be reason enough for every copy to collect in the midst of its call.
+        gc.collect()
+        gc.freeze()
 
     def pay(self):
         call, madvise = KERNEL.ctypes and KERNEL.ctypes.call_function, self.madvise

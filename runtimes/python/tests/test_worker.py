@@ -490,6 +490,16 @@ class PagesArePaidForAhead(InAFolder):
         private = [kib for _, _, kib, *_ in paid]
         self.assertLess(private[-1], 8 << 10)
 
+    def test_what_a_zygote_has_learned_makes_no_copy_collect(self):
+        # What it keeps of pages were objects enough for a collection amid each call, and a full
+        # one at its end.
+        path = self.write("s.py", "import gc, json, re\nprint(gc.get_count(), json.dumps(1))\n")
+        zygote = self.zygote("s.py", "asyncio", "http.server", "json", "subprocess", "unittest")
+        for _ in range(4):
+            bench_give.one(zygote, path, True)
+        plain = self.run_of("s.py").warm(zygote, 2)
+        self.assertIn(b", 0, 0)", plain.out)
+
 
 class ATerminalIsATerminal(InAFolder):
     SHOW = (
