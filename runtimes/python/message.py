@@ -33,17 +33,17 @@ HEADER = worker.HEADER_BYTES
 WORD_MAX = 1024
 BODY_MAX = worker.FRAME_BYTES_MAX - 8 * WORD_MAX
 # A whole message but for its words and payload: the header, then id, manner, remaining, lengths.
-FIXED = struct.Struct("<4sBBHIQBQIIII")
+# The first four fields of the header, which are the same in every message, are one number.
+FIXED = struct.Struct("<QIQBQIIII")
 # An answer: the header, id, the content type's length. A failure: the header, id, reason.
 ANSWERED = struct.Struct("<4sBBHIQI")
 FAILED = struct.Struct("<4sBBHIQB")
 REPORT = struct.Struct("<QIIBQQB")
-# Of a message that is sent: what is left of its time.
-REMAINING, AT_REMAINING = struct.Struct("<Q"), 21
 # What a lane's worker counts in, shared with the daemon (docs/worker.md): messages begun, when the
 # newest was, when its sender no longer waits; then messages ended, when, how many of them raised.
 TALLY, AT_BEGUN, AT_ENDED, TALLY_BYTES = struct.Struct("=QQQ"), 0, 24, 4096
 MAGIC = worker.MAGIC
+A_MESSAGE = int.from_bytes(MAGIC + bytes((MESSAGE, 0, 0, 0)), "little")
 FIRST_READ = 65536
 NS_MAX = (1 << 64) - 1
 # A report of what a lane has done goes out this often while it is busy.
@@ -59,48 +59,54 @@ KINDS = {ASK: "ask", TELL: "tell", TELL_ONCE: "tell"}
 class Message:
     """What a handler may know of its message besides the payload."""
 
-    __slots__ = ("_id", "_key", "_manner", "_number", "_remaining", "_type", "received_ns")
+    __slots__ = ("_fields", "_words", "received_ns")
 
-    def __init__(self, number, manner, remaining, key, kind, id):
-        self._number = number
-        self._manner = manner
-        self._remaining = remaining
-        self._key = key
-        self._type = kind
-        self._id = id
-        self.received_ns = time.monotonic_ns()
+    def __init__(self, fields, words, received_ns):
+        self._fields = fields
+        self._words = words
+        self.received_ns = received_ns
+
+    def _word(self, which):
+        """Of the three words its key (0), its content type (1), or its id (2)."""
+        if not self._words:
+            return b""
+        lengths = self._fields[6:9]
+        start = sum(lengths[:which])
+        return self._words[start : start + lengths[which]]
 
     @property
     def id(self):
         """What a redelivery repeats; of an ask, its number."""
-        return self._id.decode("utf-8", "replace") if self._id else str(self._number)
+        name = self._word(2)
+        return name.decode("utf-8", "replace") if name else str(self._fields[2])
 
     @property
     def kind(self):
         """`ask` or `tell`."""
-        return KINDS[self._manner]
+        return KINDS[self._fields[3]]
 
     @property
     def key(self):
         """The session that it belongs to, or None."""
-        return self._key.decode("utf-8", "surrogateescape") if self._key else None
+        key = self._word(0)
+        return key.decode("utf-8", "surrogateescape") if key else None
 
     @property
     def content_type(self):
         """What the payload is, as MIME names it; None: bytes."""
-        return self._type.decode("utf-8", "replace") if self._type else None
+        kind = self._word(1)
+        return kind.decode("utf-8", "replace") if kind else None
 
     @property
     def deadline(self):
         """When its asker no longer waits, on the clock of `time.monotonic`; None: it waits."""
-        if not self._remaining:
-            return None
-        return self.received_ns / 1e9 + self._remaining / 1e6
+        remaining = self._fields[4]
+        return self.received_ns / 1e9 + remaining / 1e6 if remaining else None
 
     @property
     def remaining(self):
         """Seconds until then, 0 if it has passed; None: it waits."""
-        return None if not self._remaining else max(0.0, self.deadline - time.monotonic())
+        return None if not self._fields[4] else max(0.0, self.deadline - time.monotonic())
 
     def __repr__(self):
         return "<hob.Message %s %s>" % (self.kind, self.id)
@@ -196,22 +202,16 @@ def show(error):
         pass
 
 
-def perform(handler, frame, end):
+def perform(handler, fields, frame, received_ns):
     """Handles the message in `frame`; the frame to answer with, and whether it raised."""
-    fields = FIXED.unpack_from(frame)
-    number, manner, remaining = fields[5], fields[6], fields[7]
-    program, key, kind, name = fields[8:]
+    _, _, number, _, _, program, key, kind, name = fields
     at = FIXED.size + program
-    if not (key or kind or name):
-        message = Message(number, manner, remaining, b"", b"", b"")
-    else:
+    words = None
+    if key or kind or name:
         words = bytes(frame[at : at + key + kind + name])
-        message = Message(
-            number, manner, remaining, words[:key], words[key : key + kind], words[key + kind :]
-        )
-    at += key + kind + name
+        at += key + kind + name
     try:
-        answer = handler(bytes(frame[at:end]), message)
+        answer = handler(bytes(frame[at:]), Message(fields, words, received_ns))
         if type(answer) is bytes and len(answer) <= BODY_MAX:
             size = 12 + len(answer)
             return ANSWERED.pack(MAGIC, ANSWER, 0, 0, size, number, 0) + answer, 0
@@ -255,20 +255,37 @@ class Wire:
         """Waits until something is there to be read, and reads nothing; False at the end."""
         return bool(self.connection.recv(1, MSG_PEEK))
 
-    def frame(self):
-        """The next frame as a view and its end, valid until the next is asked for; None at the
-        end of the connection."""
-        if self.have < HEADER and not self.fill(HEADER):
-            return None
-        head = self.buffer[self.start : self.start + HEADER]
-        _, _, length = worker.decode_header(head)
-        whole = HEADER + length
-        if self.have < whole and not self.fill(whole):
-            return None
-        view = self.view[self.start : self.start + whole]
+    def message(self):
+        """The fields of the next message and a view of its frame, valid until the next is asked
+        for; None at the end of the connection, and for a frame that is no message."""
+        if not self.have:
+            # Nothing is left over, so that it goes to where the buffer begins.
+            self.have = self.connection.recv_into(self.view)
+        start, have = self.start, self.have
+        if have < FIXED.size:
+            # Too short for any message, but it may be an end that is still on its way.
+            if not self.fill(HEADER) or not self.fill(self.frame_bytes()):
+                return None
+            start, have = self.start, self.have
+            if have < FIXED.size:
+                return None
+        fields = FIXED.unpack_from(self.buffer, start)
+        whole = HEADER + fields[1]
+        if fields[0] != A_MESSAGE or whole != have:
+            # Another frame, a part of one, or more than one.
+            if self.frame_bytes() < FIXED.size or self.buffer[start + 4] != MESSAGE:
+                return None
+            if have < whole and not self.fill(whole):
+                return None
+            start = self.start
         self.have -= whole
-        self.start = self.start + whole if self.have else 0
-        return view, whole
+        self.start = start + whole if self.have else 0
+        return fields, self.view[start : start + whole]
+
+    def frame_bytes(self):
+        """How long the frame is that begins here; raises if none does."""
+        _, _, length = worker.decode_header(self.buffer[self.start : self.start + HEADER])
+        return HEADER + length
 
 
 class Lane:
@@ -303,7 +320,7 @@ class Lane:
         """Answers until the sender leaves, the daemon recalls, or the uses are up."""
         wire, left = Wire(self.connection), self.uses
         poll, quiet = self.poller()
-        send, now = self.connection.sendall, time.monotonic_ns
+        send, now, next_message = self.connection.sendall, time.monotonic_ns, wire.message
         write, tally, begun, raised_ever = TALLY.pack_into, self.tally, 0, 0
         try:
             while True:
@@ -321,28 +338,28 @@ class Lane:
                 # it lies in the lane or the tally has it, whenever this process is killed.
                 main_ns = now()
                 write(tally, AT_BEGUN, begun + 1, main_ns, 0)
-                frame = wire.frame()
-                if frame is None or frame[0][4] != MESSAGE or frame[1] < FIXED.size:
+                message = next_message()
+                if message is None:
                     write(tally, AT_BEGUN, begun, main_ns, 0)
                     return
-                view, end = frame
+                fields, view = message
                 # Shut by us, it is shut for what came after the last use too.
                 if recalled or left <= 0:
                     write(tally, AT_BEGUN, begun, main_ns, 0)
-                    send(failure(int.from_bytes(view[12:20], "little"), AGAIN, ""))
+                    send(failure(fields[2], AGAIN, ""))
                     continue
                 begun += 1
-                (remaining,) = REMAINING.unpack_from(view, AT_REMAINING)
-                if remaining:
-                    write(tally, AT_BEGUN, begun, main_ns, min(main_ns + remaining * 1000, NS_MAX))
-                answer, raised = perform(handler, view, end)
+                if fields[4]:
+                    write(tally, AT_BEGUN, begun, main_ns, min(main_ns + fields[4] * 1000, NS_MAX))
+                answer, raised = perform(handler, fields, view, main_ns)
                 if IS_CHILD:
                     # The handler forked it and let it return: the answer is its parent's to give.
                     posix._exit(0)
                 left -= 1
                 self.count += 1
-                self.raised += raised
-                raised_ever += raised
+                if raised:
+                    self.raised += 1
+                    raised_ever += 1
                 finished_ns = now()
                 write(tally, AT_ENDED, begun, finished_ns, raised_ever)
                 self.newest = main_ns, finished_ns, raised
@@ -431,7 +448,8 @@ def serve(loaded, channel, role, collects):
         if kind != MESSAGE:
             raise worker.WireError("a message was expected")
         whole = bytes(HEADER) + payload
-        answer, _ = perform(handler, whole, len(whole))
+        fields = FIXED.unpack_from(whole)
+        answer, _ = perform(handler, fields, whole, time.monotonic_ns())
         if posix.getpid() != pid:
             # A child that the handler forked and let return: the answer is its parent's to give.
             posix._exit(0)

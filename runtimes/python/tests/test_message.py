@@ -30,14 +30,16 @@ class Messages(unittest.TestCase):
             return "hello x"
 
         frame = golden("message")
-        answer, raised = perform(handle, frame, len(frame))
+        fields = NAMES["FIXED"].unpack_from(frame)
+        self.assertEqual(fields[0], NAMES["A_MESSAGE"])
+        answer, raised = perform(handle, fields, frame, 1)
         self.assertEqual(seen, [(PAYLOAD, "ask", "tab-1", "application/json", "m-1")])
         self.assertEqual(raised, 0)
         # Text says so: the golden frame has another content type.
         kind = b"text/plain; charset=utf-8"
         want = struct.pack("<QI", 11, len(kind)) + kind + b"hello x"
         self.assertEqual(answer, worker.encode_frame(23, want))
-        answer, _ = perform(lambda payload, message: b"raw", frame, len(frame))
+        answer, _ = perform(lambda payload, message: b"raw", fields, frame, 1)
         want = struct.pack("<QI", 11, 0) + b"raw"
         self.assertEqual(answer, worker.encode_frame(23, want))
 
