@@ -1,8 +1,10 @@
 """The frames of messages, as handlers' workers and the library for callers have them."""
 
 import os
+import socket
 import struct
 import sys
+import threading
 import unittest
 
 from harness import WORKER
@@ -64,6 +66,76 @@ class Messages(unittest.TestCase):
         self.assertEqual(str(error), "KeyError: 'name'")
         body = hob._STATED.pack(14, 2, -1, 60_000_000, 4) + b"hits\0value"
         self.assertEqual(hob._frame(13, body), golden("state"))
+
+
+class ALaneBringsWhateverItBrings(unittest.TestCase):
+    def setUp(self):
+        self.sender, receiver = socket.socketpair()
+        self.addCleanup(self.sender.close)
+        self.addCleanup(receiver.close)
+        self.wire = NAMES["Wire"](receiver)
+
+    def assert_comes(self, *frames):
+        for frame in frames:
+            fields, view = self.wire.message()
+            self.assertEqual(bytes(view), frame)
+            self.assertEqual(fields, NAMES["FIXED"].unpack_from(frame))
+        self.assertEqual((self.wire.have, self.wire.start), (0, 0))
+
+    def test_one_message_and_several_at_once(self):
+        frame, other = golden("message"), message(b"other" * 9)
+        for frames in ([frame], [frame, other], [other, frame, other]):
+            self.sender.sendall(b"".join(frames))
+            self.assert_comes(*frames)
+
+    def test_a_message_in_two_parts_wherever_it_is_cut(self):
+        frame = golden("message")
+        for cut in range(1, len(frame)):
+            # The first part is there, behind a whole one; the second comes only later.
+            self.sender.sendall(frame + frame[:cut])
+            first, _ = self.wire.message()
+            self.assertEqual((first[2], self.wire.have), (11, cut))
+            rest = threading.Thread(target=self.sender.sendall, args=(frame[cut:],))
+            rest.start()
+            self.assert_comes(frame)
+            rest.join()
+
+    def test_a_message_longer_than_the_first_read(self):
+        frame = message(b"x" * (NAMES["FIRST_READ"] * 3))
+        rest = threading.Thread(target=self.sender.sendall, args=(frame + golden("message"),))
+        rest.start()
+        self.assert_comes(frame, golden("message"))
+        rest.join()
+
+    def test_the_end_in_the_midst_of_a_message(self):
+        frame = golden("message")
+        self.sender.sendall(frame + frame[:-1])
+        self.assertIsNotNone(self.wire.message())
+        self.sender.close()
+        self.assertIsNone(self.wire.message())
+
+    def test_another_frame_and_one_too_short_for_a_message(self):
+        for frame in (golden("handled"), worker.encode_frame(8, b"short"),
+                      worker.encode_frame(8, b""), worker.encode_frame(9, b"x" * 100)):
+            sender, receiver = socket.socketpair()
+            sender.sendall(frame)
+            self.assertIsNone(NAMES["Wire"](receiver).message())
+            sender.close()
+            receiver.close()
+
+    def test_what_is_no_frame(self):
+        for garbage in (b"GET / HTTP/1.1\r\n", b"x" * 100):
+            sender, receiver = socket.socketpair()
+            sender.sendall(garbage)
+            with self.assertRaises(worker.WireError):
+                NAMES["Wire"](receiver).message()
+            sender.close()
+            receiver.close()
+
+
+def message(body):
+    head = hob._SENT.pack(hob._MAGIC, 8, 0, 0, 33 + len(body), 12, 0, 0, 0, 0, 0, 0)
+    return head + body
 
 
 if __name__ == "__main__":
