@@ -86,7 +86,11 @@ fn rows(figure: &Figure, out: &mut String) {
                 pair(&format!("`{}`", one.name), &cold, &warm);
             }
         }
-        "pandas" => pair("a script that imports numpy and pandas", ", cold", ", hob"),
+        "pandas" => {
+            let what = "a script that imports numpy and pandas";
+            pair(what, "imports.py, cold", "imports.py, hob");
+            pair(&format!("{what}, and groups a few rows"), "frame.py, cold", "frame.py, hob");
+        }
         "hooks" => {
             pair("a tiny shell hook, beside `run-parts`", "run-parts", "hob, beside peers");
             let hob = "hob's client, ZIO 2.1";
