@@ -4,7 +4,8 @@
 //! and nothing; and some forty do what they are for, in a small project that is made anew before
 //! each run. Two cold runs say what is steady; then each call through hob, from the one that is
 //! learned from to the third warm one, must give the same standard output and error, the same
-//! exit, and leave the same files.
+//! exit, and leave the same files. A time that a command prints of itself (`0.003s`) is no result:
+//! it is compared as `#s`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -310,10 +311,39 @@ fn run(hob: &Hob, mut command: Command, folder: &Path) -> Result<Option<Left>> {
     parts.insert("exit".to_owned(), format!("{status}").into_bytes());
     for (name, stream) in [("stdout", out), ("stderr", err)] {
         let bytes = stream.join().map_err(|_| anyhow::anyhow!("a reader panicked"))?;
-        parts.insert(name.to_owned(), bytes);
+        parts.insert(name.to_owned(), without_times(&bytes));
     }
     files(folder, folder, &mut parts)?;
     Ok(Some(parts))
+}
+
+/// A stream with `#` for each number of seconds that has a fraction, such as unittest's and pytest's
+/// `0.003s`: no two runs need take as long, and mostly they do, so that a chance would be a difference.
+fn without_times(stream: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(stream.len());
+    let mut rest = stream;
+    while let Some(&first) = rest.first() {
+        let digits =
+            |from: usize| rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let whole = digits(0);
+        if whole == 0 {
+            out.push(first);
+            rest = &rest[1..];
+            continue;
+        }
+        let mut end = whole;
+        if rest.get(whole) == Some(&b'.') && digits(whole + 1) > 0 {
+            end += 1 + digits(whole + 1);
+        }
+        let is_over = rest.get(end + 1).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        if end > whole && rest.get(end) == Some(&b's') && is_over {
+            out.push(b'#');
+        } else {
+            out.extend_from_slice(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+    out
 }
 
 fn reader(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
@@ -365,4 +395,22 @@ fn commands(bin: &Path) -> Result<Vec<String>> {
 #[expect(clippy::cast_precision_loss, reason = "some thousand")]
 fn count(number: usize) -> f64 {
     number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_times;
+
+    #[test]
+    fn a_printed_time_is_no_difference_and_all_else_is_one() {
+        let masked = |text: &str| String::from_utf8(without_times(text.as_bytes())).unwrap();
+        assert_eq!(masked("Ran 1 test in 0.003s\n"), "Ran 1 test in #s\n");
+        assert_eq!(masked("1 passed in 12.50s"), "1 passed in #s");
+        assert_eq!(masked("[0.1s] and (3.25s), then 0.5s."), "[#s] and (#s), then #s.");
+        for same in ["3s", "1.5", "1.5sec", "v1.2s3", "1.s", ".5x", "1.2.3", "10.0.1.2", "a 7", ""]
+        {
+            assert_eq!(masked(same), same);
+        }
+        assert_eq!(without_times(b"\xff1.5s\xfe"), b"\xff#s\xfe");
+    }
 }
