@@ -76,6 +76,14 @@ pub(crate) struct Series {
     pub(crate) pids: Vec<u32>,
 }
 
+impl Series {
+    /// Takes in more rounds of the same.
+    pub(crate) fn extend(&mut self, more: Series) {
+        self.us.extend(more.us);
+        self.pids.extend(more.pids);
+    }
+}
+
 /// How to measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rounds {
