@@ -167,3 +167,22 @@ fn a_status_shows_handlers() {
     world.hob(&["last"]).go().succeeded();
     world.hob(&["log"]).go().succeeded();
 }
+
+#[test]
+fn more_handlers_than_are_kept_are_answered_all_the_same() {
+    // 64 of them are kept (`pools_max`).
+    let programs: Vec<String> = (0..66).map(|number| format!("p{number}")).collect();
+    let functions: String = programs
+        .iter()
+        .map(|name| format!("def {name}(payload, message): return payload\n"))
+        .collect();
+    let declared: String = programs.iter().map(|name| program(name, name, "")).collect();
+    let world = project(&functions, &declared);
+    for name in &programs {
+        assert_eq!(ask(&world, &[name, name]), *name);
+    }
+    // The first ones were forgotten for the last ones, the second for the very last.
+    for name in programs[..3].iter().rev() {
+        assert_eq!(ask(&world, &[name, "again"]), "again");
+    }
+}

@@ -206,6 +206,12 @@ pub enum Effect {
         /// The process.
         worker: WorkerId,
     },
+    /// There are too many pools, and this one, which has nothing to do, is no longer known: whoever
+    /// wants it again opens another.
+    Forget {
+        /// The pool.
+        pool: PoolId,
+    },
     /// End the process by force.
     Kill {
         /// The process.

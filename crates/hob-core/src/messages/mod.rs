@@ -258,21 +258,29 @@ impl Messages {
             messages: 0,
         };
         self.pools.insert(pool, fresh);
-        self.forget_pools(out);
+        self.forget_pools(pool, out);
     }
 
-    /// Pools beyond the bound go, the least recently used first; none with something to do.
-    fn forget_pools(&mut self, out: &mut Vec<Effect>) {
+    /// Pools beyond the bound go, the least recently used first; none with something to do, nor the
+    /// one that a message is just coming for.
+    fn forget_pools(&mut self, coming: PoolId, out: &mut Vec<Effect>) {
         while self.pools.len() > self.limits.pools_max as usize {
-            let quiet = |pool: &PoolId| !self.messages.values().any(|each| each.pool == *pool);
-            let oldest = self.pools.iter().filter(|(id, _)| quiet(id));
+            let oldest = self.pools.iter().filter(|(id, _)| **id != coming && self.is_quiet(**id));
             let Some(oldest) = oldest.min_by_key(|(_, pool)| pool.last_used).map(|(id, _)| *id)
             else {
                 return;
             };
             self.stale(oldest, out);
             self.pools.remove(&oldest);
+            out.push(Effect::Forget { pool: oldest });
         }
+    }
+
+    /// Whether nobody waits for a pool, nor has one of its workers.
+    fn is_quiet(&self, pool: PoolId) -> bool {
+        let at_work = |state| matches!(state, State::Busy(_) | State::Lent(_) | State::Recalled(_));
+        !self.messages.values().any(|each| each.pool == pool)
+            && !self.workers.values().any(|each| each.pool == pool && at_work(each.state))
     }
 
     fn stale(&mut self, id: PoolId, out: &mut Vec<Effect>) -> Touched {

@@ -3,6 +3,7 @@
 //! `HOB_MESSAGES_SEED=n` repeats one world; a failure names its seed.
 #![expect(clippy::unwrap_used, reason = "a world that cannot be made has failed its test")]
 
+mod pools;
 mod world;
 
 use hob_core::isolation::{Name, Uses};

@@ -259,6 +259,7 @@ impl World {
                 process.doing = Doing::OnLane(lane, Shut::No);
                 self.lanes.insert(lane, Some(worker));
             }
+            Effect::Forget { pool } => panic!("{pool:?} is the only one"),
             Effect::NoLane { lane } => assert!(self.wanted.remove(&lane), "nobody wants it"),
             Effect::Recall { worker } => {
                 if let Some(process) = self.processes.get_mut(&worker)

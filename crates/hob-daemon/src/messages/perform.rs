@@ -30,6 +30,10 @@ impl Owner {
             Effect::NoLane { lane } => self.refuse_lane(lane),
             Effect::Recall { worker } => self.recall(worker),
             Effect::Retire { worker } => self.hands.retire(worker),
+            Effect::Forget { pool } => {
+                self.desk.handlers.remove(&pool);
+                self.desk.thin.forget(pool);
+            }
             Effect::Kill { worker } => self.hands.signal(worker, SIGKILL),
             Effect::Settle { call, outcome } => self.settle_message(call, outcome),
         }

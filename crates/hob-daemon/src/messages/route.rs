@@ -346,10 +346,6 @@ impl Owner {
             fingerprint: None,
             trouble: None,
         };
-        // As many as the core keeps; one that it forgot has nothing open.
-        let kept = self.desk.core.pools();
-        self.desk.handlers.retain(|id, _| kept.iter().any(|view| view.pool == *id));
-        self.desk.thin.forget(|id| kept.iter().all(|view| view.pool != *id));
         self.desk.handlers.insert(pool, loaded);
         self.desk.push(Event::Opened { pool, terms: handler.terms });
         Ok(pool)

@@ -33,6 +33,8 @@ struct Last {
     /// there are.
     kept: Vec<(Told, u64)>,
     failures: u32,
+    /// Its pool is forgotten, and so is this when what is kept has been told.
+    is_over: bool,
 }
 
 /// The outcome of a message that did not fail.
@@ -87,7 +89,9 @@ impl Thin {
     /// What is due of that.
     pub(super) fn due(&mut self, now: Time) -> Vec<(Told, u64)> {
         let due = self.pools.values_mut().filter(|last| !last.kept.is_empty() && last.is_due(now));
-        due.flat_map(|last| last.leave(now)).collect()
+        let told = due.flat_map(|last| last.leave(now)).collect();
+        self.pools.retain(|_, last| !last.is_over || !last.kept.is_empty());
+        told
     }
 
     /// All of it, due or not.
@@ -96,9 +100,13 @@ impl Thin {
         waiting.flat_map(|last| last.leave(now)).collect()
     }
 
-    /// Forgets pools of which no message waits.
-    pub(super) fn forget(&mut self, is_over: impl Fn(&PoolId) -> bool) {
-        self.pools.retain(|pool, last| !last.kept.is_empty() || !is_over(pool));
+    /// Forgets a pool that is over, once nothing of it is still to be told.
+    pub(super) fn forget(&mut self, pool: PoolId) {
+        match self.pools.get_mut(&pool) {
+            Some(last) if last.kept.is_empty() => drop(self.pools.remove(&pool)),
+            Some(last) => last.is_over = true,
+            None => {}
+        }
     }
 }
 
@@ -133,6 +141,8 @@ impl Last {
 mod tests {
     use super::*;
     use hob_core::receipt::ProgramPart;
+
+    const POOL: PoolId = PoolId(1);
 
     fn told(outcome: &'static str) -> Told {
         let program = ProgramPart {
@@ -173,7 +183,7 @@ mod tests {
         us: u64,
         (count, outcome): (u64, &'static str),
     ) -> Vec<(&'static str, u64)> {
-        said(thin.take(PoolId(1), at(us), told(outcome), count))
+        said(thin.take(POOL, at(us), told(outcome), count))
     }
 
     const RAISED: &str = "raised";
@@ -204,14 +214,26 @@ mod tests {
         assert_eq!(take(&mut thin, 2, (4, ANSWERED)), []);
         assert_eq!(thin.next_due(), Some(at(EVERY_US)));
         assert!(thin.due(at(EVERY_US - 1)).is_empty());
-        thin.forget(|_| true);
         assert_eq!(said(thin.due(at(EVERY_US))), [(ANSWERED, 7)]);
         assert_eq!(thin.next_due(), None, "each is stood for once");
         // That was this time's receipt; and whoever asks for all has all.
         assert_eq!(take(&mut thin, EVERY_US + 1, (2, ANSWERED)), []);
         assert_eq!(said(thin.all(at(EVERY_US + 2))), [(ANSWERED, 2)]);
         assert!(thin.all(at(EVERY_US + 2)).is_empty());
-        thin.forget(|_| true);
+    }
+
+    #[test]
+    fn a_pool_that_is_forgotten_is_so_when_its_last_message_was_told() {
+        let mut thin = Thin::default();
+        thin.forget(POOL);
+        assert_eq!(take(&mut thin, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut thin, 1, (3, ANSWERED)), []);
+        thin.forget(POOL);
+        assert!(thin.due(at(EVERY_US - 1)).is_empty());
+        assert_eq!(said(thin.due(at(EVERY_US))), [(ANSWERED, 3)]);
         assert!(thin.pools.is_empty());
+        assert_eq!(take(&mut thin, EVERY_US + 1, (1, ANSWERED)), [(ANSWERED, 1)]);
+        thin.forget(POOL);
+        assert!(thin.pools.is_empty(), "nothing was left to be told");
     }
 }

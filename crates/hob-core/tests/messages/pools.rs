@@ -1,0 +1,107 @@
+//! More pools than there may be.
+
+use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
+use hob_core::isolation::Name;
+use hob_core::limits::Limits;
+use hob_core::messages::{Effect, Event, Messages, Settled};
+
+/// The decisions, and a clock that moves by each event.
+struct Desk {
+    core: Messages,
+    now: u64,
+}
+
+impl Desk {
+    fn new(pools_max: u32) -> Desk {
+        Desk { core: Messages::new(Limits { pools_max, ..Limits::default() }), now: 0 }
+    }
+
+    fn tell(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.now += 1_000_000;
+        self.core.handle(Time(self.now), event, &mut effects);
+        effects
+    }
+
+    /// A pool is opened by a message for it.
+    fn ask(&mut self, pool: u64, call: u64) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.core.pools().iter().any(|view| view.pool == PoolId(pool)) {
+            let terms = crate::terms(Name::Prefork, 2);
+            effects = self.tell(Event::Opened { pool: PoolId(pool), terms });
+        }
+        let arrived =
+            Event::Arrived { call: CallId(call), pool: PoolId(pool), key: vec![], deadline: None };
+        effects.extend(self.tell(arrived));
+        effects
+    }
+
+    /// What was started is ready, and so on until a message or a lane finds its worker.
+    fn ready(&mut self, mut effects: Vec<Effect>) -> Option<WorkerId> {
+        for _ in 0..4 {
+            let mut next = Vec::new();
+            for effect in effects {
+                if let Effect::Give { worker, .. } = effect {
+                    return Some(worker);
+                } else if let Effect::StartZygote { worker: zygote, .. } = effect {
+                    next.extend(self.tell(Event::ZygoteReady { zygote, threads: 1 }));
+                } else if let Effect::StartWorker { worker, .. } | Effect::Fork { worker, .. } =
+                    effect
+                {
+                    next.extend(self.tell(Event::Ready { worker }));
+                }
+            }
+            effects = next;
+        }
+        None
+    }
+
+    fn known(&self) -> Vec<u64> {
+        self.core.pools().iter().map(|view| view.pool.0).collect()
+    }
+}
+
+fn is_refused(effects: &[Effect]) -> bool {
+    let refused =
+        |effect: &Effect| matches!(effect, Effect::Settle { outcome: Settled::Refused(_), .. });
+    effects.iter().any(refused)
+}
+
+#[test]
+fn the_pool_that_a_message_comes_for_is_not_the_one_that_goes() {
+    let mut desk = Desk::new(2);
+    desk.ask(1, 1);
+    desk.ask(2, 2);
+    // Both have a message that waits.
+    let effects = desk.ask(3, 3);
+    assert!(!is_refused(&effects), "{effects:?}");
+    assert!(matches!(effects[..], [Effect::StartZygote { .. }]), "{effects:?}");
+    assert_eq!(desk.known(), [1, 2, 3]);
+}
+
+#[test]
+fn it_is_told_which_pool_is_forgotten() {
+    let mut desk = Desk::new(2);
+    for number in [1, 2] {
+        desk.ask(number, number);
+        desk.tell(Event::SenderGone { call: CallId(number) });
+    }
+    let effects = desk.ask(3, 3);
+    assert!(effects.contains(&Effect::Forget { pool: PoolId(1) }), "{effects:?}");
+    assert_eq!(desk.known(), [2, 3]);
+    // Whoever wants it again opens another: here it has the same number.
+    assert!(!is_refused(&desk.ask(1, 4)));
+}
+
+#[test]
+fn a_pool_whose_worker_is_lent_is_kept() {
+    let mut desk = Desk::new(1);
+    let asked = desk.ask(1, 1);
+    let worker = desk.ready(asked).unwrap();
+    desk.tell(Event::Answered { worker, call: CallId(1) });
+    let lent = desk.tell(Event::WantLane { lane: LaneId(1), pool: PoolId(1) });
+    assert!(lent.iter().any(|effect| matches!(effect, Effect::Lend { .. })), "{lent:?}");
+    let effects = desk.ask(2, 2);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Recall { .. })), "{effects:?}");
+    assert_eq!(desk.known(), [1, 2]);
+}
