@@ -76,6 +76,8 @@ struct Pool {
     last_used: Time,
     /// Workers that died before they were ready, in a row.
     deaths: u32,
+    /// It could not be loaded: nothing is made ahead until a message comes or something changes.
+    fails: bool,
     messages: u64,
 }
 
@@ -255,6 +257,7 @@ impl Messages {
             queue: VecDeque::new(),
             last_used: self.now,
             deaths: 0,
+            fails: false,
             messages: 0,
         };
         self.pools.insert(pool, fresh);
@@ -287,6 +290,7 @@ impl Messages {
         let Some(pool) = self.pools.get_mut(&id) else { return Touched::Nothing };
         pool.generation += 1;
         pool.deaths = 0;
+        pool.fails = false;
         pool.threads = pool.terms.recipe.origin == Origin::Exec;
         let mine = self.workers.iter().filter(|(_, worker)| worker.pool == id);
         let mine: Vec<WorkerId> = mine.map(|(id, _)| *id).collect();
@@ -380,6 +384,7 @@ impl Messages {
         if let Some(pool) = self.pools.get_mut(&pool) {
             pool.queue.push_back(call);
             pool.last_used = self.now;
+            pool.fails = false;
             pool.messages += 1;
         }
     }
@@ -502,6 +507,7 @@ impl Messages {
         self.impatient(id);
         if let Some(pool) = self.pools.get_mut(&of) {
             pool.deaths = 0;
+            pool.fails = false;
         }
         Touched::Pool(of)
     }
@@ -520,6 +526,7 @@ impl Messages {
             // have had bad luck.
             if worker.role == Role::Zygote || pool.deaths >= self.limits.deaths_max {
                 pool.deaths = 0;
+                pool.fails = true;
                 for call in std::mem::take(&mut pool.queue) {
                     self.settle(call, Settled::Refused(Refusal::NotLoaded), out);
                 }

@@ -174,7 +174,7 @@ impl Messages {
         let (terms, generation) = (pool.terms, pool.generation);
         let rests = pool.last_used.after_us(terms.idle_us) <= self.now;
         let ahead = match terms.affinity {
-            Affinity::Any if !rests => terms.recipe.ahead as usize,
+            Affinity::Any if !rests && !pool.fails => terms.recipe.ahead as usize,
             Affinity::Any | Affinity::Session => 0,
         };
         // Lent workers wait for nobody but their own sender: one more is kept for the others.

@@ -1,7 +1,7 @@
-//! More pools than there may be.
+//! Pools: more than there may be, and those that cannot be loaded.
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
-use hob_core::isolation::Name;
+use hob_core::isolation::{Name, Origin};
 use hob_core::limits::Limits;
 use hob_core::messages::{Effect, Event, Messages, Settled};
 
@@ -9,16 +9,19 @@ use hob_core::messages::{Effect, Event, Messages, Settled};
 struct Desk {
     core: Messages,
     now: u64,
+    /// What its handlers' processes begin as.
+    origin: Origin,
 }
 
 impl Desk {
     fn new(pools_max: u32) -> Desk {
-        Desk { core: Messages::new(Limits { pools_max, ..Limits::default() }), now: 0 }
+        let core = Messages::new(Limits { pools_max, ..Limits::default() });
+        Desk { core, now: 0, origin: Origin::Fork }
     }
 
     fn tell(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
-        self.now += 1_000_000;
+        self.now += 1_000;
         self.core.handle(Time(self.now), event, &mut effects);
         effects
     }
@@ -27,7 +30,8 @@ impl Desk {
     fn ask(&mut self, pool: u64, call: u64) -> Vec<Effect> {
         let mut effects = Vec::new();
         if !self.core.pools().iter().any(|view| view.pool == PoolId(pool)) {
-            let terms = crate::terms(Name::Prefork, 2);
+            let mut terms = crate::terms(Name::Prefork, 2);
+            terms.recipe.origin = self.origin;
             effects = self.tell(Event::Opened { pool: PoolId(pool), terms });
         }
         let arrived =
@@ -54,6 +58,26 @@ impl Desk {
             effects = next;
         }
         None
+    }
+
+    /// Every start fails at once, until none is begun any more; how many there were.
+    fn fail(&mut self, mut effects: Vec<Effect>) -> (u32, bool) {
+        let (mut starts, mut refused) = (0, false);
+        loop {
+            refused |= is_refused(&effects);
+            let worker = effects.iter().find_map(|effect| {
+                let (Effect::StartZygote { worker, .. } | Effect::StartWorker { worker, .. }) =
+                    effect
+                else {
+                    return None;
+                };
+                Some(*worker)
+            });
+            let Some(worker) = worker else { return (starts, refused) };
+            starts += 1;
+            assert!(starts < 100, "it is started again and again");
+            effects = self.tell(Event::Gone { worker });
+        }
     }
 
     fn known(&self) -> Vec<u64> {
@@ -104,4 +128,21 @@ fn a_pool_whose_worker_is_lent_is_kept() {
     let effects = desk.ask(2, 2);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Recall { .. })), "{effects:?}");
     assert_eq!(desk.known(), [1, 2]);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_not_started_again_until_a_message_comes_or_something_changes() {
+    for origin in [Origin::Exec, Origin::Fork] {
+        let mut desk = Desk::new(2);
+        desk.origin = origin;
+        let most = if origin == Origin::Exec { Limits::default().deaths_max } else { 1 };
+        let asked = desk.ask(1, 1);
+        assert_eq!(desk.fail(asked), (most, true), "{origin:?}");
+        assert_eq!(desk.tell(Event::Tick), []);
+        let asked = desk.ask(1, 2);
+        assert_eq!(desk.fail(asked), (most, true), "{origin:?}, once more");
+        // It was mended, perhaps: one is started ahead, as if it could be loaded.
+        let changed = desk.tell(Event::Stale { pool: PoolId(1) });
+        assert_eq!(desk.fail(changed), (most, false), "{origin:?}, changed");
+    }
 }
