@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use hob_core::hooks::Trouble;
 use hob_os::signals;
 use hob_os::trace::Streams;
-use hob_os::vfork::{self, Child, Program, Traced};
+use hob_os::vfork::{self, Child, Launch, OwnProgram, Program, Traced};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io;
@@ -95,14 +95,39 @@ pub(crate) fn start(
     execute(set, &program, pipes, null, how)
 }
 
+/// Starts a hook and goes on at once, while it is on its way to its file.
+pub(crate) fn begin(
+    set: &Set,
+    path: &CStr,
+    pipes: &Pipes,
+    null: &OwnedFd,
+    mask: signals::Set,
+) -> io::Result<(Child, Launch)> {
+    let file = path.to_owned();
+    let program = OwnProgram { argv: vec![file.clone()], file, env: set.environment.clone() };
+    let (streams, place) = around(set, pipes, null, (mask, Traced::No));
+    vfork::begin(program, &streams, &place)
+}
+
 /// Starts a program in a hook's place.
 pub(crate) fn execute(
     set: &Set,
     program: &Program<'_>,
     pipes: &Pipes,
     null: &OwnedFd,
-    (mask, traced): (signals::Set, Traced),
+    how: (signals::Set, Traced),
 ) -> io::Result<Child> {
+    let (streams, place) = around(set, pipes, null, how);
+    vfork::start(program, &streams, &place)
+}
+
+/// A hook's streams and its place.
+fn around<'a>(
+    set: &'a Set,
+    pipes: &'a Pipes,
+    null: &'a OwnedFd,
+    (mask, traced): (signals::Set, Traced),
+) -> (Streams<'a>, vfork::Place<'a>) {
     let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
     let place = vfork::Place {
         directory: set.within.as_ref().map(|directory| directory.as_fd()),
@@ -111,7 +136,7 @@ pub(crate) fn execute(
         signals: set.signals,
         traced,
     };
-    vfork::start(program, &streams, &place)
+    (streams, place)
 }
 
 /// What an error of a start means, and a line for people.

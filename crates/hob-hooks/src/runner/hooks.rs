@@ -71,22 +71,32 @@ impl Runner {
                 }
                 self.run(place, (process, pipes), (record, turn.since_ns), sink)
             }
-            Err(io::Errno::TXTBSY) if turn.retries < RETRIES_MAX => {
-                let count = turn.retries + 1;
-                let at_ns = now_ns + RETRY_NS * u64::from(count);
-                let hook = Hook::Retry { since_ns: turn.since_ns, at_ns, count };
-                self.places[place].as_mut()?.hook = hook;
-                None
-            }
-            Err(error) => {
-                let (trouble, message) = start::trouble(&set, &path, error);
-                record.trouble = Some(trouble);
-                record.message = Some(message);
-                record.outcome = HookOutcome::of(&End::NotStarted(trouble));
-                record.wall_us = clock::now_ns().saturating_sub(turn.since_ns) / 1000;
-                Some(record)
-            }
+            Err(error) => self.not_started(place, (record, turn.since_ns), error),
         }
+    }
+
+    /// Tries a hook again later that could not be started, or gives its record.
+    fn not_started(
+        &mut self,
+        place: usize,
+        (mut record, since_ns): (HookRecord, u64),
+        error: io::Errno,
+    ) -> Option<HookRecord> {
+        let now_ns = clock::now_ns();
+        let active = self.places[place].as_mut()?;
+        if error == io::Errno::TXTBSY && record.retries < RETRIES_MAX {
+            let count = record.retries + 1;
+            let at_ns = now_ns + RETRY_NS * u64::from(count);
+            active.hook = Hook::Retry { since_ns, at_ns, count };
+            return None;
+        }
+        let path = active.set.path(active.name());
+        let (trouble, message) = start::trouble(&active.set, &path, error);
+        record.trouble = Some(trouble);
+        record.message = Some(message);
+        record.outcome = HookOutcome::of(&End::NotStarted(trouble));
+        record.wall_us = now_ns.saturating_sub(since_ns) / 1000;
+        Some(record)
     }
 
     /// Warm where an interpreter hosts it, else as it is held, else afresh.
@@ -115,11 +125,10 @@ impl Runner {
             && let Some(identity) = identity
             && let Ok(pipes) = Pipes::new()
         {
-            // With one set at work this thread sleeps until its hook ends.
-            let alone = self.active().nth(1).is_none();
+            let alone = self.is_alone();
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
                 Ok(Ok(child)) => {
-                    let process = Process::Own { child, report: None };
+                    let process = Process::Own { child, launch: None, report: None };
                     // With one set at a time nothing is started while a hook runs but what is held,
                     // which is waited for until it has closed what it inherited.
                     let one = self.limits.jobs == 1;
@@ -132,7 +141,7 @@ impl Runner {
         }
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
-                let process = Process::Own { child, report: None };
+                let process = Process::Own { child, launch: None, report: None };
                 Fastest::Started(process, pipes, Way::Ahead, not_forked)
             }
             // That there was no time for the second best says less.
@@ -145,8 +154,19 @@ impl Runner {
 
     fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
-        let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((Process::Own { child, report: None }, pipes.ours()))
+        let (child, launch) = if self.is_alone() {
+            // There is nothing else to do, and what the kernel says is said at once.
+            (start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?, None)
+        } else {
+            let (child, launch) = start::begin(set, path, &pipes, &self.null, self.mask)?;
+            (child, Some(launch))
+        };
+        Ok((Process::Own { child, launch, report: None }, pipes.ours()))
+    }
+
+    /// Whether one set is at work at most, so that this thread sleeps until its hook ends.
+    fn is_alone(&self) -> bool {
+        self.active().nth(1).is_none()
     }
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
@@ -165,7 +185,8 @@ impl Runner {
         let pipes = Pipes::new()?;
         let main_ns = clock::now_ns();
         let child = start::execute(set, &program, &pipes, &self.null, (self.mask, Traced::No))?;
-        Ok((Process::Own { child, report: Some((main_ns, socket)) }, pipes.ours()))
+        let report = Some((main_ns, socket));
+        Ok((Process::Own { child, launch: None, report }, pipes.ours()))
     }
 
     /// Watches a hook that was started. A record comes back if that cannot be done.
@@ -256,7 +277,20 @@ impl Runner {
         let id = active.id;
         let (mut record, process) = self.close(id, *running, sink);
         let end = match (process, answer) {
-            (Process::Own { child, report }, _) => own_end(&mut record, &child, report, ending),
+            (Process::Own { child, launch, report }, _) => {
+                let end = own_end(&mut record, &child, report, ending);
+                if ending == Ending::No
+                    && let Some(Err(error)) = launch.map(|launch| launch.executed())
+                {
+                    (record.pid, record.usage, record.code) = (0, None, None);
+                    if let Some(record) = self.not_started(place, (record, since_ns), error) {
+                        self.recorded(place, record, sink);
+                        self.go_on(place, sink);
+                    }
+                    return;
+                }
+                end
+            }
             (Process::Warm(calling), Some(Answer::RunCold(cold))) if ending == Ending::No => {
                 let cold = Some(Box::new((cold, calling.socket)));
                 return self.again(place, since_ns, (Reason::RunCold, cold), sink);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hob_core::hooks::{HookRecord, Reason};
-use hob_os::vfork::Child;
+use hob_os::vfork::{Child, Launch};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -37,6 +37,8 @@ pub(super) enum Process {
     Own {
         /// The child.
         child: Child,
+        /// Whether it has executed its file, where nobody waited for that.
+        launch: Option<Launch>,
         /// When it was started, and where a daemon wants its end reported.
         report: Option<(u64, OwnedFd)>,
     },
