@@ -20,7 +20,7 @@ pub enum Event<'a> {
         /// Their names, in order.
         names: &'a [Vec<u8>],
     },
-    /// A hook runs.
+    /// A hook's process was started. That its file could not be executed may be told by its end.
     HookStarted {
         /// Its set.
         set: SetId,

@@ -27,6 +27,77 @@ fn a_hook_that_cannot_be_started_is_a_system_error_with_a_line() {
 }
 
 #[test]
+fn with_others_at_work_a_hook_that_cannot_be_started_says_the_same() {
+    for text in [&b"#!/no/such/interpreter\n"[..], b"echo no first line\n", b"#!/etc/passwd\n"] {
+        let hooks = four_at_once();
+        hooks.world.executable("d/2", text);
+        let plain = |mut hook: serde_json::Value| {
+            for time in ["at_us", "wall_us"] {
+                assert!(hook.as_object_mut().unwrap().remove(time).is_some(), "{hook}");
+            }
+            hook
+        };
+        let records: Vec<_> = at_once(&hooks, End::Code(5))
+            .into_iter()
+            .map(|set| {
+                assert_eq!(set["not_run"], serde_json::json!(["3"]), "{set}");
+                plain(set["hooks"][1].clone())
+            })
+            .collect();
+        std::fs::remove_file(hooks.world.path("work/d/1")).unwrap();
+        let (_, alone) = hooks.json(&["--isolation", "spawn"]);
+        assert_eq!(records, vec![plain(alone["hooks"][0].clone()); 4]);
+    }
+}
+
+#[test]
+fn with_others_at_work_a_busy_file_is_tried_again_until_it_is_free() {
+    use rustix::fs::inotify;
+
+    let hooks = four_at_once();
+    let path = hooks.hook("2", "echo ran");
+    let held = std::fs::File::options().append(true).open(&path).unwrap();
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, &path, inotify::WatchFlags::OPEN).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Each try opens it: one of the four has been tried three times.
+            let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+            let mut tries = inotify::Reader::new(&watch, &mut buffer);
+            for _ in 0..12 {
+                tries.next().unwrap();
+            }
+            drop(held);
+        });
+        let mut retries = 0;
+        for set in at_once(&hooks, End::Code(0)) {
+            assert_eq!(each(&set, "outcome"), ["ok", "ok", "ok"], "{set}");
+            assert_eq!(wrote(&set["hooks"][1], "stdout"), "ran\n", "{set}");
+            retries += set["hooks"][1]["retries"].as_u64().unwrap();
+        }
+        assert!(retries > 0);
+    });
+}
+
+/// Hooks `1` and `3`: the first waits until it runs for all four targets.
+fn four_at_once() -> Hooks {
+    let wait = "echo >>begun; until [ \"$(wc -l <begun)\" -ge 4 ]; do sleep 0.01; done";
+    let hooks = Hooks::of(&[("1", wait), ("3", ":")]);
+    hooks.world.file("t.csv", "HOST\na\nb\nc\nd\n");
+    hooks
+}
+
+/// Each hook afresh for four targets at once; their records.
+fn at_once(hooks: &Hooks, end: End) -> Vec<serde_json::Value> {
+    let words =
+        ["--isolation", "spawn", "--for-each", "t.csv", "--jobs", "4", "--report", "r.json"];
+    let outcome = hooks.run(&words).go();
+    assert_eq!(outcome.end, end, "{outcome:?}");
+    let report: serde_json::Value = serde_json::from_str(&hooks.text("r.json")).unwrap();
+    report["targets"].as_array().unwrap().iter().map(|target| target["set"].clone()).collect()
+}
+
+#[test]
 fn a_hook_that_an_earlier_one_deletes_is_a_system_error() {
     let hooks = Hooks::of(&[("1", "rm d/2"), ("2", ":"), ("3", ":")]);
     let (outcome, set) = hooks.json(&[]);
