@@ -78,6 +78,8 @@ struct Pool {
     deaths: u32,
     /// It could not be loaded: nothing is made ahead until a message comes or something changes.
     fails: bool,
+    /// Workers that died while they waited, since the last message or change: so too after some.
+    died_waiting: u32,
     messages: u64,
 }
 
@@ -258,6 +260,7 @@ impl Messages {
             last_used: self.now,
             deaths: 0,
             fails: false,
+            died_waiting: 0,
             messages: 0,
         };
         self.pools.insert(pool, fresh);
@@ -291,6 +294,7 @@ impl Messages {
         pool.generation += 1;
         pool.deaths = 0;
         pool.fails = false;
+        pool.died_waiting = 0;
         pool.threads = pool.terms.recipe.origin == Origin::Exec;
         let mine = self.workers.iter().filter(|(_, worker)| worker.pool == id);
         let mine: Vec<WorkerId> = mine.map(|(id, _)| *id).collect();
@@ -385,6 +389,7 @@ impl Messages {
             pool.queue.push_back(call);
             pool.last_used = self.now;
             pool.fails = false;
+            pool.died_waiting = 0;
             pool.messages += 1;
         }
     }
@@ -444,6 +449,9 @@ impl Messages {
         if let Some(pool) = self.pools.get_mut(&pool) {
             pool.messages += u64::from(count);
             pool.last_used = self.now;
+            if count > 0 {
+                pool.died_waiting = 0;
+            }
         }
         if lane_over == Over::No {
             return Touched::Nothing;
@@ -520,6 +528,14 @@ impl Messages {
             self.settle(call, Settled::Lost, out);
         }
         let Some(pool) = self.pools.get_mut(&of) else { return Touched::Nothing };
+        // Copies end with their zygote: that is one death.
+        let by_itself = match worker.role {
+            Role::Worker { zygote: Some(zygote) } => self.workers.contains_key(&zygote),
+            Role::Worker { zygote: None } | Role::Zygote => true,
+        };
+        if worker.state == State::Idle && worker.generation == pool.generation && by_itself {
+            pool.died_waiting += 1;
+        }
         if worker.state == State::Starting && worker.generation == pool.generation {
             pool.deaths += 1;
             // A zygote that does not come up says why once; what was to be forked or started may

@@ -173,8 +173,9 @@ impl Messages {
         let Some(pool) = self.pools.get(&id) else { return };
         let (terms, generation) = (pool.terms, pool.generation);
         let rests = pool.last_used.after_us(terms.idle_us) <= self.now;
+        let dies = pool.died_waiting >= self.limits.deaths_max;
         let ahead = match terms.affinity {
-            Affinity::Any if !rests && !pool.fails => terms.recipe.ahead as usize,
+            Affinity::Any if !rests && !pool.fails && !dies => terms.recipe.ahead as usize,
             Affinity::Any | Affinity::Session => 0,
         };
         // Lent workers wait for nobody but their own sender: one more is kept for the others.

@@ -80,6 +80,32 @@ impl Desk {
         }
     }
 
+    /// Every worker that is started comes up, answers if it has a message, and dies while it
+    /// waits, until none is begun any more; how many there were.
+    fn die_waiting(&mut self, effects: Vec<Effect>) -> u32 {
+        let mut effects = std::collections::VecDeque::from(effects);
+        let mut starts = 0;
+        while let Some(effect) = effects.pop_front() {
+            if let Effect::StartZygote { worker: zygote, .. } = effect {
+                effects.extend(self.tell(Event::ZygoteReady { zygote, threads: 1 }));
+            } else if let Effect::StartWorker { worker, .. } | Effect::Fork { worker, .. } = effect
+            {
+                starts += 1;
+                assert!(starts < 100, "it is started again and again");
+                let up = self.tell(Event::Ready { worker });
+                let given = up.iter().find_map(|effect| {
+                    if let Effect::Give { call, .. } = effect { Some(*call) } else { None }
+                });
+                effects.extend(up);
+                if let Some(call) = given {
+                    effects.extend(self.tell(Event::Answered { worker, call }));
+                }
+                effects.extend(self.tell(Event::Gone { worker }));
+            }
+        }
+        starts
+    }
+
     fn known(&self) -> Vec<u64> {
         self.core.pools().iter().map(|view| view.pool.0).collect()
     }
@@ -144,5 +170,22 @@ fn what_cannot_be_loaded_is_not_started_again_until_a_message_comes_or_something
         // It was mended, perhaps: one is started ahead, as if it could be loaded.
         let changed = desk.tell(Event::Stale { pool: PoolId(1) });
         assert_eq!(desk.fail(changed), (most, false), "{origin:?}, changed");
+    }
+}
+
+#[test]
+fn what_dies_while_it_waits_is_not_started_again_and_again() {
+    for origin in [Origin::Exec, Origin::Fork] {
+        let mut desk = Desk::new(2);
+        desk.origin = origin;
+        let most = Limits::default().deaths_max;
+        let asked = desk.ask(1, 1);
+        assert_eq!(desk.die_waiting(asked), most, "{origin:?}");
+        assert_eq!(desk.tell(Event::Tick), []);
+        // A message finds a worker all the same, and others are made ready beside it.
+        let asked = desk.ask(1, 2);
+        assert_eq!(desk.die_waiting(asked), most, "{origin:?}, once more");
+        let changed = desk.tell(Event::Stale { pool: PoolId(1) });
+        assert_eq!(desk.die_waiting(changed), most, "{origin:?}, changed");
     }
 }
