@@ -19,9 +19,7 @@ use crate::trace::Streams;
 /// What the child finds in its parent's memory. All that it points to lives as long.
 #[derive(Debug)]
 pub(super) struct Steps {
-    pub(super) file: *const c_char,
-    pub(super) argv: *const *const c_char,
-    pub(super) env: *const *const c_char,
+    strings: Strings,
     streams: [c_int; 3],
     directory: c_int,
     umask: Option<u32>,
@@ -54,11 +52,8 @@ pub(super) struct Strings {
 
 impl Steps {
     pub(super) fn new(strings: Strings, streams: &Streams<'_>, place: &Place<'_>) -> Steps {
-        let Strings { file, argv, env } = strings;
         Steps {
-            file,
-            argv,
-            env,
+            strings,
             streams: [raw(streams.stdin), raw(streams.stdout), raw(streams.stderr)],
             directory: place.directory.map_or(-1, |fd| raw(&fd)),
             umask: place.umask,
@@ -122,10 +117,8 @@ impl Steps {
             }
             let mask = (&raw const self.mask) as usize;
             call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, mask, 0, SET_BYTES]);
-            let executed = call(
-                libc::SYS_execve,
-                [self.file as usize, self.argv as usize, self.env as usize, 0],
-            );
+            let Strings { file, argv, env } = self.strings;
+            let executed = call(libc::SYS_execve, [file as usize, argv as usize, env as usize, 0]);
             done(executed).err().unwrap_or(libc::EIO)
         }
     }
