@@ -73,18 +73,21 @@ impl Captured {
         at_ns: u64,
         tell: &mut dyn FnMut(&[u8]),
     ) -> (Capture, Found) {
-        let mut left = rustix::pipe::fcntl_getpipe_size(&self.pipe).unwrap_or(1 << 16);
+        // Mostly there is nothing, and nothing to be asked about its size.
+        let mut left = None;
         let found = loop {
-            let len = left.min(buffer.len());
+            let len = left.unwrap_or(usize::MAX).min(buffer.len());
             match io::read(&self.pipe, &mut buffer[..len]) {
                 Ok(0) => break Found::End,
                 Ok(len) => {
                     self.kept.push(&buffer[..len], at_ns);
                     tell(&buffer[..len]);
-                    left -= len;
-                    if left == 0 {
+                    let size = || rustix::pipe::fcntl_getpipe_size(&self.pipe).unwrap_or(1 << 16);
+                    let more = left.unwrap_or_else(size).saturating_sub(len);
+                    if more == 0 {
                         break Found::Open;
                     }
+                    left = Some(more);
                 }
                 Err(io::Errno::INTR) => {}
                 Err(io::Errno::AGAIN) => break Found::Open,

@@ -252,7 +252,8 @@ impl Line {
         let mapped: Option<Vec<CString>> =
             mapped.into_iter().map(|path| CString::new(path).ok()).collect();
         let mut files = looked_at(mapped?)?;
-        files.extend(before);
+        // What both looks say the same of is looked at once before each fork.
+        files.extend(before.into_iter().filter(|each| !files.contains(each)).collect::<Vec<_>>());
         let (directory, umask) = (set.within.is_some(), set.umask.is_some());
         let ready = Ready { zygote, files, directory, umask, signals };
         ready.is_exact(set).then_some(ready)
