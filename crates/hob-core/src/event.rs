@@ -98,6 +98,12 @@ pub enum Event {
         /// The call.
         call: CallId,
     },
+    /// A call that was to run cold had been taken back: its caller waited long enough, and runs the
+    /// program by itself, so that nothing was sent and nothing is learned from it.
+    TakenBack {
+        /// The call.
+        call: CallId,
+    },
     /// A cold run that the client supervises has ended.
     ColdEnded {
         /// The call.
@@ -217,7 +223,7 @@ pub enum ColdTiming {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Tell the client to run the program in its own place. The call stays open until
-    /// `ColdEnded` or `CallerGone`.
+    /// `ColdEnded`, `TakenBack` or `CallerGone`.
     RunCold {
         /// The call.
         call: CallId,

@@ -4,7 +4,7 @@
 //! the kernel lets one of them. `docs/wire.md` tells the protocol, `docs/why/claim.md` the
 //! alternatives.
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io;
 
@@ -32,6 +32,13 @@ pub fn take(claim: impl AsFd) -> Claimed {
     }
 }
 
+/// Whether the other side has taken the call, without taking it: what is not taken yet may be the
+/// next moment.
+pub fn is_taken(claim: impl AsFd) -> bool {
+    let mut fds = [PollFd::new(&claim, PollFlags::IN)];
+    !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(ready) if ready > 0)
+}
+
 /// Puts the call back: what was taken has not been given to anyone.
 pub fn put_back(claim: impl AsFd) -> io::Result<()> {
     io::write(claim, &1_u64.to_ne_bytes()).map(|_| ())
@@ -44,9 +51,12 @@ mod tests {
     #[test]
     fn a_claim_is_taken_once_until_it_is_put_back() {
         let claim = new().unwrap();
+        assert!(!is_taken(&claim));
         assert_eq!(take(&claim), Claimed::Ours);
+        assert!(is_taken(&claim));
         assert_eq!(take(&claim), Claimed::Theirs);
         put_back(&claim).unwrap();
+        assert!(!is_taken(&claim));
         assert_eq!(take(&claim), Claimed::Ours);
     }
 

@@ -67,6 +67,35 @@ fn a_killed_client_of_a_cold_run_takes_the_program_with_it() {
 }
 
 #[test]
+fn a_program_whose_learning_calls_are_killed_is_warm_in_the_end() {
+    let world = World::started();
+    world.file("waits.py", WAITS);
+    let run = world.hob(&["run", "waits.py"]);
+    let mut learned = 0;
+    // So many leave nothing before a program counts as one that never does, and one more.
+    for _ in 0..100 {
+        if learned == 3 {
+            break;
+        }
+        let running = run.clone().stdin_pipe().start();
+        running.expect("\n");
+        running.signal(Signal::KILL);
+        let outcome = running.finish();
+        assert_eq!(outcome.end, End::Signal(9));
+        let record = world.record(outcome.pid);
+        if record["warm"] == true {
+            break;
+        }
+        learned += u32::from(record["reason"] == "learning");
+    }
+    assert!(learned >= 2, "it is warm after {learned} killed calls");
+    world.warm(&run, |outcome| assert!(outcome.text().ends_with("ended\n"), "{outcome:?}"));
+    let left = std::fs::read_dir(world.hob_dir()).unwrap();
+    let left = left.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    assert_eq!(left.filter(|name| name.starts_with("notes-")).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn a_killed_worker_is_a_program_that_was_killed() {
     let world = World::started();
     let (running, worker, _) = begun(&world);

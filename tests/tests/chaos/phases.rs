@@ -7,6 +7,10 @@
 use hob_tests::run::{kill, read, state};
 use hob_tests::{End, Outcome, Run, Running, World, leftovers, wait};
 use rustix::process::Signal;
+use serde_json::Value;
+
+/// How many calls may be late, one after another.
+const LATE_CALLS_MAX: usize = 20;
 
 /// Leaves a trace for each time that it runs.
 const COUNTS: &str = "open('runs', 'a').write('x')\nprint('hello')\n";
@@ -42,36 +46,57 @@ fn stop(pid: u32) {
     wait::until("it is stopped", || matches!(state(pid), Some('T' | 'Z') | None).then_some(()));
 }
 
-/// The copies that wait for a call, and the process that they were forked from.
-fn waiting(world: &World) -> (Vec<u32>, u32) {
-    let name = world.path("work/counts.py");
-    let name = name.to_str().unwrap();
-    wait::until("copies wait", || {
-        let status = world.status();
-        let ready = status["pools"][0]["ready"].as_u64()?;
-        let processes = leftovers::processes(&world.path(""));
-        let copies: Vec<u32> =
-            processes.iter().filter(|one| one.1.contains(name)).map(|one| one.0).collect();
-        let zygote = leftovers::parent(*copies.first()?)?;
-        (copies.len() as u64 == ready && ready > 0).then_some((copies, zygote))
-    })
+/// The processes that were forked from this one, which need not have a name of their own yet.
+fn children(of: u32) -> Vec<u32> {
+    leftovers::all().into_iter().filter(|pid| leftovers::parent(*pid) == Some(of)).collect()
+}
+
+/// The zygote whose copies wait for a call.
+fn waiting(world: &World) -> u32 {
+    let daemon = world.daemon();
+    let found = wait::look(wait::LONG, || {
+        let ready = world.status()["pools"][0]["ready"].as_u64().filter(|ready| *ready > 0)?;
+        let zygotes = children(daemon).into_iter();
+        zygotes
+            .map(|zygote| (zygote, children(zygote).len()))
+            .find_map(|(zygote, copies)| (copies as u64 == ready).then_some(zygote))
+    });
+    let processes = || leftovers::processes(&world.path(""));
+    found.unwrap_or_else(|| panic!("no copies wait: {} {:?}", world.status(), processes()))
 }
 
 /// A call that was given to a copy which does not read it, with that copy's zygote stopped, so
 /// that nothing else moves: the call, the copies, the zygote.
 fn given_and_unread(world: &World, run: &Run) -> (Running, Vec<u32>, u32) {
-    let (_, zygote) = waiting(world);
+    let zygote = waiting(world);
     stop(zygote);
     // One more may have been forked meanwhile; from here on none is.
-    let all = leftovers::all().into_iter();
-    let copies: Vec<u32> = all.filter(|pid| leftovers::parent(*pid) == Some(zygote)).collect();
+    let copies = children(zygote);
     copies.iter().for_each(|copy| stop(*copy));
-    let running = run.start();
-    wait::until("the call is given", || {
-        let status = world.status();
-        (status["pools"][0]["busy"].as_u64() > Some(0)).then_some(())
-    });
+    let running = arrived(world, run, |status| &status["pools"][0]["busy"]);
     (running, copies, zygote)
+}
+
+/// A call that the daemon has, as a number in its status says. One that it was not given in time,
+/// as happens where a machine stands still for a moment, has run cold: then another one.
+fn arrived(world: &World, run: &Run, number: impl Fn(&Value) -> &Value) -> Running {
+    for _ in 0..LATE_CALLS_MAX {
+        let running = run.start();
+        let there = wait::until("the call has arrived, or has run cold", || {
+            if number(&world.status()).as_u64() > Some(0) {
+                return Some(true);
+            }
+            matches!(state(running.pid()), Some('Z') | None).then_some(false)
+        });
+        if there {
+            return running;
+        }
+        let outcome = running.finish();
+        ran_once(world, &outcome);
+        assert_eq!(world.record(outcome.pid)["warm"], false, "{outcome:?}");
+        std::fs::remove_file(world.path("work/runs")).expect("it has run");
+    }
+    panic!("{LATE_CALLS_MAX} calls were late");
 }
 
 #[test]
@@ -87,6 +112,33 @@ fn a_daemon_killed_with_a_call_in_its_socket_costs_the_call_nothing() {
     kill(daemon, Signal::KILL);
     ran_once(&world, &running.finish());
     world.warm(&run, |outcome| assert_eq!(outcome.text(), "hello\n"));
+}
+
+#[test]
+fn callers_that_did_not_wait_for_a_daemon_teach_it_nothing() {
+    let world = World::started();
+    world.file("counts.py", COUNTS);
+    let run = world.hob(&["run", "counts.py"]);
+    let daemon = world.daemon();
+    stop(daemon);
+    // More than as many as leave nothing before a program counts as one that never does.
+    let callers: Vec<u32> = (0..4)
+        .map(|_| {
+            let outcome = run.go();
+            ran_once(&world, &outcome);
+            let _ = std::fs::remove_file(world.path("work/runs"));
+            outcome.pid
+        })
+        .collect();
+    kill(daemon, Signal::CONT);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "hello\n"));
+    let records = world.records(400);
+    for caller in callers {
+        let of_it = records.iter().filter(|record| record["caller_pid"] == caller);
+        let mut reasons: Vec<&str> = of_it.filter_map(|record| record["reason"].as_str()).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, ["caller-left", "no-answer"], "{records:?}");
+    }
 }
 
 #[test]
@@ -176,13 +228,13 @@ fn a_daemon_killed_while_a_copy_has_an_unread_call_loses_it_with_one_line() {
 #[test]
 fn a_zygote_killed_before_it_forks_loses_or_runs_the_call_that_waits_for_it() {
     let (world, run) = counting();
-    let (_, zygote) = waiting(&world);
+    let zygote = waiting(&world);
     stop(zygote);
     // Takes no copy that waits: one is forked for it.
-    let running = world.hob(&["run", "--ahead", "0", "counts.py"]).start();
-    wait::until("the call has arrived", || {
-        let calls = world.status()["calls"].clone();
-        (calls["running"].as_u64() > Some(0) || calls["queued"].as_u64() > Some(0)).then_some(())
+    let forking = world.hob(&["run", "--ahead", "0", "counts.py"]);
+    let running = arrived(&world, &forking, |status| {
+        let calls = &status["calls"];
+        if calls["running"].as_u64() > Some(0) { &calls["running"] } else { &calls["queued"] }
     });
     kill(zygote, Signal::KILL);
     let outcome = running.finish();
@@ -202,15 +254,27 @@ fn finished_and_unseen(world: &World) -> (Running, u32) {
     );
     world.warmed(&["run", "waits.py"]);
     let _ = std::fs::remove_file(world.path("work/runs"));
-    let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
-    running.expect("\n");
-    let text = String::from_utf8(running.out()).unwrap();
-    let mut numbers = text.split_whitespace().map(|number| number.parse::<u32>().unwrap());
-    let (worker, zygote) = (numbers.next().unwrap(), numbers.next().unwrap());
-    stop(running.pid());
-    drop(running.take_stdin());
-    assert!(wait::ended(worker, wait::LONG), "the worker waits for its caller");
-    (running, zygote)
+    for _ in 0..LATE_CALLS_MAX {
+        let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
+        running.expect("\n");
+        let text = String::from_utf8(running.out()).unwrap();
+        let mut numbers = text.split_whitespace().map(|number| number.parse::<u32>().unwrap());
+        let (worker, zygote) = (numbers.next().unwrap(), numbers.next().unwrap());
+        // A cold run is the caller's own process.
+        let late = worker == running.pid();
+        if !late {
+            stop(running.pid());
+        }
+        drop(running.take_stdin());
+        if !late {
+            assert!(wait::ended(worker, wait::LONG), "the worker waits for its caller");
+            return (running, zygote);
+        }
+        let outcome = running.finish();
+        assert_eq!(world.record(outcome.pid)["warm"], false, "{outcome:?}");
+        let _ = std::fs::remove_file(world.path("work/runs"));
+    }
+    panic!("{LATE_CALLS_MAX} calls were late");
 }
 
 #[test]

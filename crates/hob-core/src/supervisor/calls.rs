@@ -23,6 +23,24 @@ impl Supervisor {
         self.settle(call, Outcome::Cancelled(CancelledBy::Caller), out);
     }
 
+    pub(super) fn taken_back(&mut self, call: CallId, out: &mut Vec<Effect>) {
+        let Some(entry) = self.calls.get(&call) else {
+            return;
+        };
+        let CallState::Cold { .. } = entry.state else {
+            self.ignore();
+            return;
+        };
+        // Nothing was run to learn from, which says nothing about the program.
+        if let Some(program) = self.programs.get_mut(&entry.program)
+            && let LessonState::Learning(run) = program.lesson
+            && run.call == call
+        {
+            program.lesson = LessonState::None;
+        }
+        self.settle_unperformed(call, Outcome::Cancelled(CancelledBy::Caller), out);
+    }
+
     pub(super) fn cold_ended(
         &mut self,
         call: CallId,

@@ -139,6 +139,7 @@ impl Supervisor {
             Event::Gone { worker, exit } => self.gone(worker, exit, out),
             Event::GiveFailed { call, worker, why } => self.give_failed(call, worker, why, out),
             Event::CallerGone { call } => self.caller_gone(call, out),
+            Event::TakenBack { call } => self.taken_back(call, out),
             Event::ColdEnded { call, exit, timing } => self.cold_ended(call, exit, timing, out),
             Event::Measured { program, took } => self.measured(program, took, out),
             Event::Memory { readings } => self.memory(&readings, out),

@@ -55,6 +55,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (call(), worker(), give)
             .prop_map(|(call, worker, why)| Event::GiveFailed { call, worker, why }),
         2 => call().prop_map(|call| Event::CallerGone { call }),
+        1 => call().prop_map(|call| Event::TakenBack { call }),
         2 => (call(), exit(), timing)
             .prop_map(|(call, exit, timing)| Event::ColdEnded { call, exit, timing }),
         1 => readings.prop_map(|readings| Event::Memory { readings }),

@@ -1,9 +1,9 @@
 //! Programs: how they are learned, and when that no longer holds.
 
-use hob_core::event::{Effect, Event, Learning, Lesson, Preload};
+use hob_core::event::{Effect, Event, Learning, Lesson, Performed, Preload};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
-use hob_core::outcome::ColdReason;
+use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_core::plan::{Facts, Hosted};
 
 use crate::desk::{Ask, Desk, KEY, PROGRAM, cold, forked, other_key, retired};
@@ -96,6 +96,27 @@ fn a_caller_that_leaves_its_learning_run_counts_as_its_end() {
     desk.turn(desk.limits.learn_wait_us);
     let (call, effects) = desk.call_as(UNKNOWN);
     assert!(learns(&effects, call));
+}
+
+#[test]
+fn a_learning_run_that_its_caller_took_back_says_nothing_about_the_program() {
+    let mut desk = Desk::new();
+    for _ in 0..5 {
+        let (call, effects) = desk.call_as(UNKNOWN);
+        assert!(learns(&effects, call));
+        let effects = desk.tell(Event::TakenBack { call });
+        let outcome = Outcome::Cancelled(CancelledBy::Caller);
+        assert_eq!(effects, [Effect::Settle { call, outcome, how: Performed::Not }]);
+        // Its connection ends later, which changes nothing.
+        assert_eq!(desk.caller_gone(call), []);
+    }
+    // Another call's taking back is not the learning run's.
+    let (first, _) = desk.call_as(UNKNOWN);
+    let (second, _) = desk.call_as(UNKNOWN);
+    desk.tell(Event::TakenBack { call: second });
+    let (third, effects) = desk.call_as(UNKNOWN);
+    assert_eq!(cold(&effects, third), Some(ColdReason::BeingLearned));
+    desk.cold_ends(first);
 }
 
 #[test]

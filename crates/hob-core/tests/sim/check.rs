@@ -31,6 +31,7 @@ impl World {
             | Event::Finished { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }
+            | Event::TakenBack { .. }
             | Event::ColdEnded { .. }
             | Event::Measured { .. }
             | Event::Memory { .. }

@@ -78,6 +78,10 @@ impl World {
         hold!(caller.given.is_none(), "{call:?} is given and sent cold");
         hold!(caller.claim || caller.left, "{call:?} is sent cold although it was taken");
         if caller.left {
+            // Seen, or not: it may have left right after the look.
+            if self.rng.chance(500) {
+                self.at_once.push_back(Event::TakenBack { call });
+            }
             return Ok(());
         }
         // From here on the caller is a process of its own.

@@ -328,6 +328,10 @@ impl Owner {
             CallerEvent::Gone { at_ns } => {
                 entry.caller_gone = true;
                 entry.stamp(hob_core::phase::Mark::Ended, at_ns);
+                // Nobody will say that its learning run has ended.
+                if let Some(path) = entry.notes.take() {
+                    self.learn(call, &path);
+                }
                 self.events.push_back(Event::CallerGone { call });
                 self.settle_events();
                 self.close(call);

@@ -5,7 +5,7 @@ use hob_core::ids::{CallId, WorkerId};
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
-use hob_os::clock;
+use hob_os::{claim, clock};
 use hob_resolve::Program;
 use hob_wire::call::Terminal;
 use hob_wire::exit::{Exit, ExitCode};
@@ -49,7 +49,11 @@ impl Owner {
     fn run_cold(&mut self, call: CallId, reason: ColdReason, learning: Learning) {
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Planned, clock::now_ns());
-        entry.fds = None;
+        // What was looked at to plan it may have been a caller that runs something else already.
+        if entry.fds.take().is_some_and(|fds| claim::is_taken(&fds.claim)) {
+            self.events.push_back(Event::TakenBack { call });
+            return;
+        }
         // A session ends with its leader: a launcher would end with this very call.
         let Terminal { session, .. } = entry.terminal;
         let lasts = ![0, entry.caller_pid, Terminal::OUTSIDE].contains(&session);
@@ -158,7 +162,7 @@ impl Owner {
         if let Some(entry) = self.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
             entry.was_not_given();
             if let Some(fds) = &entry.fds {
-                let _ = hob_os::claim::put_back(&fds.claim);
+                let _ = claim::put_back(&fds.claim);
             }
         }
         let why = match forked.error.as_slice() {

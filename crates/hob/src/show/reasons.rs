@@ -44,7 +44,7 @@ pub const REFUSED: &[(&str, &str)] =
 
 /// Why a call that could be run was not.
 pub const NOT_RUN: &[(&str, &str)] = &[
-    ("caller-left", "the caller ended before the call was given to a worker"),
+    ("caller-left", "the caller left, or ran it by itself, before the call was given"),
     ("timed-out", "--timeout passed before the call was given to a worker"),
 ];
 
