@@ -13,7 +13,7 @@ fn more_descriptors_than_three_go_cold_and_arrive() {
     );
     world.file("data", "through seven");
     world.warmed(&["run", "reads.py"]);
-    let outcome = world.hob(&["run", "reads.py"]).after("exec 7<data").go();
+    let outcome = world.in_time(&world.hob(&["run", "reads.py"]).after("exec 7<data"));
     assert_eq!(outcome.text(), "b'through seven'\n");
     assert_eq!(world.reason(outcome.pid), "descriptors");
     let hob = world.binary().display();
@@ -47,14 +47,14 @@ fn what_is_too_large_for_a_frame_goes_cold_and_runs() {
     world.file("counts.py", "import sys, os\nprint(len(sys.argv), sum(map(len, sys.argv[1:])), len(os.environ.get('BIG', '')))\n");
     world.warmed(&["run", "counts.py"]);
     let many: Vec<String> = (0..12).map(|_| "x".repeat(100_000)).collect();
-    let outcome = world.hob(&["run", "counts.py"]).args(&many).go();
+    let outcome = world.in_time(&world.hob(&["run", "counts.py"]).args(&many));
     assert_eq!(outcome.text(), "13 1200000 0\n");
     assert_eq!(world.reason(outcome.pid), "too-large");
     let mut run = world.hob(&["run", "counts.py"]).env("BIG", "y".repeat(100_000));
     for number in 0..11 {
         run = run.env(format!("BIG{number}"), "y".repeat(100_000));
     }
-    let outcome = run.go();
+    let outcome = world.in_time(&run);
     assert_eq!(outcome.text(), "1 0 100000\n");
     assert_eq!(world.reason(outcome.pid), "too-large");
     // Much, but not too much.
@@ -71,7 +71,7 @@ fn a_caller_with_higher_limits_than_the_daemons_goes_cold() {
     let limited = world.hob(&["run", "limit.py"]).under(&["prlimit", "--nofile=100:512"]);
     world.warm(&limited, |outcome| assert_eq!(outcome.text(), "(100, 512)\n"));
     let cold = world.run(&["python3", "limit.py"]).go();
-    let outcome = world.hob(&["run", "limit.py"]).go();
+    let outcome = world.in_time(&world.hob(&["run", "limit.py"]));
     assert_eq!(outcome, cold);
     assert_eq!(world.reason(outcome.pid), "limits");
     world.hob(&["restart"]).go().succeeded();
@@ -86,7 +86,8 @@ fn a_caller_with_other_rights_goes_cold() {
         "print([l for l in open('/proc/self/status') if l.startswith('NoNewPrivs')])\n",
     );
     world.warmed(&["run", "rights.py"]);
-    let outcome = world.hob(&["run", "rights.py"]).under(&["setpriv", "--no-new-privs"]).go();
+    let run = world.hob(&["run", "rights.py"]).under(&["setpriv", "--no-new-privs"]);
+    let outcome = world.in_time(&run);
     assert_eq!(outcome.text(), "['NoNewPrivs:\\t1\\n']\n");
     assert_eq!(world.reason(outcome.pid), "context");
 }

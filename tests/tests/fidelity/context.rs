@@ -41,7 +41,7 @@ fn goes_cold(world: &World, reason: &str, shape: impl Fn(Run) -> Run) {
     }
     let cold = shape(world.run(&["python3", "shows.py"])).go();
     cold.succeeded();
-    let outcome = shape(world.hob(&["run", "shows.py"])).go();
+    let outcome = world.in_time(&shape(world.hob(&["run", "shows.py"])));
     assert_eq!(outcome, cold);
     assert_eq!(newest(world), (false, reason.to_owned()));
     world.warmed(&["run", "shows.py"]);
@@ -185,7 +185,7 @@ fn a_caller_above_the_daemons_priority_goes_cold() {
             continue;
         }
         let cold = shape(world.run(&["python3", "shows.py"])).go();
-        let outcome = shape(world.hob(&["run", "shows.py"])).go();
+        let outcome = world.in_time(&shape(world.hob(&["run", "shows.py"])));
         assert_eq!(outcome, cold);
         assert_eq!(newest(&world), (false, "priority".to_owned()), "{commands} {under:?}");
     }
