@@ -39,7 +39,9 @@ fn the_gain_is_the_sum_of_the_receipts() {
     assert_eq!(gain["schema"], "hob.gain/1");
     assert_eq!(number(&gain["total"]["warm"]), of(true).count() as u64);
     let cold = number(&gain["total"]["cold"]) + number(&gain["total"]["fallback"]);
-    assert_eq!(cold, of(false).count() as u64);
+    // A caller that a daemon found gone, because it was late, has run the program by itself.
+    let ran_cold = of(false).filter(|record| record["reason"] != "caller-left");
+    assert_eq!(cold, ran_cold.count() as u64);
     let saved: u64 = of(true)
         .map(|record| number(&record["cold_us"]).saturating_sub(number(&record["total_us"])))
         .sum();
@@ -56,9 +58,8 @@ fn the_gain_is_the_sum_of_the_receipts() {
 fn the_sums_and_the_cold_time_outlive_every_death_of_the_daemon() {
     let world = World::started();
     world.file("hello.py", "print('hello')\n");
-    world.warmed(&["run", "hello.py"]);
-    for _ in 0..5 {
-        world.hob(&["run", "hello.py"]).go().succeeded();
+    for _ in 0..6 {
+        world.warmed(&["run", "hello.py"]);
     }
     // Nobody asks for it: the sums get there by themselves.
     wait::until("sums on disk", || (warm_on_disk(&world) >= 6).then_some(()));
