@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hob_core::supervisor::Supervisor;
 use hob_os::process::limits;
+use hob_os::process::near::Near;
 use hob_os::{build_id, clock, spawn, uds};
 use hob_wire::call::Hello;
 use hob_wire::frame::Kind;
@@ -52,13 +53,19 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
     hob_os::arena::wipe_what_is_freed();
     let ready = spawn::readiness();
     limits::raise_nofile();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let near = Arc::new(Near::default());
+    let (begins, ended) = (Arc::clone(&near), Arc::clone(&near));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || begins.wait_begins())
+        .on_thread_unpark(move || ended.wait_ended())
+        .build()?;
     let result = runtime.block_on(async {
         if config.start == StartAs::Replacement {
             replace(&config).await;
         }
         let socket = Socket::listen(&config.directory)?;
-        serve(config, socket, ready).await
+        serve(config, (socket, near), ready).await
     });
     // A blocking thread may sit in a slow read of `/proc`; nobody waits for it.
     runtime.shutdown_background();
@@ -67,7 +74,7 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
 
 async fn serve(
     config: Config,
-    mut socket: Socket,
+    (mut socket, near): (Socket, Arc<Near>),
     ready: Option<rustix::fd::OwnedFd>,
 ) -> Result<(), DaemonError> {
     let (inbox, inputs) = mpsc::channel(INBOX_MAX);
@@ -85,7 +92,7 @@ async fn serve(
         sets: sets.clone(),
     };
     let runtimes = Runtimes::write(&config.directory)?;
-    let hands = Hands::new(runtimes, inbox.clone(), &config.directory)?;
+    let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near))?;
     let accepting = tokio::spawn(accept(listener, front)).abort_handle();
     let told = inbox.clone();
     let outbox = Outbox::start(

@@ -280,7 +280,10 @@ impl Owner {
             }
             Input::Control { request, reply } => self.control(&request, reply),
             Input::Outbox(done) => self.outbox_did(done),
-            Input::Sender { sender, event } => self.sender(sender, event),
+            Input::Sender { sender, event } => {
+                self.hands.is_busy();
+                self.sender(sender, event);
+            }
             // The loop looks whether all has ended after each input.
             Input::SetsEnded => {}
             Input::Memory(readings) => {
@@ -341,6 +344,7 @@ impl Owner {
 
     fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
         if Desk::has(worker) {
+            self.hands.is_busy();
             return self.handler_says(worker, event);
         }
         match event {

@@ -18,6 +18,7 @@ use hob_core::event::{Event, GiveFailure, Pages};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::key::Key;
 use hob_os::claim::{self, Claimed};
+use hob_os::process::near::Near;
 use hob_os::process::processors::{self, Processors};
 use hob_os::spawn::{self, Image, Wait, Waited};
 use hob_os::{process, uds};
@@ -114,6 +115,8 @@ pub(crate) struct Hands {
     launchers: HashMap<u32, Arc<Stream>>,
     /// Where this process may run, and a worker that was not told otherwise.
     processors: Processors,
+    /// Where this process waits for the next call.
+    near: Arc<Near>,
 }
 
 /// A process that has ended.
@@ -150,7 +153,7 @@ impl Hands {
     pub(crate) fn new(
         runtimes: Runtimes,
         owner: mpsc::Sender<Input>,
-        directory: &Path,
+        (directory, near): (&Path, Arc<Near>),
     ) -> std::io::Result<Hands> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
@@ -162,7 +165,7 @@ impl Hands {
         let _ = Processors::take_all();
         let processors = Processors::own()?;
         let (processes, launchers) = (HashMap::new(), HashMap::new());
-        Ok(Hands { processes, runtimes, owner, null, log, launchers, processors })
+        Ok(Hands { processes, runtimes, owner, null, log, launchers, processors, near })
     }
 
     pub(crate) fn runtimes(&self) -> &Runtimes {
@@ -455,6 +458,10 @@ impl Hands {
             return Err(GiveFailure::WorkerClosed);
         }
         process.call = Some(given.call);
+        match given.crowd {
+            Crowd::Alone => self.near.note(entry.caller_pid),
+            Crowd::Others => self.near.forget(),
+        }
         // Until a fork is known to have succeeded, the call may still have to go back.
         if process.pid != 0 {
             entry.fds = None;
@@ -478,6 +485,11 @@ impl Hands {
             }
             None => process.signals.push(signal),
         }
+    }
+
+    /// Something else than a lone call is to be done: then this process waits anywhere.
+    pub(crate) fn is_busy(&self) {
+        self.near.forget();
     }
 
     /// Leaves a line in the log.

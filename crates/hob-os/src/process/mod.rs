@@ -1,6 +1,7 @@
 //! What `/proc` says of a process, its descriptors, and pidfds.
 
 pub mod limits;
+pub mod near;
 pub mod processors;
 
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};

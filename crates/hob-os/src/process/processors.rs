@@ -30,6 +30,17 @@ impl Processors {
         })
     }
 
+    /// The one with this number, alone; `None` if it is not in this set.
+    #[must_use]
+    pub fn only(&self, at: u32) -> Option<Processors> {
+        let at = usize::try_from(at).ok().filter(|at| *at < CpuSet::MAX_CPU)?;
+        let mut alone = CpuSet::new();
+        self.0.is_set(at).then(|| {
+            alone.set(at);
+            Processors(alone)
+        })
+    }
+
     /// As a bit mask, the first processor the lowest bit of the first byte, without zeros behind.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -55,6 +66,11 @@ impl Processors {
     /// woken.
     pub fn give_to(&self, pid: u32) -> io::Result<()> {
         sched_setaffinity(Some(number(pid)?), &self.0)
+    }
+
+    /// Lets this thread run on these and no others; it moves there at once.
+    pub fn take(&self) -> io::Result<()> {
+        sched_setaffinity(None, &self.0)
     }
 
     /// Takes back for this process all that its `cpuset` allows, whatever its starter had.
