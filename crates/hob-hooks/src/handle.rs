@@ -25,16 +25,25 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 pub(crate) struct Shared {
     asked: Mutex<Vec<Asked>>,
-    next: AtomicU64,
+    next: Arc<AtomicU64>,
     closed: AtomicBool,
     pub(crate) wake: OwnedFd,
 }
 
 impl Shared {
     pub(crate) fn new() -> io::Result<Shared> {
+        Shared::counting(Arc::new(AtomicU64::new(1)))
+    }
+
+    /// One whose sets are not numbered as this one's are.
+    pub(crate) fn beside(&self) -> io::Result<Shared> {
+        Shared::counting(self.next.clone())
+    }
+
+    fn counting(next: Arc<AtomicU64>) -> io::Result<Shared> {
         Ok(Shared {
             asked: Mutex::new(Vec::new()),
-            next: AtomicU64::new(1),
+            next,
             closed: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
@@ -59,7 +68,8 @@ impl Shared {
         self.knock();
     }
 
-    fn knock(&self) {
+    /// Lets the runner look at what there is.
+    pub(crate) fn knock(&self) {
         // It fails only when it is readable already.
         let _ = io::write(&self.wake, &1_u64.to_ne_bytes());
     }

@@ -42,6 +42,8 @@ const HOSTED_MAX: usize = 4096;
 /// Connects to a daemon, and starts one if that is wanted; `None` where there is none. The peer's
 /// user is checked by it.
 pub type Connector = Box<dyn Fn() -> Option<OwnedFd> + Send>;
+/// The same, for the runners of a crew.
+pub type Connect = std::sync::Arc<dyn Fn() -> Option<OwnedFd> + Send + Sync>;
 
 /// The way to the daemon.
 pub(crate) struct Warm {

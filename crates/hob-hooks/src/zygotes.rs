@@ -93,7 +93,7 @@ impl Zygotes {
         set: &Set,
         (path, identity): (&CStr, Identity),
         (pipes, null): (&Pipes, &OwnedFd),
-        alone: bool,
+        near: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {
         let at = self.exact_line(set, path, identity)?;
         let mask = self.mask;
@@ -103,7 +103,7 @@ impl Zygotes {
             env: &set.environment,
             directory: set.within.as_ref().map(|directory| directory.as_fd()),
             umask: set.umask,
-            begins: if alone { Begins::Near } else { Begins::Anywhere },
+            begins: if near { Begins::Near } else { Begins::Anywhere },
         };
         let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
         // The second time with a zygote of the variables that this set has.

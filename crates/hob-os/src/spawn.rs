@@ -248,13 +248,15 @@ pub fn nobodys(arguments: &[&CStr], env: Vec<CString>, session: Session) -> io::
         argv: arguments.iter().map(|&argument| argument.to_owned()).collect(),
         env,
     };
-    // SAFETY: this process has one thread, so that the child may do anything that it could.
+    let (argv, env) = (Image::pointers(&image.argv), Image::pointers(&image.env));
+    // SAFETY: the child does only what is async-signal-safe: other threads may hold any lock, the
+    // allocator's too.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(last_error());
     }
     if pid == 0 {
-        become_nobodys(&image, &ready_in, session);
+        become_nobodys(&image.file, (&argv, &env), &ready_in, session);
     }
     drop(ready_in);
     // The child ends at once; what it started is its child, and so nobody's.
@@ -263,8 +265,13 @@ pub fn nobodys(arguments: &[&CStr], env: Vec<CString>, session: Session) -> io::
 }
 
 /// In the child of [`nobodys`]: a new session or group, a second fork, `/dev/null` and the readiness
-/// pipe.
-fn become_nobodys(image: &Image, ready_in: &OwnedFd, session: Session) -> ! {
+/// pipe. Allocates nothing.
+fn become_nobodys(
+    file: &CStr,
+    (argv, env): (&[*const c_char], &[*const c_char]),
+    ready_in: &OwnedFd,
+    session: Session,
+) -> ! {
     // SAFETY: each call is async-signal-safe and works on descriptors that this process owns.
     unsafe {
         match session {
@@ -288,9 +295,12 @@ fn become_nobodys(image: &Image, ready_in: &OwnedFd, session: Session) -> ! {
     }
     close_from(4);
     set_mask(Set::default());
-    let _ = exec(image);
-    // SAFETY: ends the child without running anything that belongs to the parent.
-    unsafe { libc::_exit(127) };
+    // SAFETY: the arrays end in null and point to strings that the caller keeps alive. The end is
+    // one without running anything that belongs to the parent.
+    unsafe {
+        libc::execve(file.as_ptr(), argv.as_ptr(), env.as_ptr());
+        libc::_exit(127)
+    };
 }
 
 /// Marks every descriptor from `first` on close-on-exec.

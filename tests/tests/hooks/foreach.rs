@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use hob_tests::run::kill;
-use hob_tests::{End, Outcome, Run, Terminal, World, wait};
+use hob_tests::{End, Outcome, Run, Terminal, World, leftovers, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -243,6 +243,84 @@ fn a_run_that_was_killed_is_resumed_where_it_was() {
     world.file("t.csv", "HOST,WAIT\na,\nx-bad,\n");
     let anew = hooks(&world, &["--for-each", "t.csv", "--jobs", "1"]).go();
     assert_eq!((anew.end, ran(&world)), (End::Code(1), vec!["a".to_owned(), "x-bad".to_owned()]));
+}
+
+/// Says that it runs, waits for everybody, and says how many of hob's threads have the pipe that
+/// is its stdout.
+const WHOSE_PIPE: &str = "#!/bin/sh\necho \"$HOST\" >> ran; read line < \"gate-$HOST\"\n\
+    own=$(readlink /proc/$$/fd/1); has=0\n\
+    for thread in /proc/$PPID/task/*; do\n\
+        case $(ls -l \"$thread/fd\") in *\"$own\"*) has=$((has + 1));; esac\n\
+    done\necho \"$has of $(ls /proc/$PPID/task | wc -l)\" > \"whose-$HOST\"\n";
+
+#[test]
+fn what_runs_at_once_shares_no_pipe_among_hobs_threads() {
+    let world = World::new();
+    world.executable("hooks.d/10-show", WHOSE_PIPE);
+    let hosts = ["a", "b", "c", "d"];
+    world.file("t.csv", format!("HOST\n{}\n", hosts.join("\n")));
+    for host in hosts {
+        world.run(&["mkfifo", &format!("gate-{host}")]).go().succeeded();
+    }
+    for isolation in ["fastest", "spawn"] {
+        let words = ["--for-each", "t.csv", "--jobs", "4", "--isolation", isolation];
+        let running = hooks(&world, &words).start();
+        wait::until("all run", || (ran(&world).len() == hosts.len()).then_some(()));
+        for host in hosts {
+            let gate = world.path(format!("work/gate-{host}"));
+            OpenOptions::new().write(true).open(gate).unwrap().write_all(b"\n").unwrap();
+        }
+        running.finish().succeeded();
+        let threads = std::thread::available_parallelism().unwrap().get().min(4);
+        for host in hosts {
+            let whose = std::fs::read_to_string(world.path(format!("work/whose-{host}"))).unwrap();
+            let (has, of) = whose.trim().split_once(" of ").unwrap();
+            assert_eq!(has, "1", "{host}, {isolation}");
+            // A thread whose share is done has left.
+            assert!(of.parse::<usize>().unwrap() <= threads, "{whose}");
+        }
+        std::fs::remove_file(world.path("work/ran")).unwrap();
+    }
+}
+
+#[test]
+fn a_long_target_keeps_nobody_waiting() {
+    let world = noting();
+    let rest: Vec<String> = (0..9).map(|n| format!("h{n},")).collect();
+    for (jobs, long) in [("2", 0), ("3", 1), ("4", 8)] {
+        let mut rows = rest.clone();
+        rows.insert(long, "long,1".to_owned());
+        world.file("t.csv", format!("HOST,WAIT\n{}\n", rows.join("\n")));
+        let running = hooks(&world, &["--for-each", "t.csv", "--jobs", jobs, "--json"]).start();
+        waiting(&world);
+        wait::until("the others have run", || (ran(&world).len() == rows.len()).then_some(()));
+        open_gate(&world);
+        let outcome = running.finish();
+        outcome.succeeded();
+        assert_eq!(summary(&outcome)["outcomes"]["ok"], rows.len(), "{outcome:?}");
+        std::fs::remove_file(world.path("work/ran")).unwrap();
+    }
+}
+
+#[test]
+fn signals_reach_hooks_of_every_thread() {
+    // Two of a kind could become one.
+    for signals in [&[Signal::TERM, Signal::INT][..], &[Signal::KILL]] {
+        let world = World::new();
+        let waits = "#!/bin/sh\necho $$ >> ran\nread line < gate\n";
+        world.executable("hooks.d/10-wait", waits);
+        world.run(&["mkfifo", "gate"]).go().succeeded();
+        world.file("t.csv", "HOST\na\nb\nc\nd\n");
+        let running = hooks(&world, &["--for-each", "t.csv", "--jobs", "4"]).start();
+        wait::until("all run", || (ran(&world).len() == 4).then_some(()));
+        signals.iter().for_each(|signal| running.signal(*signal));
+        let ends: Vec<End> = signals.iter().map(|signal| End::Signal(signal.as_raw())).collect();
+        let outcome = running.finish();
+        assert!(ends.contains(&outcome.end), "{outcome:?}");
+        wait::until("nothing of the run to be left", || {
+            leftovers::processes(&world.path("work")).is_empty().then_some(())
+        });
+    }
 }
 
 #[test]

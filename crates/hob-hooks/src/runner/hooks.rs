@@ -36,7 +36,7 @@ impl Runner {
     /// Starts the current hook of a set. A record comes back if it could not be started.
     pub(super) fn start_hook(&mut self, place: usize, sink: Sink<'_>) -> Option<HookRecord> {
         let now_ns = clock::now_ns();
-        let begun_ns = self.begun_ns;
+        let begun_ns = self.origin.begun_ns;
         let active = self.places[place].as_mut()?;
         let (id, set) = (active.id, active.set.clone());
         let path = set.path(active.name());
@@ -125,8 +125,9 @@ impl Runner {
             && let Some(identity) = identity
             && let Ok(pipes) = Pipes::new()
         {
-            let alone = self.is_alone();
-            match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), alone) {
+            // Where each processor has a runner, its hooks are at home on its own.
+            let near = self.is_alone() || self.origin.in_crew;
+            match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), near) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, launch: None, report: None };
                     // With one set at a time nothing is started while a hook runs but what is held,
@@ -156,9 +157,9 @@ impl Runner {
         let pipes = Pipes::new()?;
         let (child, launch) = if self.is_alone() {
             // There is nothing else to do, and what the kernel says is said at once.
-            (start::start(set, path, &pipes, &self.null, (self.mask, Traced::No))?, None)
+            (start::start(set, path, &pipes, &self.null, (self.origin.mask, Traced::No))?, None)
         } else {
-            let (child, launch) = start::begin(set, path, &pipes, &self.null, self.mask)?;
+            let (child, launch) = start::begin(set, path, &pipes, &self.null, self.origin.mask)?;
             (child, Some(launch))
         };
         Ok((Process::Own { child, launch, report: None }, pipes.ours()))
@@ -184,7 +185,8 @@ impl Runner {
         let program = Program { file: &file, argv: &argv, env: &env };
         let pipes = Pipes::new()?;
         let main_ns = clock::now_ns();
-        let child = start::execute(set, &program, &pipes, &self.null, (self.mask, Traced::No))?;
+        let child =
+            start::execute(set, &program, &pipes, &self.null, (self.origin.mask, Traced::No))?;
         let report = Some((main_ns, socket));
         Ok((Process::Own { child, launch: None, report }, pipes.ours()))
     }

@@ -63,9 +63,7 @@ pub struct Runner {
     limits: Limits,
     epoll: OwnedFd,
     null: OwnedFd,
-    begun_ns: u64,
-    /// The signal mask that hooks get: this process's own, as it was.
-    mask: signals::Set,
+    origin: Origin,
     shared: Arc<Shared>,
     waiting: VecDeque<Waiting>,
     /// Of those that wait, the ones that were cancelled.
@@ -82,6 +80,24 @@ pub struct Runner {
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
+}
+
+/// When and where a runner came to be; the same for all of a crew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    /// What times in records count from.
+    pub(crate) begun_ns: u64,
+    /// The signal mask that hooks get: its maker's, as it was.
+    pub(crate) mask: signals::Set,
+    /// There is one for each processor.
+    pub(crate) in_crew: bool,
+}
+
+impl Origin {
+    /// Now, on this thread, for a runner that is the only one.
+    pub(crate) fn here() -> Origin {
+        Origin { begun_ns: clock::now_ns(), mask: signals::mask(), in_crew: false }
+    }
 }
 
 /// What an epoll tag says: kind, place, generation.
@@ -125,13 +141,18 @@ impl Tag {
 impl Runner {
     /// A runner with nothing to do. Hooks get the signal mask that this thread has now.
     pub fn new(limits: Limits) -> io::Result<Runner> {
+        let shared = Arc::new(Shared::new()?);
+        Runner::with(limits, shared, Origin::here())
+    }
+
+    /// One of this origin.
+    pub(crate) fn with(limits: Limits, shared: Arc<Shared>, origin: Origin) -> io::Result<Runner> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        let shared = Arc::new(Shared::new()?);
         epoll::add(&epoll, &shared.wake, Tag::Wake.bits(), epoll::EventFlags::IN)?;
         let jobs = limits.jobs.clamp(1, JOBS_MAX);
         let null = above_stdio(null)?;
-        let mask = signals::mask();
+        let mask = origin.mask;
         let status = Status { blocked: mask.0, ..process::own_status()? };
         if signals::Set(status.ignored).has(SIGCHLD) {
             // The kernel would reap hooks behind our back.
@@ -148,8 +169,7 @@ impl Runner {
             limits: Limits { jobs, ..limits },
             epoll,
             null,
-            begun_ns: clock::now_ns(),
-            mask,
+            origin,
             shared,
             waiting: VecDeque::new(),
             given_up: Vec::new(),
@@ -173,7 +193,7 @@ impl Runner {
     /// The monotonic clock when this was made, in nanoseconds: what times in records count from.
     #[must_use]
     pub fn begun_ns(&self) -> u64 {
-        self.begun_ns
+        self.origin.begun_ns
     }
 
     /// For other threads, and for whoever is called back by this one.
@@ -185,8 +205,28 @@ impl Runner {
     /// Takes a set; it begins in one of the next turns. Sets begin in the order of submission.
     pub fn submit(&mut self, set: Set) -> SetId {
         let id = self.shared.next_id();
-        self.waiting.push_back(Waiting { id, set, listing: None });
+        self.take(id, set);
         id
+    }
+
+    /// Takes a set under a number that [`Shared::next_id`] gave; it begins in the next turn.
+    pub(crate) fn take(&mut self, id: SetId, set: Set) {
+        self.waiting.push_back(Waiting { id, set, listing: None });
+    }
+
+    /// Whether a set that is taken now begins in the next turn.
+    pub(crate) fn has_place(&self) -> bool {
+        !self.draining && self.waiting.len() + self.active().count() < self.limits.jobs
+    }
+
+    /// What handles and it have in common.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Runs so many more sets at once.
+    pub(crate) fn add_jobs(&mut self, more: usize) {
+        self.limits.jobs = (self.limits.jobs + more).min(JOBS_MAX);
     }
 
     /// How many more sets are worth submitting now: as many as can begin at once, and those
@@ -213,6 +253,11 @@ impl Runner {
     /// Watches a descriptor no more.
     pub fn unwatch(&mut self, fd: impl AsFd) -> io::Result<()> {
         epoll::delete(&self.epoll, fd)
+    }
+
+    /// Whether no further set is begun.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// Begins no further set: those that wait, and those that are submitted later, end as
@@ -313,9 +358,7 @@ impl Runner {
     fn take_asked(&mut self) {
         for asked in self.shared.take() {
             match asked {
-                Asked::Submit(id, set) => {
-                    self.waiting.push_back(Waiting { id, set, listing: None });
-                }
+                Asked::Submit(id, set) => self.take(id, set),
                 Asked::Cancel(id, grace) => self.cancel(id, grace),
                 Asked::Drain => self.drain(),
                 Asked::CancelAll(grace) => self.cancel_all(grace),
@@ -345,7 +388,7 @@ impl Runner {
 
     /// Microseconds since the runner began.
     fn micros(&self, at_ns: u64) -> u64 {
-        at_ns.saturating_sub(self.begun_ns) / 1000
+        at_ns.saturating_sub(self.origin.begun_ns) / 1000
     }
 }
 

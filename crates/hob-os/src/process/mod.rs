@@ -133,6 +133,18 @@ pub fn open_descriptors() -> io::Result<u64> {
     Ok(count - 1)
 }
 
+/// Gives this thread a descriptor table of its own, a copy of the process's as it is now. What it
+/// opens, closes or duplicates from now on is not seen by other threads, nor is what they do seen
+/// here, and what it starts inherits nothing of theirs. Its table goes with it.
+///
+/// Numbers mean something only in the table that they were opened in: whoever calls this sees to
+/// it that no descriptor that was opened later goes from one thread to another, and that one
+/// that both have is closed in each.
+pub fn own_descriptors() -> io::Result<()> {
+    // SAFETY: every descriptor that anybody owns stays open under its number, in both tables.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }
+}
+
 /// The session that this process's terminal controls, and this process's group; `None` without a
 /// controlling terminal. Either is 0 where it belongs to an outer pid namespace.
 #[must_use]
@@ -222,6 +234,8 @@ pub fn pss_kib(pid: u32) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -243,5 +257,24 @@ mod tests {
         assert_eq!(open_descriptors().unwrap(), before + 1);
         drop(more);
         assert!(pss_kib(std::process::id()).unwrap() > 100);
+    }
+
+    #[test]
+    fn descriptors_of_ones_own_are_nobody_elses() {
+        use rustix::fd::AsRawFd;
+        let both = working_directory().unwrap();
+        let number = both.as_raw_fd();
+        let own = std::thread::spawn(move || {
+            own_descriptors().unwrap();
+            let own = working_directory().unwrap();
+            let task = |number: i32| format!("/proc/thread-self/fd/{number}");
+            let seen = [number, own.as_raw_fd()].map(|number| Path::new(&task(number)).exists());
+            let above = rustix::io::fcntl_dupfd_cloexec(&own, 900).unwrap();
+            (seen, above.as_raw_fd(), Path::new("/proc/self/fd/900").exists())
+        });
+        let (seen, above, is_seen_by_all) = own.join().unwrap();
+        assert_eq!((seen, above, is_seen_by_all), ([true, true], 900, false));
+        // Its table went with the thread, and took nothing of this one's along.
+        assert!(rustix::fs::fstat(&both).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //! once, with a progress line, a resume file, a summary and reports.
 //!
 //! ```text
-//! targets ──room?──▶ runner ──began, ended──▶ resume file ──▶ reports
+//! targets ──place?─▶ crew ────began, ended──▶ resume file ──▶ reports
 //!            ▲          └──────────────────▶ tally ───────▶ progress line, summary
 //!            └── ^C, a full disk, a mistake in the file: nothing more is begun
 //! ```
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
-use hob_hooks::{Event, Handle, Limits, Runner, Set, Variables, Wait};
+use hob_hooks::{Crew, CrewHandle, Errand, Event, Limits, Set, SetId, Variables};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
@@ -112,16 +112,21 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     }
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
-    let mut runner = Runner::new(limits).map_err(|error| runner_failed(&error))?;
-    asked.warm(start, &mut runner);
-    let signals = Signals::new(&mut runner)?;
-    let screen = Screen::new(&mut runner, asked.json, past.tally.ended());
+    // No more than there are targets: what has a processor to spare starts hooks ahead there.
+    let at_once = limits.jobs.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1);
+    let crew = Crew::new(Limits { jobs: at_once, ..limits });
+    let mut crew = crew.map_err(|error| runner_failed(&error))?;
+    if let Some(connect) = Run::warm(start) {
+        crew.warm_through(connect);
+    }
+    let signals = Signals::new(crew.first())?;
+    let screen = Screen::new(crew.first(), asked.json, past.tally.ended());
     let dir = PathBuf::from(&asked.dir);
     let mut round = Round {
         journal,
         screen,
         signals,
-        handle: runner.handle(),
+        handle: crew.handle(),
         counts: Counts { ended: past.tally.ended(), failed: past.tally.failed(), total },
         tally: past.tally.clone(),
         given: HashMap::new(),
@@ -134,8 +139,9 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     let jobs = u32::try_from(limits.jobs).unwrap_or(u32::MAX);
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
-    let mut queue = Queue { targets, past, set, variables };
-    round.go(&mut runner, &mut queue)?;
+    let mut queue = Queue { targets, ended: false, past, set, variables };
+    let done = crew.run(&mut Work { round: &mut round, queue: &mut queue });
+    done.map_err(|error| runner_failed(&error))?;
     round.told.tell(start);
     round.close(&dir, source.path(), &reports, asked.json)
 }
@@ -193,6 +199,8 @@ fn greet(past: &Past, earlier: Earlier, total: u64) {
 /// The targets that are still to be begun.
 struct Queue {
     targets: Targets,
+    /// Its end was seen.
+    ended: bool,
     past: Past,
     set: Set,
     variables: Variables,
@@ -242,13 +250,29 @@ struct Given {
     lane: Option<u32>,
 }
 
+/// What the crew does: every target of the file.
+struct Work<'a> {
+    round: &'a mut Round,
+    queue: &'a mut Queue,
+}
+
+impl Errand for Work<'_> {
+    fn next(&mut self, id: SetId) -> Option<Set> {
+        self.round.next(self.queue, id)
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.round.event(event);
+    }
+}
+
 /// One run over the targets of a file.
 struct Round {
     journal: Journal,
     tally: Tally,
     screen: Screen,
     signals: Signals,
-    handle: Handle,
+    handle: CrewHandle,
     counts: Counts,
     given: HashMap<u64, Given>,
     /// The lanes that are free, of those that were used.
@@ -269,28 +293,27 @@ impl Round {
         self.written(written);
     }
 
-    /// Gives targets to the runner while there is room, until all have ended.
-    fn go(&mut self, runner: &mut Runner, queue: &mut Queue) -> Result<(), Failure> {
-        let mut more = true;
-        loop {
-            while more && self.ending.is_none() && runner.room() > 0 {
-                match queue.next_one() {
-                    Ok(Some((target, set))) => {
-                        let id = runner.submit(set);
-                        let digest = target.digest().hex();
-                        self.given.insert(id.0, Given { target, digest, lane: None });
-                    }
-                    Ok(None) => more = false,
-                    Err(why) => self.stop(Ending::Fault(format!(
-                        "{why}; the file was changed while its targets ran"
-                    ))),
-                }
+    /// The set of the next target, unless nothing more is begun.
+    fn next(&mut self, queue: &mut Queue, id: SetId) -> Option<Set> {
+        if self.ending.is_some() || queue.ended {
+            return None;
+        }
+        match queue.next_one() {
+            Ok(Some((target, set))) => {
+                let digest = target.digest().hex();
+                self.given.insert(id.0, Given { target, digest, lane: None });
+                Some(set)
             }
-            if (!more || self.ending.is_some()) && runner.is_idle() {
-                return Ok(());
+            Ok(None) => {
+                queue.ended = true;
+                None
             }
-            let turned = runner.turn(Wait::Forever, &mut |event| self.event(event));
-            turned.map_err(|error| runner_failed(&error))?;
+            Err(why) => {
+                self.stop(Ending::Fault(format!(
+                    "{why}; the file was changed while its targets ran"
+                )));
+                None
+            }
         }
     }
 

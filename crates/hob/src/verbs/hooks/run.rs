@@ -7,11 +7,12 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord, signal_name};
-use hob_hooks::{Event, Handle, Isolation, Limits, Runner, Set, Stream, Variables, Wait};
+use hob_hooks::{Connect, Event, Handle, Isolation, Limits, Runner, Set, Stream, Variables, Wait};
 use hob_os::start::Start;
 use hob_os::{process, signals};
 use rustix::fd::OwnedFd;
@@ -121,15 +122,13 @@ impl Run {
         })
     }
 
-    /// Lets hooks be warm, unless hob is bypassed.
-    pub(crate) fn warm(&self, start: &Start, runner: &mut Runner) {
+    /// How hooks come to be warm: not at all if hob is bypassed.
+    pub(crate) fn warm(start: &Start) -> Option<Connect> {
         if start.variable(b"HOB") == Some(b"0") {
-            return;
+            return None;
         }
         let start = Start { argv: start.argv.clone(), env: start.env.clone() };
-        runner.warm_through(Box::new(move || {
-            connect::connect_or_start(&start, connect::START_MS).ok()
-        }));
+        Some(Arc::new(move || connect::connect_or_start(&start, connect::START_MS).ok()))
     }
 
     /// The bounds of a runner with this many jobs.
@@ -155,7 +154,9 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
-    asked.warm(start, &mut runner);
+    if let Some(connect) = Run::warm(start) {
+        runner.warm_through(Box::new(move || connect()));
+    }
     let signals = Signals::new(&mut runner)?;
     let mut told = Told::new(asked.dir.as_bytes());
     runner.submit(set);

@@ -1,0 +1,249 @@
+//! A crew: a runner for each processor, which work through many sets together.
+//!
+//! One runner can feed many hooks, but it is where it was when it last slept. A hook that ends on
+//! another processor wakes it there, where it interrupts somebody else's hook, while the one that
+//! has become free has nothing to do until the next hook was started and moved to it. A runner of
+//! a processor's own is woken where its hooks run (`docs/why/hooks-figures.md`).
+//!
+//! ```text
+//!            ┌─▶ runner, this thread ──┐
+//! errand ────┼─▶ runner, its thread  ──┼──▶ errand: what has happened
+//!   (next)   └─▶ runner, its thread  ──┘
+//! ```
+//! Invariants: a runner asks for a set only when it can begin it, so that none waits behind a long
+//! one while somebody is free; as many run at once as one runner would run; each thread but
+//! this one has a descriptor table of its own, and this one begins nothing before they have, so
+//! that no hook's start inherits the pipes of another thread's hooks.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hob_os::process;
+use rustix::io;
+
+use crate::event::{Event, SetId};
+use crate::handle::{Handle, Shared};
+use crate::runner::{Origin, Runner, Wait};
+use crate::set::{Limits, Set, StartAhead};
+use crate::warm::Connect;
+
+/// How many runners there are at most: each has zygotes of its own.
+const RUNNERS_MAX: usize = 16;
+
+/// Gives a crew its sets, and is told what becomes of them; one call at a time, each from any of
+/// the crew's threads.
+pub trait Errand: Send {
+    /// The next set, which has this number from now on; `None`: there are no more. Asked again
+    /// after that, it says the same.
+    fn next(&mut self, id: SetId) -> Option<Set>;
+
+    /// What has happened. Descriptors that are watched are told of by the first runner's thread.
+    fn event(&mut self, event: Event<'_>);
+}
+
+/// Runners that work through an [`Errand`].
+pub struct Crew {
+    first: Runner,
+    others: Vec<Other>,
+    connect: Option<Connect>,
+}
+
+/// A runner that is made on its own thread.
+#[derive(Debug)]
+struct Other {
+    limits: Limits,
+    shared: Arc<Shared>,
+    origin: Origin,
+}
+
+impl std::fmt::Debug for Crew {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Crew { first, others, connect: _ } = self;
+        let mut shown = formatter.debug_struct("Crew");
+        shown.field("first", first).field("others", others).finish_non_exhaustive()
+    }
+}
+
+impl Crew {
+    /// One that runs so many sets at once. Where that leaves a processor free, it is a single
+    /// runner, which starts hooks before their turn there. Hooks get the signal mask that this
+    /// thread has now.
+    pub fn new(limits: Limits) -> io::Result<Crew> {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let runners = if limits.jobs < processors { 1 } else { processors.min(RUNNERS_MAX) };
+        let share = |at: usize| match runners {
+            1 => limits,
+            _ => {
+                let jobs = limits.jobs / runners + usize::from(at < limits.jobs % runners);
+                Limits { jobs, ahead: StartAhead::Never, ..limits }
+            }
+        };
+        let origin = Origin { in_crew: runners > 1, ..Origin::here() };
+        let first = Runner::with(share(0), Arc::new(Shared::new()?), origin)?;
+        let others = (1..runners).map(|at| {
+            let shared = Arc::new(first.shared().beside()?);
+            Ok(Other { limits: share(at), shared, origin })
+        });
+        Ok(Crew { others: others.collect::<io::Result<Vec<Other>>>()?, first, connect: None })
+    }
+
+    /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
+    pub fn warm_through(&mut self, connect: Connect) {
+        self.first.warm_through(boxed(&connect));
+        self.connect = Some(connect);
+    }
+
+    /// The runner of the thread that calls [`Crew::run`], to watch descriptors.
+    pub fn first(&mut self) -> &mut Runner {
+        &mut self.first
+    }
+
+    /// For other threads, and for the errand.
+    #[must_use]
+    pub fn handle(&self) -> CrewHandle {
+        let others = self.others.iter().map(|other| Handle(other.shared.clone()));
+        CrewHandle([self.first.handle()].into_iter().chain(others).collect())
+    }
+
+    /// Runs until all sets of the errand have ended. An error is the first that a runner met: then
+    /// the others have begun nothing more, and what they ran has ended.
+    pub fn run(self, errand: &mut dyn Errand) -> io::Result<()> {
+        let handle = self.handle();
+        let Crew { mut first, others, connect } = self;
+        let errand = &Mutex::new(errand);
+        let working = &AtomicUsize::new(0);
+        let connect = &connect;
+        let handle = &handle;
+        std::thread::scope(|scope| {
+            // Told by each that it has descriptors of its own, or cannot: then the rest do its share.
+            let (ready, arrived) = channel();
+            let shared = first.shared().clone();
+            let mut threads = Vec::new();
+            for other in others {
+                let (ready, jobs) = (ready.clone(), other.limits.jobs);
+                let working = Working::begin(working, shared.clone());
+                let body = move || {
+                    let ended = other.work(connect.as_ref(), errand, ready);
+                    if ended.is_err() {
+                        handle.drain();
+                    }
+                    drop(working);
+                    ended
+                };
+                match std::thread::Builder::new()
+                    .name("hob-hooks".to_owned())
+                    .spawn_scoped(scope, body)
+                {
+                    Ok(thread) => threads.push(thread),
+                    Err(_) => first.add_jobs(jobs),
+                }
+            }
+            drop(ready);
+            for jobs_left in arrived {
+                first.add_jobs(jobs_left);
+            }
+            let mut ended = work(&mut first, errand, || working.load(Ordering::Acquire) == 0);
+            if ended.is_err() {
+                handle.drain();
+            }
+            for thread in threads {
+                match thread.join() {
+                    Ok(other) => ended = ended.and(other),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            ended
+        })
+    }
+}
+
+impl Other {
+    /// On its own thread: works until there is nothing more. Says first how many jobs it leaves to
+    /// others, which is all of them where it cannot have descriptors of its own.
+    fn work(
+        self,
+        connect: Option<&Connect>,
+        errand: &Mutex<&mut dyn Errand>,
+        ready: Sender<usize>,
+    ) -> io::Result<()> {
+        let jobs = self.limits.jobs;
+        let made = process::own_descriptors()
+            .and_then(|()| Runner::with(self.limits, self.shared.clone(), self.origin));
+        let _ = ready.send(if made.is_ok() { 0 } else { jobs });
+        drop(ready);
+        let Ok(mut runner) = made else { return Ok(()) };
+        if let Some(connect) = connect {
+            runner.warm_through(boxed(connect));
+        }
+        work(&mut runner, errand, || true)
+    }
+}
+
+/// Works with one runner until there is nothing more, and, if asked, nobody else at work.
+fn work(
+    runner: &mut Runner,
+    errand: &Mutex<&mut dyn Errand>,
+    all_done: impl Fn() -> bool,
+) -> io::Result<()> {
+    let mut more = true;
+    loop {
+        while more && runner.has_place() {
+            let id = runner.shared().next_id();
+            match locked(errand).next(id) {
+                Some(set) => runner.take(id, set),
+                None => more = false,
+            }
+        }
+        if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
+            return Ok(());
+        }
+        runner.turn(Wait::Forever, &mut |event| locked(errand).event(event))?;
+    }
+}
+
+fn locked<'a, 'b>(errand: &'a Mutex<&'b mut dyn Errand>) -> MutexGuard<'a, &'b mut dyn Errand> {
+    errand.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn boxed(connect: &Connect) -> crate::warm::Connector {
+    let connect = connect.clone();
+    Box::new(move || connect())
+}
+
+/// Somebody beside the first runner is at work, which is woken when that ends.
+struct Working<'a> {
+    count: &'a AtomicUsize,
+    first: Arc<Shared>,
+}
+
+impl<'a> Working<'a> {
+    fn begin(count: &'a AtomicUsize, first: Arc<Shared>) -> Working<'a> {
+        count.fetch_add(1, Ordering::AcqRel);
+        Working { count, first }
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        self.first.knock();
+    }
+}
+
+/// A crew, as other threads and its errand see it.
+#[derive(Debug, Clone)]
+pub struct CrewHandle(Vec<Handle>);
+
+impl CrewHandle {
+    /// Begins no further set: see [`Runner::drain`].
+    pub fn drain(&self) {
+        self.0.iter().for_each(Handle::drain);
+    }
+
+    /// Cancels every set: see [`Runner::cancel_all`].
+    pub fn cancel_all(&self, grace: Duration) {
+        self.0.iter().for_each(|handle| handle.cancel_all(grace));
+    }
+}
