@@ -10,8 +10,8 @@
 //! errand ────┼─▶ runner, its thread  ──┼──▶ errand: what has happened
 //!   (next)   └─▶ runner, its thread  ──┘
 //! ```
-//! Invariants: a runner asks for a set only when it can begin it, so that none waits behind a long
-//! one while somebody is free; as many run at once as one runner would run; each thread but
+//! Invariants: where there are several, a runner asks for a set only when it can begin it, so that
+//! none waits behind a long one while somebody is free; as many run at once as one runner would run; each thread but
 //! this one has a descriptor table of its own, and this one begins nothing before they have, so
 //! that no hook's start inherits the pipes of another thread's hooks.
 
@@ -189,7 +189,7 @@ fn work(
 ) -> io::Result<()> {
     let mut more = true;
     loop {
-        while more && runner.has_place() {
+        while more && !runner.is_draining() && runner.has_place() {
             let id = runner.shared().next_id();
             match locked(errand).next(id) {
                 Some(set) => runner.take(id, set),
@@ -245,5 +245,86 @@ impl CrewHandle {
     /// Cancels every set: see [`Runner::cancel_all`].
     pub fn cancel_all(&self, grace: Duration) {
         self.0.iter().for_each(|handle| handle.cancel_all(grace));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::set::Variables;
+
+    /// Counts the sets that are taken and have not begun, that run, and that are taken and not ended.
+    struct Counts {
+        left: usize,
+        dir: Vec<u8>,
+        taken: Vec<SetId>,
+        begun: usize,
+        ended: usize,
+        waited_most: usize,
+        ran_most: usize,
+        open_most: usize,
+    }
+
+    impl Errand for Counts {
+        fn next(&mut self, id: SetId) -> Option<Set> {
+            self.left = self.left.checked_sub(1)?;
+            assert!(!self.taken.contains(&id), "two sets have one number");
+            self.taken.push(id);
+            self.open_most = self.open_most.max(self.taken.len() - self.ended);
+            Some(Set::new(&self.dir[..], &Variables::default()))
+        }
+
+        fn event(&mut self, event: Event<'_>) {
+            match event {
+                Event::SetStarted { .. } => self.begun += 1,
+                Event::SetEnded(_) => self.ended += 1,
+                // While a hook runs, what was taken before it has begun or waits.
+                Event::HookStarted { .. } => {
+                    self.waited_most = self.waited_most.max(self.taken.len() - self.begun);
+                }
+                Event::Output { .. }
+                | Event::HookSlow { .. }
+                | Event::HookEnded { .. }
+                | Event::Ready(_) => {}
+            }
+            self.ran_most = self.ran_most.max(self.begun - self.ended);
+        }
+    }
+
+    fn counted(jobs: usize) -> Counts {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("1");
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut counts = Counts {
+            left: 40,
+            dir: dir.path().to_str().unwrap().as_bytes().to_vec(),
+            taken: Vec::new(),
+            begun: 0,
+            ended: 0,
+            waited_most: 0,
+            ran_most: 0,
+            open_most: 0,
+        };
+        Crew::new(Limits { jobs, ..Limits::default() }).unwrap().run(&mut counts).unwrap();
+        assert_eq!((counts.begun, counts.ended), (40, 40));
+        assert!(counts.ran_most <= jobs, "{} of {jobs} at once", counts.ran_most);
+        counts
+    }
+
+    #[test]
+    fn one_runner_knows_the_next_set_before_its_turn() {
+        assert!(counted(1).waited_most >= 1);
+    }
+
+    #[test]
+    fn several_take_no_more_than_they_run() {
+        let processors = std::thread::available_parallelism().unwrap().get();
+        for jobs in [processors, processors + 1, 4 * processors] {
+            let counts = counted(jobs);
+            assert!(counts.open_most <= jobs, "{} of {jobs} taken at once", counts.open_most);
+        }
     }
 }

@@ -169,6 +169,7 @@ fn wide(bench: &Bench, figure: &mut Figure) -> Result<()> {
     at_least(figure, what, 1.8, (&rounds[1], &rounds[4]));
     contests::over(figure, &rounds[0], &rounds[3]);
     contests::over(figure, &rounds[2], &rounds[5]);
+    contests::over(figure, &rounds[10], &rounds[4]);
     let what = "16 at once: a hook's time over that with 2 at once";
     at_most(figure, what, 1.0, (&rounds[11], &rounds[5]));
     Ok(())

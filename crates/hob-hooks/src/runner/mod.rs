@@ -214,9 +214,13 @@ impl Runner {
         self.waiting.push_back(Waiting { id, set, listing: None });
     }
 
-    /// Whether a set that is taken now begins in the next turn.
+    /// Whether a set is worth taking now: in a crew one that begins in the next turn, since another
+    /// runner may be free before this one.
     pub(crate) fn has_place(&self) -> bool {
-        !self.draining && self.waiting.len() + self.active().count() < self.limits.jobs
+        match self.origin.in_crew {
+            false => self.room() > 0,
+            true => self.waiting.len() + self.active().count() < self.limits.jobs,
+        }
     }
 
     /// What handles and it have in common.
