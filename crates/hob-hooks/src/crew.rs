@@ -141,8 +141,13 @@ impl Crew {
                 }
             }
             drop(ready);
+            let mut beside = threads.len();
             for jobs_left in arrived {
+                beside -= usize::from(jobs_left > 0);
                 first.add_jobs(jobs_left);
+            }
+            if beside == 0 {
+                first.leave_crew();
             }
             let mut ended = work(&mut first, errand, || working.load(Ordering::Acquire) == 0);
             if ended.is_err() {

@@ -253,30 +253,48 @@ const WHOSE_PIPE: &str = "#!/bin/sh\necho \"$HOST\" >> ran; read line < \"gate-$
         case $(ls -l \"$thread/fd\") in *\"$own\"*) has=$((has + 1));; esac\n\
     done\necho \"$has of $(ls /proc/$PPID/task | wc -l)\" > \"whose-$HOST\"\n";
 
+/// Runs a program to which `unshare` is refused, as containers do by default.
+const WITHOUT_UNSHARE: &str = "import ctypes, os, struct, sys\n\
+    rules = [(0x20, 0, 0, 0), (0x15, 0, 1, {'x86_64': 272, 'aarch64': 97}[os.uname().machine]),\n\
+             (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]\n\
+    code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *rule) for rule in rules))\n\
+    program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(code)))\n\
+    libc = ctypes.CDLL(None, use_errno=True)\n\
+    assert libc.prctl(38, 1, 0, 0, 0) == 0\n\
+    assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())\n\
+    os.execv(sys.argv[1], sys.argv[1:])\n";
+
 #[test]
 fn what_runs_at_once_shares_no_pipe_among_hobs_threads() {
     let world = World::new();
     world.executable("hooks.d/10-show", WHOSE_PIPE);
+    world.file("without.py", WITHOUT_UNSHARE);
     let hosts = ["a", "b", "c", "d"];
     world.file("t.csv", format!("HOST\n{}\n", hosts.join("\n")));
     for host in hosts {
         world.run(&["mkfifo", &format!("gate-{host}")]).go().succeeded();
     }
-    for isolation in ["fastest", "spawn"] {
-        let words = ["--for-each", "t.csv", "--jobs", "4", "--isolation", isolation];
-        let running = hooks(&world, &words).start();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    for (isolation, refused) in [("fastest", false), ("spawn", false), ("fastest", true)] {
+        let words = ["hooks", "run", "hooks.d", "--for-each", "t.csv", "--jobs", "4"];
+        let hob = if refused {
+            world.run(&["python3", "without.py"]).args(&[world.binary().to_str().unwrap()])
+        } else {
+            world.run(&[world.binary().to_str().unwrap()])
+        };
+        let running = hob.args(&words).args(&["--isolation", isolation]).start();
         wait::until("all run", || (ran(&world).len() == hosts.len()).then_some(()));
         for host in hosts {
             let gate = world.path(format!("work/gate-{host}"));
             OpenOptions::new().write(true).open(gate).unwrap().write_all(b"\n").unwrap();
         }
         running.finish().succeeded();
-        let threads = std::thread::available_parallelism().unwrap().get().min(4);
         for host in hosts {
             let whose = std::fs::read_to_string(world.path(format!("work/whose-{host}"))).unwrap();
             let (has, of) = whose.trim().split_once(" of ").unwrap();
-            assert_eq!(has, "1", "{host}, {isolation}");
+            assert_eq!(has, "1", "{host}, {isolation}, refused: {refused}");
             // A thread whose share is done has left.
+            let threads = if refused { 1 } else { processors.min(4) };
             assert!(of.parse::<usize>().unwrap() <= threads, "{whose}");
         }
         std::fs::remove_file(world.path("work/ran")).unwrap();

@@ -228,6 +228,11 @@ impl Runner {
         &self.shared
     }
 
+    /// Works as the only one, where nobody else could be had.
+    pub(crate) fn leave_crew(&mut self) {
+        self.origin.in_crew = false;
+    }
+
     /// Runs so many more sets at once.
     pub(crate) fn add_jobs(&mut self, more: usize) {
         self.limits.jobs = (self.limits.jobs + more).min(JOBS_MAX);
