@@ -11,16 +11,18 @@
 //!   (next)   └─▶ runner, its thread  ──┘
 //! ```
 //! Invariants: where there are several, a runner asks for a set only when it can begin it, so that
-//! none waits behind a long one while somebody is free; as many run at once as one runner would run; each thread but
-//! this one has a descriptor table of its own, and this one begins nothing before they have, so
-//! that no hook's start inherits the pipes of another thread's hooks.
+//! none waits behind a long one while somebody is free; as many run at once as one runner would
+//! run, except while fewer do as much (`width.rs`); each thread but this one has a descriptor table
+//! of its own, and this one begins nothing before they have, so that no hook's start inherits the
+//! pipes of another thread's hooks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hob_os::process;
+use hob_core::hooks::Way;
+use hob_os::{clock, process};
 use rustix::io;
 
 use crate::event::{Event, SetId};
@@ -28,6 +30,7 @@ use crate::handle::{Handle, Shared};
 use crate::runner::{Origin, Runner, Wait};
 use crate::set::{Limits, Set, StartAhead};
 use crate::warm::Connect;
+use crate::width::Width;
 
 /// How many runners there are at most: each has zygotes of its own.
 const RUNNERS_MAX: usize = 16;
@@ -48,6 +51,8 @@ pub struct Crew {
     first: Runner,
     others: Vec<Other>,
     connect: Option<Connect>,
+    /// A runner may have several sets at work.
+    wider: bool,
 }
 
 /// A runner that is made on its own thread.
@@ -60,9 +65,13 @@ struct Other {
 
 impl std::fmt::Debug for Crew {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Crew { first, others, connect: _ } = self;
+        let Crew { first, others, connect: _, wider } = self;
         let mut shown = formatter.debug_struct("Crew");
-        shown.field("first", first).field("others", others).finish_non_exhaustive()
+        shown
+            .field("first", first)
+            .field("others", others)
+            .field("wider", wider)
+            .finish_non_exhaustive()
     }
 }
 
@@ -86,7 +95,8 @@ impl Crew {
             let shared = Arc::new(first.shared().beside()?);
             Ok(Other { limits: share(at), shared, origin })
         });
-        Ok(Crew { others: others.collect::<io::Result<Vec<Other>>>()?, first, connect: None })
+        let others = others.collect::<io::Result<Vec<Other>>>()?;
+        Ok(Crew { first, others, connect: None, wider: runners > 1 && limits.jobs > runners })
     }
 
     /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
@@ -111,8 +121,8 @@ impl Crew {
     /// the others have begun nothing more, and what they ran has ended.
     pub fn run(self, errand: &mut dyn Errand) -> io::Result<()> {
         let handle = self.handle();
-        let Crew { mut first, others, connect } = self;
-        let errand = &Mutex::new(errand);
+        let Crew { mut first, others, connect, wider } = self;
+        let desk = &Desk::new(errand, 1 + others.len(), wider);
         let working = &AtomicUsize::new(0);
         let connect = &connect;
         let handle = &handle;
@@ -125,7 +135,7 @@ impl Crew {
                 let (ready, jobs) = (ready.clone(), other.limits.jobs);
                 let working = Working::begin(working, shared.clone());
                 let body = move || {
-                    let ended = other.work(connect.as_ref(), errand, ready);
+                    let ended = other.work(connect.as_ref(), desk, ready);
                     if ended.is_err() {
                         handle.drain();
                     }
@@ -149,7 +159,7 @@ impl Crew {
             if beside == 0 {
                 first.leave_crew();
             }
-            let mut ended = work(&mut first, errand, || working.load(Ordering::Acquire) == 0);
+            let mut ended = work(&mut first, desk, || working.load(Ordering::Acquire) == 0);
             if ended.is_err() {
                 handle.drain();
             }
@@ -170,7 +180,7 @@ impl Other {
     fn work(
         self,
         connect: Option<&Connect>,
-        errand: &Mutex<&mut dyn Errand>,
+        desk: &Desk<'_>,
         ready: Sender<usize>,
     ) -> io::Result<()> {
         let jobs = self.limits.jobs;
@@ -182,21 +192,18 @@ impl Other {
         if let Some(connect) = connect {
             runner.warm_through(boxed(connect));
         }
-        work(&mut runner, errand, || true)
+        work(&mut runner, desk, || true)
     }
 }
 
 /// Works with one runner until there is nothing more, and, if asked, nobody else at work.
-fn work(
-    runner: &mut Runner,
-    errand: &Mutex<&mut dyn Errand>,
-    all_done: impl Fn() -> bool,
-) -> io::Result<()> {
+fn work(runner: &mut Runner, desk: &Desk<'_>, all_done: impl Fn() -> bool) -> io::Result<()> {
     let mut more = true;
+    let mut pace = Pace { forking_ns: runner.forking_ns(), ..Pace::default() };
     loop {
-        while more && !runner.is_draining() && runner.has_place() {
+        while more && !runner.is_draining() && runner.has_place(pace.sets) {
             let id = runner.shared().next_id();
-            match locked(errand).next(id) {
+            match desk.errand().next(id) {
                 Some(set) => runner.take(id, set),
                 None => more = false,
             }
@@ -204,12 +211,75 @@ fn work(
         if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
             return Ok(());
         }
-        runner.turn(Wait::Forever, &mut |event| locked(errand).event(event))?;
+        let stalls_at_ns = pace.stalls_at_ns.filter(|_| more);
+        let wait = stalls_at_ns.map_or(Wait::Forever, |at_ns| {
+            Wait::AtMost(Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())))
+        });
+        let mut ended = None;
+        runner.turn(wait, &mut |event| {
+            if let Event::HookEnded { record, .. } = &event {
+                ended = Some(record.way);
+            }
+            desk.errand().event(event);
+        })?;
+        desk.keep(&mut pace, ended, runner);
     }
 }
 
-fn locked<'a, 'b>(errand: &'a Mutex<&'b mut dyn Errand>) -> MutexGuard<'a, &'b mut dyn Errand> {
-    errand.lock().unwrap_or_else(PoisonError::into_inner)
+/// What the runners of a crew have in common.
+struct Desk<'a> {
+    errand: Mutex<&'a mut dyn Errand>,
+    /// `None` where each runner has one set at a time.
+    work: Option<Mutex<AtWork>>,
+}
+
+/// How much is at work.
+struct AtWork {
+    width: Width,
+    /// The processor time of what forks hooks: it is no hook, and not this process.
+    forking_ns: u64,
+}
+
+/// What a runner has last seen of [`AtWork`].
+#[derive(Default)]
+struct Pace {
+    sets: Option<usize>,
+    stalls_at_ns: Option<u64>,
+    /// What it has told of its zygotes' time.
+    forking_ns: u64,
+}
+
+impl<'a> Desk<'a> {
+    fn new(errand: &'a mut dyn Errand, runners: usize, wider: bool) -> Desk<'a> {
+        let width = || Width::new(runners, clock::now_ns(), clock::family_cpu_ns());
+        let work = wider.then(|| Mutex::new(AtWork { width: width(), forking_ns: 0 }));
+        Desk { errand: Mutex::new(errand), work }
+    }
+
+    fn errand(&self) -> MutexGuard<'_, &'a mut dyn Errand> {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells how the last hook that ended was started, and sees how many sets are to be at work.
+    fn keep(&self, pace: &mut Pace, ended: Option<Way>, runner: &Runner) {
+        if !runner.is_in_crew() {
+            return;
+        }
+        // If another runner is just here, it has what it is about to tell in common with this one.
+        let Some(Ok(mut work)) = self.work.as_ref().map(Mutex::try_lock) else { return };
+        let now_ns = clock::now_ns();
+        if let Some(way) = ended {
+            work.width.hook_ended(now_ns, way == Way::Afresh);
+            let forking_ns = runner.forking_ns();
+            work.forking_ns += forking_ns.saturating_sub(pace.forking_ns);
+            pace.forking_ns = forking_ns;
+        }
+        if work.width.is_due(now_ns) {
+            let used_ns = clock::family_cpu_ns().saturating_add(work.forking_ns);
+            work.width.judge(now_ns, used_ns);
+        }
+        (pace.sets, pace.stalls_at_ns) = (work.width.sets(), work.width.stalls_at_ns());
+    }
 }
 
 fn boxed(connect: &Connect) -> crate::warm::Connector {
@@ -331,5 +401,62 @@ mod tests {
             let counts = counted(jobs);
             assert!(counts.open_most <= jobs, "{} of {jobs} taken at once", counts.open_most);
         }
+    }
+
+    /// Sets that end at once, and then as many as may run at once, each of which waits for all of
+    /// these.
+    struct Meeting {
+        quick: usize,
+        jobs: usize,
+        dirs: [Vec<u8>; 2],
+        ok: usize,
+    }
+
+    impl Errand for Meeting {
+        fn next(&mut self, _: SetId) -> Option<Set> {
+            let [quick, meeting] = &self.dirs;
+            if let Some(left) = self.quick.checked_sub(1) {
+                self.quick = left;
+                return Some(Set::new(&quick[..], &Variables::default()));
+            }
+            self.jobs = self.jobs.checked_sub(1)?;
+            let mut variables = Variables::default();
+            variables.set(b"ME", self.jobs.to_string().as_bytes()).unwrap();
+            let set = Set::new(&meeting[..], &variables);
+            // Only a crew that never lets them meet takes so long.
+            Some(Set { kill_after: Some(Duration::from_secs(60)), ..set })
+        }
+
+        fn event(&mut self, event: Event<'_>) {
+            if let Event::SetEnded(record) = event {
+                self.ok += usize::from(record.outcome == hob_core::hooks::HookOutcome::Ok);
+            }
+        }
+    }
+
+    #[test]
+    fn sets_that_wait_for_each_other_all_begin_however_few_did_before() {
+        let jobs = 4 * std::thread::available_parallelism().unwrap().get();
+        let root = tempfile::tempdir().unwrap();
+        let here = root.path().join("here");
+        std::fs::create_dir(&here).unwrap();
+        let meet = format!(
+            "#!/bin/sh\n: >{0}/$ME\nfor me in $(/bin/seq 0 {1}); do\n\
+             until [ -e {0}/$me ]; do /bin/sleep 0.01; done\ndone\n",
+            here.display(),
+            jobs - 1
+        );
+        let dirs = [("quick", "#!/bin/sh\n:\n"), ("meeting", &meet)].map(|(name, script)| {
+            let dir = root.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            let file = dir.join("1");
+            std::fs::write(&file, script).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            dir.to_str().unwrap().as_bytes().to_vec()
+        });
+        // Enough to be narrow by then, where nobody else wants the processors.
+        let mut meeting = Meeting { quick: 800, jobs, dirs, ok: 0 };
+        Crew::new(Limits { jobs, ..Limits::default() }).unwrap().run(&mut meeting).unwrap();
+        assert_eq!(meeting.ok, 800 + jobs);
     }
 }

@@ -86,6 +86,12 @@ impl Zygotes {
         line.is_some_and(|line| line.ready.is_some())
     }
 
+    /// Nanoseconds of processor time that they have had.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        let ready = self.lines.iter().filter_map(|line| line.ready.as_ref());
+        ready.map(|ready| ready.zygote.cpu_ns()).sum()
+    }
+
     /// Forks a hook. A refusal: it is to be started otherwise, if it is a shell's, because of
     /// this. An error: nothing is known of it.
     pub(crate) fn fork(

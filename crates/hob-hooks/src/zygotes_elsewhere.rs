@@ -27,6 +27,11 @@ impl Zygotes {
     }
 
     #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        0
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
     pub(crate) fn fork(
         &mut self,
         _: &Set,

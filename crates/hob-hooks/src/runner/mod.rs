@@ -215,17 +215,30 @@ impl Runner {
     }
 
     /// Whether a set is worth taking now: in a crew one that begins in the next turn, since another
-    /// runner may be free before this one.
-    pub(crate) fn has_place(&self) -> bool {
+    /// runner may be free before this one. There at most so many are at work.
+    pub(crate) fn has_place(&self, sets: Option<usize>) -> bool {
         match self.origin.in_crew {
             false => self.room() > 0,
-            true => self.waiting.len() + self.active().count() < self.limits.jobs,
+            true => {
+                self.waiting.len() + self.active().count()
+                    < self.limits.jobs.min(sets.unwrap_or(usize::MAX))
+            }
         }
+    }
+
+    /// Nanoseconds of processor time of what forks its hooks.
+    pub(crate) fn forking_ns(&self) -> u64 {
+        self.zygotes.cpu_ns()
     }
 
     /// What handles and it have in common.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Whether others work beside it.
+    pub(crate) fn is_in_crew(&self) -> bool {
+        self.origin.in_crew
     }
 
     /// Works as the only one, where nobody else could be had.

@@ -47,7 +47,7 @@ pub(crate) struct Many {
     /// columns are variables, the first one names the target; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) for_each: Option<PathBuf>,
-    /// How many targets run at once; as many as there are processors if not said
+    /// How many targets run at once at most; as many as there are processors if not said
     #[arg(long, value_name = "N", requires = "for_each")]
     jobs: Option<u32>,
     /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
