@@ -4,6 +4,8 @@ pub mod limits;
 pub mod near;
 pub mod processors;
 
+use std::cell::Cell;
+
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io;
@@ -143,6 +145,19 @@ pub fn open_descriptors() -> io::Result<u64> {
 pub fn own_descriptors() -> io::Result<()> {
     // SAFETY: every descriptor that anybody owns stays open under its number, in both tables.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }
+}
+
+/// Gives this thread a working directory, a root and a file mode creation mask of its own, as the
+/// process's are now; the first time only, later it does nothing.
+pub fn own_place() -> io::Result<()> {
+    thread_local! { static OWN: Cell<bool> = const { Cell::new(false) }; }
+    if OWN.get() {
+        return Ok(());
+    }
+    // SAFETY: nothing here relies on threads that share them.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }?;
+    OWN.set(true);
+    Ok(())
 }
 
 /// The session that this process's terminal controls, and this process's group; `None` without a

@@ -118,11 +118,17 @@ fn ended<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
 /// Whether the kernel would execute this file for us now: its mode, its mount, nobody writing to
 /// it. `EINVAL` where the kernel cannot say (before 6.14). The thread stays on its processor: the
 /// kernel moves whoever asks to an idle one first, as it does for a true `execve` (`sched_exec`).
+///
+/// The thread has a working directory of its own from then on: while somebody executes, whoever
+/// has that in common with them can start no thread (`EAGAIN` from `copy_fs`, by `fs->in_exec`).
+/// Where it can have none, as in containers that refuse `unshare`, the question is asked all the
+/// same: whoever starts threads then has to take a refusal.
 pub fn would_execute(directory: Option<BorrowedFd<'_>>, file: &CStr) -> io::Result<()> {
     const AT_EXECVE_CHECK: c_int = 0x10000;
     let directory = directory.map_or(libc::AT_FDCWD, |fd| raw(&fd));
     let argv = [file.as_ptr(), std::ptr::null()];
     let env = [std::ptr::null::<c_char>()];
+    let _own = crate::process::own_place();
     let _stay = Stay::here();
     // SAFETY: all three are strings and lists of strings that end with null; with this flag
     // nothing is executed.
@@ -140,6 +146,29 @@ mod tests {
 
     fn null() -> OwnedFd {
         std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()
+    }
+
+    #[test]
+    fn threads_can_be_started_while_the_kernel_is_asked() {
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| {
+                let mut count = 0;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = would_execute(None, c"/bin/true");
+                    count += 1;
+                }
+                count
+            });
+            let failed = (0..2000).filter(|_| {
+                let started = std::thread::Builder::new().spawn(|| {});
+                started.map(|thread| thread.join().unwrap()).is_err()
+            });
+            let failed = failed.count();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(failed, 0);
+            assert!(asks.join().unwrap() > 0);
+        });
     }
 
     #[test]
