@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::measure::{Environment, Fresh, Output, Side, Slot, same};
+use crate::measure::{Environment, Fresh, Output, Side, Slot, Stdout, same};
 use crate::progress::Progress;
 
 /// How often a program may run before it must be warm, and how long that may take.
@@ -124,6 +124,7 @@ impl Hob {
             folder: self.folder.clone(),
             environment: self.environment.clone(),
             fresh: None,
+            stdout: Stdout::File,
             group,
         }
     }
@@ -139,6 +140,7 @@ impl Hob {
             folder: program.folder.clone(),
             environment: self.environment.clone(),
             fresh: program.fresh.clone(),
+            stdout: Stdout::File,
             group: Some(group),
         }
     }
@@ -151,6 +153,7 @@ impl Hob {
             folder: program.folder.clone(),
             environment: self.environment.clone(),
             fresh: program.fresh.clone(),
+            stdout: Stdout::File,
             group: Some(group),
         }
     }

@@ -29,6 +29,16 @@ pub(crate) struct Fresh {
     pub(crate) content: Vec<u8>,
 }
 
+/// Where a side's standard output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stdout {
+    /// To a file: the run is over when the process is.
+    File,
+    /// Through a pipe that is read to its end, as `x=$(...)` does: the run is over when that has
+    /// come as well.
+    Pipe,
+}
+
 /// One of the things that are compared.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
@@ -37,6 +47,7 @@ pub(crate) struct Side {
     pub(crate) folder: PathBuf,
     pub(crate) environment: Environment,
     pub(crate) fresh: Option<Fresh>,
+    pub(crate) stdout: Stdout,
     /// Sides with the same number must have the same output.
     pub(crate) group: Option<u8>,
 }
@@ -143,16 +154,26 @@ impl Side {
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
-            .stdout(slot.stdout.try_clone()?)
+            .stdout(match self.stdout {
+                Stdout::File => slot.stdout.try_clone()?.into(),
+                Stdout::Pipe => Stdio::piped(),
+            })
             .stderr(slot.stderr.try_clone()?);
         let start = Instant::now();
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
+        let mut read = Vec::new();
+        if let Some(pipe) = &mut child.stdout {
+            pipe.read_to_end(&mut read)?;
+        }
         let status = child.wait()?;
         let took = start.elapsed();
         let file = self.fresh.as_ref().map(|fresh| std::fs::read(&fresh.file)).transpose()?;
         let output = Output {
             exit: status.to_string(),
-            stdout: content(&mut slot.stdout)?,
+            stdout: match self.stdout {
+                Stdout::File => content(&mut slot.stdout)?,
+                Stdout::Pipe => read,
+            },
             stderr: content(&mut slot.stderr)?,
             file,
         };
@@ -240,6 +261,7 @@ mod tests {
             folder: PathBuf::from("/"),
             environment: Arc::new(vec![("A".into(), "1".into())]),
             fresh: None,
+            stdout: Stdout::File,
             group,
         }
     }
@@ -252,6 +274,14 @@ mod tests {
         assert!(run.output.exit.contains('3'));
         let again = side("b", "echo x", None).run(&mut slot).unwrap();
         assert_eq!(again.output.stdout, b"x\n", "nothing is left of the run before");
+    }
+
+    #[test]
+    fn a_run_through_a_pipe_is_over_when_its_output_has_ended() {
+        let mut slot = Slot::new().unwrap();
+        let script = "echo a; (cat /dev/null; echo b) &";
+        let all = Side { stdout: Stdout::Pipe, ..side("a", script, None) };
+        assert_eq!(all.run(&mut slot).unwrap().output.stdout, b"a\nb\n");
     }
 
     #[test]

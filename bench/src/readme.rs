@@ -78,6 +78,8 @@ fn rows(figure: &Figure, out: &mut String) {
         "hello" => {
             // Beside cold, as the ratio is measured: the first pass has another company.
             pair("a Python script that prints one line", "hello.py, cold", "hob, beside cold");
+            let read = "the same, its output read to the end (`x=$(...)`)";
+            pair(read, "cold, through a pipe", "hob, through a pipe");
             beside_true(figure, out);
         }
         "commands" => {

@@ -229,7 +229,7 @@ def call_nothing(program):
 def send_give(near, argv):
     """A `give` of these arguments and of this process's own world, with nothing to read or write."""
     blob = worker.ENVIRONMENT.blob
-    payload = worker.u64(0) + worker.OWN_GROUP_AND_UMASK
+    payload = worker.NO_CALL + worker.OWN_GROUP_AND_UMASK
     payload += worker.INTERNAL_SIGNALS + worker.OWN_LIMITS_AND_PRIORITY
     payload += worker.u32(1) + worker.encode_blob(argv)
     payload += worker.u32(blob.count(b"\0")) + worker.encode_blob(blob)

@@ -1851,6 +1851,10 @@ def run_anew(program, call):
         posix._exit(126)
 
 
+# The number of a dummy call.
+NO_CALL = u64(0)
+
+
 def send_end(call, status, finished_ns):
     """Reports the call's end, to the caller first."""
     if posix.getpid() != OWNER:
@@ -1863,8 +1867,15 @@ def send_end(call, status, finished_ns):
             send_all(REPLY_FD, encode_ended(call.number, pair))
             # The caller goes first: clearing up takes a millisecond. A yield may come back at once;
             # but in a pause other threads of the program's would run, where there are any.
-            if _thread._count() or _signal.sigtimedwait((), 0.0005):
+            if _thread._count():
                 posix.sched_yield()
+            else:
+                if call.number != NO_CALL:
+                    # Whoever reads to the end what was written need not wait until this process
+                    # has been taken down. Other descriptors a library's threads may wait on. (And
+                    # after a dummy call the process goes on.)
+                    posix.closerange(0, 3)
+                _signal.sigtimedwait((), 0.0005)
             posix.close(REPLY_FD)
         if is_ours(COPY_FD):
             send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))

@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::{GAP, HELLO, private, reference, same_interpreter, script, warm_part};
 use crate::Setting;
 use crate::hob::Hob;
-use crate::measure::{Order, Rounds, Series, Side, rounds};
+use crate::measure::{Order, Rounds, Series, Side, Stdout, rounds};
 use crate::progress::Progress;
 use crate::report::{Figure, Want};
 use crate::venv;
@@ -26,15 +26,18 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     // Two passes, both interleaved. A cold Python between two calls would put them 100 ms apart,
     // and leave them the processor's caches as it left them; calls are to be 12 ms apart.
     let beside_true = pass(setting, "hello", &beside_true(&hob, &warm)?)?;
+    let through_pipes = through_pipes(setting, &hob, [&warm, &cold])?;
     let cold_side = Side { name: "hello.py, hob, beside cold".to_owned(), ..warm };
     let beside_cold = pass(setting, "hello, cold", &[cold_side, cold])?;
 
     let mut figure = Figure::new("hello", "a Python script that prints one line, whole process");
-    for one in beside_true.iter().chain(&beside_cold) {
+    for one in beside_true.iter().chain(&beside_cold).chain(&through_pipes) {
         figure.series(one);
     }
     let [plain, warm] = [&beside_true[0], &beside_true[1]];
     let against_true = figure.ratio("hob over /bin/true", warm, plain);
+    let [echo, read, _] = [0, 1, 2].map(|at| &through_pipes[at]);
+    figure.ratio("hob over /bin/echo, each read through a pipe", read, echo);
     let against_cold = figure.ratio("cold over hob", &beside_cold[1], &beside_cold[0]);
     figure.target("hob over /bin/true", Want::AtMost(1.2), against_true.of_medians);
     figure.target("cold over hob", Want::AtLeast(12.0), against_cold.of_medians);
@@ -47,6 +50,21 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 fn pass(setting: &Setting, name: &str, sides: &[Side]) -> Result<Vec<Series>> {
     let how = Rounds { count: setting.rounds(ROUNDS), gap: GAP, order: Order::Same };
     rounds(sides, how, &mut Progress::new(name))
+}
+
+/// With the output read to its end, as most programs and shells call others: who still holds the
+/// pipe when the caller has its exit code keeps the reader waiting.
+fn through_pipes(setting: &Setting, hob: &Hob, [warm, cold]: [&Side; 2]) -> Result<Vec<Series>> {
+    let echo = hob.plain("", &["/bin/echo", "hello"].map(OsStr::new), warm.group);
+    let named = |name: &str, side: &Side| Side {
+        name: format!("{name}, through a pipe"),
+        stdout: Stdout::Pipe,
+        ..side.clone()
+    };
+    let mut series =
+        pass(setting, "hello, read", &[named("/bin/echo", &echo), named("hello.py, hob", warm)])?;
+    series.extend(pass(setting, "hello, read, cold", &[named("hello.py, cold", cold)])?);
+    Ok(series)
 }
 
 /// What a small process costs: a dynamic one, ours, and where a compiler is at hand a static one.

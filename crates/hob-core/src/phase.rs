@@ -29,9 +29,9 @@ pub enum Mark {
     Main,
     /// It ended.
     Finished,
-    /// The outcome was known to the daemon.
+    /// The outcome was known to the caller, where a worker told it, or to the daemon.
     Settled,
-    /// The client had left.
+    /// The client had left, or had said that it leaves.
     Ended,
 }
 

@@ -280,6 +280,12 @@ impl Outlet {
 #[derive(Debug)]
 pub(crate) struct Listener(AsyncFd<OwnedFd>);
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
+
 impl Listener {
     pub(crate) fn new(socket: OwnedFd) -> std::io::Result<Listener> {
         await_on(socket, Interest::READABLE).map(Listener)

@@ -14,11 +14,11 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
 use hob_os::claim::{self, Claimed};
-use hob_os::process::{Status, limits};
+use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
 use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
+    Asked, Call, ColdEnded, Hello, Meanwhile, Origin, Priority, Received, Signal, Terminal, World,
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
@@ -142,6 +142,8 @@ impl Warm {
             pid: std::process::id(),
             // A hook leads a group of its own, and has no part in a terminal.
             terminal: Terminal::default(),
+            processor: processors::current(),
+            meanwhile: Meanwhile::Works,
             start_ns: now_ns,
             connected_ns: clock::now_ns(),
             context: self.context.clone(),
@@ -262,7 +264,8 @@ impl Calling {
 
     /// Tells that the outcome has come.
     pub(crate) fn confirm(&self, exit: Exit) {
-        self.say(Kind::Received, |out| Received { exit }.encode(out));
+        let received = Received { exit, at_ns: clock::now_ns() };
+        self.say(Kind::Received, |out| received.encode(out));
     }
 
     fn say(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) {

@@ -59,7 +59,9 @@ impl Ahead {
     }
 }
 
-/// Reads `ahead`, runs `body` with the process's argv and environment, and returns its exit code.
+/// Reads `ahead`, runs `body` with the process's argv and environment, and ends the process with its
+/// exit code. Nothing is run at the exit: nobody here asks the C library for that, and its own way
+/// out is one more page of the binary.
 ///
 /// # Safety
 /// `argc` and `argv` must be those that the C runtime passed to `main`, and what is to be read
@@ -69,7 +71,7 @@ pub unsafe fn run(
     argv: *const *const c_char,
     ahead: &[Ahead],
     body: impl FnOnce(Start) -> u8,
-) -> c_int {
+) -> ! {
     for part in ahead {
         // SAFETY: the caller says so.
         unsafe { part.read() };
@@ -91,5 +93,7 @@ pub unsafe fn run(
         // SAFETY: the entry was not the last, so that the next pointer exists.
         at = unsafe { at.add(1) };
     }
-    c_int::from(body(Start { argv: list, env }))
+    let code = c_int::from(body(Start { argv: list, env }));
+    // SAFETY: ends the process, whatever its state.
+    unsafe { libc::_exit(code) }
 }

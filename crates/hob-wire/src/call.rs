@@ -133,6 +133,15 @@ impl Terminal {
     pub const OUTSIDE: u32 = u32::MAX;
 }
 
+/// What a caller's process does between its call and the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// Nothing: it is there for this one call.
+    Waits,
+    /// It serves others.
+    Works,
+}
+
 /// What a program finds around it beside argv, environment and descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct World {
@@ -187,6 +196,10 @@ pub struct Call {
     pub pid: u32,
     /// Its terminal.
     pub terminal: Terminal,
+    /// The number of the processor that it runs on.
+    pub processor: u32,
+    /// What else it does until it has an answer.
+    pub meanwhile: Meanwhile,
     /// When the client's `main` began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub start_ns: u64,
     /// When the client began to send, on the same clock.
@@ -212,6 +225,8 @@ impl Call {
         out.put_u32(self.pid);
         out.put_u32(self.terminal.session);
         out.put_u32(self.terminal.group);
+        out.put_u32(self.processor);
+        out.put_u8(u8::from(self.meanwhile == Meanwhile::Works));
         out.put_u64(self.start_ns);
         out.put_u64(self.connected_ns);
         out.put_blob(&self.context);
@@ -234,6 +249,12 @@ impl Call {
         let timeout_ms = cursor.u64("timeout")?;
         let pid = cursor.u32("pid")?;
         let terminal = Terminal { session: cursor.u32("session")?, group: cursor.u32("group")? };
+        let processor = cursor.u32("processor")?;
+        let meanwhile = match cursor.u8("meanwhile")? {
+            0 => Meanwhile::Waits,
+            1 => Meanwhile::Works,
+            _ => return Err(DecodeError::Value("meanwhile")),
+        };
         let start_ns = cursor.u64("start")?;
         let connected_ns = cursor.u64("connected")?;
         let context = cursor.blob("context")?;
@@ -251,6 +272,8 @@ impl Call {
             asked: Asked { cold, isolation, ahead, timeout_ms },
             pid,
             terminal,
+            processor,
+            meanwhile,
             start_ns,
             connected_ns,
             context: context.to_vec(),
@@ -390,6 +413,8 @@ impl ColdEnded {
 pub struct Received {
     /// What the program did.
     pub exit: Exit,
+    /// When the caller had it, in nanoseconds of `CLOCK_MONOTONIC`. The daemon may hear of it later.
+    pub at_ns: u64,
 }
 
 impl Received {
@@ -398,6 +423,7 @@ impl Received {
         let (kind, value) = self.exit.to_pair();
         out.put_u8(kind);
         out.put_u8(value);
+        out.put_u64(self.at_ns);
     }
 
     /// Reads the payload.
@@ -405,7 +431,8 @@ impl Received {
         let mut cursor = Cursor::new(payload);
         let exit = Exit::from_pair(cursor.u8("exit")?, cursor.u8("exit")?)
             .ok_or(DecodeError::Value("exit"))?;
+        let at_ns = cursor.u64("time")?;
         cursor.end()?;
-        Ok(Received { exit })
+        Ok(Received { exit, at_ns })
     }
 }

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Terminal, Usage,
-    World,
+    Asked, Call, ColdEnded, Hello, Isolation, Meanwhile, Origin, Priority, Received, Signal,
+    Terminal, Usage, World,
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
@@ -54,6 +54,8 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         asked: Asked { cold: false, isolation: Isolation::Fork, ahead: 4, timeout_ms: 5000 },
         pid: 42,
         terminal: Terminal { session: 40, group: 41 },
+        processor: 1,
+        meanwhile: Meanwhile::Works,
         start_ns: 1_000_000_007,
         connected_ns: 1_000_090_007,
         context: b"Groups:\t0\n".to_vec(),
@@ -74,7 +76,8 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
     };
     put("cold-ended", Kind::ColdEnded, 0, &|out| cold.encode(out));
     put("control", Kind::Control, 0, &|out| out.extend_from_slice(br#"{"verb":"status"}"#));
-    put("received", Kind::Received, 0, &|out| Received { exit: Exit::Code(3) }.encode(out));
+    let received = Received { exit: Exit::Code(3), at_ns: 1_000_700_007 };
+    put("received", Kind::Received, 0, &|out| received.encode(out));
     put("queued", Kind::Queued, 0, &|_| ());
     let run_cold = RunCold {
         call: 7,

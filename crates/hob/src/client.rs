@@ -20,12 +20,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use hob_os::claim::{self, Claimed};
-use hob_os::process::Status;
+use hob_os::process::{Status, processors};
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
-use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
+use hob_wire::call::{Call, Hello, Meanwhile, Origin, Received, Signal, Terminal};
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::{self, Kind};
 use hob_wire::reply::{Ended, Fate, Refused, RunCold};
@@ -222,7 +222,10 @@ fn attempt(
     signals::block(forwarded);
     let signals = signals::descriptor(forwarded).map_err(|_| Trouble::Descriptors)?;
     let mut connection = Connection { socket, claim, signals, received: Vec::new() };
-    let answer = match connection.send(&bytes, &directory) {
+    let sent = connection.send(&bytes, &directory);
+    // What comes back is put where it was: there is a page less to touch.
+    drop(bytes);
+    let answer = match sent {
         Ok(()) => connection.wait(caller),
         Err(trouble) => connection.give_up(trouble),
     };
@@ -241,6 +244,8 @@ fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
         asked: caller.options.asked,
         pid: std::process::id(),
         terminal: caller.terminal,
+        processor: processors::current(),
+        meanwhile: Meanwhile::Waits,
         start_ns: times.begun_ns,
         connected_ns: times.connected_ns,
         context: surroundings::context(&caller.status),
@@ -355,9 +360,9 @@ impl Connection {
     /// Tells the daemon that the caller has its answer, so that leaving is not giving up.
     fn confirm(&self, fate: Fate) {
         let Fate::Exited(exit) = fate else { return };
-        let mut bytes = Vec::with_capacity(16);
-        if frame::append(&mut bytes, Kind::Received, 0, |out| Received { exit }.encode(out)).is_ok()
-        {
+        let received = Received { exit, at_ns: clock::now_ns() };
+        let mut bytes = Vec::with_capacity(32);
+        if frame::append(&mut bytes, Kind::Received, 0, |out| received.encode(out)).is_ok() {
             // A daemon that is gone keeps no account either.
             let _ = uds::send(&self.socket, &bytes, &[]);
         }

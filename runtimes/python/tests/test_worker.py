@@ -1,5 +1,6 @@
 """What a worker promises beyond the probes: staleness, hazards, notes, and how processes end."""
 
+import contextlib
 import os
 import select
 import signal
@@ -18,8 +19,10 @@ from harness import (
     FAILED,
     FINISHED,
     FORK,
+    FORKED,
     GIVE,
     NOTES,
+    READY,
     WAIT_S,
     Peer,
     Run,
@@ -366,10 +369,13 @@ class NotesTellWhatTheWarmStateWasMadeFrom(InAFolder):
 
 
 class ProcessesEndAsTheyShould(InAFolder):
-    def gone(self, pidfd):
+    def poll(self, pidfd, ms):
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(WAIT_S * 1000))
+        return poll.poll(ms)
+
+    def gone(self, pidfd):
+        return bool(self.poll(pidfd, WAIT_S * 1000))
 
     def test_the_zygote_ends_with_its_channel_and_its_copies_with_it(self):
         self.write("s.py", "pass\n")
@@ -419,6 +425,47 @@ class ProcessesEndAsTheyShould(InAFolder):
                 self.assertEqual(os.pread(out.fileno(), 100, 0), b"done\n")
             self.assertEqual(channel.receive()[0], FINISHED)
             near.close()
+            caller.close()
+
+    def test_who_reads_the_output_does_not_wait_for_the_process(self):
+        """Its channel takes nothing more, so that it stays where it tells the daemon of the end."""
+        self.write("s.py", "print('done')\n")
+        zygote = self.zygote("s.py")
+        for paid in (True, False):
+            near, far = socket.socketpair()
+            zygote.channel.send(FORK, struct.pack("<QB", 1, paid), [far.fileno()])
+            pidfd = zygote.channel.expect(FORKED)[2][0]
+            channel = Peer(near)
+            if paid:
+                channel.expect(READY)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    far.send(bytes(1 << 12), socket.MSG_DONTWAIT)
+            far.close()
+            out, write = os.pipe()
+            caller, reply = socket.socketpair()
+            with open("/dev/null", "r+b") as null:
+                cwd = os.open(self.folder, os.O_RDONLY)
+                payload = struct.pack("<QI", 1, 0) + world() + strings(["s.py"])
+                payload += strings([]) + bytes(4)
+                given = [null.fileno(), write, null.fileno(), cwd, reply.fileno()]
+                channel.send(GIVE, payload, given)
+            for fd in (write, cwd):
+                os.close(fd)
+            reply.close()
+            self.assertEqual(Peer(caller).receive()[0], ENDED)
+            poll = select.poll()
+            poll.register(out, select.POLLHUP)
+            text = b""
+            while not text.endswith(b"\n") or not poll.poll(0):
+                self.assertTrue(poll.poll(WAIT_S * 1000), "the output has no end")
+                text += os.read(out, 100)
+            self.assertEqual(text, b"done\n")
+            self.assertFalse(self.poll(pidfd, 0), "it has ended, which was to be kept from it")
+            near.close()
+            self.assertTrue(self.gone(pidfd))
+            zygote.gone()
+            os.close(out)
             caller.close()
 
     def test_many_copies_leave_nothing_in_the_zygote(self):

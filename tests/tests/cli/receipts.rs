@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Instant;
 
-use hob_tests::run::{contains, read};
+use hob_tests::run::{contains, kill, read};
 use hob_tests::{World, leftovers};
+use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
@@ -51,6 +53,28 @@ fn a_warm_receipt_has_every_documented_field() {
         at_us = start_us + phase["us"].as_u64().unwrap();
     }
     assert_eq!(receipt["total_us"].as_u64().unwrap(), at_us);
+}
+
+#[test]
+fn a_receipt_ends_with_its_call_however_late_the_daemon_hears_of_it() {
+    let world = World::started();
+    world.file("waits.py", "import sys\nprint('begun', flush=True)\nsys.stdin.read()\n");
+    world.warmed(&["run", "waits.py"]);
+    let begun = Instant::now();
+    let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
+    running.expect("begun\n");
+    let daemon = world.daemon();
+    kill(daemon, Signal::STOP);
+    drop(running.take_stdin());
+    let outcome = running.finish();
+    let waited = begun.elapsed();
+    // sleeps: as long as the call took, so that the daemon is late by that much.
+    std::thread::sleep(waited);
+    kill(daemon, Signal::CONT);
+    let receipt = world.record(outcome.pid);
+    assert_eq!(receipt["outcome"], serde_json::json!({"kind": "exited", "code": 0}));
+    let total_us = receipt["total_us"].as_u64().unwrap();
+    assert!(u128::from(total_us) <= waited.as_micros(), "{waited:?}: {receipt}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! the client leaves), or any number of `control` requests.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hob_core::ids::{CallId, WorkerId};
@@ -11,8 +12,9 @@ use hob_os::{clock, process, uds};
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launcher;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use crate::around::{Around, Seen};
 use crate::channel::{self, Frame, Listener, Reader, Stream};
@@ -35,6 +37,48 @@ pub(crate) struct Front {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) around: Arc<Around>,
     pub(crate) sets: Sets,
+    pub(crate) present: Present,
+}
+
+/// How many connections there are on which something may come at any time, and somebody waits for
+/// what comes of it. Launchers are not among them: they are there as long as their terminals are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Present(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct One(Present);
+
+impl Present {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn one(&self) -> One {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        One(self.clone())
+    }
+}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Who accepts connections.
+#[derive(Debug)]
+pub(crate) struct Accepting {
+    pub(crate) task: AbortHandle,
+    /// The socket that is listened on: to see whether anybody has come.
+    pub(crate) socket: OwnedFd,
+}
+
+impl Accepting {
+    pub(crate) fn begin(listener: Listener, front: Front) -> std::io::Result<Accepting> {
+        let socket = listener.as_fd().try_clone_to_owned()?;
+        Ok(Accepting { task: tokio::spawn(accept(listener, front)).abort_handle(), socket })
+    }
 }
 
 /// A call that has come in whole.
@@ -57,15 +101,15 @@ pub(crate) struct CallFds {
 }
 
 /// Accepts connections until the task is dropped.
-pub(crate) async fn accept(listener: Listener, front: Front) {
+async fn accept(listener: Listener, front: Front) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok(stream) => {
-                let front = front.clone();
+                let (front, one) = (front.clone(), front.present.one());
                 tokio::spawn(async move {
-                    serve(stream, &front).await;
+                    serve(stream, &front, one).await;
                     drop(place);
                 });
                 // Before the next one is waited for, this one is looked at, and what it may have
@@ -81,7 +125,7 @@ pub(crate) async fn accept(listener: Listener, front: Front) {
 
 /// Serves one connection to its end. Whatever is wrong with it ends this connection and nothing
 /// else.
-async fn serve(stream: Arc<Stream>, front: &Front) {
+async fn serve(stream: Arc<Stream>, front: &Front, one: One) {
     let seen = match uds::peer(&*stream) {
         Ok(peer) if peer.uid == rustix::process::getuid().as_raw() => {
             Seen::look(&*stream, peer.pid)
@@ -101,6 +145,7 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
     } else if frame.kind == Kind::Call && hello.build == front.build {
         call(frame, reader, (stream, seen), front).await;
     } else if frame.kind == Kind::Launcher && hello.build == front.build {
+        drop(one);
         launcher(frame, reader, stream, front).await;
     } else if frame.kind == Kind::Attach {
         // Senders live in other languages' processes, and outlive an upgrade: the version of the
@@ -150,8 +195,7 @@ async fn call(
         } else if frame.kind == Kind::ColdEnded {
             ColdEnded::decode(&frame.payload).map(CallerEvent::ColdEnded).ok()
         } else if frame.kind == Kind::Received {
-            let received = Received::decode(&frame.payload);
-            received.map(|received| CallerEvent::Received(received.exit)).ok()
+            Received::decode(&frame.payload).map(CallerEvent::Received).ok()
         } else {
             None
         };

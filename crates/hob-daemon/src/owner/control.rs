@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::channel::Listener;
-use crate::fronts::local::{Front, accept};
+use crate::fronts::local::{Accepting, Front};
 use crate::owner::Owner;
 use crate::socket::Name;
 
@@ -85,7 +85,7 @@ impl Owner {
     /// Calls that come from now on find nobody, and go cold or start another daemon.
     fn stop_accepting(&mut self) {
         if let Some(accepting) = self.accepting.take() {
-            accepting.abort();
+            accepting.task.abort();
         }
     }
 
@@ -97,18 +97,18 @@ impl Owner {
                 self.stop_accepting();
                 let listener =
                     self.socket.take_listener().and_then(|listener| Listener::new(listener).ok());
-                match listener {
-                    Some(listener) => {
-                        let front = Front {
-                            build: self.build,
-                            owner: self.inbox.clone(),
-                            recorder: Arc::clone(&self.recorder),
-                            around: Arc::clone(&self.around),
-                            sets: self.sets.clone(),
-                        };
-                        self.accepting = Some(tokio::spawn(accept(listener, front)).abort_handle());
-                    }
-                    None => self.drain(),
+                let front = Front {
+                    build: self.build,
+                    owner: self.inbox.clone(),
+                    recorder: Arc::clone(&self.recorder),
+                    around: Arc::clone(&self.around),
+                    sets: self.sets.clone(),
+                    present: self.present.clone(),
+                };
+                self.accepting =
+                    listener.and_then(|listener| Accepting::begin(listener, front).ok());
+                if self.accepting.is_none() {
+                    self.drain();
                 }
             }
             Name::Lost => {

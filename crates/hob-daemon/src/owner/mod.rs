@@ -13,16 +13,18 @@ use std::time::Duration;
 
 use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
+use hob_core::phase::Mark;
 use hob_core::supervisor::Supervisor;
+use hob_os::process::processors;
 use hob_os::{clock, process};
-use hob_wire::call::{ColdEnded, Signal, Usage};
+use hob_wire::call::{ColdEnded, Received, Signal, Usage};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
 use hob_wire::message::Handled;
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -31,7 +33,7 @@ use crate::around::Around;
 use crate::channel::{Frame, Stream};
 use crate::fresh::{Admission, Fingerprints};
 use crate::freshness::NotYet;
-use crate::fronts::local::Incoming;
+use crate::fronts::local::{Accepting, Incoming, Present};
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::messages::Desk;
 use crate::outbox::Done;
@@ -82,7 +84,7 @@ pub(crate) enum CallerEvent {
     /// Its cold run has ended.
     ColdEnded(ColdEnded),
     /// It has its answer.
-    Received(Exit),
+    Received(Received),
     /// It left.
     Gone { at_ns: u64 },
 }
@@ -184,8 +186,12 @@ pub(crate) struct Owner {
     /// Events that came of effects, to be handled before anything new.
     pub(crate) events: VecDeque<Event>,
     pub(crate) leaving: bool,
-    /// Stops accepting; taken when the socket is given up.
-    pub(crate) accepting: Option<tokio::task::AbortHandle>,
+    /// Who accepts; taken when the socket is given up.
+    pub(crate) accepting: Option<Accepting>,
+    /// Connections on which something may come at any time.
+    pub(crate) present: Present,
+    /// The worker of a lone call that has just been given, until it was made way for.
+    pub(crate) given: Option<(WorkerId, CallId)>,
     pub(crate) inbox: mpsc::Sender<Input>,
     /// Who waits until every settled call's receipt is on the disk.
     pub(crate) flushes: Vec<oneshot::Sender<Value>>,
@@ -230,6 +236,7 @@ impl Owner {
                 }
             }
             self.settle_events();
+            self.make_way();
             self.settle_messages();
             self.leaving = self.retired && self.desk.is_empty() && self.sets.is_empty();
             self.flush_when_complete();
@@ -307,6 +314,19 @@ impl Owner {
         }
     }
 
+    /// Leaves this processor to the worker of a lone call that has just been given. Where nobody
+    /// else is connected, what is left to do for the call waits until the worker has ended it: it
+    /// would come between the worker and the caller, or the caller and whoever waits for it.
+    fn make_way(&mut self) {
+        let Some((worker, call)) = self.given.take() else { return };
+        match (&self.accepting, self.ledger.get(call)) {
+            (Some(accepting), Some(entry)) if self.present.count() == 1 => {
+                self.hands.wait_for(worker, (&entry.caller, accepting.socket.as_fd()));
+            }
+            (Some(_) | None, _) => processors::yield_now(),
+        }
+    }
+
     fn caller(&mut self, call: CallId, event: CallerEvent) {
         let Some(entry) = self.ledger.get(call) else { return };
         match event {
@@ -322,15 +342,20 @@ impl Owner {
             },
             CallerEvent::ColdEnded(ended) => self.cold_ended(call, ended),
             // The worker's own word may still be on its way.
-            CallerEvent::Received(exit) => {
+            CallerEvent::Received(received) => {
                 entry.answered = true;
+                // It was so when the caller said it, whenever that is heard here.
+                let Received { exit, at_ns } = received;
+                for mark in [Mark::Settled, Mark::Ended] {
+                    entry.stamp(mark, at_ns);
+                }
                 if let Some(worker) = entry.worker {
                     self.events.push_back(Event::Finished { worker, exit });
                 }
             }
             CallerEvent::Gone { at_ns } => {
                 entry.caller_gone = true;
-                entry.stamp(hob_core::phase::Mark::Ended, at_ns);
+                entry.stamp(Mark::Ended, at_ns);
                 // Nobody will say that its learning run has ended.
                 if let Some(path) = entry.notes.take() {
                     self.learn(call, &path);
@@ -428,8 +453,8 @@ impl Owner {
         }
         if let Some(entry) = self.ledger.get(call) {
             entry.answered = true;
-            entry.stamp(hob_core::phase::Mark::Main, finished.main_ns);
-            entry.stamp(hob_core::phase::Mark::Finished, finished.finished_ns);
+            entry.stamp(Mark::Main, finished.main_ns);
+            entry.stamp(Mark::Finished, finished.finished_ns);
         }
         self.events.push_back(Event::Finished { worker, exit: finished.exit });
     }
@@ -505,8 +530,7 @@ impl Owner {
             {
                 entry.worker_gone = true;
                 if !entry.answered && process.left_its_call_unread() {
-                    entry.worker = None;
-                    entry.worker_silent = true;
+                    entry.was_not_given();
                     let why = GiveFailure::Unread;
                     self.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
                 } else {
@@ -528,8 +552,8 @@ impl Owner {
     fn cold_ended(&mut self, call: CallId, ended: ColdEnded) {
         let Some(entry) = self.ledger.get(call) else { return };
         entry.usage = Some(Usage { ..ended.usage });
-        entry.stamp(hob_core::phase::Mark::Main, ended.main_ns);
-        entry.stamp(hob_core::phase::Mark::Finished, ended.finished_ns);
+        entry.stamp(Mark::Main, ended.main_ns);
+        entry.stamp(Mark::Finished, ended.finished_ns);
         let notes = entry.notes.take();
         let timing = if ended.timed_out {
             hob_core::event::ColdTiming::TimedOut

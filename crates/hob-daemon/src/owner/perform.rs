@@ -18,7 +18,7 @@ use rustix::fd::OwnedFd;
 use crate::channel;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::workers::hands::{self, Crowd, Given};
+use crate::workers::hands::{self, Crowd, Given, Woken};
 
 impl Owner {
     /// Performs one effect. What comes of it is an event.
@@ -139,7 +139,8 @@ impl Owner {
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
         match self.hands.give(entry, worker, &given) {
-            Ok(()) => {
+            Ok(woken) => {
+                self.given = (woken == Woken::Here).then_some((worker, call));
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);
                 entry.worker_gone = false;

@@ -26,10 +26,9 @@ pub struct Near {
 }
 
 impl Near {
-    /// Notes where a process runs, or waits; nothing, if that cannot be told.
-    pub fn note(&self, pid: u32) {
-        let at = std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| processor(&stat));
-        self.at.store(at.map_or(0, |at| at.saturating_add(1)), Ordering::Relaxed);
+    /// Notes on which processor a caller ran.
+    pub fn note(&self, processor: u32) {
+        self.at.store(processor.saturating_add(1), Ordering::Relaxed);
         self.noted_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
 
@@ -66,17 +65,10 @@ impl Near {
     }
 }
 
-/// The field `processor` (the 39th) of `/proc/PID/stat`; the name before may hold anything.
-/// Source: `proc_pid_stat(5)`.
-fn processor(stat: &[u8]) -> Option<u32> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let field = stat.get(end + 2..)?.split(|byte| *byte == b' ').nth(36)?;
-    std::str::from_utf8(field).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::processors;
 
     #[test]
     fn a_thread_waits_where_it_was_told_and_runs_anywhere() {
@@ -84,7 +76,7 @@ mod tests {
         let near = Near::default();
         near.wait_begins();
         assert_eq!(Processors::own().unwrap(), all, "nothing was noted");
-        near.note(std::process::id());
+        near.note(processors::current());
         near.wait_begins();
         let waits = Processors::own().unwrap();
         assert_eq!(waits.to_bytes().iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
@@ -93,8 +85,8 @@ mod tests {
         near.forget();
         near.wait_begins();
         assert_eq!(Processors::own().unwrap(), all);
-        // Nobody has this number.
-        near.note(std::process::id());
+        // None has these numbers.
+        near.note(1023);
         near.note(u32::MAX);
         near.wait_begins();
         assert_eq!(Processors::own().unwrap(), all);
@@ -104,20 +96,10 @@ mod tests {
     fn what_others_restrict_a_thread_to_while_it_waits_stays() {
         let all = Processors::own().unwrap();
         let near = Near::default();
-        near.note(std::process::id());
+        near.note(processors::current());
         near.wait_begins();
         all.take().unwrap();
         near.wait_ended();
         assert_eq!(Processors::own().unwrap(), all);
-    }
-
-    #[test]
-    fn the_processor_is_read_behind_any_name() {
-        let stat = b"7 (a) 1 (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 5 0";
-        assert_eq!(processor(stat), Some(5));
-        assert_eq!(
-            (processor(b""), processor(b"7 (a)"), processor(b"7 (a) S 1")),
-            (None, None, None)
-        );
     }
 }

@@ -41,6 +41,12 @@ impl Processors {
         })
     }
 
+    /// Whether the one with this number is among them.
+    #[must_use]
+    pub fn has(&self, at: u32) -> bool {
+        usize::try_from(at).is_ok_and(|at| at < CpuSet::MAX_CPU && self.0.is_set(at))
+    }
+
     /// As a bit mask, the first processor the lowest bit of the first byte, without zeros behind.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -103,6 +109,18 @@ impl Drop for Stay {
         // Refused only where a `cpuset` has meanwhile taken all of them: then it says where to run.
         let _ = sched_setaffinity(None, &self.0);
     }
+}
+
+/// The number of the processor that runs this. By a system call, for what `clock` says of the
+/// vDSO; 0 where there is none.
+#[must_use]
+pub fn current() -> u32 {
+    let mut at: u32 = 0;
+    let nothing = std::ptr::null_mut::<u32>();
+    // SAFETY: the first pointer is valid for the call, which writes to it or fails; the others may
+    // be null.
+    unsafe { libc::syscall(libc::SYS_getcpu, &raw mut at, nothing, nothing) };
+    at
 }
 
 /// Lets whoever was woken on this processor run first.
