@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hob_core::hooks::Way;
+use hob_os::process::processors;
 use hob_os::{clock, process};
 use rustix::io;
 
@@ -58,6 +59,8 @@ pub struct Crew {
 /// A runner that is made on its own thread.
 #[derive(Debug)]
 struct Other {
+    /// Which of the crew's it is; the first one is 0.
+    place: usize,
     limits: Limits,
     shared: Arc<Shared>,
     origin: Origin,
@@ -93,7 +96,7 @@ impl Crew {
         let first = Runner::with(share(0), Arc::new(Shared::new()?), origin)?;
         let others = (1..runners).map(|at| {
             let shared = Arc::new(first.shared().beside()?);
-            Ok(Other { limits: share(at), shared, origin })
+            Ok(Other { place: at, limits: share(at), shared, origin })
         });
         let others = others.collect::<io::Result<Vec<Other>>>()?;
         Ok(Crew { first, others, connect: None, wider: runners > 1 && limits.jobs > runners })
@@ -159,7 +162,7 @@ impl Crew {
             if beside == 0 {
                 first.leave_crew();
             }
-            let mut ended = work(&mut first, desk, || working.load(Ordering::Acquire) == 0);
+            let mut ended = work(&mut first, (desk, 0), || working.load(Ordering::Acquire) == 0);
             if ended.is_err() {
                 handle.drain();
             }
@@ -192,12 +195,16 @@ impl Other {
         if let Some(connect) = connect {
             runner.warm_through(boxed(connect));
         }
-        work(&mut runner, desk, || true)
+        work(&mut runner, (desk, self.place), || true)
     }
 }
 
 /// Works with one runner until there is nothing more, and, if asked, nobody else at work.
-fn work(runner: &mut Runner, desk: &Desk<'_>, all_done: impl Fn() -> bool) -> io::Result<()> {
+fn work(
+    runner: &mut Runner,
+    (desk, place): (&Desk<'_>, usize),
+    all_done: impl Fn() -> bool,
+) -> io::Result<()> {
     let mut more = true;
     let mut pace = Pace { forking_ns: runner.forking_ns(), ..Pace::default() };
     loop {
@@ -222,7 +229,11 @@ fn work(runner: &mut Runner, desk: &Desk<'_>, all_done: impl Fn() -> bool) -> io
             }
             desk.errand().event(event);
         })?;
+        let wide = pace.sets.is_none();
         desk.keep(&mut pace, ended, runner);
+        if wide && pace.sets.is_some() {
+            processors::move_to(place);
+        }
     }
 }
 

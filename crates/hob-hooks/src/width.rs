@@ -11,18 +11,19 @@
 
 /// What is seen before a judgement: some ten of the shortest sets.
 const WINDOW_NS: u64 = 10_000_000;
+/// The same while it is wide and has not been narrow in vain: it may be so for nothing.
+const FIRST_WINDOW_NS: u64 = 5_000_000;
 /// A narrow crew in which nothing ends for this long is wide.
 const STALL_NS: u64 = 8_000_000;
-/// So many windows of a wide crew, and of a narrow one, are judged together, and later ones with
-/// them; what is far too little is seen in one.
+/// So many windows of a wide crew are judged together, and later ones with them.
 const WIDE_WINDOWS: u32 = 2;
-const NARROW_WINDOWS: u32 = 4;
 /// Thousandths of the processors' time. A crew that uses more than this becomes narrow. One that
 /// never waits is at 940 to 970 then, and what it wins is some 50.
 const NEARLY_ALL: u64 = 850;
-/// A narrow crew that uses less becomes wide.
-const TOO_LITTLE: u64 = 870;
-const FAR_TOO_LITTLE: u64 = 800;
+/// A narrow crew becomes wide if in so many windows together it has used less than this. What a hook
+/// has used is known at its end, and a shell that is made ready takes some milliseconds: one window
+/// is at 600 to 1,100 although nothing waits, and a crew that believes it is wide for nothing.
+const TOO_LITTLE: [(u32, u64); 3] = [(1, 600), (2, 800), (6, 870)];
 /// How many windows a crew stays wide after it was narrow in vain: twice as many each time.
 const PATIENCE: u32 = 32;
 const PATIENCE_MAX: u32 = 1024;
@@ -86,7 +87,8 @@ impl Width {
 
     /// Whether there is something to judge.
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.since_ns) >= WINDOW_NS
+        let new = !self.narrow && self.patience == PATIENCE;
+        now_ns.saturating_sub(self.since_ns) >= if new { FIRST_WINDOW_NS } else { WINDOW_NS }
             || self.stalls_at_ns().is_some_and(|at_ns| at_ns <= now_ns)
     }
 
@@ -110,8 +112,9 @@ impl Width {
                 self.turn(true, now_ns);
             }
             true if stalled
-                || self.windows > 0 && used < FAR_TOO_LITTLE
-                || self.windows >= NARROW_WINDOWS && used < TOO_LITTLE =>
+                || TOO_LITTLE
+                    .iter()
+                    .any(|(windows, few)| self.windows >= *windows && used < *few) =>
             {
                 self.stays = self.patience;
                 self.patience = self.patience.saturating_mul(2).min(PATIENCE_MAX);
@@ -145,9 +148,14 @@ mod tests {
             World { width: Width::new(2, 5, 7), now_ns: 5, used_ns: 7 }
         }
 
-        /// A window in which hooks end all the time, and so many thousandths are used.
+        /// A window in which hooks end all the time, and so many thousandths are used; shorter if it
+        /// turns in the midst of it.
         fn window(&mut self, used: u64) {
+            let narrow = self.width.narrow;
             for _ in 0..10 {
+                if self.width.narrow != narrow {
+                    return;
+                }
                 self.now_ns += WINDOW_NS / 10;
                 self.used_ns += PROCESSORS * WINDOW_NS / 10 * used / 1000;
                 self.width.hook_ended(self.now_ns, false);
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn is_narrow_as_soon_as_and_as_long_as_nothing_waits() {
         let mut world = World::new();
-        assert_eq!(world.windows_while(false, 960, 1000), 3);
+        assert_eq!(world.windows_while(false, 960, 1000), 2);
         assert_eq!(world.windows_while(true, 940, 1000), 1000);
         assert_eq!(world.width.sets(), Some(1));
         world.width.hook_ended(world.now_ns, true);
@@ -184,13 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn one_window_in_which_something_was_made_ready_is_no_reason_to_be_wide() {
+        let mut world = World::new();
+        world.windows_while(false, 960, 1000);
+        world.window(1100);
+        world.window(620);
+        world.window(1000);
+        assert_eq!(world.windows_while(true, 960, 1000), 1000);
+    }
+
+    #[test]
     fn what_waits_when_it_is_narrow_makes_it_wide_for_twice_as_long_each_time() {
         let mut world = World::new();
         world.windows_while(false, 960, 1000);
         // The first window is that of what was begun before.
-        assert_eq!(world.windows_while(true, 750, 1000), 2);
+        assert_eq!(world.windows_while(true, 500, 1000), 2, "far too little");
         assert_eq!(world.windows_while(false, 960, 1000), PATIENCE);
-        assert_eq!(world.windows_while(true, 850, 1000), 5, "a little too little");
+        assert_eq!(world.windows_while(true, 850, 1000), 7, "a little too little");
         assert_eq!(world.windows_while(false, 960, 1000), 2 * PATIENCE);
         for _ in 0..20 {
             world.windows_while(true, 750, 1000);

@@ -150,9 +150,9 @@ fn wide(bench: &Bench, figure: &mut Figure) -> Result<()> {
     let contest = Contest {
         name: "several at once",
         hob: &bench.hob,
-        ground: &bench.ground("wide", FEWER)?,
+        ground: &bench.ground("wide", TARGETS)?,
         sides,
-        rounds: bench.setting.rounds(FEWER_ROUNDS),
+        rounds: bench.setting.rounds(ROUNDS),
     };
     let rounds = contest.alternately(figure)?;
     for (at, width) in WIDTHS.into_iter().enumerate() {

@@ -35,6 +35,7 @@ const RETRY_NS: u64 = 10_000_000;
 impl Runner {
     /// Starts the current hook of a set. A record comes back if it could not be started.
     pub(super) fn start_hook(&mut self, place: usize, sink: Sink<'_>) -> Option<HookRecord> {
+        self.let_ends_go();
         let now_ns = clock::now_ns();
         let begun_ns = self.origin.begun_ns;
         let active = self.places[place].as_mut()?;
@@ -72,6 +73,16 @@ impl Runner {
                 self.run(place, (process, pipes), (record, turn.since_ns), sink)
             }
             Err(error) => self.not_started(place, (record, turn.since_ns), error),
+        }
+    }
+
+    /// Closes the ends of running hooks that are kept: what is started now would have them too for a
+    /// moment, and a hook that ends meanwhile would seem to leave something behind.
+    fn let_ends_go(&mut self) {
+        for active in self.places.iter_mut().flatten() {
+            if let Hook::Running(running) = &mut active.hook {
+                running.theirs = None;
+            }
         }
     }
 
@@ -130,10 +141,10 @@ impl Runner {
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), near) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, launch: None, report: None };
-                    // With one set at a time nothing is started while a hook runs but what is held,
-                    // which is waited for until it has closed what it inherited.
-                    let one = self.limits.jobs == 1;
-                    let pipes = if one { pipes.ours_quiet() } else { pipes.ours() };
+                    // Beside it nothing is started but what is held, which is waited for until it has
+                    // closed what it inherited; should a neighbour come, they are let go first.
+                    let alone = self.is_alone();
+                    let pipes = if alone { pipes.ours_quiet() } else { pipes.ours() };
                     return Fastest::Started(process, pipes, Way::Forked, None);
                 }
                 Ok(Err(error)) => return Fastest::Failed(error),

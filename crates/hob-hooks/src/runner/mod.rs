@@ -449,6 +449,7 @@ mod tests {
     use hob_os::signals::Set as Mask;
 
     use super::*;
+    use crate::listing::{Identity, Place};
     use crate::set::Variables;
 
     /// What two shell hooks, one after the other, say of the signals that are blocked in them.
@@ -490,5 +491,62 @@ mod tests {
             });
             assert_eq!(thread.join().unwrap(), [mask.0; 2], "{numbers:?}");
         }
+    }
+
+    /// How many ends of hooks' pipes are kept.
+    fn kept(runner: &Runner) -> usize {
+        let running = runner.active().filter_map(|active| match &active.hook {
+            sets::Hook::Running(running) => running.theirs.as_ref(),
+            sets::Hook::Due | sets::Hook::Again { .. } | sets::Hook::Retry { .. } => None,
+        });
+        running.count()
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn what_is_kept_of_a_lone_hook_is_let_go_before_its_neighbour_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = dir.path().join("gate");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &gate, rustix::fs::Mode::RWXU).unwrap();
+        let hooks = dir.path().join("hooks");
+        std::fs::create_dir(&hooks).unwrap();
+        let file = hooks.join("1");
+        std::fs::write(&file, format!("#!/bin/sh\nread line <{}\n", gate.display())).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+        while Identity::at(Place::Own, &path).unwrap().is_too_new() {
+            std::thread::yield_now();
+        }
+        let mut variables = Variables::default();
+        variables.set(b"PATH", b"/usr/bin:/bin").unwrap();
+        let set = || Set::new(hooks.to_str().unwrap().as_bytes(), &variables);
+        let mut runner = Runner::new(Limits { jobs: 2, ..Limits::default() }).unwrap();
+        let mut started = 0;
+        let mut ended = Vec::new();
+        for count in 1..=2 {
+            let id = runner.shared().next_id();
+            runner.take(id, set());
+            while started < count {
+                runner
+                    .turn(Wait::AtMost(Duration::ZERO), &mut |event| {
+                        started += usize::from(matches!(event, Event::HookStarted { .. }));
+                    })
+                    .unwrap();
+            }
+            assert_eq!(kept(&runner), usize::from(count == 1), "{count} at work");
+        }
+        // Both read a line of it.
+        let mut gate = std::fs::OpenOptions::new().read(true).write(true).open(gate).unwrap();
+        std::io::Write::write_all(&mut gate, b"1\n2\n").unwrap();
+        while !runner.is_idle() {
+            runner
+                .turn(Wait::Forever, &mut |event| {
+                    if let Event::SetEnded(record) = event {
+                        ended.push((record.outcome, record.hooks[0].left_behind));
+                    }
+                })
+                .unwrap();
+        }
+        assert_eq!(ended, [(hob_core::hooks::HookOutcome::Ok, false); 2]);
     }
 }
