@@ -12,7 +12,8 @@
 //! ```
 //! Invariants: where there are several, a runner asks for a set only when it can begin it, so that
 //! none waits behind a long one while somebody is free; as many run at once as one runner would
-//! run, except while fewer do as much (`width.rs`); each thread but this one has a descriptor table
+//! run, except while fewer do as much (`width.rs`): then those that a runner has begun together take
+//! turns, hook by hook, unless one takes long; each thread but this one has a descriptor table
 //! of its own, and this one begins nothing before they have, so that no hook's start inherits the
 //! pipes of another thread's hooks.
 
@@ -42,6 +43,9 @@ pub trait Errand: Send {
     /// The next set, which has this number from now on; `None`: there are no more. Asked again
     /// after that, it says the same.
     fn next(&mut self, id: SetId) -> Option<Set>;
+
+    /// How many sets are still to come, as far as it is known.
+    fn left(&self) -> usize;
 
     /// What has happened. Descriptors that are watched are told of by the first runner's thread.
     fn event(&mut self, event: Event<'_>);
@@ -206,15 +210,13 @@ fn work(
     all_done: impl Fn() -> bool,
 ) -> io::Result<()> {
     let mut more = true;
+    // Where few run at once each runner goes back to a processor of its own: where two are on one,
+    // nothing on the other asks for either.
+    let mut home = u32::MAX;
     let mut pace = Pace { forking_ns: runner.forking_ns(), ..Pace::default() };
     loop {
-        while more && !runner.is_draining() && runner.has_place(pace.sets) {
-            let id = runner.shared().next_id();
-            match desk.errand().next(id) {
-                Some(set) => runner.take(id, set),
-                None => more = false,
-            }
-        }
+        more = more && take(runner, desk, pace.hooks);
+        runner.run_at_once(pace.hooks);
         if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
             return Ok(());
         }
@@ -229,17 +231,40 @@ fn work(
             }
             desk.errand().event(event);
         })?;
-        let wide = pace.sets.is_none();
         desk.keep(&mut pace, ended, runner);
-        if wide && pace.sets.is_some() {
-            processors::move_to(place);
+        if pace.hooks.is_some() && processors::current() != home {
+            home = processors::move_to(place);
         }
     }
+}
+
+/// Takes the sets that begin in the next turn; whether there may be more. Where hooks take turns, sets
+/// that begin together end together, and only then the next begin.
+fn take(runner: &mut Runner, desk: &Desk<'_>, hooks: Option<usize>) -> bool {
+    let places = match hooks {
+        Some(hooks) if runner.is_in_crew() && runner.is_idle() => {
+            desk.share(runner.places(), hooks)
+        }
+        Some(_) if runner.is_in_crew() => 0,
+        Some(_) | None => runner.places(),
+    };
+    for _ in 0..places {
+        if runner.is_draining() {
+            break;
+        }
+        let id = runner.shared().next_id();
+        match desk.errand().next(id) {
+            Some(set) => runner.take(id, set),
+            None => return false,
+        }
+    }
+    true
 }
 
 /// What the runners of a crew have in common.
 struct Desk<'a> {
     errand: Mutex<&'a mut dyn Errand>,
+    runners: usize,
     /// `None` where each runner has one set at a time.
     work: Option<Mutex<AtWork>>,
 }
@@ -254,7 +279,8 @@ struct AtWork {
 /// What a runner has last seen of [`AtWork`].
 #[derive(Default)]
 struct Pace {
-    sets: Option<usize>,
+    /// How many hooks a runner runs at once.
+    hooks: Option<usize>,
     stalls_at_ns: Option<u64>,
     /// What it has told of its zygotes' time.
     forking_ns: u64,
@@ -264,14 +290,21 @@ impl<'a> Desk<'a> {
     fn new(errand: &'a mut dyn Errand, runners: usize, wider: bool) -> Desk<'a> {
         let width = || Width::new(runners, clock::now_ns(), clock::family_cpu_ns());
         let work = wider.then(|| Mutex::new(AtWork { width: width(), forking_ns: 0 }));
-        Desk { errand: Mutex::new(errand), work }
+        Desk { errand: Mutex::new(errand), runners, work }
+    }
+
+    /// How many sets a runner takes that has so many places and runs so many hooks at once: fewer
+    /// when few are left, so that all runners end at the same time.
+    fn share(&self, places: usize, hooks: usize) -> usize {
+        let left = self.errand().left();
+        places.min((left / (2 * self.runners)).max(hooks))
     }
 
     fn errand(&self) -> MutexGuard<'_, &'a mut dyn Errand> {
         self.errand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells how the last hook that ended was started, and sees how many sets are to be at work.
+    /// Tells how the last hook that ended was started, and sees how many are to run at once.
     fn keep(&self, pace: &mut Pace, ended: Option<Way>, runner: &Runner) {
         if !runner.is_in_crew() {
             return;
@@ -289,7 +322,7 @@ impl<'a> Desk<'a> {
             let used_ns = clock::family_cpu_ns().saturating_add(work.forking_ns);
             work.width.judge(now_ns, used_ns);
         }
-        (pace.sets, pace.stalls_at_ns) = (work.width.sets(), work.width.stalls_at_ns());
+        (pace.hooks, pace.stalls_at_ns) = (work.width.hooks(), work.width.stalls_at_ns());
     }
 }
 
@@ -360,6 +393,10 @@ mod tests {
             self.taken.push(id);
             self.open_most = self.open_most.max(self.taken.len() - self.ended);
             Some(Set::new(&self.dir[..], &Variables::default()))
+        }
+
+        fn left(&self) -> usize {
+            self.left
         }
 
         fn event(&mut self, event: Event<'_>) {
@@ -436,6 +473,10 @@ mod tests {
             let set = Set::new(&meeting[..], &variables);
             // Only a crew that never lets them meet takes so long.
             Some(Set { kill_after: Some(Duration::from_secs(60)), ..set })
+        }
+
+        fn left(&self) -> usize {
+            self.quick + self.jobs
         }
 
         fn event(&mut self, event: Event<'_>) {

@@ -67,7 +67,7 @@ impl Identity {
 }
 
 /// A directory as it was listed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The names of the hooks in order, and those of the others with why they do not run.
     pub listed: Listed,

@@ -1,4 +1,4 @@
-//! How many sets each runner of a crew has at work: no more than do any good.
+//! How many hooks each runner of a crew runs at once: no more than do any good.
 //!
 //! A processor that runs one short hook after another has nothing to win by further ones beside it,
 //! which cost it what its caches hold (`docs/why/hooks-figures.md`). It wins by each one that waits
@@ -13,8 +13,9 @@
 const WINDOW_NS: u64 = 10_000_000;
 /// The same while it is wide and has not been narrow in vain: it may be so for nothing.
 const FIRST_WINDOW_NS: u64 = 5_000_000;
-/// A narrow crew in which nothing ends for this long is wide.
-const STALL_NS: u64 = 8_000_000;
+/// A narrow crew in which nothing ends for this long is wide, and a hook that takes as long keeps
+/// those that began with it waiting no longer.
+pub(crate) const STALL_NS: u64 = 8_000_000;
 /// So many windows of a wide crew are judged together, and later ones with them.
 const WIDE_WINDOWS: u32 = 2;
 /// Thousandths of the processors' time. A crew that uses more than this becomes narrow. One that
@@ -28,7 +29,7 @@ const TOO_LITTLE: [(u32, u64); 3] = [(1, 600), (2, 800), (6, 870)];
 const PATIENCE: u32 = 32;
 const PATIENCE_MAX: u32 = 1024;
 
-/// How many sets the runners of a crew have at work.
+/// How many hooks the runners of a crew run at once.
 #[derive(Debug)]
 pub(crate) struct Width {
     processors: u64,
@@ -69,8 +70,8 @@ impl Width {
         }
     }
 
-    /// How many sets a runner has at work at most; `None`: as many as it may.
-    pub(crate) fn sets(&self) -> Option<usize> {
+    /// How many hooks a runner runs at once; `None`: as many as it has sets.
+    pub(crate) fn hooks(&self) -> Option<usize> {
         // A process that begins now and then leaves its processor idle, a fork of a shell does not.
         self.narrow.then_some(if self.afresh { 2 } else { 1 })
     }
@@ -168,7 +169,7 @@ mod tests {
         /// As `window`, as long as it is wide, or narrow, at most so many times. How many it were.
         fn windows_while(&mut self, narrow: bool, used: u64, most: u32) -> u32 {
             let mut count = 0;
-            while count < most && self.width.sets().is_some() == narrow {
+            while count < most && self.width.hooks().is_some() == narrow {
                 self.window(used);
                 count += 1;
             }
@@ -186,9 +187,9 @@ mod tests {
         let mut world = World::new();
         assert_eq!(world.windows_while(false, 960, 1000), 2);
         assert_eq!(world.windows_while(true, 940, 1000), 1000);
-        assert_eq!(world.width.sets(), Some(1));
+        assert_eq!(world.width.hooks(), Some(1));
         world.width.hook_ended(world.now_ns, true);
-        assert_eq!(world.width.sets(), Some(2));
+        assert_eq!(world.width.hooks(), Some(2));
     }
 
     #[test]
@@ -228,7 +229,7 @@ mod tests {
         assert!(world.width.is_due(at_ns));
         // However busy it is: whoever is narrow and long keeps the others waiting.
         world.width.judge(at_ns, world.used_ns + 2 * STALL_NS);
-        assert_eq!(world.width.sets(), None);
+        assert_eq!(world.width.hooks(), None);
     }
 
     #[test]

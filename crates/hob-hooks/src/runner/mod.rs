@@ -80,6 +80,12 @@ pub struct Runner {
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
+    /// How many hooks run at once, of all that are due; `None`: all of them.
+    hooks_at_once: Option<usize>,
+    /// There may be hooks that are due and wait for a turn.
+    took_turns: bool,
+    /// One took so long that those which had begun with it wait no more.
+    impatient: bool,
 }
 
 /// When and where a runner came to be; the same for all of a crew.
@@ -182,6 +188,9 @@ impl Runner {
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
+            hooks_at_once: None,
+            took_turns: false,
+            impatient: false,
         })
     }
 
@@ -214,16 +223,19 @@ impl Runner {
         self.waiting.push_back(Waiting { id, set, listing: None });
     }
 
-    /// Whether a set is worth taking now: in a crew one that begins in the next turn, since another
-    /// runner may be free before this one. There at most so many are at work.
-    pub(crate) fn has_place(&self, sets: Option<usize>) -> bool {
+    /// How many sets are worth taking now: in a crew those that begin in the next turn, since another
+    /// runner may be free before this one.
+    pub(crate) fn places(&self) -> usize {
         match self.origin.in_crew {
-            false => self.room() > 0,
-            true => {
-                self.waiting.len() + self.active().count()
-                    < self.limits.jobs.min(sets.unwrap_or(usize::MAX))
-            }
+            false => self.room(),
+            true => self.limits.jobs.saturating_sub(self.waiting.len() + self.active().count()),
         }
+    }
+
+    /// Runs so many hooks at once, `None`: all that are due. Fewer take turns.
+    pub(crate) fn run_at_once(&mut self, hooks: Option<usize>) {
+        self.hooks_at_once = hooks;
+        self.took_turns |= hooks.is_some();
     }
 
     /// Nanoseconds of processor time of what forks its hooks.
@@ -350,6 +362,10 @@ impl Runner {
             ended |= matches!(event, Event::SetEnded(_));
             sink(event);
         });
+        self.start_due(&mut |event: Event<'_>| {
+            ended |= matches!(event, Event::SetEnded(_));
+            sink(event);
+        });
         // One start at a time, and what has happened meanwhile comes first.
         let at_once = self.plan_ahead() || ended;
         let timeout = self.timeout(if at_once { Wait::AtMost(Duration::ZERO) } else { wait });
@@ -394,7 +410,8 @@ impl Runner {
 
     /// How long to wait: until the next deadline, and no longer than asked.
     fn timeout(&self, wait: Wait) -> Option<Timespec> {
-        let deadline = self.active().filter_map(Active::deadline_ns).min();
+        let deadlines = self.active().filter_map(Active::deadline_ns);
+        let deadline = deadlines.chain(self.patient_until_ns()).min();
         let until = deadline.map(|at_ns| at_ns.saturating_sub(clock::now_ns()));
         let asked = match wait {
             Wait::Forever => None,
