@@ -1,8 +1,8 @@
 //! Shell hooks as forks of their shell: one zygote for each first line of a script, held at its
 //! entry, and forked from there with each hook's own argv, environment, directory and name.
 //!
-//! Invariants, checked before each fork: the kernel would execute the hook's file now; its first
-//! line is the zygote's; every file that the zygote's start has mapped or looked for is the one
+//! Invariants, checked before each fork: the kernel would execute the hook's file, asked since the
+//! hook was due; its first line is the zygote's; every file that the zygote's start has mapped or looked for is the one
 //! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
 //! libraries do nothing of their own before the entry are hosted.
 
