@@ -127,6 +127,7 @@ async fn serve(
         given: None,
         inbox,
         flushes: Vec::new(),
+        runs: Vec::new(),
         silences: HashMap::new(),
         desk,
         home: config.home,

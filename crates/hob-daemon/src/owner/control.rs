@@ -16,6 +16,9 @@ use crate::fronts::local::{Accepting, Front};
 use crate::owner::Owner;
 use crate::socket::Name;
 
+/// Receipts of runs of hooks that wait at most for those of their hooks.
+const RUNS_MAX: usize = 64;
+
 impl Owner {
     /// Answers one request. Unknown verbs get an error, never silence.
     pub(crate) fn control(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
@@ -49,7 +52,7 @@ impl Owner {
     }
 
     /// Keeps the receipt of hooks that their caller has run by itself.
-    fn hooks_ran(&self, request: &Value) -> Value {
+    fn hooks_ran(&mut self, request: &Value) -> Value {
         let account = request.get("account").cloned().unwrap_or_default();
         let pid =
             request.get("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
@@ -62,14 +65,27 @@ impl Owner {
         let cancelled = account.outcome == HookOutcome::Cancelled;
         let reason = if cancelled { "cancelled" } else { "hooks" };
         let call = self.recorder.next_call();
-        self.recorder.record(account.receipt(call, at.to_owned(), pid, reason));
+        let run = account.receipt(call, at.to_owned(), pid, reason);
+        match self.runs.len() < RUNS_MAX {
+            true => self.runs.push(run),
+            false => self.recorder.record(run),
+        }
         json!({ "call": call })
+    }
+
+    /// Keeps the receipts of runs of hooks behind those of their hooks' calls, which wait for the end
+    /// of a process: whoever asks for the last receipt after a run means the run's.
+    pub(crate) fn record_runs(&mut self) {
+        for run in self.runs.extract_if(.., |run| !self.ledger.has_calls_of(run.caller_pid)) {
+            self.recorder.record(run);
+        }
     }
 
     /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk
     /// may be slow, and the loop does not wait for it.
     pub(crate) fn flush_when_complete(&mut self) {
-        if self.flushes.is_empty() || self.ledger.is_waiting() || self.desk.is_counting() {
+        let waiting = self.ledger.is_waiting() || !self.runs.is_empty() || self.desk.is_counting();
+        if self.flushes.is_empty() || waiting {
             return;
         }
         self.leave_all_receipts();

@@ -162,6 +162,11 @@ impl Ledger {
         self.calls.values().any(|entry| entry.caller_gone)
     }
 
+    /// Whether this process has calls without a receipt.
+    pub(crate) fn has_calls_of(&self, caller_pid: u32) -> bool {
+        self.calls.values().any(|entry| entry.caller_pid == caller_pid)
+    }
+
     /// When the next receipt is given up waiting for.
     pub(crate) fn next_deadline(&mut self) -> Option<Time> {
         let calls = &self.calls;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::phase::Mark;
+use hob_core::receipt::Receipt;
 use hob_core::supervisor::Supervisor;
 use hob_os::process::processors;
 use hob_os::{clock, process};
@@ -195,6 +196,8 @@ pub(crate) struct Owner {
     pub(crate) inbox: mpsc::Sender<Input>,
     /// Who waits until every settled call's receipt is on the disk.
     pub(crate) flushes: Vec<oneshot::Sender<Value>>,
+    /// Receipts of runs of hooks, which wait for those of their hooks' calls.
+    pub(crate) runs: Vec<Receipt>,
     /// Workers whose process has ended and whose last words may not have been read yet.
     pub(crate) silences: HashMap<WorkerId, CallId>,
     /// All about messages.
@@ -239,8 +242,10 @@ impl Owner {
             self.make_way();
             self.settle_messages();
             self.leaving = self.retired && self.desk.is_empty() && self.sets.is_empty();
+            self.record_runs();
             self.flush_when_complete();
         }
+        self.runs.drain(..).for_each(|run| self.recorder.record(run));
         self.leave_all_receipts();
         self.desk.close();
         self.recorder.flush();
