@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use hob_tests::run::contains;
 use hob_tests::{End, leftovers, wait};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::{Hooks, each, wrote};
 
@@ -278,4 +279,29 @@ fn an_unreadable_directory_is_said() {
     std::fs::rename(&dir, hooks.world.path("work/elsewhere")).unwrap();
     std::os::unix::fs::symlink("d", &dir).unwrap();
     check("a loop of names");
+}
+
+#[test]
+fn what_hob_itself_cannot_do_is_not_taken_for_a_hooks_error() {
+    let hooks = Hooks::of(&[("1", "echo said >> ran; echo said")]);
+    hooks.world.file("t.csv", "HOST\na\n");
+    let full = hooks.run(&[]).stdout("/dev/full").go();
+    assert_eq!(full.end, End::Code(5), "{full:?}");
+    assert!(contains(&full.err, b"cannot pass on what hooks write"), "{full:?}");
+    let words = ["--for-each", "t.csv", "--report", "r.json"];
+    let summary = hooks.run(&words).stdout("/dev/full").go();
+    assert_eq!(summary.end, End::Code(5), "{summary:?}");
+    let report: Value = serde_json::from_str(&hooks.text("r.json")).unwrap();
+    assert_eq!(report["ended"], 1, "a summary that nobody can read is no reason to have no report");
+    let ran = hooks.text("ran");
+    for (words, why) in [
+        (&["--report", "not/there.json"][..], "--report not/there.json: No such file"),
+        (&["--resume"], "--resume: there is no resume file"),
+    ] {
+        let run = hooks.run(&["--for-each", "t.csv"]).args(words);
+        let outcome = run.without("HOME").without("XDG_STATE_HOME").go();
+        assert_eq!(outcome.end, End::Code(5), "{outcome:?}");
+        assert!(outcome.complaint().contains(why), "{outcome:?}");
+    }
+    assert_eq!(hooks.text("ran"), ran, "nothing was run");
 }

@@ -232,6 +232,11 @@ impl Failure {
         Failure { text: text.into(), code: 1 }
     }
 
+    /// The same failure with this code where it had 1, which means something else to its verb.
+    pub(crate) fn instead_of_1(self, code: u8) -> Failure {
+        Failure { code: if self.code == 1 { code } else { self.code }, ..self }
+    }
+
     /// A failure of whoever wrote the command line.
     pub(crate) fn usage(text: impl Into<String>) -> Failure {
         Failure { text: text.into(), code: ExitCode::Usage as u8 }

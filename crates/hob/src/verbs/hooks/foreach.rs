@@ -421,16 +421,16 @@ impl Round {
             self.signals.leave(HookOutcome::Cancelled);
         }
         let overview = Overview { dir, targets, tally: &self.tally, left };
-        if json {
+        let shown = if json {
             let mut value = report::summary(&overview);
             value.insert("schema".to_owned(), SCHEMA.into());
             let kept = left > 0 || self.tally.failed() > 0;
             let path = kept.then(|| self.journal.path().display().to_string());
             value.insert("resume_file".to_owned(), path.into());
-            out(&format!("{}\n", serde_json::Value::Object(value)))?;
+            out(&format!("{}\n", serde_json::Value::Object(value)))
         } else {
-            out(&summary::text(&self.tally, &Look::of_stdout()))?;
-        }
+            out(&summary::text(&self.tally, &Look::of_stdout()))
+        };
         let unwritten: Vec<String> = reports
             .iter()
             .filter_map(|report| report.write(&overview, &self.journal).err())
@@ -452,6 +452,8 @@ impl Round {
             }
             None => {}
         }
+        // What nobody could read keeps no report from being written, and the run's records stay.
+        shown?;
         let faulty = lost || !unwritten.is_empty() || matches!(self.ending, Some(Ending::Fault(_)));
         let outcome = self.tally.outcome();
         if faulty {

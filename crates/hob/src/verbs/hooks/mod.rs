@@ -16,6 +16,7 @@ mod tally;
 mod targets;
 
 use clap::Subcommand;
+use hob_core::hooks::HookOutcome;
 use hob_os::start::Start;
 
 use super::Failure;
@@ -37,7 +38,9 @@ pub(crate) enum Hooks {
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
     match what {
-        Hooks::Run(asked) => run::run(start, asked),
+        // 1 is what a hook's own error gives.
+        Hooks::Run(asked) => run::run(start, asked)
+            .map_err(|failure| failure.instead_of_1(HookOutcome::SystemError.exit_code())),
         Hooks::List(asked) => list::run(asked).map(|()| 0),
         Hooks::Adopt(what) => adopt::adopt(start, what),
         Hooks::Restore(of) => adopt::restore(of),

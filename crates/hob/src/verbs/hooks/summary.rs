@@ -21,7 +21,7 @@ const NAME_COLUMNS_MAX: usize = 32;
 pub(crate) fn text(tally: &Tally, look: &Look) -> String {
     let mut out = String::new();
     let columns = look.figure_columns();
-    for line in look.flow(&counts(tally), columns) {
+    for line in look.flow(&counts(tally, look), columns) {
         out += &line;
         out.push('\n');
     }
@@ -34,7 +34,7 @@ pub(crate) fn text(tally: &Tally, look: &Look) -> String {
     out
 }
 
-fn counts(tally: &Tally) -> Vec<(Tone, String)> {
+fn counts(tally: &Tally, look: &Look) -> Vec<(Tone, String)> {
     let mut parts = vec![(Tone::Title, plural(tally.ended(), "target"))];
     for outcome in HookOutcome::ALL {
         let count = tally.targets[place(outcome)];
@@ -44,8 +44,8 @@ fn counts(tally: &Tally) -> Vec<(Tone, String)> {
         }
     }
     let wall_us = tally.wall_us();
-    parts
-        .push((Tone::Plain, format!("{} in {}", plural(tally.hooks_run(), "hook"), time(wall_us))));
+    let hooks = plural(tally.hooks_run(), "hook");
+    parts.push((Tone::Plain, format!("{hooks} in {}", duration(wall_us, look.micro()))));
     if wall_us > 0 {
         let rate = per_second(tally.ended(), wall_us);
         parts.push((Tone::Plain, format!("{rate} targets/s")));
@@ -63,11 +63,6 @@ fn tone(outcome: HookOutcome) -> Tone {
         HookOutcome::Warning | HookOutcome::Interrupt | HookOutcome::Cancelled => Tone::Watch,
         HookOutcome::Error | HookOutcome::Timeout | HookOutcome::SystemError => Tone::Bad,
     }
-}
-
-/// Without a look: only where every character can be shown.
-fn time(us: u64) -> String {
-    duration(us, crate::show::units::Micro::Ascii)
 }
 
 fn times(out: &mut String, tally: &Tally, look: &Look) {
