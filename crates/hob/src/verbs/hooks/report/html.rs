@@ -66,6 +66,7 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
     let first = tally.sittings.first().map_or("", |sitting| sitting.at.as_str());
     let resumed = match tally.sittings.len() {
         0 | 1 => String::new(),
+        2 => " · resumed once".to_owned(),
         sittings => format!(" · resumed {} times", sittings - 1),
     };
     let jobs = tally.sittings.last().map_or(1, |sitting| sitting.jobs);
