@@ -16,9 +16,9 @@ use rustix::fd::OwnedFd;
 use rustix::io;
 use rustix::process::Signal;
 
+use super::active::{Hook, Turn, running_in};
 use super::ahead::Ready;
-use super::running::{Ending, Process, Running, Turn, nanos, running_in};
-use super::sets::Hook;
+use super::running::{Ending, Process, Running, nanos};
 use super::{Runner, Sink, Tag};
 use crate::capture::{Captured, Found};
 use crate::event::{Event, SetId, Stream};

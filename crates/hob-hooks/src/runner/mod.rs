@@ -12,6 +12,7 @@
 //! for a hook that is gone is nobody's; a descriptor is taken out of the epoll before it is
 //! closed (a child that is just being started may keep its open file alive for a moment).
 
+mod active;
 mod ahead;
 mod hooks;
 mod running;
@@ -37,8 +38,9 @@ use crate::listing::Listing;
 use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
+use crate::width::STALL_NS;
 use crate::zygotes::Zygotes;
-use sets::Active;
+use active::Active;
 
 /// How many bytes one read takes: what a pipe holds by default.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -84,6 +86,8 @@ pub struct Runner {
     hooks_at_once: Option<usize>,
     /// There may be hooks that are due and wait for a turn.
     took_turns: bool,
+    /// How long those that are due wait for one that runs.
+    patience_ns: u64,
     /// One took so long that those which had begun with it wait no more.
     impatient: bool,
 }
@@ -190,6 +194,7 @@ impl Runner {
             draining: false,
             hooks_at_once: None,
             took_turns: false,
+            patience_ns: STALL_NS,
             impatient: false,
         })
     }
@@ -465,6 +470,7 @@ mod tests {
 
     use hob_os::signals::Set as Mask;
 
+    use super::active::Hook;
     use super::*;
     use crate::listing::{Identity, Place};
     use crate::set::Variables;
@@ -513,8 +519,8 @@ mod tests {
     /// How many ends of hooks' pipes are kept.
     fn kept(runner: &Runner) -> usize {
         let running = runner.active().filter_map(|active| match &active.hook {
-            sets::Hook::Running(running) => running.theirs.as_ref(),
-            sets::Hook::Due | sets::Hook::Again { .. } | sets::Hook::Retry { .. } => None,
+            Hook::Running(running) => running.theirs.as_ref(),
+            Hook::Due | Hook::Again { .. } | Hook::Retry { .. } => None,
         });
         running.count()
     }

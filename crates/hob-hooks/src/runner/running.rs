@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use hob_core::hooks::{HookRecord, Reason};
+use hob_core::hooks::HookRecord;
 use hob_os::vfork::{Child, Launch};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::sets::{Active, Hook};
 use crate::capture::Captured;
-use crate::event::SetId;
 use crate::warm::Calling;
 
 /// A hook that runs.
@@ -110,36 +108,4 @@ impl Running {
 
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The hook that runs in this place, if it is still that one.
-pub(super) fn running_in(
-    places: &mut [Option<Active>],
-    place: usize,
-    generation: u32,
-) -> Option<(SetId, &mut Running)> {
-    let active = places.get_mut(place)?.as_mut()?;
-    match &mut active.hook {
-        Hook::Running(running) if running.generation == generation => Some((active.id, running)),
-        Hook::Running(_) | Hook::Due | Hook::Again { .. } | Hook::Retry { .. } => None,
-    }
-}
-
-/// How a turn begins: since when, after how many tries, and what is known of the way.
-#[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) since_ns: u64,
-    pub(super) retries: u32,
-    pub(super) again: Option<Reason>,
-}
-
-impl Turn {
-    pub(super) fn of(hook: &Hook, now_ns: u64) -> Turn {
-        let (since_ns, retries, again) = match hook {
-            Hook::Retry { since_ns, count, .. } => (*since_ns, *count, None),
-            Hook::Again { since_ns, reason, .. } => (*since_ns, 0, Some(*reason)),
-            Hook::Due | Hook::Running(_) => (now_ns, 0, None),
-        };
-        Turn { since_ns, retries, again }
-    }
 }

@@ -1,77 +1,14 @@
 //! Sets: how one begins, goes from hook to hook, and ends.
 
-use hob_core::hooks::{Bytes, HookOutcome, HookRecord, Reason, SetRecord};
+use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
 use hob_os::clock;
-use hob_wire::reply::RunCold;
-use rustix::fd::OwnedFd;
 use rustix::io;
 
-use super::running::Running;
+use super::active::{Active, Hook};
 use super::{Runner, Sink, Waiting, never_begun};
 use crate::event::{Event, SetId};
 use crate::listing::Listing;
 use crate::set::Set;
-use crate::width::STALL_NS;
-
-/// A set that has begun and not ended.
-#[derive(Debug)]
-pub(super) struct Active {
-    pub(super) id: SetId,
-    pub(super) set: Set,
-    pub(super) listing: Listing,
-    /// The hook whose turn it is.
-    pub(super) index: usize,
-    pub(super) at_ns: u64,
-    pub(super) outcome: HookOutcome,
-    pub(super) records: Vec<HookRecord>,
-    pub(super) hook: Hook,
-    /// When the turn of that hook came, or the one before ended.
-    pub(super) due_ns: u64,
-    pub(super) cancelled: bool,
-}
-
-/// What the set's current hook is doing.
-#[derive(Debug)]
-pub(super) enum Hook {
-    /// It is to be started now; where hooks take turns, as soon as it has one.
-    Due,
-    /// It is to be started afresh now, after another way was tried.
-    Again {
-        /// When its turn came.
-        since_ns: u64,
-        /// Why not in the other way.
-        reason: Reason,
-        /// How a daemon wants it started, and where its end is reported.
-        cold: Option<Box<(RunCold, OwnedFd)>>,
-    },
-    /// Its file was open for writing: it is started again later.
-    Retry {
-        /// When its turn came.
-        since_ns: u64,
-        /// When it is tried again.
-        at_ns: u64,
-        /// How often that was done.
-        count: u32,
-    },
-    /// It runs.
-    Running(Box<Running>),
-}
-
-impl Active {
-    /// When it wants to be looked at.
-    pub(super) fn deadline_ns(&self) -> Option<u64> {
-        match &self.hook {
-            Hook::Due | Hook::Again { .. } => None,
-            Hook::Retry { at_ns, .. } => Some(*at_ns),
-            Hook::Running(running) => running.deadline_ns(),
-        }
-    }
-
-    /// The name of the current hook.
-    pub(super) fn name(&self) -> &[u8] {
-        &self.listing.listed.hooks[self.index]
-    }
-}
 
 impl Runner {
     /// Begins sets while there are places for them, and ends those that were cancelled before.
@@ -199,7 +136,7 @@ impl Runner {
             Hook::Running(running) => Some(running.since_ns),
             Hook::Due | Hook::Again { .. } | Hook::Retry { .. } => None,
         });
-        Some(since.min()?.saturating_add(STALL_NS))
+        Some(since.min()?.saturating_add(self.patience_ns))
     }
 
     /// How many hooks run.
@@ -321,6 +258,8 @@ mod tests {
         hook(dir.path(), "2", ":");
         let mut runner = runner(dir.path(), 3);
         runner.run_at_once(Some(1));
+        // However long one takes on this machine.
+        runner.patience_ns = u64::MAX;
         let (mut runs, mut most) = (0, 0);
         let (started, ended) = finish(&mut runner, |event| {
             match event {
@@ -365,9 +304,11 @@ mod tests {
     #[test]
     fn sets_that_wait_for_a_turn_end_when_they_are_cancelled() {
         let dir = tempfile::tempdir().unwrap();
-        hook(dir.path(), "1", "sleep 600");
+        // What it says ends the turn that it began in.
+        hook(dir.path(), "1", "echo; sleep 600");
         let mut runner = runner(dir.path(), 3);
         runner.run_at_once(Some(1));
+        runner.patience_ns = u64::MAX;
         let mut started = 0;
         while started == 0 {
             runner
