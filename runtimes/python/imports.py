@@ -23,19 +23,28 @@ class Stop(BaseException):
 
 
 class Opened:
-    """Notes what the imports open, list, start and change, by way of audit events.
+    """Notes what the imports open, list, start, ask and change: by audit events, and by stand-ins
+    for the functions that no event tells of (`watch.py`).
 
     A hook cannot be removed by what the interpreter documents, and even an idle one makes
     `copy.deepcopy` take twice as long. So the hook takes itself out of the interpreter's list, and
     the list out of the interpreter: programs run as if there had never been one.
     """
 
-    def __init__(self):
+    def __init__(self, watching, looks, read):
+        # Whether it is a module's code that runs, and not the runtime's own.
+        self.listening = False
         # Each with whether it was there when it was first opened.
         self.read = {}
+        # Each with what was there: `-` nothing, `f` a file, `d` a directory, `o` something else.
         self.asked = {}
+        # Each with where it leads, as a link; nothing: it is none.
+        self.links = {}
         self.listed = set()
-        self.lookers = []
+        # Functions with their arguments and answers, which each call asks again.
+        self.asks = {}
+        # Signals whose disposition was asked for, as a mask: a zygote ignores none.
+        self.signals = 0
         # Modules that were being imported when something happened that forbids to keep them.
         self.blamed = {}
         self.known = {}
@@ -56,6 +65,14 @@ class Opened:
         self.forked = set()
         self.promises = worker.load_beside("promises").Promises(self, importing)
         self.step = self.note
+        self.looks, self.variables = looks, None
+        self.watching = watching
+        self.watch = watching.Watch({
+            watching.ASK: self.asks_again, watching.LOOK: self.looks_by, watching.FD: self.by_fd,
+            watching.TERM: self.by_terminal, watching.NOW: self.by_moment,
+            watching.STATE: self.by_change, watching.AUDIT: self.by_name, "loaded": self.loaded,
+        })
+        self.variable_read = read
         # Where the caller's directory is known to decide something, the zygote is in it.
         try:
             self.adrift = posix.getcwd() == "/"
@@ -64,55 +81,242 @@ class Opened:
             self.adrift = False
 
     def start(self):
+        """Before the interpreter's start-up code runs, or any module is imported."""
         sys.addaudithook(self)
-        # No event tells of these.
-        for name in ("getcwd", "getcwdb"):
-            self.looker(os, name, self.cwd)
-        for name in ("stat", "lstat", "access", "readlink"):
-            self.looker(os, name, self.look)
-        self.looker(os, "uname", self.ask_machine)
-        self.looker(os, "get_blocking", self.ask_blocking)
-        for name in MOMENTS:
-            self.looker(os, name, self.moment)
-        self.looker(os, "getpid", self.number)
-        for name in CHANGES_UNTOLD:
-            self.looker(os, name, self.change)
-        for environ in (os.environ, os.environb):
-            self.looker(environ, "decodekey", self.all_variables)
-        self.looker(os, "register_at_fork", self.at_fork)
-        # How many arguments such a function has when it tells of now.
-        for name, most in CLOCK.items():
-            self.looker(sys.modules.get("time"), name, self.clock(most))
-        self.hand_out()
+        self.variables = self.watching.Variables(posix.environ)
+        self.variables.one, self.variables.all = self.one_variable, self.all_variables
+        self.watch.replace(sys.modules["posix"], "environ", self.variables)
+        self.watch.start()
+        if "os" in sys.modules:
+            # It was imported before: the interpreter was told to run no start-up code.
+            self.take_variables(self.variables)
+        worker.STREAMS.renew(self.raw)
+        for kind in (worker._io.TextIOWrapper,):
+            self.watch.method(kind, "line_buffering", self.buffering)
 
-    def hand_out(self):
-        """What was imported before (by `site`, for one) has bound the real functions by name."""
-        lookers = {id(looker.function): looker for looker in self.lookers
-                   if looker.name in CLOCK or looker.name in HANDED_OUT}
-        for name, module in list(sys.modules.items()):
-            if name in NOT_TO or name.startswith(("_", "importlib", "encodings", "zipimport")):
-                continue
-            for key, value in list(names_of(module).items()):
-                looker = lookers.get(id(value))
-                if looker is not None and looker.function is value:
-                    names_of(module)[key] = looker
+    def listen(self, run, *arguments):
+        """Runs somebody else's code, which is heard."""
+        self.listening = True
+        try:
+            return run(*arguments)
+        finally:
+            self.listening = False
+
+    listen = hide(listen)
+
+    def raw(self, fd, mode):
+        made = self.watching.Raw(fd, mode, None)
+        made.told = self.stream
+        return made
+
+    def stream(self, what):
+        if self.listening:
+            if what == "terminal":
+                self.looks.note(what)
+            else:
+                self.moment()
+
+    def buffering(self, original):
+        """Whether a stream is flushed by lines depends on whether it is a terminal."""
+
+        def line_buffering(stream):
+            if any(stream is each for each in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
+                self.stream("terminal")
+            return original.__get__(stream)
+
+        return property(hide(line_buffering))
 
     def looker(self, owner, name, tell, instead=None):
-        if hasattr(owner, name):
-            self.lookers.append(Looker(owner, name, tell, instead))
+        self.watch.looker(owner, name, self.heard(tell), instead)
+
+    def heard(self, tell):
+        return lambda arguments, options: tell(arguments, options) if self.listening else None
+
+    # --- What is told of a function of each class -------------------------------------------------
+
+    def asks_again(self, module, name):
+        function = getattr(sys.modules[module], name)
+
+        def tell(arguments, options):
+            if module == "posix" and arguments and type(arguments[0]) in (str, bytes):
+                self.whole(arguments[0])
+            chain = self.who()[0]
+            if worker.RENEWED.get(chain and chain[0]):
+                return None
+            key = name, repr(arguments), repr(options)
+            return lambda answer: self.asks.__setitem__(key, (function, arguments, options, answer))
+
+        return self.heard(tell)
+
+    def looks_by(self, module, name):
+        return self.heard(lambda arguments, options: self.look(name, arguments, options))
+
+    def by_fd(self, module, name):
+        def tell(arguments, options):
+            given = [*arguments[:2], *options.values()] if name in OF_TWO else arguments[:1]
+            if any(is_standard_stream(each) for each in given or list(options.values())[:1]):
+                self.moment()
+
+        return self.heard(tell)
+
+    def by_terminal(self, module, name):
+        def tell(arguments, options):
+            if not arguments or is_standard_stream(arguments[0]):
+                self.looks.note("terminal")
+
+        return self.heard(tell)
+
+    def by_moment(self, module, name):
+        return self.heard(self.moment)
+
+    def by_change(self, module, name):
+        return self.heard(self.change)
+
+    def by_name(self, module, name):
+        """What no class says: of some an audit event tells."""
+        if name in CLOCK:
+            return self.heard(self.clock(CLOCK[name]))
+        if name in ("getpwuid", "getpwnam", "getpwall", "getspnam", "getspall", "getgrgid",
+                    "getgrnam", "getgrall"):
+            return self.heard(self.files(*USER_FILES))
+        if name.startswith(("getserv", "getproto")):
+            return self.heard(self.files(*SERVICE_FILES))
+        tells = {
+            "getcwd": self.cwd, "getcwdb": self.cwd, "uname": self.ask_machine,
+            "get_blocking": self.ask_blocking, "getpid": self.number, "open": self.opens_at,
+            "getsignal": self.disposition, "signal": self.disposition,
+            "generate_time_safe": self.by_machine,
+            "poll": self.poll, "epoll": self.poll, "register_at_fork": self.at_fork,
+        }
+        return self.heard(tells[name]) if name in tells else None
+
+    def loaded(self, name, module):
+        """A module in C was made, of which nobody has bound anything yet."""
+        if name == "_datetime":
+            for kind, names in ((module.datetime, ("now", "utcnow")), (module.date, ("today",))):
+                for each in names:
+                    self.watch.method(kind, each, self.of_now)
+        elif name == "_ssl":
+            for each in ("set_default_verify_paths", "load_verify_locations", "load_cert_chain"):
+                self.watch.method(module._SSLContext, each, self.certificates(each))
+        elif name == "_random":
+            for each in ("random", "getrandbits", "getstate"):
+                self.watch.method(module.Random, each, self.of_chance(module.Random))
+
+    def of_now(self, original):
+        def now(kind, *arguments, **options):
+            if self.listening:
+                self.moment()
+            return original.__get__(None, kind)(*arguments, **options)
+
+        return classmethod(hide(now))
+
+    def of_chance(self, kind):
+        """A generator that is not of `random` is seeded by chance, and by nobody else."""
+
+        def wrap(original):
+            def draw(generator, *arguments):
+                if self.listening and type(generator) is kind:
+                    self.moment()
+                return original(generator, *arguments)
+
+            return hide(draw)
+
+        return wrap
+
+    def certificates(self, name):
+        def wrap(original):
+            def load(context, *arguments, **options):
+                if self.listening and name == "set_default_verify_paths":
+                    # The library looks into files and directories of these names by itself.
+                    self.moment()
+                elif self.listening:
+                    for path in (*arguments, *options.values()):
+                        if isinstance(path, (str, bytes)) and is_there(path):
+                            self.look("stat", (path,), {})
+                return original(context, *arguments, **options)
+
+            return hide(load)
+
+        return wrap
+
+    def one_variable(self, name):
+        if self.listening:
+            self.variable_read(name)
+
+    def all_variables(self):
+        self.whole_environment |= self.listening
+
+    def take_variables(self, data):
+        """Where `os` keeps them."""
+        names = names_of(sys.modules.get("os"))
+        for environ in (names.get("environ"), names.get("environb")):
+            if "_data" in names_of(environ):
+                environ._data = data
 
     def cwd(self, arguments, options):
         self.drifts |= self.adrift
 
-    def look(self, arguments, options):
+    def look(self, name, arguments, options):
         path = arguments[0] if arguments else options.get("path")
         self.stop_promised(path)
-        path = self.whole(path) if options.get("dir_fd") is None else None
-        if path is not None and path not in self.asked:
-            self.asked[path] = is_there(path)
+        if options.get("dir_fd") is not None or is_standard_stream(path):
+            self.moment()
+            return
+        if isinstance(path, int):
+            return
+        path = self.whole(path, pseudo=True)
+        if path is None:
+            return
+        if path.startswith(NOT_FILES):
+            if is_of_the_moment(path):
+                self.moment()
+            return
+        if options.get("follow_symlinks") is False:
+            name = "lstat"
+        purpose = purpose_of(outside(), name)
+        there = kind_of(path)
+        if purpose == "link":
+            self.links.setdefault(path, link_of(path) if there != "-" or is_link(path) else "")
+            if there == "-":
+                self.asked.setdefault(path, there)
+        elif purpose == "presence":
+            self.asked.setdefault(path, there)
+        elif there in "-f":
+            self.read.setdefault(path, there == "f")
+            if name != "stat":
+                self.links.setdefault(path, link_of(path))
+        else:
+            # Whose times change with each entry.
+            self.moment()
 
-    def all_variables(self, arguments, options):
-        self.whole_environment = True
+    def opens_at(self, arguments, options):
+        if options.get("dir_fd") is not None:
+            self.moment()
+
+    def files(self, *paths):
+        return lambda arguments, options: self.read.update((path, is_there(path)) for path in paths)
+
+    def main_looked_at(self):
+        """Of the program's own module a zygote has none."""
+        if self.listening:
+            self.moment()
+
+    def disposition(self, arguments, options):
+        number = int(arguments[0])
+        self.signals |= 1 << (number - 1)
+
+    def poll(self, arguments, options):
+        if self.who()[0][:1] != ["selectors"]:
+            self.moment()
+
+    def by_machine(self, arguments, options):
+        """A number of this moment, and of the machine: `uuid` asks for the machine's alone. One
+        without an address draws that by chance."""
+        asked = {code.co_name for code in self.who()[1]}
+        node = names_of(sys.modules.get("uuid")).get("_node")
+        if "_unix_getnode" not in asked or node is not None and node >> 40 & 1:
+            self.moment()
 
     def at_fork(self, arguments, options):
         self.forked.add(getattr(options.get("after_in_child"), "__code__", None))
@@ -132,7 +336,11 @@ class Opened:
             raise Stop
 
     def clock(self, most):
-        return lambda arguments, options: len(arguments) < most and self.moment()
+        def tell(arguments, options):
+            if sum(each is not None for each in arguments) < most:
+                self.moment()
+
+        return tell
 
     def change(self, arguments, options):
         self.blame("state")
@@ -144,6 +352,8 @@ class Opened:
     def ask_blocking(self, arguments, options):
         self.asked_blocking |= (arguments or list(options.values()))[0] < 3
 
+    # --- What audit events tell ----------------------------------------------------------------
+
     def __call__(self, event, arguments):
         try:
             self.step(event, arguments)
@@ -152,12 +362,10 @@ class Opened:
             pass
 
     def note(self, event, arguments):
-        if event not in TELLING:
+        if event not in TELLING or not self.listening:
             # Most of them, and `sys._getframe` is itself an event.
             return None
         frame = sys._getframe(2)
-        if frame.f_globals is worker.__dict__:
-            return None
         self.stop_promised(*arguments)
         if event == "open":
             reason = self.opens(arguments[0], arguments[2])
@@ -168,11 +376,15 @@ class Opened:
         elif event in ("os.putenv", "os.unsetenv"):
             return self.puts(arguments)
         elif event == "sqlite3.connect":
-            reason = None if arguments[0] in (":memory:", b":memory:", "") else "state"
+            # In memory it tells of now, and draws by chance.
+            reason = "moment" if arguments[0] in (":memory:", b":memory:", "") else "state"
         elif event == "mmap.__new__":
             reason = "state" if arguments[0] == -1 else None
         elif event == "fcntl.ioctl":
-            return self.blame("terminal")
+            reason = None
+            self.looks.note("terminal")
+        elif event == "ctypes.dlsym":
+            reason = None if str(arguments[1]).lstrip("_").startswith("Py") else "moment"
         elif event == "socket.gethostname":
             self.machine = posix.uname()
             return None
@@ -213,7 +425,7 @@ class Opened:
             return None if path in SINKS else "state"
         path = self.whole(path, pseudo=True)
         if path is not None and path.startswith(NOT_FILES):
-            return "moment" if path.startswith(OF_THE_MOMENT) and path not in CONSTANT else None
+            return "moment" if is_of_the_moment(path) else None
         if path is not None and path not in self.read:
             self.read[path] = is_there(path)
         return None
@@ -221,7 +433,7 @@ class Opened:
     def lists(self, path, frame):
         path = self.whole("." if path is None else path, pseudo=True)
         if path is not None and path.startswith(NOT_FILES):
-            return "moment" if path.startswith("/proc") else None
+            return "moment" if path.startswith("/proc") or is_of_the_moment(path) else None
         if path is not None and not searches(frame):
             self.listed.add(path)
         return None
@@ -230,8 +442,8 @@ class Opened:
         """A directory that is there is not made, and a file that is not is not removed: whether
         they are there is all that counts."""
         path = self.whole(path) if folder == -1 else None
-        there = path is not None and is_there(path)
-        if path is None or there != (event == "os.mkdir"):
+        there = "-" if path is None else kind_of(path)
+        if path is None or (there != "-") != (event == "os.mkdir"):
             return "state"
         self.asked.setdefault(path, there)
         return None
@@ -267,11 +479,30 @@ class Opened:
             frame = frame.f_back
         return chain, codes, names
 
+    def of_startup(self):
+        """What start-up code did that forbids to run it once for many calls, as one line; None."""
+        kept_moments(self.blamed, self.new_modules(), self.since)
+        reasons = dict(self.blamed)
+        for chain, *_ in self.drawn + self.promises.unresolved():
+            reasons.update(dict.fromkeys(chain or [None], "moment"))
+        for chain in self.put.values():
+            reasons.update(dict.fromkeys(chain or [None], "state"))
+        reasons.update((name, what) for name, what in self.looks.seen)
+        self.blamed, self.drawn, self.put = {}, [], {}
+        self.looks.seen.clear()
+        for name, reason in reasons.items():
+            return "%s: %s" % (name or "start-up code", reason)
+        return None
+
+    def new_modules(self):
+        new = {each: sys.modules[each] for each in set(sys.modules) - self.searched}
+        self.searched.update(new)
+        return new
+
     def hazards(self, name):
         """What importing this module showed, as names and reasons. Who was to blame is imported
         anew by whoever needs it next, so that all of them are found in one preload."""
-        new = {each: sys.modules[each] for each in set(sys.modules) - self.searched}
-        self.blamed.update((each, "moment") for each in kept_moments(new, self.since))
+        kept_moments(self.blamed, self.new_modules(), self.since)
         for chain, codes, *_ in self.drawn + self.promises.unresolved():
             # Unless the same function runs in each copy anyway.
             if not codes & self.forked:
@@ -280,7 +511,6 @@ class Opened:
         for chain in self.put.values():
             self.blamed.update(dict.fromkeys(chain or [None], "state"))
         self.put.clear()
-        self.searched.update(new)
         blamed, self.blamed = self.blamed, {}
         self.promises.dropped(blamed)
         for each in blamed:
@@ -318,7 +548,9 @@ class Opened:
         return None if path.startswith(NOT_FILES) and not pseudo else path
 
     def stop(self):
-        stop_lookers(self.lookers)
+        self.stop_variables()
+        self.watch.stop()
+        worker.STREAMS.renew()
         self.step = self.leave
         self.hooks = None
         id(self)
@@ -331,6 +563,21 @@ class Opened:
             # From here on only the interpreter itself knows the list.
             address, hooks = id(hooks), None
             forget_hooks(address)
+
+    def stop_variables(self):
+        """The environment is the interpreter's own dictionary again, wherever ours is kept."""
+        data, variables = posix.environ, self.variables
+        variables.one = variables.all = ignore
+        kept = dict(dict.items(variables))
+        data.clear()
+        data.update(kept)
+        self.take_variables(data)
+        self.variables = None
+        for holder in gc.get_referrers(variables):
+            names = holder if type(holder) in (dict, list) else names_of(holder)
+            for key, value in list(names.items() if type(names) is dict else enumerate(names)):
+                if value is variables:
+                    names[key] = data
 
     def leave(self, event, arguments):
         """In the midst of an event: the interpreter goes through its list of hooks right now."""
@@ -350,7 +597,8 @@ class Opened:
         notes = [b"C" + path for path in SYSTEM_FILES] + [b"W"] * self.drifts
         notes += [b"E*"] * self.whole_environment
         for path, was_there in self.read.items():
-            if path in files or path.endswith(".pyc"):
+            # Compiled code that was not there is written meanwhile.
+            if path in files or path.endswith(".pyc") and not was_there:
                 continue
             try:
                 regular = posix.stat(path).st_mode & 0o170000 == 0o100000
@@ -362,65 +610,14 @@ class Opened:
                 continue
             if regular:
                 notes.append(b"C" + os.fsencode(path))
-        for path, was_there in self.asked.items():
+        for path, kind in self.asked.items():
             if path not in self.read and path not in files and not path.endswith(".pyc"):
-                notes.append((b"A+" if was_there else b"A-") + os.fsencode(path))
+                notes.append(b"A" + kind.encode() + os.fsencode(path))
+        for path, target in self.links.items():
+            path, target = os.fsencode(path), os.fsencode(target)
+            notes.append(b"R%d:" % len(path) + path + target)
         listed = [path for path in self.listed if os.path.isdir(path)]
         return notes + [b"L" + os.fsencode(path) for path in listed]
-
-
-class Looker:
-    """Stands for a function while modules are imported, and tells of each call. Where a module
-    keeps it, it is replaced afterwards or, at worst, passes calls on."""
-
-    def __init__(self, owner, name, tell, instead=None):
-        self.owner, self.name, self.tell, self.instead = owner, name, tell, instead
-        self.function = getattr(owner, name)
-        names = ("dir_fd", "effective_ids", "fd", "follow_symlinks")
-        self.sets = [getattr(os, "supports_" + each) for each in names]
-        self.sets = [each for each in self.sets if self.function in each]
-        for each in self.sets:
-            each.add(self)
-        setattr(owner, name, self)
-
-    def __call__(self, *arguments, **options):
-        try:
-            self.tell(arguments, options)
-        except Exception:
-            # Let the function itself complain.
-            pass
-        if self.instead is not None:
-            answer = self.instead(*arguments, **options)
-            if answer is not None:
-                return answer
-        return self.function(*arguments, **options)
-
-
-def stop_lookers(lookers):
-    """Puts the real functions back, wherever modules have kept ours."""
-    for looker in lookers:
-        looker.tell, looker.instead = ignore, None
-        if getattr(looker.owner, looker.name) is looker:
-            setattr(looker.owner, looker.name, looker.function)
-        for each in looker.sets:
-            each.discard(looker)
-    for holder in gc.get_referrers(*lookers):
-        if type(holder) is tuple:
-            put_back_defaults(holder)
-            continue
-        held = holder if type(holder) in (dict, list) else getattr(holder, "__dict__", None)
-        if type(held) in (dict, list):
-            for key, value in list(held.items() if type(held) is dict else enumerate(held)):
-                if type(value) is Looker:
-                    held[key] = value.function
-
-
-def put_back_defaults(defaults):
-    """`def f(clock=time.monotonic)`."""
-    real = tuple([each.function if type(each) is Looker else each for each in defaults])
-    for holder in gc.get_referrers(defaults):
-        if type(holder) is worker.FUNCTION and holder.__defaults__ is defaults:
-            holder.__defaults__ = real
 
 
 def importing(frame):
@@ -434,9 +631,9 @@ def importing(frame):
     return chain
 
 
-def kept_moments(modules, since):
-    """Modules that keep what they were given by something that tells nobody: `datetime.now()`, or
-    a copy of the environment, in which each call has something else."""
+def kept_moments(blamed, modules, since):
+    """Blames modules that keep what they were given by something that tells nobody: a moment, or a
+    copy of the environment, in which each call has something else."""
     datetime = getattr(sys.modules.get("datetime"), "datetime", None)
     # Wherever on earth: the offset of a zone is less than a day.
     after = datetime and datetime.fromtimestamp(since)
@@ -457,7 +654,7 @@ def kept_moments(modules, since):
         for value in list(names_of(module).values()):
             held = value.__dict__.values() if type(value) is type else (value,)
             if any(keeps(each) for each in list(held)):
-                yield name
+                blamed[name] = "moment"
 
 
 def is_now(moment, after):
@@ -465,7 +662,68 @@ def is_now(moment, after):
     return days < 1.1
 
 
-Looker.__call__ = hide(Looker.__call__)
+def outside():
+    """The innermost frame that is not ours."""
+    frame = sys._getframe(1)
+    while frame.f_globals is globals() or frame.f_globals.get("__name__") == "hob watch":
+        frame = frame.f_back
+    return frame
+
+
+def purpose_of(frame, name):
+    """Of a file that is looked at by this code, what matters: `presence`, `link` or `exact`."""
+    module, function = frame.f_globals.get("__name__") or "", frame.f_code.co_name
+    if module.startswith("pathlib"):
+        while (frame.f_back.f_globals.get("__name__") or "").startswith("pathlib"):
+            frame = frame.f_back
+            function = frame.f_code.co_name
+    if (module, function) in (("posixpath", "realpath"), ("posixpath", "_joinrealpath")):
+        return "link"
+    if module in ("genericpath", "posixpath") or module.startswith("pathlib"):
+        return PURPOSES.get(function, "exact")
+    if searches(frame):
+        return "presence"
+    return "link" if name == "readlink" else "exact"
+
+
+# Functions of the library that look at files, and what they tell of them.
+PURPOSES = dict.fromkeys(("exists", "isfile", "isdir", "is_file", "is_dir"), "presence")
+PURPOSES.update(dict.fromkeys(("lexists", "islink", "isjunction", "is_symlink", "is_junction",
+                               "readlink", "resolve", "_resolve"), "link"))
+
+
+def is_standard_stream(fd):
+    return isinstance(fd, int) and 0 <= fd < 3
+
+
+def is_of_the_moment(path):
+    return path.startswith(OF_THE_MOMENT) and path not in CONSTANT
+
+
+def kind_of(path):
+    """What is there, links followed."""
+    try:
+        mode = posix.stat(path).st_mode & 0o170000
+    except (OSError, ValueError):
+        return "-"
+    return {0o100000: "f", 0o040000: "d"}.get(mode, "o")
+
+
+def is_link(path):
+    try:
+        return posix.lstat(path).st_mode & 0o170000 == 0o120000
+    except (OSError, ValueError):
+        return False
+
+
+def link_of(path):
+    """Where a link leads; nothing if it is none."""
+    try:
+        return posix.readlink(path)
+    except (OSError, ValueError):
+        return ""
+
+
 LISTINGS = frozenset(("os.listdir", "os.scandir"))
 # Events of what changes something outside, or of the process that is not the copy's by itself.
 DEPENDS = dict.fromkeys((
@@ -473,7 +731,7 @@ DEPENDS = dict.fromkeys((
     "os.rename", "os.rmdir", "os.setxattr", "os.symlink", "os.truncate", "os.utime", "os.kill",
     "os.killpg", "signal.pthread_kill", "fcntl.flock", "fcntl.lockf", "resource.setrlimit",
     "resource.prlimit", "socket.bind", "socket.connect", "socket.sendto", "socket.sendmsg",
-    "syslog.openlog", "syslog.syslog",
+    "syslog.openlog", "syslog.syslog", "socket.sethostname",
 ), "state")
 # Events after which no file tells what the import's result depends on.
 DEPENDS.update(dict.fromkeys((
@@ -486,28 +744,18 @@ DEPENDS.update(dict.fromkeys((
 ), "moment"))
 TELLING = LISTINGS.union(DEPENDS, (
     "open", "os.mkdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "mmap.__new__",
-    "fcntl.ioctl", "socket.gethostname",
+    "fcntl.ioctl", "socket.gethostname", "ctypes.dlsym",
 ))
 # Any free port of this machine's own.
 NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
 LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
-# Functions of `os` whose answer is another in each call, and that no event tells of.
-MOMENTS = ("getppid", "getpgid", "getpgrp", "getsid", "tcgetpgrp", "ttyname", "urandom",
-           "getrandom", "times", "getloadavg", "sched_getaffinity", "getpriority",
-           "sched_getscheduler", "sched_getparam", "statvfs", "fstatvfs")
-# Those of them that others bind by name, and whose modules are left alone.
-HANDED_OUT = ("urandom", "getrandom", "getpid", "getppid", "umask")
-NOT_TO = ("posix", "os", "time", "sys")
-# Functions of `os` that change something and that no event tells of.
-CHANGES_UNTOLD = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler",
-                  "sched_setparam", "setpgid", "setpgrp", "setsid", "tcsetpgrp", "chroot",
-                  "setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid",
-                  "setresgid", "setgroups", "initgroups", "mkfifo", "mknod", "unshare", "setns")
-# The same of `time`, and how many arguments they have when they do not ask for now.
+# Functions of descriptors that have two of them.
+OF_TWO = ("dup2", "sendfile", "splice", "copy_file_range", "closerange", "tee")
+# What the C library reads to tell of users, groups, services.
+USER_FILES = "/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/shadow"
+SERVICE_FILES = "/etc/nsswitch.conf", "/etc/services", "/etc/protocols"
+# Functions of `time`, and how many arguments they have when they do not ask for now.
 CLOCK = dict.fromkeys(("localtime", "gmtime", "ctime", "asctime"), 1)
-CLOCK.update(dict.fromkeys(("time", "monotonic", "perf_counter", "process_time", "thread_time",
-                            "clock_gettime"), 9))
-CLOCK.update({name + "_ns": 9 for name, most in CLOCK.items() if most == 9})
 CLOCK["strftime"] = 2
 # Whose processes only tell of the system's libraries and of the machine.
 ASKS_OF_THE_SYSTEM = ("ctypes.util", "platform", "uuid")
@@ -517,8 +765,9 @@ SINKS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # What the C library reads before anyone could note it.
 SYSTEM_FILES = (b"/etc/localtime", b"/etc/ld.so.cache", b"/etc/ld.so.preload")
 NOT_FILES = ("/proc/", "/sys/", "/dev/")
-OF_THE_MOMENT = ("/proc/", "/dev/tty", "/dev/pts", "/dev/random", "/dev/urandom", "/dev/shm")
-CONSTANT = ("/proc/cpuinfo", "/proc/version", "/proc/filesystems")
+OF_THE_MOMENT = ("/proc/", "/dev/tty", "/dev/pts", "/dev/random", "/dev/urandom", "/dev/shm",
+                 "/dev/std", "/dev/fd")
+CONSTANT = ("/proc/cpuinfo", "/proc/version", "/proc/filesystems", "/proc/self/exe")
 
 
 def ignore(event, arguments):
@@ -572,6 +821,19 @@ def forget_hooks(address):
 INTERPRETER_BYTES = 1 << 20
 
 
+class Main(type(sys)):
+    """The `__main__` that imports see: what they would keep of it is another in each call."""
+
+    def __getattribute__(self, name):
+        told = object.__getattribute__(self, "__dict__").get(TOLD)
+        if told is not None:
+            told()
+        return object.__getattribute__(self, name)
+
+
+TOLD = "hob told"
+
+
 class Looks:
     """Which modules look at the call while they are imported: its arguments, or whether it has a
     terminal. A copy imports those itself, when the caller's are there to be seen; so must
@@ -579,6 +841,7 @@ class Looks:
     once it is known that somebody asks."""
 
     def __init__(self, program):
+        self.program = program
         self.asked = set()
         self.seen = {}  # pairs of a module and what it looks at, in order
         self.argv = sys.argv
@@ -589,33 +852,37 @@ class Looks:
         for name in ("__iter__", "__contains__", "__eq__", "__add__", "__ne__", "__reversed__",
                      "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear",
                      "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
-                     "sort"):
+                     "sort", "__getitem__", "__len__"):
             setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
 
+        class Arguments(Watched):
+            __slots__ = ()
+
+        Arguments.__getitem__, Arguments.__len__ = self.get, self.count
+        self.lists = [(sys.argv, Arguments())]
+        if hasattr(sys, "orig_argv"):
+            self.lists.append((sys.orig_argv, Watched()))
+        self.watched = self.exchange()
+
+    @property
+    def get(self):
         def get(words, at):
             # Of a module the first argument changes while it is found.
-            if type(at) is int and at == 0 and program.kind == worker.SCRIPT:
+            if type(at) is int and at == 0 and self.program.kind == worker.SCRIPT:
                 self.asked.add("first")
             else:
                 self.note("argv")
             return list.__getitem__(words, at)
 
+        return get
+
+    @property
+    def count(self):
         def count(words):
             self.asked.add("count")
             return list.__len__(words)
 
-        Watched.__getitem__, Watched.__len__ = get, count
-        self.other = Watched()
-        self.watched = self.exchange()
-        self.instead = {}
-        for name in ("isatty", "get_terminal_size"):
-            original = getattr(os, name)
-            wrapped = self.wrap(original, "terminal")
-            self.instead[id(wrapped)] = wrapped, original
-            setattr(os, name, wrapped)
-        self.streams = [s for s in (sys.stdin, sys.stdout, sys.stderr) if s is not None]
-        for stream in self.streams:
-            stream.isatty = self.wrap(stream.isatty, "terminal")
+        return count
 
     def exchange(self):
         """The list of arguments and an empty watched one exchange their types. Whoever keeps the
@@ -623,10 +890,11 @@ class Looks:
         arguments are put into. False if types are not where they are looked for."""
         if worker.KERNEL.ctypes is None:
             return False
-        words = [worker.KERNEL.type_of(each) for each in (self.argv, self.other)]
-        if None in words:
+        words = [[worker.KERNEL.type_of(each) for each in pair] for pair in self.lists]
+        if any(None in pair for pair in words):
             return False
-        words[0].value, words[1].value = words[1].value, words[0].value
+        for one, other in words:
+            one.value, other.value = other.value, one.value
         return True
 
     def note(self, what):
@@ -646,23 +914,12 @@ class Looks:
         return watched
 
     def stop(self):
-        """Gives everything back, also to who has imported it by name; the hazards."""
-        for stream in self.streams:
-            del stream.isatty
+        """Gives everything back; the hazards."""
         if self.watched:
             self.exchange()
         else:
             # Nobody can tell who looked.
             self.seen.update(((name, "argv"), None) for name in set(sys.modules) - set(worker.BASELINE))
-        for module in list(sys.modules.values()):
-            names = names_of(module)
-            for name, value in list(names.items()):
-                kept = self.instead.get(id(value))
-                if kept is not None and kept[0] is value:
-                    names[name] = kept[1]
-        # Nobody else may hold a stream: finalisation flushes one when its last holder lets go.
-        self.instead.clear()
-        self.streams.clear()
         for what in sorted({what for _, what in self.seen}):
             names = dict.fromkeys(name for name, seen in self.seen if seen == what)
             self.spread(names)

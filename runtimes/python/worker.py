@@ -31,15 +31,24 @@ def borrow(name):
     return module
 
 
-import os  # noqa: E402
+def own(name):
+    """The same with names of our own: where others find stand-ins (`watch.py`), we find what the
+    interpreter has."""
+    module = type(sys)(name)
+    module.__dict__.update(borrow(name).__dict__)
+    return module
 
-posix = borrow("posix")
-time = borrow("time")
-_io = borrow("_io")
-_imp = borrow("_imp")
-_signal = borrow("_signal")
-_thread = borrow("_thread")
-gc = borrow("gc")
+
+posix = own("posix")
+time = own("time")
+_io = own("_io")
+_imp = own("_imp")
+_signal = own("_signal")
+_thread = own("_thread")
+gc = own("gc")
+# Where the interpreter's start-up code has yet to run, this is not the program's `os`.
+os = borrow("os")
+getframe = sys._getframe
 
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 UNPAID, PAID, PLAIN = 0, 1, 2
@@ -568,6 +577,7 @@ class Program:
     def __init__(self, kind, target, prefix):
         self.kind = kind
         self.target = target
+        self.prefix = prefix
         self.head = prefix
         if kind == MODULE:
             if not (len(prefix) > 1 and prefix[-1][:1] == "-" and prefix[-1][-1:] == "m"):
@@ -587,11 +597,8 @@ class Program:
         self.handler = None
 
     def locate(self):
-        """Takes the runtime's own directory off `sys.path` and puts the program's there."""
-        own = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
-        if own:
-            del sys.path[0]
-        sys.path_importer_cache.pop(NATURAL["__file__"], None)
+        """Puts the program's directory on `sys.path`."""
+        own = has_own_directory()
         if self.kind == HANDLER:
             self.handler = HANDLERS.Loaded(self.target)
             self.directory = os.path.dirname(self.handler.file)
@@ -651,6 +658,18 @@ class Program:
     def title(self, argv):
         """The same as the kernel holds it: each followed by a NUL, as `argv` is."""
         return self.head_bytes + (argv.partition(b"\0")[2] if self.kind == MODULE else argv)
+
+
+def has_own_directory():
+    """Whether the interpreter puts a script's directory on `sys.path`."""
+    return not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
+
+
+def leave_path():
+    """Takes the runtime's own directory off `sys.path`."""
+    if has_own_directory():
+        del sys.path[0]
+    sys.path_importer_cache.pop(NATURAL["__file__"], None)
 
 
 def identify(path):
@@ -820,49 +839,14 @@ def flush_streams():
 
 
 def release_main():
-    """Drops what only the program holds, so that its finalisers run; what is left alive.
-
-    Finalisation proper would visit every module. What it does that others can see is to run
-    finalisers and to flush files: both are done here for whatever the call has made.
-    """
-    names = sys.__dict__
+    """Drops what only the program holds, so that its finalisers run."""
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-        if name in names:
-            names[name] = None
+        if name in sys.__dict__:
+            sys.__dict__[name] = None
     sys.modules["__main__"] = None
-    # Without a collection since the freeze all that the call has made is young.
-    gc.collect(0 if gc.get_count()[1:] == (0, 0) else 2)
-    return gc.get_objects()
+    gc.collect()
 
 
-def new_kinds(alive):
-    """The types of what the call has left alive, without those that were there before."""
-    return set(map(type, alive)) - HARMLESS
-
-
-def flush_files(alive, kinds):
-    files = {kind for kind in kinds if issubclass(kind, FILES)}
-    for file in alive if files else ():
-        if type(file) in files:
-            try:
-                file.flush()
-            except BaseException:
-                pass
-
-
-def has_finaliser(kinds):
-    """Whether anything that the call has made still has something to do when it dies."""
-    for kind in kinds:
-        for base in kind.__mro__:
-            if type(base.__dict__.get("__del__")) is FUNCTION:
-                return True
-        # A file of the program's own kind is closed, which may write.
-        if issubclass(kind, _io._IOBase) and kind.__module__ not in ("_io", "socket"):
-            return True
-    return False
-
-
-FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom, _io.BufferedRWPair)
 FUNCTION = type(strip)
 
 
@@ -909,12 +893,13 @@ class Streams:
         for _, _, _, text, *_ in self.streams:
             text.__dict__.pop("reconfigure", None)
 
-    def renew(self):
-        """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now."""
+    def renew(self, make=None):
+        """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now, above
+        files that are opened by `make`."""
         made, self.made = self.made, {}
         for fd, name, buffer, text, encoding, errors, write_through in self.streams:
             # A `FileIO` remembers whether its file can seek, so that one is new.
-            raw = _io.FileIO(fd, "wb" if fd else "rb", False)
+            raw = (make or file_of)(fd, "wb" if fd else "rb")
             if fd in made and raw.seekable():
                 # As in the rehearsal, and no terminal: all that the stream itself keeps is right.
                 self.made[fd] = raw = made[fd]
@@ -931,10 +916,17 @@ class Streams:
             line_buffering = not write_through and (fd == 2 or raw.isatty())
             text.__init__(below, encoding, errors, "\n", line_buffering, write_through)
             text.mode = "w" if fd else "r"
-            if buffer is not None and encoding == "utf-8" and raw.seekable() and not self.changes:
+            # Those of a rehearsal can be opened again; what listens for others is not kept.
+            if make is not None or buffer is None or encoding != "utf-8" or self.changes:
+                continue
+            if raw.seekable():
                 self.made[fd] = raw
         for reconfigure, options in self.changes:
             reconfigure(**options)
+
+
+def file_of(fd, mode):
+    return _io.FileIO(fd, mode, False)
 
 
 def buffer_size(raw):
@@ -966,7 +958,7 @@ class Environment:
 
     def __init__(self):
         self.blob = read_file("/proc/self/environ")
-        self.data = os.environ._data  # It is `posix.environ` too.
+        self.data = posix.environ  # It is `os.environ._data` too.
         given = as_mapping(self.blob.split(b"\0"))
         # The interpreter itself may have set LC_CTYPE (PEP 538).
         self.coerced = {k: v for k, v in self.data.items() if given.get(k) != v}
@@ -1176,30 +1168,41 @@ class Recorder:
     ours, and what we stand in for is `traced`; in 3.11 that would be quiet as well.
     """
 
-    def __init__(self, hush=None):
+    def __init__(self):
         self.searched = {}
         self.read = []
         self.kept = []
+        self.started = []
         # A type says nothing when it is called, and nobody is told of it.
-        self.hush = hush or bool
-        self.is_traced = hush is not None and TOLD_OF_OURS
+        self.hush, self.is_traced = bool, False
+
+    def be_silent(self, hush):
+        if hush is not None:
+            self.hush, self.is_traced = hush, TOLD_OF_OURS
 
     def start(self):
         self.kept.append((BOOTSTRAP, "_find_spec", BOOTSTRAP._find_spec))
         BOOTSTRAP._find_spec = self.watch(BOOTSTRAP._find_spec)
-        for environ in (os.environ, os.environb):
+
+    def settle(self):
+        """From here on it counts what decides how modules are imported."""
+        self.started.extend(machinery())
+
+    def hear_variables(self, os):
+        """Where nobody stands in for the environment itself."""
+        for environ in (os.environ, os.environb) if os is not None else ():
             self.kept.append((environ, "encodekey", environ.encodekey))
             environ.encodekey = self.wrap(environ.encodekey)
 
     def watch(self, find_spec):
-        searched, started = self.searched, machinery()
+        searched, started = self.searched, self.started
         hush, is_traced = self.hush, self.is_traced
 
         def _find_spec(name, path, target=None):
             silence = hush()
             if name not in searched:
                 # A tracer sees what a module does while it is imported, in each run.
-                searched[name] = watched() or not same_machinery(started)
+                searched[name] = watched() or bool(started) and not same_machinery(started)
             if is_traced:
                 return traced(find_spec, (name, path, target))
             silence = None
@@ -1208,7 +1211,7 @@ class Recorder:
             finally:
                 silence = hush()  # noqa: F841
 
-        return hide(_find_spec)
+        return in_place_of(find_spec, hide(_find_spec))
 
     def wrap(self, encode):
         read, hush, is_traced = self.read, self.hush, self.is_traced
@@ -1222,7 +1225,8 @@ class Recorder:
                     encoded = encode(key)
                 finally:
                     silence = hush()  # noqa: F841
-            frame = sys._getframe()
+            # A program may have taken away what `sys` has.
+            frame = getframe()
             while frame is not None:
                 if frame.f_code.co_name == "_find_and_load":
                     read.append(encoded)
@@ -1230,7 +1234,7 @@ class Recorder:
                 frame = frame.f_back
             return encoded
 
-        return hide(encodekey)
+        return in_place_of(encode, hide(encodekey))
 
     def stop(self):
         for owner, name, value in self.kept:
@@ -1244,7 +1248,7 @@ class Recorder:
     def chosen(self):
         """The variables read, without those that change in every shell and were read only
         because a module went through the whole environment."""
-        after = dict(zip(os.environ._data, list(os.environ._data)[1:]))
+        after = dict(zip(posix.environ, list(posix.environ)[1:]))
         chosen, run = {}, []
         for name in self.read + [None]:
             if run and name is not None and after.get(run[-1]) == name:
@@ -1268,6 +1272,13 @@ class Recorder:
     def hazards(self):
         """What the program imported in a way of its own."""
         return [b"H%s:finder" % os.fsencode(name) for name, own in self.searched.items() if own]
+
+
+def in_place_of(function, ours):
+    """Ours, which says of itself what the other says."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(ours, name, getattr(function, name))
+    return ours
 
 
 def watched():
@@ -1371,8 +1382,30 @@ def preloadable(name, module):
     return name not in ("__main__", "__mp_main__") and getattr(spec, "name", None) == name
 
 
-def notes_of_modules(modules, known):
-    """`M`, `F` and `D` notes of `modules`, without `M` for those in `known`."""
+def is_of_files(loader):
+    kind = type(loader)
+    return kind.__module__ in FILE_LOADERS and kind.__name__.endswith("FileLoader")
+
+
+FILE_LOADERS = "_frozen_importlib_external", "importlib._bootstrap_external"
+
+
+def leads_to_file(path):
+    """Whether there is a file of this name, or an archive that it lies in."""
+    while len(path) > 1:
+        try:
+            mode = posix.stat(path).st_mode & 0o170000
+        except (OSError, ValueError):
+            path = os.path.dirname(path)
+            continue
+        return mode == 0o100000
+    return False
+
+
+def notes_of_modules(modules, known, opened=None):
+    """`M`, `F` and `D` notes of `modules`, without `M` for those in `known`. Where it is known what
+    was opened, a file that is named but never was there (`__file__` may be anything) is one that
+    must not appear."""
     notes, files, folders = [], {}, {}
     for name, module in modules.items():
         names = names_of(module)
@@ -1380,7 +1413,9 @@ def notes_of_modules(modules, known):
             notes.append(b"M" + os.fsencode(name))
         file = names.get("__file__")
         if isinstance(file, str) and name != "__main__":
-            files[os.path.abspath(file)] = None
+            spec = names.get("__spec__")
+            loaded = getattr(spec, "origin", None) == file and is_of_files(spec.loader)
+            files[os.path.abspath(file)] = loaded
         try:
             for folder in names.get("__path__") or ():
                 folders[os.path.abspath(folder)] = None
@@ -1389,7 +1424,9 @@ def notes_of_modules(modules, known):
     for folder in sys.path:
         if isinstance(folder, str):
             folders[os.path.abspath(folder)] = None
-    notes += [b"F" + os.fsencode(file) for file in files]
+    for file, loaded in files.items():
+        there = opened is None or loaded or file in opened or leads_to_file(file)
+        notes.append((b"F" if there else b"C") + os.fsencode(file))
     return notes + [b"D" + os.fsencode(folder) for folder in folders]
 
 
@@ -1446,54 +1483,144 @@ def surroundings():
     return count_threads(), suspicious_descriptors(), children()
 
 
-def preload_one(name, captured, before):
-    """Imports one module as a main script would; the hazards it showed, and what is now so."""
+def run_import(code, names):
+    """Imports a module as a main script would. Hidden."""
+    exec(code, names)
+
+
+def preload_one(program, name, opened, captured):
+    """Imports one module; the hazards it showed."""
     hazards = []
+    names = {"__name__": "__main__", "__builtins__": BUILTINS}
+    file = "<frozen runpy>" if program.kind == MODULE else program.target
+    code = compile("__import__(%r)" % name, file, "exec", dont_inherit=True)
     try:
-        exec(compile("__import__(%r)" % name, "<string>", "exec"), {"__name__": "__main__"})
+        opened.listen(run_import, code, names)
     except BaseException:
         hazards.append("failed")
-    KERNEL.flush()
-    if captured.grown():
-        hazards.append("output")
-    threads, descriptors, offspring = now = surroundings()
-    if descriptors - before[1]:
-        hazards.append("descriptor")
-    if threads > before[0]:
-        hazards.append("thread")
-    if offspring != before[2]:
-        hazards.append("process")
-    # No copy would have them.
-    for timer in _signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF:
-        if _signal.setitimer(timer, 0)[0]:
-            hazards.append("state")
-    return hazards, now
+    return hazards + captured.effects()
+
+
+class Effects:
+    """What running somebody's code has done to this process that a copy must not share."""
+
+    def __init__(self):
+        self.captured = Captured()
+        self.before = surroundings()
+
+    def effects(self):
+        """Since the last time, as reasons."""
+        hazards = []
+        KERNEL.flush()
+        if self.captured.grown():
+            hazards.append("output")
+        threads, descriptors, offspring = now = surroundings()
+        if descriptors - self.before[1]:
+            hazards.append("descriptor")
+        if threads > self.before[0]:
+            hazards.append("thread")
+        if offspring != self.before[2]:
+            hazards.append("process")
+        # No copy would have them.
+        for timer in _signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF:
+            if _signal.setitimer(timer, 0)[0]:
+                hazards.append("state")
+        self.before = now
+        return hazards
+
+    def grown(self):
+        return self.captured.grown()
+
+
+def says_no_site(prefix):
+    """Whether an interpreter that was called so runs no start-up code."""
+    words = iter(prefix[1:])
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, None)
+        elif word[:1] == "-" and word[:2] != "--":
+            for at, letter in enumerate(word[1:], 2):
+                if letter == "S":
+                    return True
+                if letter in "WX" and at == len(word):
+                    next(words, None)
+                if letter in "WXm":
+                    break
+    return False
+
+
+def run_site():
+    """Runs the interpreter's start-up code, as it does itself unless it is told not to. Hidden."""
+    __import__("site")
+
+
+def take_back_no_site():
+    """The daemon has told the interpreter to run no start-up code before us (`-S`); a program is
+    not to see that."""
+    at = id(sys.flags) + tuple.__basicsize__ + 8 * NO_SITE
+    with open_memory(posix.O_RDWR) as memory:
+        known = posix.pread(memory.fileno(), 8, at)
+        if sys.flags[NO_SITE] != 1 or known != u64(id(sys.flags[NO_SITE])):
+            raise RuntimeError("the interpreter's flags are not where they are looked for")
+        posix.pwrite(memory.fileno(), u64(id(0)), at)
+
+
+def open_memory(flags):
+    return _io.FileIO(posix.open("/proc/self/mem", flags | posix.O_CLOEXEC), "r+b")
+
+
+# Where `sys.flags` has it.
+NO_SITE = 6
+
+
+def start_up(program, opened, effects):
+    """Runs start-up code, heard as imports are. What of it each call would do anew cannot be done
+    here once for all: then no copy can be made."""
+    if not sys.flags.no_site or says_no_site(program.prefix):
+        return
+    take_back_no_site()
+    opened.listen(run_site)
+    opened.take_variables(opened.variables)
+    reasons = effects.effects()
+    told = opened.of_startup() or reasons and "start-up code: " + reasons[0]
+    if told:
+        raise RuntimeError("start-up code cannot run once for all calls (%s)" % told)
+    if watched():
+        # Set where the interpreter starts (`coverage` does so): it would be told of us.
+        raise RuntimeError("the interpreter starts with a tracer or profiler")
 
 
 def preload(program, modules, role):
-    """Imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, MACHINE, ASKED_BLOCKING, PROMISES
-    recorder, captured, hazards = Recorder(), Captured(), []
-    imports = load_beside("imports")
-    opened = imports.Opened()
+    """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
+    global THREADS, DRAWS, PROMISES, ASKED
+    recorder, effects, hazards = Recorder(), Effects(), []
+    watching, imports = load_beside("watch"), load_beside("imports")
+    looks = imports.Looks(program)
+    opened = imports.Opened(watching, looks, recorder.read.append)
     THREADS, DRAWS = Threads(role), Draws(opened.moment)
     PROMISES = opened.promises
-    watched = DRAWS.MODULES
     recorder.start()
     opened.start()
+    start_up(program, opened, effects)
+    BASELINE.update(dict.fromkeys(sys.modules))
+    recorder.settle()
+    program.locate()
+    SEARCHED.update(sys.path[1:])
+    watched_for = DRAWS.MODULES
     if program.kind != HANDLER:
         # A handler's copy performs many calls.
-        watched += PROMISES.MODULES
+        watched_for += PROMISES.MODULES
         PROMISES.watch()
     STREAMS.watch()
     DRAWS.watch()
-    before = surroundings()
-    looks = imports.Looks(program)
+    sys.modules["__main__"] = main = imports.Main("__main__")
+    main.__dict__.update(new_main(None).__dict__)
+    main.__dict__[imports.TOLD] = opened.main_looked_at
     names = [os.fsdecode(name) for name in modules]
-    for name in sorted(names, key=lambda name: name not in watched):
+    for name in sorted(names, key=lambda name: name not in watched_for):
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
-        reasons, before = preload_one(name, captured, before)
+        reasons = preload_one(program, name, opened, effects)
         blamed = opened.hazards(name)
         hazards += ["H%s:%s" % pair for pair in blamed]
         if blamed and "failed" in reasons:
@@ -1508,24 +1635,25 @@ def preload(program, modules, role):
                 hazards.append("H%s:%s" % (name, reason))
         if name in DRAWS.MODULES:
             DRAWS.watch()
-        if name in watched:
+        if name in watched_for:
             PROMISES.watch()
     early = program.kind == SCRIPT and not program.container
     if early:
-        program.load(captured)
+        program.load(effects)
     hazards += ["H%s:%s" % pair for pair in opened.holders(program.code)]
     DRAWS.stop()
     STREAMS.unwatch()
     hazards += looks.stop()
     opened.stop()
-    MACHINE, ASKED_BLOCKING = opened.machine, opened.asked_blocking
+    sys.modules["__main__"] = new_main(None)
+    ASKED = Asked(opened)
     if not THREADS.loaded():
         hazards.append("Hnumpy:thread")
     if not early:
-        program.load(captured)
+        program.load(effects)
     recorder.stop()
-    captured.stop()
-    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
+    effects.captured.stop()
+    notes = notes_of_modules(recorder.in_order(), BASELINE, opened.read) + recorder.notes()
     # What the interpreter has read of it (`time.tzname`) is kept.
     if os.path.exists("/etc/localtime"):
         notes.append(b"F/etc/localtime")
@@ -1533,6 +1661,32 @@ def preload(program, modules, role):
     notes += [b"F" + path for path in mapped_objects() if os.fsdecode(path) not in files]
     notes += opened.notes(files | {os.path.abspath(program.target)})
     return notes + [os.fsencode(hazard) for hazard in dict.fromkeys(hazards)]
+
+
+class Asked:
+    """What imports asked of their process, with the answers: where a call would get others, they
+    are imported anew."""
+
+    def __init__(self, opened):
+        self.machine, self.blocking = opened.machine, opened.asked_blocking
+        self.signals = opened.signals & SETTABLE
+        self.answers = list(opened.asks.values())
+
+    def hold(self, call):
+        """Whether a call would be answered likewise."""
+        if self.machine is not None and self.machine != posix.uname():
+            # It has been given another name since.
+            return False
+        if self.blocking and not all_blocking() or call.ignored & self.signals:
+            return False
+        for function, arguments, options, answer in self.answers:
+            try:
+                now = function(*arguments, **options)
+            except Exception as error:
+                now = type(error)
+            if now != answer:
+                return False
+        return True
 
 
 def is_main(name, target):
@@ -1892,11 +2046,8 @@ def send_end(call, status, finished_ns):
 def clear_up(call):
     """What finalisation does that others can see; False if only the real one will do."""
     call.code = call.names = None
-    alive = release_main()
-    kinds = new_kinds(alive)
-    if kinds and has_finaliser(kinds):
+    if ENDS.always or ENDS.is_seen(gc.get_objects()):
         return False
-    flush_files(alive, kinds)
     flush_quietly()
     KERNEL.flush()
     return True
@@ -2039,7 +2190,7 @@ class Draws:
             # Its own functions are bound already.
             hidden = random._inst
             self.replace(random, "seed", lambda seed: self.calling(seed, hidden))
-            for name in ("random", "getrandbits"):
+            for name in ("random", "getrandbits", "getstate"):
                 self.replace(random.Random, name, self.drawing)
                 self.replace(random, name, lambda draw: self.drawing(draw, hidden))
         if numpy is not None and not any(kept[0] is numpy for kept in self.kept):
@@ -2147,7 +2298,7 @@ def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
     global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS, REHEARSAL
-    global ORIG_ARGV, KNOWN, SEARCHED, HARMLESS, COLLECTS, QUIET
+    global ORIG_ARGV, KNOWN, SEARCHED, ENDS, COLLECTS, QUIET
     if "t" in sys.abiflags:
         # It may be named like any other, so only it can tell. There a copy's objects do not end
         # in the order in which they end in a fresh process.
@@ -2165,9 +2316,11 @@ def set_up(program, modules, role):
     OWN_LIMITS_AND_PRIORITY = OWN_LIMITS + OWN_PRIORITY
     OWN_PROCESSORS = own_processors()
     ORIG_ARGV = getattr(sys, "orig_argv", None)
+    if ORIG_ARGV is not None:
+        ORIG_ARGV[:] = program.cold_argv(list(sys.argv))
     STREAMS = Streams()
-    program.locate()
-    SEARCHED = set(sys.path[1:])
+    leave_path()
+    SEARCHED = set()
     sys.modules["__main__"] = new_main(None)
     notes = preload(program, modules, role)
     if program.kind == HANDLER:
@@ -2185,9 +2338,8 @@ def set_up(program, modules, role):
     # What only the preload needed is no kind of object that a program would leave alive.
     gc.collect()
     KNOWN = dict.fromkeys(sys.modules)
-    HARMLESS = {kind for kind in map(type, gc.get_objects()) if not issubclass(kind, FILES)}
-    HARMLESS = {kind for kind in HARMLESS if not has_finaliser((kind,))}
     gc.collect()
+    ENDS = load_beside("ends").Ends()
     COLLECTS = gc.isenabled()
     gc.disable()
     gc.freeze()
@@ -2263,6 +2415,10 @@ def serve():
         PAGES.pay()
         THREADS.restore()
         REHEARSAL.pay(program)
+    if "gc" in KNOWN:
+        # A program that looks at all objects is to see those of its imports too.
+        gc.unfreeze()
+    if paid == PAID:
         expect()
         PAGES.start()
     # A plain copy may have been given its call already. It has the one thread of any fork: to look
@@ -2287,10 +2443,7 @@ def serve():
 
 def holds(call):
     """Whether all that imports were told is so in this call; what they were promised is made."""
-    if MACHINE is not None and MACHINE != posix.uname():
-        # It has been given another name since.
-        return False
-    if ASKED_BLOCKING and not all_blocking():
+    if not ASKED.hold(call):
         return False
     return PROMISES is None or PROMISES.keep(getattr(call, "code", None))
 
@@ -2301,6 +2454,16 @@ def all_blocking():
         return all(map(posix.get_blocking, (0, 1, 2)))
     except OSError:
         return False
+
+
+def renew_native(threading):
+    main = threading._main_thread
+    if hasattr(main, "_set_native_id"):
+        main._set_native_id()
+
+
+def renew_descriptors_max(util):
+    util.MAXFD = posix.sysconf("SC_OPEN_MAX")
 
 
 def renew_start(logging):
@@ -2323,6 +2486,8 @@ def renew_year(parser):
 
 # What is known to keep something of the moment when it was imported, and how a copy makes it anew.
 RENEWED = {
+    "threading": renew_native,
+    "multiprocessing.util": renew_descriptors_max,
     "logging": renew_start,
     "multiprocessing.process": renew_authkey,
     "dateutil.parser._parser": renew_year,
@@ -2370,19 +2535,62 @@ def learn(arguments):
     ORIG_ARGV = getattr(sys, "orig_argv", None)
     if ORIG_ARGV is not None:
         ORIG_ARGV[:] = program.cold_argv(argv)
+    leave_path()
+    recorder = Recorder()
+    if sys.flags.no_site and not says_no_site(prefix):
+        if not run_site_cold(recorder):
+            run_anew(program, call)
     program.locate()
     if watched() or not make_main(program, call):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
         __import__("runpy")
-    hush = None
     if RESUME is not None:
         KERNEL = Kernel()
-        hush = KERNEL.silence()
+        recorder.be_silent(KERNEL.silence())
         QUIET = TOLD_OF_OURS and KERNEL.quieten(True)
-    LEARNING = path, posix.getpid(), Recorder(hush)
-    LEARNING[2].start()
+    LEARNING = path, posix.getpid(), recorder
+    recorder.start()
+    recorder.settle()
+    recorder.hear_variables(sys.modules.get("os"))
     return program, call
+
+
+class Heard(dict):
+    """The environment while start-up code runs, which notes the variables that are read."""
+
+    __slots__ = ("read",)
+
+    def __getitem__(self, name):
+        self.read.append(name)
+        return dict.__getitem__(self, name)
+
+    def __contains__(self, name):
+        self.read.append(name)
+        return dict.__contains__(self, name)
+
+
+def run_site_cold(recorder):
+    """Runs start-up code in a profiling run, where it sees what it sees cold; notes the variables
+    that it read. False if only a new process can."""
+    try:
+        take_back_no_site()
+    except (OSError, RuntimeError):
+        return False
+    main, real = sys.modules["__main__"], posix.environ
+    sys.modules["__main__"] = new_main(None)
+    heard = Heard(real)
+    heard.read = recorder.read
+    sys.modules["posix"].environ = heard
+    run_site()
+    sys.modules["posix"].environ = real
+    real.clear()
+    real.update(dict.items(heard))
+    for environ in (sys.modules["os"].environ, sys.modules["os"].environb):
+        environ._data = real
+    sys.modules["__main__"] = main
+    BASELINE.update(dict.fromkeys(sys.modules))
+    return True
 
 
 def write_notes(path, owner, recorder):
@@ -2473,6 +2681,9 @@ if __name__ == "__main__":
     MODE, ARGUMENTS = sys.argv[1], sys.argv[2:]
     watch, watched, unwatched = hide(watch), hide(watched), hide(unwatched)
     same_machinery = hide(same_machinery)
+    run_import, run_site = hide(run_import), hide(run_site)
+    attempt, serve, set_up, start_up = map(hide, (attempt, serve, set_up, start_up))
+    preload, preload_one = hide(preload), hide(preload_one)
     as_program, enter = hide(as_program), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")

@@ -60,7 +60,9 @@ pub enum Part {
 
 /// Variables that the interpreter, the loader or a native library reads by itself, where no
 /// recorder sees it. The time zone is one: a module may work out the local zone while it is loaded.
-pub const ALWAYS: [&str; 8] = [
+/// `HOME` is another: an interpreter looks for its user's own packages there.
+pub const ALWAYS: [&str; 9] = [
+    "HOME",
     "LANG",
     "LANGUAGE",
     "LOCPATH",
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn variables_that_nobody_read_do_not_count() {
-        assert_eq!(env_key(&["HOME=/a", "TERM=x"], &[]), env_key(&[], &[]));
+        assert_eq!(env_key(&["PATH=/a", "TERM=x"], &[]), env_key(&[], &[]));
         assert_eq!(env_key(&["TMPDIR=/t", "VIRTUAL_ENV=/v"], &[]), env_key(&[], &[]));
     }
 
@@ -239,10 +241,10 @@ mod tests {
 
     #[test]
     fn variables_that_were_read_count() {
-        assert_ne!(env_key(&["HOME=/a"], &["HOME"]), env_key(&["HOME=/b"], &["HOME"]));
-        assert_ne!(env_key(&["HOME="], &["HOME"]), env_key(&[], &["HOME"]));
-        assert_ne!(env_key(&[], &["HOME"]), env_key(&[], &[]));
-        assert_eq!(env_key(&["HOMER=1"], &["HOME"]), env_key(&[], &["HOME"]));
+        assert_ne!(env_key(&["PAGER=/a"], &["PAGER"]), env_key(&["PAGER=/b"], &["PAGER"]));
+        assert_ne!(env_key(&["PAGER="], &["PAGER"]), env_key(&[], &["PAGER"]));
+        assert_ne!(env_key(&[], &["PAGER"]), env_key(&[], &[]));
+        assert_eq!(env_key(&["PAGERS=1"], &["PAGER"]), env_key(&[], &["PAGER"]));
     }
 
     #[test]
@@ -279,13 +281,13 @@ mod tests {
             "HDF5_USE_FILE_LOCKING",
             "TZ",
             "TZDIR",
+            "HOME",
         ] {
             assert!(selects(name.as_bytes()), "{name}");
             assert_ne!(env_key(&[&format!("{name}=1")], &[]), env_key(&[], &[]), "{name}");
         }
         for name in [
             "TMPDIR",
-            "HOME",
             "XDG_CACHE_HOME",
             "SSL_CERT_FILE",
             "PATH",

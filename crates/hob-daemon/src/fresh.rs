@@ -61,6 +61,7 @@ impl Fingerprints {
             names: &lesson.names(),
             whole: &lesson.listed,
             asked: &lesson.asked,
+            links: &lesson.links,
         };
         match Fingerprint::build(sources, since) {
             Ok(fingerprint) => {

@@ -343,6 +343,7 @@ fn patiently(program: &Loaded) -> io::Result<Fingerprint> {
             names: &program.names,
             whole: &none,
             asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
         };
         match Fingerprint::build(sources, SystemTime::now()) {
             Ok(fingerprint) => return Ok(fingerprint),

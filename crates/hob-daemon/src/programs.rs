@@ -42,6 +42,8 @@ pub(crate) struct Lesson {
     pub(crate) opened: BTreeSet<Vec<u8>>,
     /// Whether something was there, where only that was asked.
     pub(crate) asked: BTreeMap<Vec<u8>, Presence>,
+    /// Where links led that were asked for; nothing: it is no link.
+    pub(crate) links: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Whether imports ask for the first of the call's arguments.
     first: bool,
     /// Whether imports ask how many arguments there are.
@@ -68,10 +70,18 @@ impl Lesson {
                 b'D' => _ = self.directories.insert(text),
                 b'C' => _ = self.opened.insert(text),
                 b'A' => match text.split_first() {
-                    Some((b'+', path)) => _ = self.asked.insert(path.to_vec(), Presence::There),
-                    Some((b'-', path)) => _ = self.asked.insert(path.to_vec(), Presence::Missing),
-                    Some(_) | None => {}
+                    Some((kind, path)) => {
+                        if let Some(presence) = Presence::of_note(*kind) {
+                            self.asked.insert(path.to_vec(), presence);
+                        }
+                    }
+                    None => {}
                 },
+                b'R' => {
+                    if let Some((path, target)) = link(&text) {
+                        self.links.insert(path.to_vec(), target.to_vec());
+                    }
+                }
                 b'W' if !self.keyed => (self.keyed, told) = (true, Preload::Amended),
                 b'G' if text == b"first" && !self.first => {
                     (self.first, told) = (true, Preload::Amended);
@@ -81,7 +91,10 @@ impl Lesson {
                 }
                 b'L' => _ = self.listed.insert(text),
                 b'X' => _ = self.missing.insert(text),
-                b'E' if self.variables.insert(text.clone()) => told = Preload::Amended,
+                // What is always part of the key changes nothing.
+                b'E' if !key::selects(&text) && self.variables.insert(text.clone()) => {
+                    told = Preload::Amended;
+                }
                 b'H' => {
                     let mut parts = text.splitn(2, |byte| *byte == b':');
                     let (name, reason) = (parts.next().unwrap_or(&[]), parts.next().unwrap_or(&[]));
@@ -111,6 +124,7 @@ impl Lesson {
             paths.clear();
         }
         self.asked.clear();
+        self.links.clear();
     }
 
     /// Whether calls in different directories are of different warm state.
@@ -147,6 +161,13 @@ impl Lesson {
         }
         names
     }
+}
+
+/// The path and the target in a note of a link: `LENGTH:PATH` and the target behind it.
+fn link(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    let length = std::str::from_utf8(&text[..colon]).ok()?.parse().ok()?;
+    text[colon + 1..].split_at_checked(length)
 }
 
 /// What the daemon keeps of one program.
@@ -464,8 +485,17 @@ mod tests {
         assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::Amended);
         assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::AsLearned);
         assert_eq!(lesson.preload(Streams::Plain).iter().collect::<Vec<_>>(), [b"json"]);
-        assert_eq!(lesson.take(&notes(&["EHOME"])), Preload::Amended);
-        assert_eq!(lesson.take(&notes(&["EHOME", "Hnumpy:thread"])), Preload::AsLearned);
+        assert_eq!(lesson.take(&notes(&["EPAGER"])), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["EPAGER", "Hnumpy:thread"])), Preload::AsLearned);
+    }
+
+    #[test]
+    fn a_note_of_a_link_has_its_path_and_its_target_whatever_is_in_them() {
+        assert_eq!(link(b"4:/a:bto:b"), Some((&b"/a:b"[..], &b"to:b"[..])));
+        assert_eq!(link(b"2:/a"), Some((&b"/a"[..], &b""[..])));
+        for text in [&b"3:/a"[..], b"/a", b"x:/a", b"-1:/a"] {
+            assert_eq!(link(text), None);
+        }
     }
 
     #[test]

@@ -155,6 +155,7 @@ impl Resolutions {
             names: &none,
             whole: &whole,
             asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
         };
         // What changed while it was looked at is asked anew the next time.
         let Ok(fingerprint) = Fingerprint::build(sources, since) else { return self.ask(question) };

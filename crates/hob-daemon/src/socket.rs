@@ -8,6 +8,8 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::workers::runtimes;
+
 /// Why a daemon cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListenError {
@@ -124,7 +126,9 @@ impl Drop for Socket {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
-            let ours = OURS.contains(&name) || name.starts_with(NOTES);
+            let ours = OURS.contains(&name)
+                || runtimes::is_ours(name)
+                || name.starts_with(NOTES);
             if ours {
                 let _ = std::fs::remove_file(entry.path());
             }
@@ -146,21 +150,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 const LOCK: &str = "lock";
-/// What a daemon makes in its directory, other than the lock.
-const OURS: [&[u8]; 12] = [
-    b"socket",
-    b"worker.py",
-    b"worker.py.new",
-    b"imports.py",
-    b"imports.py.new",
-    b"promises.py",
-    b"promises.py.new",
-    b"rehearsal.py",
-    b"rehearsal.py.new",
-    b"message.py",
-    b"message.py.new",
-    b"log",
-];
+/// What a daemon makes in its directory, other than the lock and the runtimes' files.
+const OURS: [&[u8]; 2] = [b"socket", b"log"];
 /// What it makes in a directory of its own there, so that nothing else is found beside it.
 const LIBRARY: &str = "python";
 /// A learning run whose caller was killed may leave its notes.

@@ -236,6 +236,9 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
         Ok(line) => line,
         Err(note) => return stage.exec(world, Some(note)),
     };
+    if TALKING.iter().any(|name| world.full_var(name).is_some()) {
+        return stage.exec(world, Some(ColdNote::UnknownOption));
+    }
     if line.kind == TargetKind::Script && stage.script.as_ref() != Some(&line.target) {
         match world.head(&line.target) {
             Err(_) => return stage.exec(world, Some(ColdNote::ScriptMissing)),
@@ -247,6 +250,18 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
     }
     Program::Python(python(world, &stage, line))
 }
+
+/// Variables with which an interpreter tells of each of its runs what a copy would tell once, or
+/// asks its user for more at the end.
+const TALKING: [&[u8]; 7] = [
+    b"PYTHONVERBOSE",
+    b"PYTHONMALLOCSTATS",
+    b"PYTHONPROFILEIMPORTTIME",
+    b"PYTHONDUMPREFS",
+    b"PYTHONDUMPREFSFILE",
+    b"PYTHONINSPECT",
+    b"PYTHON_PRESITE",
+];
 
 fn python(world: &mut World<'_>, stage: &Stage, line: options::CommandLine) -> PythonProgram {
     let file = stage.file.strip_prefix(b"./").unwrap_or(&stage.file);

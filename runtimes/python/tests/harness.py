@@ -152,7 +152,7 @@ class Worker:
 
     def __init__(self, role, kind, target, **options):
         near, far = socket.socketpair()
-        command = [sys.executable, *options.get("options", ()), WORKER, "serve"]
+        command = [sys.executable, *options.get("options", ()), "-S", WORKER, "serve"]
         self.process = subprocess.Popen(
             command,
             stdin=far,
@@ -290,7 +290,7 @@ class Run:
         kind = "module" if self.kind else "script"
         target = self.target or os.path.join(self.cwd, self.argv[0])
         prefix = [sys.executable, *self.options]
-        command = [sys.executable, *self.options, WORKER, "learn", notes, kind, target]
+        command = [sys.executable, *self.options, "-S", WORKER, "learn", notes, kind, target]
         return self._spawn([*command, str(len(prefix)), *prefix, *self.argv])
 
     def give(self, channel, pidfd, number=7):

@@ -118,6 +118,17 @@ DIFFERENT = {
     "a key between processes": "import multiprocessing\nclass Key:\n    def __repr__(self): return "
                                "repr(bytes(multiprocessing.current_process().authkey))\n"
                                "VALUE = Key()",
+    "a database in memory": "import sqlite3\nVALUE = sqlite3.connect(':memory:').execute("
+                            "'select hex(randomblob(8))').fetchone()",
+    "a generator of C": "import _random\nVALUE = _random.Random().random()",
+    "the state of a generator": "import random\nVALUE = random.getstate()[1][:9]",
+    "the date as a text": "import datetime\nVALUE = datetime.datetime.now().strftime('%f')",
+    "a number of this moment": "import uuid\nVALUE = uuid.uuid1()",
+    "bytes of OpenSSL": "import ssl\nVALUE = ssl.RAND_bytes(8)",
+    "the thread's number": "import threading\nVALUE = threading.get_native_id()",
+    "the library's number": "import ctypes\nVALUE = ctypes.CDLL(None).getpid()",
+    "a number from the kernel": "import posix\nVALUE = posix.getpid()",
+    "where the process is": "import os\nVALUE = os.readlink('/proc/self')",
     "a generator's number": "import random\nVALUE = random.Random().randint(0, 1 << 60)",
 }
 # Is loaded ahead all the same: nothing of it differs from one call to the next.
@@ -129,8 +140,6 @@ HARMLESS = {
                                 "except OSError:\n    pass\nVALUE = 1",
     "a time that is given": "import time\nVALUE = time.strftime('%Y', time.gmtime(0))",
     "the sink": "open('/dev/null', 'w').close()\nVALUE = 1",
-    "a database in memory": "import sqlite3\nVALUE = sqlite3.connect(':memory:').execute('select 1')"
-                            ".fetchone()",
     "a function that each copy calls again": "KEPT = []\ndef draw(): KEPT[:] = [os.urandom(8)]\n"
                                              "draw()\nos.register_at_fork(after_in_child=draw)",
     "all variables": "VALUE = sorted(os.environ)",

@@ -26,7 +26,7 @@ class WhatImportsReadIsNoted(InAFolder):
         self.write("part.py", "import os\n%s\n" % text)
         worker = self.zygote("s.py", "part")
         inside = self.folder.encode() + b"/"
-        heads = inside, b"+" + inside, b"-" + inside, b"part"
+        heads = inside, b"f" + inside, b"d" + inside, b"-" + inside, b"part"
         return [
             note[:1].decode() + note[1:].replace(inside, b"").decode()
             for note in worker.notes
@@ -63,11 +63,12 @@ class WhatImportsReadIsNoted(InAFolder):
 
     def test_what_is_asked_for(self):
         for asks, notes in (
-            ("os.path.exists('c')", ["A+c"]),
+            ("os.path.exists('c')", ["Afc"]),
+            ("os.path.getsize('c')", ["Cc"]),
             ("os.path.isdir('e'); os.path.isfile('none')", ["A-e", "A-none"]),
             ("import pathlib; pathlib.Path('none').is_file()", ["A-none"]),
             ("os.access('c', os.R_OK); open('c').close()", ["Cc"]),
-            ("os.makedirs('d', exist_ok=True)", ["A+d"]),
+            ("os.makedirs('d', exist_ok=True)", ["Add"]),
         ):
             asked = self.notes(asks, "c", "d/x")
             self.assertEqual([note for note in asked if note[0] in "AC"], notes, asks)

@@ -12,13 +12,15 @@ const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
 /// What may lie in the directory while a daemon lives.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "socket",
     "lock",
     "worker.py",
     "imports.py",
     "promises.py",
     "rehearsal.py",
+    "watch.py",
+    "ends.py",
     "message.py",
     "python",
     "hob.py",

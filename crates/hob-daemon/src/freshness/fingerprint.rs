@@ -13,6 +13,8 @@ use std::ffi::{CStr, CString};
 use std::fmt;
 use std::time::SystemTime;
 
+use rustix::fs::FileType;
+
 use super::identity::{self, Identity, Nanoseconds};
 use super::listing::{Listing, Names, inside};
 
@@ -31,27 +33,53 @@ pub(crate) struct Sources<'a> {
     pub(crate) whole: &'a BTreeSet<Vec<u8>>,
     /// Paths of which only the presence was asked, with the answer.
     pub(crate) asked: &'a BTreeMap<Vec<u8>, Presence>,
+    /// Paths that were asked for as links, with where they led; nothing: it was none.
+    pub(crate) links: &'a BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Whether something is there.
+/// Whether something is there, links followed, and what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    There,
+    File,
+    Directory,
+    Other,
     Missing,
 }
 
 impl Presence {
+    /// What a note says (`docs/worker.md`).
+    pub(crate) fn of_note(kind: u8) -> Option<Presence> {
+        match kind {
+            b'f' => Some(Presence::File),
+            b'd' => Some(Presence::Directory),
+            b'o' => Some(Presence::Other),
+            b'-' => Some(Presence::Missing),
+            _ => None,
+        }
+    }
+
     fn of(path: &CStr) -> Presence {
-        if identity::look(path).is_some() { Presence::There } else { Presence::Missing }
+        let Some(stat) = identity::look(path) else { return Presence::Missing };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Presence::File,
+            FileType::Directory => Presence::Directory,
+            _ => Presence::Other,
+        }
     }
 
     /// What must have happened for this to be so now.
-    fn since(self) -> What {
-        match self {
-            Presence::There => What::Appeared,
-            Presence::Missing => What::Removed,
+    fn since(self, then: Presence) -> What {
+        match (then, self) {
+            (Presence::Missing, _) => What::Appeared,
+            (_, Presence::Missing) => What::Removed,
+            (_, _) => What::Edited,
         }
     }
+}
+
+/// Where a link leads; nothing if it is none.
+fn leads_to(path: &CStr) -> Vec<u8> {
+    rustix::fs::readlink(path, Vec::new()).map_or(Vec::new(), CString::into_bytes)
 }
 
 /// Why no fingerprint can be built: what was loaded may not be what is there now.
@@ -114,6 +142,8 @@ pub(crate) struct Fingerprint {
     /// Directories of which every entry counts.
     whole: Vec<(CString, Identity)>,
     asked: Vec<(CString, Presence)>,
+    /// Paths that are links to these targets, or none.
+    links: Vec<(CString, Vec<u8>)>,
 }
 
 #[derive(Debug)]
@@ -198,11 +228,19 @@ impl Fingerprint {
             let Ok(path) = CString::new(path.as_slice()) else { continue };
             let now = Presence::of(&path);
             if now != *then {
-                return Err(not_yet(path.to_bytes(), now.since()));
+                return Err(not_yet(path.to_bytes(), now.since(*then)));
             }
             asked.push((path, now));
         }
-        Ok(Fingerprint { files, directories, names, whole, asked })
+        let mut links = Vec::with_capacity(sources.links.len());
+        for (path, then) in sources.links {
+            let Ok(path) = CString::new(path.as_slice()) else { continue };
+            if leads_to(&path) != *then {
+                return Err(not_yet(path.to_bytes(), What::Edited));
+            }
+            links.push((path, then.clone()));
+        }
+        Ok(Fingerprint { files, directories, names, whole, asked, links })
     }
 
     /// Looks at everything.
@@ -230,7 +268,13 @@ impl Fingerprint {
             let now = Presence::of(path);
             if now != *then {
                 let path = path.to_bytes().to_vec();
-                return Verdict::Stale(Change { path, what: now.since() });
+                return Verdict::Stale(Change { path, what: now.since(*then) });
+            }
+        }
+        for (path, then) in &self.links {
+            if leads_to(path) != *then {
+                let path = path.to_bytes().to_vec();
+                return Verdict::Stale(Change { path, what: What::Edited });
             }
         }
         Verdict::Fresh
@@ -250,7 +294,8 @@ impl Fingerprint {
         });
         let whole = self.whole.iter().map(|(path, _)| Place::Whole(path));
         let asked = self.asked.iter().map(|(path, _)| Place::Entry(path));
-        files.chain(directories).chain(whole).chain(asked)
+        let links = self.links.iter().map(|(path, _)| Place::Entry(path));
+        files.chain(directories).chain(whole).chain(asked).chain(links)
     }
 }
 

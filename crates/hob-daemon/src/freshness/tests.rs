@@ -44,6 +44,7 @@ fn tree() -> Tree {
     fs::create_dir(tree.path("empty")).unwrap();
     fs::hard_link(tree.path("lib/h.py"), tree.path("other/h.py")).unwrap();
     symlink("v1", tree.path("current")).unwrap();
+    symlink("v1", tree.path("aside")).unwrap();
     symlink("../shared/l.py", tree.path("script/l.py")).unwrap();
     tree
 }
@@ -76,8 +77,11 @@ impl Tree {
 
     /// The fingerprint of the whole tree, taken at once.
     fn try_build(&self, started_at: SystemTime) -> Result<Fingerprint, NotYet> {
-        let asked = [("spare/log", Presence::There), ("spare/no/such", Presence::Missing)];
+        let asked = [("spare/log", Presence::File), ("spare/no/such", Presence::Missing)];
         let asked = asked.map(|(path, presence)| (self.bytes(path), presence)).into();
+        let links = [("aside", "v1"), ("lib/a.py", "")];
+        let links =
+            links.map(|(path, target)| (self.bytes(path), target.as_bytes().to_vec())).into();
         let candidates: Vec<_> = CANDIDATES.iter().map(|path| self.bytes(path)).collect();
         let sources = Sources {
             files: &self.all(&FILES),
@@ -86,6 +90,7 @@ impl Tree {
             names: &NAMES.iter().map(|name| name.as_bytes().to_vec()).collect(),
             whole: &self.all(&WHOLE),
             asked: &asked,
+            links: &links,
         };
         Fingerprint::build(sources, started_at)
     }
@@ -205,6 +210,16 @@ fn what_was_only_asked_for_is_compared_by_whether_it_is_there() {
     let comes = |tree: &Tree| fs::create_dir_all(tree.path("spare/no/such")).unwrap();
     check(comes, Some(("spare/no/such", What::Appeared)));
     check(|tree| fs::create_dir_all(tree.path("spare/no/other")).unwrap(), None);
+    let other = |tree: &Tree| {
+        fs::remove_file(tree.path("spare/log")).unwrap();
+        fs::create_dir(tree.path("spare/log")).unwrap();
+    };
+    check(other, Some(("spare/log", What::Edited)));
+    let moved = |tree: &Tree| {
+        symlink("v2", tree.path("next")).unwrap();
+        fs::rename(tree.path("next"), tree.path("aside")).unwrap();
+    };
+    check(moved, Some(("aside", What::Edited)));
 }
 
 #[test]
@@ -347,6 +362,7 @@ fn what_lies_in_an_archive_is_the_archive() {
             names: &none,
             whole: &none,
             asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
         };
         Fingerprint::build(sources, SystemTime::now())
     };
@@ -441,6 +457,7 @@ fn a_look_at_800_files_and_one_at_an_empty_queue_are_timed() {
             names: &names,
             whole: &none,
             asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
         };
         Fingerprint::build(sources, SystemTime::now())
     };
@@ -495,6 +512,7 @@ fn a_file_below_directories_that_do_not_exist_is_noticed_when_it_comes() {
         names: &none,
         whole: &none,
         asked: &BTreeMap::new(),
+        links: &BTreeMap::new(),
     };
     let id = freshness.keep(Fingerprint::build(sources, SystemTime::now()).unwrap());
     assert_eq!(freshness.verdict(id), Verdict::Fresh);

@@ -259,6 +259,7 @@ impl Owner {
             names: &none,
             whole: &none,
             asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
         };
         // What was edited this very moment is read anew for the next message.
         let mut kept = None;
@@ -365,6 +366,7 @@ impl Owner {
             names: &lesson.names(),
             whole: &lesson.listed,
             asked: &lesson.asked,
+            links: &lesson.links,
         };
         let Ok(fingerprint) = Fingerprint::build(sources, since) else { return false };
         let id = loaded.freshness.keep(fingerprint);

@@ -7,43 +7,41 @@ use std::path::{Path, PathBuf};
 
 use hob_resolve::{PythonProgram, TargetKind};
 
-const PYTHON: &str = include_str!("../../../../runtimes/python/worker.py");
-/// What it needs where it imports modules ahead, found beside it.
-const IMPORTS: &str = include_str!("../../../../runtimes/python/imports.py");
-/// What that needs in turn, found there too.
-const PROMISES: &str = include_str!("../../../../runtimes/python/promises.py");
-/// What it runs ahead of the standard library's, likewise.
-const REHEARSAL: &str = include_str!("../../../../runtimes/python/rehearsal.py");
-/// What handlers' processes have besides.
-const MESSAGE: &str = include_str!("../../../../runtimes/python/message.py");
-/// The library for callers, which a handler has without installing it.
-const CLIENT: &str = include_str!("../../../../clients/python/hob.py");
+/// What is started in an interpreter, and written last: it finds the others beside it.
+const PYTHON: &str = "worker.py";
+/// What is put beside it: where modules are imported ahead (`watch`, `imports`, `promises`), what is
+/// run ahead of the standard library's (`rehearsal`), what must be finalised (`ends`), what handlers have besides (`message`, and the
+/// library for callers, which a handler has without installing it).
+const FILES: [(&str, &str); 8] = [
+    ("watch.py", include_str!("../../../../runtimes/python/watch.py")),
+    ("imports.py", include_str!("../../../../runtimes/python/imports.py")),
+    ("promises.py", include_str!("../../../../runtimes/python/promises.py")),
+    ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
+    ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
+    ("message.py", include_str!("../../../../runtimes/python/message.py")),
+    ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
+    (PYTHON, include_str!("../../../../runtimes/python/worker.py")),
+];
 
 /// The Python minor versions (3.N) that the runtime supports.
 pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
 
+/// Whether a name in the daemon's directory is that of a runtime's file, whole or half written.
+pub(crate) fn is_ours(name: &[u8]) -> bool {
+    let whole = name.strip_suffix(b".new").unwrap_or(name);
+    FILES.iter().any(|(file, _)| file.as_bytes() == whole)
+}
+
 /// The runtimes on disk.
 #[derive(Debug)]
 pub(crate) struct Runtimes {
-    python: PathBuf,
-    imports: PathBuf,
-    promises: PathBuf,
-    rehearsal: PathBuf,
-    message: PathBuf,
-    client: PathBuf,
+    directory: PathBuf,
 }
 
 impl Runtimes {
     /// Writes them into the daemon's own directory.
     pub(crate) fn write(directory: &Path) -> std::io::Result<Runtimes> {
-        let runtimes = Runtimes {
-            python: directory.join("worker.py"),
-            imports: directory.join("imports.py"),
-            promises: directory.join("promises.py"),
-            rehearsal: directory.join("rehearsal.py"),
-            message: directory.join("message.py"),
-            client: directory.join("python/hob.py"),
-        };
+        let runtimes = Runtimes { directory: directory.to_owned() };
         runtimes.put()?;
         Ok(runtimes)
     }
@@ -51,19 +49,10 @@ impl Runtimes {
     /// Whether they are where they were put, or could be put there again: directories for
     /// temporary files are tidied up by age, and a daemon may live for weeks.
     pub(crate) fn are_there(&self) -> bool {
-        self.or_put(&[&self.python, &self.imports, &self.promises, &self.rehearsal])
-    }
-
-    /// Whether those of handlers are there, likewise.
-    fn are_there_for_handlers(&self) -> bool {
-        self.are_there() && self.or_put(&[&self.message, &self.client])
-    }
-
-    fn or_put(&self, files: &[&PathBuf]) -> bool {
-        let there = |path: &&PathBuf| {
-            rustix::fs::access(path.as_path(), rustix::fs::Access::READ_OK).is_ok()
+        let there = |name: &str| {
+            rustix::fs::access(self.directory.join(name), rustix::fs::Access::READ_OK).is_ok()
         };
-        files.iter().all(there) || self.put().is_ok()
+        FILES.iter().all(|(name, _)| there(name)) || self.put().is_ok()
     }
 
     /// The executable file and the argv of a process that hosts a handler in this interpreter.
@@ -71,27 +60,23 @@ impl Runtimes {
         &self,
         program: &PythonProgram,
     ) -> std::io::Result<(Vec<u8>, Vec<Vec<u8>>)> {
-        if !self.are_there_for_handlers() {
-            return Err(std::io::ErrorKind::NotFound.into());
-        }
-        Ok((program.interpreter.clone(), self.serving(program)))
+        Ok((program.interpreter.clone(), self.serve(program)?))
     }
 
     fn put(&self) -> std::io::Result<()> {
-        if let Some(directory) = self.client.parent() {
-            match std::fs::DirBuilder::new().mode(0o700).create(directory) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(error);
+        for (name, text) in FILES {
+            let path = self.directory.join(name);
+            if let Some(directory) = path.parent().filter(|parent| *parent != self.directory) {
+                match std::fs::DirBuilder::new().mode(0o700).create(directory) {
+                    Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(error);
+                    }
+                    Ok(()) | Err(_) => {}
                 }
-                Ok(()) | Err(_) => {}
             }
+            put(&path, text)?;
         }
-        put(&self.imports, IMPORTS)?;
-        put(&self.promises, PROMISES)?;
-        put(&self.rehearsal, REHEARSAL)?;
-        put(&self.message, MESSAGE)?;
-        put(&self.client, CLIENT)?;
-        put(&self.python, PYTHON)
+        Ok(())
     }
 
     /// The argv of a zygote or standby: the interpreter as the caller names it, its options, the
@@ -100,17 +85,13 @@ impl Runtimes {
         if !self.are_there() {
             return Err(std::io::ErrorKind::NotFound.into());
         }
-        Ok(self.serving(program))
-    }
-
-    fn serving(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
         let mut argv = self.interpreter(program);
         if argv[0].contains(&b'/') {
             // A relative name would be looked up in the zygote's own directory.
             argv[0].clone_from(&program.interpreter);
         }
         argv.push(b"serve".to_vec());
-        argv
+        Ok(argv)
     }
 
     /// The argv of a learning run, which the client executes in its own place.
@@ -130,11 +111,14 @@ impl Runtimes {
         argv
     }
 
+    /// The interpreter is told to run no start-up code (`-S`): the runtime does that itself, and
+    /// listens.
     fn interpreter(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
         let name = program.prefix.first().unwrap_or(&program.interpreter).clone();
         let mut argv = vec![name];
         argv.extend(program.options.iter().cloned());
-        argv.push(bytes(&self.python));
+        argv.push(b"-S".to_vec());
+        argv.push(bytes(&self.directory.join(PYTHON)));
         argv
     }
 }
