@@ -82,10 +82,11 @@ pub fn set_mask(set: Set) {
 }
 
 /// Blocks these signals on top of the mask that is in force.
-pub fn block(set: Set) {
+pub fn block(set: Set) -> io::Result<()> {
     let set = set.to_libc();
     // SAFETY: as above.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    let done = unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if done < 0 { Err(last_error()) } else { Ok(()) }
 }
 
 /// A descriptor from which blocked signals of this set are read.
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn a_blocked_signal_is_read_from_its_descriptor() {
         let set = Set::of(&[libc::SIGUSR2]);
-        block(set);
+        block(set).unwrap();
         let descriptor = descriptor(set).unwrap();
         assert_eq!(read(&descriptor), None);
         // SAFETY: sends a signal to this thread, which blocks it.

@@ -3,3 +3,4 @@
 mod caller;
 mod daemon;
 mod directory;
+mod refused;

@@ -60,6 +60,7 @@ pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd
         | Trouble::Traced
         | Trouble::TooLarge
         | Trouble::Protocol => RequestError::NoAnswer,
+        | Trouble::SystemRefuses
         Trouble::DaemonClosed => RequestError::Ended,
     })?;
     let hello = Hello { build: build_id::own(), pid: std::process::id() };

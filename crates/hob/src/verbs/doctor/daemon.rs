@@ -98,6 +98,7 @@ fn running(start: &Start, socket: &OwnedFd) -> Vec<Finding> {
             format!("process {pid} is of a build that says what this one does not understand"),
             "hob restart",
         )];
+        | Trouble::SystemRefuses
     };
     let own: String = build_id::own().iter().map(|byte| format!("{byte:02x}")).collect();
     let mut findings = Vec::new();

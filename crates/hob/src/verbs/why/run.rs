@@ -115,7 +115,7 @@ impl Runner {
     /// Takes over SIGCHLD and the signals that end a program.
     pub(super) fn new(mask: Set) -> Result<Runner, Errno> {
         let watched = Set::of(&[SIGCHLD, SIGINT, SIGHUP, SIGTERM]);
-        signals::block(watched);
+        signals::block(watched)?;
         // An ignored SIGCHLD would have the kernel reap the child behind our back.
         hob_os::spawn::wait_for_children();
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
