@@ -137,6 +137,19 @@ pub fn ignore(number: i32) {
     unsafe { libc::signal(number, libc::SIG_IGN) };
 }
 
+/// Runs this so that a write beyond the limit of a file's size (`ulimit -f`) fails, where it would
+/// end the process by SIGXFSZ. What becomes of that signal is as it was afterwards.
+pub fn spared_of_sigxfsz<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: neither disposition runs code of ours but the one that was there.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let result = body();
+    if before != libc::SIG_ERR {
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGXFSZ, before) };
+    }
+    result
+}
+
 /// Sends this process a signal.
 pub fn raise(number: i32) {
     // SAFETY: raising a signal touches no memory of ours.

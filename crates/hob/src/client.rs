@@ -560,7 +560,7 @@ impl Line<'_> {
     fn put(caller: &Caller<'_>, line: &str) {
         if let Some(fd) = &caller.status_fd {
             // Whoever asked for the line and closed its end does not want it.
-            let _ = rustix::io::write(fd, line.as_bytes());
+            let _ = signals::spared_of_sigxfsz(|| rustix::io::write(fd, line.as_bytes()));
         }
     }
 }

@@ -150,7 +150,12 @@ pub fn append(state_dir: &Path, fallback: &Fallback<'_>) -> io::Result<()> {
         file = open_file(dir.as_fd())?;
     }
     let line = line(fallback);
-    let written = rustix::io::write(&file, &line)?;
+    // Part of a line would spoil the next caller's.
+    if stat.st_size.unsigned_abs() + line.len() as u64 > hob_os::process::limits::file_size() {
+        return Err(Errno::FBIG.into());
+    }
+    // Others write there too.
+    let written = hob_os::signals::spared_of_sigxfsz(|| rustix::io::write(&file, &line))?;
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC.into()) }
 }
 
