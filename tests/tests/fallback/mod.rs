@@ -4,3 +4,4 @@ mod caller;
 mod daemon;
 mod directory;
 mod refused;
+mod rights;
