@@ -86,7 +86,8 @@ fn copy<'a>(file: &'a CStr, env: &'a [CString]) -> Copy<'a> {
     Copy { file, env, directory: None, umask: None, begins: Begins::Anywhere }
 }
 
-/// All that a script can see of its own process. Addresses and times are left out.
+/// All that a script can see of its own process. Addresses and times are left out. What it catches
+/// it reads by itself: while it waits for a child, and not before, bash catches SIGINT too.
 const LOOK: &str = r#"
 echo "$0|$#|$$|$PPID|$-|$A|$B"
 env | sort
@@ -97,7 +98,8 @@ readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root
 ls /proc/self/fd
 readlink /proc/self/fd/0
 grep -E 'Sig(Blk|Ign)' /proc/self/status
-grep -E 'SigIgn|SigCgt|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+grep -E 'SigIgn|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+while read -r name value; do case $name in SigCgt:) echo "$value" ;; esac; done </proc/$$/status
 sed -E 's/.*\) . ([0-9]+ [0-9]+ [0-9]+ [0-9]+ -?[0-9]+) .*/\1/' /proc/$$/stat
 cat /proc/$$/limits /proc/$$/cgroup /proc/$$/oom_score_adj
 ulimit -a
