@@ -151,6 +151,8 @@ def _directory():
 def _open():
     """A connection to the daemon of this user, and to nobody else's."""
     directory = _directory()
+    if not directory.startswith("/"):
+        raise NoDaemon("HOB_DIR=%s is not an absolute path" % directory)
     try:
         status = _os.lstat(directory)
     except OSError as error:

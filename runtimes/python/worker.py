@@ -2348,6 +2348,8 @@ def set_up(program, modules, role):
             REHEARSAL.practise(program)
             gc.collect()
             gc.freeze()
+        # Refused, a copy would already have its call when that is found out.
+        posix.close(KERNEL.pidfd(posix.getpid()))
         KERNEL.trim()
     return notes
 

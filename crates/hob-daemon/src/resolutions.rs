@@ -8,12 +8,15 @@
 //!
 //! Invariants: bounded, least recently used first; an answer is remembered only when it is asked
 //! for a second time (a call that comes once should not pay for watches); errors are never
-//! remembered; what cannot be watched is compared before each use, so that no answer is stale.
+//! remembered; what cannot be watched is compared before each use, so that no answer is stale. Of a
+//! program's arguments, and of variables' values, nothing is kept but a hash, where they may have
+//! decided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
-use hob_resolve::{Noted, Program, ResolveError};
+use hob_core::key::{Key, KeyBuilder, Part};
+use hob_resolve::{ColdNote, Noted, Program, ResolveError};
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::FileType;
@@ -38,6 +41,7 @@ pub(crate) struct Resolutions {
 struct Question {
     /// The words up to the target; those after it are the program's own.
     head: Vec<Vec<u8>>,
+    /// The words after the head.
     tail: Tail,
     directory: Vec<u8>,
     place: (u64, u64),
@@ -48,8 +52,26 @@ struct Question {
 enum Tail {
     /// The program gets them as they are, whatever they are.
     Passed,
-    /// There are none: every word may have decided.
-    Empty,
+    /// Every one may have decided: these, by their hash.
+    These(Key),
+}
+
+impl Tail {
+    /// Whether these words are such a tail.
+    fn is(self, words: &[&[u8]]) -> bool {
+        match self {
+            Tail::Passed => true,
+            Tail::These(known) => known == hash(words),
+        }
+    }
+}
+
+fn hash(words: &[&[u8]]) -> Key {
+    let mut builder = KeyBuilder::new();
+    for word in words {
+        builder.absorb(Part::Option, word);
+    }
+    builder.finish()
 }
 
 #[derive(Debug)]
@@ -60,8 +82,8 @@ struct Answer {
     program: Program,
 }
 
-/// A variable's name and value, or that it is not set.
-type Variable = (Vec<u8>, Option<Vec<u8>>);
+/// A variable's name and its value's hash, or that it is not set.
+type Variable = (Vec<u8>, Option<Key>);
 
 /// A resolution with its working directory's path.
 pub(crate) struct Resolved {
@@ -85,12 +107,12 @@ impl Resolutions {
         let asks = |question: &Question| {
             question.place == place
                 && question.directory == directory
-                && (question.head.len() == argv.len() || question.tail == Tail::Passed)
                 && question.head.len() <= argv.len()
                 && question.head.iter().zip(argv).all(|(known, word)| known == word)
+                && question.tail.is(&argv[question.head.len()..])
         };
         let known = self.answers.iter().rposition(|answer| {
-            let same = |(name, value): &Variable| value.as_deref() == lookup(name);
+            let same = |(name, value): &Variable| *value == lookup(name).map(|now| hash(&[now]));
             asks(&answer.question) && answer.variables.iter().all(same)
         });
         if let Some(at) = known {
@@ -105,8 +127,7 @@ impl Resolutions {
         let again = self.asked.iter().position(asks);
         let Some(again) = again else {
             let program = hob_resolve::resolve(argv, &lookup, cwd);
-            if let Ok(program) = &program {
-                let (head, tail) = head(program, argv);
+            if let Some((head, tail)) = program.as_ref().ok().and_then(|known| head(known, argv)) {
                 self.ask(Question { head, tail, directory: directory.clone(), place });
             }
             return Resolved { program, directory };
@@ -114,12 +135,16 @@ impl Resolutions {
         let question = self.asked.swap_remove(again);
         let since = SystemTime::now();
         let (program, noted) = hob_resolve::resolve_noting(argv, &lookup, cwd);
-        if let Ok(program) = &program {
-            let (head, tail) = head(program, argv);
+        if let Ok(program) = &program
+            && let Some((head, tail)) = head(program, argv)
+        {
             let question = Question { head, tail, ..question };
+            let kept = without_tail(program, argv.len() - question.head.len());
             let variables = noted.names.iter();
-            let variables = variables.map(|n| (n.clone(), lookup(n).map(<[u8]>::to_vec))).collect();
-            self.remember(freshness, (question, variables), (program, &noted), since);
+            let variables =
+                variables.map(|name| (name.clone(), lookup(name).map(|value| hash(&[value]))));
+            let variables = variables.collect();
+            self.remember(freshness, (question, variables), (kept, &noted), since);
         }
         Resolved { program, directory }
     }
@@ -135,7 +160,7 @@ impl Resolutions {
         &mut self,
         freshness: &mut Freshness,
         (question, variables): (Question, Vec<Variable>),
-        (program, noted): (&Program, &Noted),
+        (program, noted): (Program, &Noted),
         since: SystemTime,
     ) {
         let (mut whole, mut files) = (BTreeSet::new(), Vec::new());
@@ -163,7 +188,6 @@ impl Resolutions {
         if self.answers.len() >= REMEMBERED_MAX {
             freshness.forget(self.answers.remove(0).fingerprint);
         }
-        let program = program.clone();
         self.answers.push(Answer { question, variables, fingerprint, program });
     }
 }
@@ -172,23 +196,44 @@ impl Answer {
     /// The program with the words that follow the head in this call.
     fn program_with(&self, argv: &[&[u8]]) -> Program {
         let mut program = self.program.clone();
-        if let Program::Python(python) = &mut program {
-            python.argv.truncate(1);
-            python.argv.extend(argv[self.question.head.len()..].iter().map(|word| word.to_vec()));
+        let tail = argv[self.question.head.len()..].iter().map(|word| word.to_vec());
+        match &mut program {
+            Program::Python(python) => python.argv.extend(tail),
+            Program::Exec(exec) => exec.argv.extend(tail),
         }
         program
     }
 }
 
-/// The words that decided: those before the arguments that the program gets as they are. An
-/// executable's arguments may have been looked at (an interpreter's), so all of them count.
-fn head(program: &Program, argv: &[&[u8]]) -> (Vec<Vec<u8>>, Tail) {
-    let (passed, tail) = match program {
-        Program::Python(python) => (python.argv.len().saturating_sub(1), Tail::Passed),
-        Program::Exec(_) => (0, Tail::Empty),
+/// A program without the words that follow the head.
+fn without_tail(program: &Program, tail: usize) -> Program {
+    let mut program = program.clone();
+    let argv = match &mut program {
+        Program::Python(python) => &mut python.argv,
+        Program::Exec(exec) => &mut exec.argv,
     };
-    let decided = argv.len().saturating_sub(passed);
-    (argv[..decided].iter().map(|word| word.to_vec()).collect(), tail)
+    argv.truncate(argv.len().saturating_sub(tail));
+    program
+}
+
+/// The words that decided, and what of those after them did. An executable's arguments may have
+/// been looked at (an interpreter's), so all of them count. `None` for what is not remembered.
+fn head(program: &Program, argv: &[&[u8]]) -> Option<(Vec<Vec<u8>>, Tail)> {
+    let words = |count: usize| argv[..count].iter().map(|word| word.to_vec()).collect();
+    match program {
+        Program::Python(python) => {
+            let passed = python.argv.len().saturating_sub(1);
+            Some((words(argv.len().saturating_sub(passed)), Tail::Passed))
+        }
+        // The name of a script that is not there is an argument like another.
+        Program::Exec(exec) if exec.note == Some(ColdNote::ScriptMissing) => None,
+        Program::Exec(exec) => {
+            let passed = argv.get(1..)?;
+            let at = exec.argv.len().checked_sub(passed.len())?;
+            let are_passed = exec.argv[at..].iter().zip(passed).all(|(own, word)| own == word);
+            are_passed.then(|| (words(1), Tail::These(hash(passed))))
+        }
+    }
 }
 
 /// Path and identity of the caller's working directory.

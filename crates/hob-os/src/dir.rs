@@ -3,12 +3,14 @@
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{Access, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Why the directory is not used. Nothing is sent through an unsafe one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsafe {
+    /// It is named by a path that is not absolute: another place in every working directory.
+    Relative,
     /// It does not exist yet: safe to create.
     Missing,
     /// It is a link or not a directory.
@@ -24,6 +26,7 @@ pub enum Unsafe {
 impl std::fmt::Display for Unsafe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Unsafe::Relative => write!(f, "it is not an absolute path"),
             Unsafe::Missing => write!(f, "it does not exist"),
             Unsafe::NotADirectory => write!(f, "it is a link or not a directory"),
             Unsafe::Foreign => write!(f, "it belongs to another user"),
@@ -95,6 +98,9 @@ fn is_ours(path: &[u8]) -> bool {
 
 /// Checks the directory without following a link at its place.
 pub fn check(path: &Path) -> Result<(), Unsafe> {
+    if path.as_os_str().as_encoded_bytes().first() != Some(&b'/') {
+        return Err(Unsafe::Relative);
+    }
     let stat = match rustix::fs::lstat(path) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Err(Unsafe::Missing),
@@ -114,6 +120,10 @@ pub fn check(path: &Path) -> Result<(), Unsafe> {
 /// Makes the directory (0700) if it is missing, then checks it. A parent that is missing is an
 /// error, except for `$HOB_DIR`, whose parents the user chose: these are made too.
 pub fn create(path: &Path) -> Result<(), Unsafe> {
+    // Before anything is made in whatever directory this process stands.
+    if let Err(Unsafe::Relative) = check(path) {
+        return Err(Unsafe::Relative);
+    }
     if let Some(parent) = path.parent() {
         // An error shows when the directory itself is made.
         let _ = std::fs::create_dir_all(parent);
@@ -122,6 +132,43 @@ pub fn create(path: &Path) -> Result<(), Unsafe> {
         Ok(()) | Err(Errno::EXIST) => check(path),
         Err(errno) => Err(Unsafe::Unreadable(errno)),
     }
+}
+
+/// Whether something can be written in a directory, found out by doing so; nothing is left there.
+pub fn try_to_write(directory: &Path) -> Result<(), Errno> {
+    /// A page, so that a full file system has no room for it in what it has already.
+    const TRIED: [u8; 4096] = [0x20; 4096];
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        // A file system that has no files without names.
+        Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR) => {
+            let name = directory.join(format!("tried-{}", std::process::id()));
+            let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+            let file = rustix::fs::open(&name, flags, mode)?;
+            rustix::fs::unlink(&name)?;
+            file
+        }
+        opened => opened?,
+    };
+    match crate::signals::spared_of_sigxfsz(|| rustix::io::write(&file, &TRIED))? {
+        written if written == TRIED.len() => Ok(()),
+        _ => Err(Errno::NOSPC),
+    }
+}
+
+/// Whether a directory that does not exist could be made, and written in, as far as can be seen
+/// without making it.
+pub fn could_be_made(directory: &Path) -> Result<(), Errno> {
+    let exists = |path: &&Path| path.exists();
+    let Some(parent) = directory.ancestors().skip(1).find(exists) else { return Ok(()) };
+    rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)?;
+    let room = rustix::fs::statvfs(parent)?;
+    // What does not count its files says 0 of all.
+    if room.f_bavail == 0 && room.f_blocks > 0 || room.f_favail == 0 && room.f_files > 0 {
+        return Err(Errno::NOSPC);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -149,10 +196,25 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_tried_without_a_trace() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(try_to_write(home.path()), Ok(()));
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+        assert_eq!(try_to_write(&home.path().join("none")), Err(Errno::NOENT));
+        assert_eq!(could_be_made(&home.path().join("a/b")), Ok(()));
+        // Nobody makes a directory there, root neither.
+        assert!(try_to_write(Path::new("/proc")).is_err());
+    }
+
+    #[test]
     fn only_a_real_private_directory_of_ours_is_safe() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("hob");
         assert_eq!(check(&dir), Err(Unsafe::Missing));
+        for relative in ["", "hob", "./hob", "../hob"] {
+            assert_eq!(check(Path::new(relative)), Err(Unsafe::Relative));
+            assert_eq!(create(Path::new(relative)), Err(Unsafe::Relative));
+        }
         assert_eq!(create(&dir), Ok(()));
         assert_eq!(create(&dir), Ok(()));
         std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o750)).unwrap();

@@ -82,10 +82,11 @@ pub fn set_mask(set: Set) {
 }
 
 /// Blocks these signals on top of the mask that is in force.
-pub fn block(set: Set) {
+pub fn block(set: Set) -> io::Result<()> {
     let set = set.to_libc();
     // SAFETY: as above.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    let done = unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if done < 0 { Err(last_error()) } else { Ok(()) }
 }
 
 /// A descriptor from which blocked signals of this set are read.
@@ -136,6 +137,19 @@ pub fn ignore(number: i32) {
     unsafe { libc::signal(number, libc::SIG_IGN) };
 }
 
+/// Runs this so that a write beyond the limit of a file's size (`ulimit -f`) fails, where it would
+/// end the process by SIGXFSZ. What becomes of that signal is as it was afterwards.
+pub fn spared_of_sigxfsz<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: neither disposition runs code of ours but the one that was there.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let result = body();
+    if before != libc::SIG_ERR {
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGXFSZ, before) };
+    }
+    result
+}
+
 /// Sends this process a signal.
 pub fn raise(number: i32) {
     // SAFETY: raising a signal touches no memory of ours.
@@ -184,7 +198,7 @@ mod tests {
     #[test]
     fn a_blocked_signal_is_read_from_its_descriptor() {
         let set = Set::of(&[libc::SIGUSR2]);
-        block(set);
+        block(set).unwrap();
         let descriptor = descriptor(set).unwrap();
         assert_eq!(read(&descriptor), None);
         // SAFETY: sends a signal to this thread, which blocks it.

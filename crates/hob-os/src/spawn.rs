@@ -3,9 +3,11 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io;
 
+use crate::process;
 use crate::signals::{Set, last_error, raw, reset, reset_all, set_mask};
 
 /// A program to execute: file, argv, environment.
@@ -44,22 +46,67 @@ pub fn exec(image: &Image) -> io::Errno {
     last_error()
 }
 
+/// Why there is no child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoChild {
+    /// The system refuses what it takes to start one and to wait for it. Nothing was started.
+    Unable(io::Errno),
+    /// It was started, and could not execute its image.
+    NotExecuted(io::Errno),
+}
+
+/// A child that only its holder waits for.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    /// `None` where the kernel has none to give: before 5.3, or behind a filter.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Child {
+    /// What has become of it.
+    pub fn wait(&self, how: Wait) -> io::Result<Waited> {
+        wait(self.pid, how)
+    }
+
+    /// Waits until it has ended, and leaves its end to be told by [`Child::wait`].
+    pub fn wait_for_end(&self) -> io::Result<()> {
+        let pid = rustix::process::Pid::from_raw(self.pid.cast_signed()).ok_or(io::Errno::SRCH)?;
+        let options =
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).map(drop)
+    }
+
+    /// Sends it a signal. Not to be called once its end was waited for: without a pidfd it goes to
+    /// its number, which until then is nobody else's.
+    pub fn signal(&self, number: u8) {
+        // One that has just ended needs none.
+        match &self.pidfd {
+            Some(pidfd) => _ = process::signal(pidfd, number),
+            // SAFETY: sends a signal to a child that was not waited for.
+            None => _ = unsafe { libc::kill(self.pid.cast_signed(), number.into()) },
+        }
+    }
+}
+
 /// Starts the image as a child in this process's own group, session and terminal, with this
 /// signal mask. The child is killed when this process is, as it would be if it stood in its
 /// place.
-pub fn child(image: &Image, mask: Set, sigchld_ignored: bool) -> io::Result<u32> {
-    let (errors, errors_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let parent = rustix::process::getpid();
+pub fn child(image: &Image, mask: Set, sigchld_ignored: bool) -> Result<Child, NoChild> {
+    can_wait().map_err(NoChild::Unable)?;
+    let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+    let (errors, errors_in) = pipe.map_err(NoChild::Unable)?;
     // SAFETY: this process has one thread, so that the child may do anything that it could.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
-        return Err(last_error());
+        return Err(NoChild::Unable(last_error()));
     }
     if pid == 0 {
+        drop(errors);
         // SAFETY: prctl with these arguments touches no memory.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         // A parent that was killed before that says nothing any more.
-        if rustix::process::getppid() != Some(parent) {
+        if is_without_reader(&errors_in) {
             // SAFETY: ends the child without running anything that belongs to the parent.
             unsafe { libc::_exit(127) };
         }
@@ -74,13 +121,33 @@ pub fn child(image: &Image, mask: Set, sigchld_ignored: bool) -> io::Result<u32>
     }
     drop(errors_in);
     let mut code = [0; 4];
+    let pid = pid.unsigned_abs();
     match io::retry_on_intr(|| io::read(&errors, &mut code)) {
         Ok(4) => {
-            let _ = wait(pid.unsigned_abs(), Wait::Block);
-            Err(io::Errno::from_raw_os_error(i32::from_ne_bytes(code)))
+            let _ = wait(pid, Wait::Block);
+            let code = i32::from_ne_bytes(code);
+            Err(NoChild::NotExecuted(io::Errno::from_raw_os_error(code)))
         }
-        Ok(_) | Err(_) => Ok(pid.unsigned_abs()),
+        Ok(_) | Err(_) => Ok(Child { pid, pidfd: process::pidfd(pid).ok() }),
     }
+}
+
+/// Whether children can be waited for here: asked of a number that is nobody's, before there is a
+/// child that could not be left to itself any more.
+fn can_wait() -> io::Result<()> {
+    const NOBODY: u32 = i32::MAX.cast_unsigned();
+    match wait(NOBODY, Wait::Poll) {
+        Err(io::Errno::CHILD) | Ok(_) => Ok(()),
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Whether nobody has the other end of a pipe any more. A process closes what it has before it
+/// tells its children that it ends, and `getppid` may be refused.
+fn is_without_reader(pipe: &OwnedFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::OUT)];
+    let asked = rustix::event::poll(&mut fds, Some(&Timespec::default()));
+    asked.is_ok() && fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// Whether a wait blocks.
@@ -346,8 +413,8 @@ mod tests {
     #[test]
     fn a_child_is_waited_for_with_its_usage() {
         let sh = image(&[c"/bin/sh", c"-c", c"exit 7"]);
-        let pid = child(&sh, Set::default(), false).unwrap();
-        match wait(pid, Wait::Block).unwrap() {
+        let child = child(&sh, Set::default(), false).unwrap();
+        match child.wait(Wait::Block).unwrap() {
             Waited::Ended(status, _, _, peak_kib) => {
                 assert_eq!(status, 7 << 8);
                 assert!(peak_kib > 0);
@@ -357,9 +424,29 @@ mod tests {
     }
 
     #[test]
+    fn a_child_is_signalled_with_a_pidfd_and_without() {
+        let sleeps = image(&[c"/bin/sleep", c"1000"]);
+        for with_pidfd in [true, false] {
+            let mut child = child(&sleeps, Set::default(), false).unwrap();
+            child.pidfd = child.pidfd.filter(|_| with_pidfd);
+            child.signal(15);
+            assert!(matches!(child.wait(Wait::Block), Ok(Waited::Ended(15, ..))));
+        }
+    }
+
+    #[test]
+    fn a_pipe_tells_whether_its_reader_is_there() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        assert!(!is_without_reader(&writer));
+        drop(reader);
+        assert!(is_without_reader(&writer));
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_said_by_its_errno() {
         let nope = image(&[c"/nonexistent/program"]);
-        assert_eq!(child(&nope, Set::default(), false), Err(io::Errno::NOENT));
+        let error = child(&nope, Set::default(), false).unwrap_err();
+        assert_eq!(error, NoChild::NotExecuted(io::Errno::NOENT));
     }
 
     #[test]

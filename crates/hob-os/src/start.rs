@@ -24,6 +24,18 @@ impl Start {
     }
 }
 
+/// Whether this process was given rights that its caller does not have: its file changes the user
+/// or the group, or has capabilities. As the kernel wrote it down at the `execve`, without a
+/// system call.
+#[must_use]
+pub fn has_lent_rights() -> bool {
+    // SAFETY: only reads what the kernel has passed to this process; what it has not is 0.
+    let of = |kind| unsafe { libc::getauxval(kind) };
+    of(libc::AT_SECURE) != 0
+        || of(libc::AT_UID) != of(libc::AT_EUID)
+        || of(libc::AT_GID) != of(libc::AT_EGID)
+}
+
 unsafe extern "C" {
     /// The C library's pointer to the environment.
     static environ: *const *const c_char;

@@ -70,6 +70,8 @@ fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, R
         Err(Errno::ACCESS) if !python && world.may_execute(name).is_ok() => {
             return Ok(exec(name.to_vec(), words()));
         }
+        // Not the file, but the way to look at it is refused: whoever executes it will see.
+        Err(Errno::PERM | Errno::NOSYS) if !python => return Ok(exec(name.to_vec(), words())),
         Err(errno) => return Err(ResolveError::Unreadable { path: name.to_vec(), errno }),
     };
     if head.file_type() == FileType::Directory {

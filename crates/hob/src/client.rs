@@ -116,7 +116,7 @@ fn terminal() -> Terminal {
 }
 
 /// Leaves a line about a call that no daemon took.
-fn note(caller: &Caller<'_>, trouble: Trouble) {
+pub(crate) fn note(caller: &Caller<'_>, trouble: Trouble) {
     let os = |name: &[u8]| caller.start.variable(name).map(OsStr::from_bytes);
     let Some(dir) = fallback::state_dir_for(os(b"XDG_STATE_HOME"), os(b"HOME")) else { return };
     let line = Fallback {
@@ -216,11 +216,11 @@ fn attempt(
         return Err(Trouble::Traced);
     }
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
-    let claim = claim::new().map_err(|_| Trouble::Descriptors)?;
+    let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
     let bytes = encode(caller, times)?;
     let forwarded = caller.forwarded();
-    signals::block(forwarded);
-    let signals = signals::descriptor(forwarded).map_err(|_| Trouble::Descriptors)?;
+    signals::block(forwarded).map_err(|_| Trouble::SystemRefuses)?;
+    let signals = signals::descriptor(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let mut connection = Connection { socket, claim, signals, received: Vec::new() };
     let sent = connection.send(&bytes, &directory);
     // What comes back is put where it was: there is a page less to touch.
@@ -560,7 +560,7 @@ impl Line<'_> {
     fn put(caller: &Caller<'_>, line: &str) {
         if let Some(fd) = &caller.status_fd {
             // Whoever asked for the line and closed its end does not want it.
-            let _ = rustix::io::write(fd, line.as_bytes());
+            let _ = signals::spared_of_sigxfsz(|| rustix::io::write(fd, line.as_bytes()));
         }
     }
 }

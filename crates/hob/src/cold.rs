@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use hob_os::signals::{self, Origin, Set};
-use hob_os::spawn::{self, Image, Wait, Waited};
+use hob_os::spawn::{self, Image, NoChild, Wait, Waited};
 use hob_os::start::Start;
 use hob_os::{clock, process, uds};
 use hob_resolve::{Program, ResolveError};
@@ -37,7 +37,7 @@ const SIGCONT: u8 = 18;
 const KILL_GRACE_NS: u64 = 2_000_000_000;
 
 /// Runs the program in this process's place, or, where its end must be seen (`--timeout`,
-/// `--status-fd`), as a child. Returns only when it could not be executed, or has ended.
+/// `--status-fd`) and can be, as a child. Returns only when it could not be executed, or has ended.
 pub fn in_place(caller: &Caller<'_>, trouble: Option<Trouble>) -> u8 {
     let image = match image(caller.start, &caller.program()) {
         Ok((_, image)) => image,
@@ -56,13 +56,28 @@ pub fn in_place(caller: &Caller<'_>, trouble: Option<Trouble>) -> u8 {
     caller.raise_again();
     if caller.status_fd.is_some() || caller.options.asked.timeout_ms > 0 {
         let reason = trouble.map_or(FallbackReason::Bypassed, Trouble::reason).code();
-        return match watch(caller, &image) {
-            Ok(ended) => finish(caller, 0, reason, &ended),
-            Err(error) => not_executed(&image, error),
-        };
+        match watch(caller, &image) {
+            Ok(ended) => return finish(caller, 0, reason, &ended),
+            Err(NoChild::NotExecuted(error)) => return not_executed(&image, error),
+            Err(NoChild::Unable(error)) => say_unwatched(caller, error),
+        }
     }
     signals::set_mask(caller.mask());
+    if Set(caller.status.ignored).has(SIGCHLD) {
+        // Who tried to watch a child may have changed it.
+        signals::ignore(SIGCHLD);
+    }
     not_executed(&image, spawn::exec(&image))
+}
+
+/// What a caller wanted of its program's end that it does not get here: the program runs all the
+/// same, since that is what was asked for first.
+fn say_unwatched(caller: &Caller<'_>, error: Errno) {
+    if caller.options.asked.timeout_ms > 0 {
+        let text =
+            format!("--timeout: the system refuses what it takes ({error}); no limit is set");
+        say::line(text.as_bytes());
+    }
 }
 
 /// Runs what the daemon resolved, reports its end, and leaves as it did.
@@ -84,7 +99,14 @@ pub(crate) fn supervise(caller: &Caller<'_>, run: &RunCold, socket: OwnedFd) -> 
     caller.raise_again();
     let ended = match watch(caller, &image) {
         Ok(ended) => ended,
-        Err(error) => return not_executed(&image, error),
+        Err(NoChild::NotExecuted(error)) => return not_executed(&image, error),
+        // A receipt is worth less than the run.
+        Err(NoChild::Unable(_)) => {
+            drop((socket, held));
+            let trouble = Trouble::SystemRefuses;
+            client::note(caller, trouble);
+            return in_place(caller, Some(trouble));
+        }
     };
     let mut bytes = Vec::with_capacity(96);
     if frame::append(&mut bytes, Kind::ColdEnded, 0, |out| ended.encode(out)).is_ok() {
@@ -229,19 +251,18 @@ pub(crate) fn refusal(image: &Image, error: Errno) -> (ExitCode, String) {
 
 /// Starts the image as a child and watches it to its end: passes signals on, stops and continues
 /// with it, ends it at the deadline.
-fn watch(caller: &Caller<'_>, image: &Image) -> Result<ColdEnded, Errno> {
+fn watch(caller: &Caller<'_>, image: &Image) -> Result<ColdEnded, NoChild> {
     let watched = Set(caller.forwarded().0 | Set::of(&[SIGCHLD]).0);
-    signals::block(watched);
+    signals::block(watched).map_err(NoChild::Unable)?;
+    let signals = signals::descriptor(watched).map_err(NoChild::Unable)?;
     // An ignored SIGCHLD would have the kernel reap the child behind our back.
     spawn::wait_for_children();
-    let signals = signals::descriptor(watched)?;
     let main_ns = clock::now_ns();
     let sigchld_ignored = Set(caller.status.ignored).has(SIGCHLD);
-    let pid = spawn::child(image, caller.mask(), sigchld_ignored)?;
-    let pidfd = process::pidfd(pid)?;
+    let child = spawn::child(image, caller.mask(), sigchld_ignored)?;
     let mut deadline = Deadline::new(main_ns, caller.options.asked.timeout_ms);
     loop {
-        match spawn::wait(pid, Wait::Poll)? {
+        match child.wait(Wait::Poll).map_err(NoChild::NotExecuted)? {
             Waited::Ended(status, user_us, system_us, peak_kib) => {
                 return Ok(ColdEnded {
                     exit: Exit::from_wait_status(status),
@@ -253,20 +274,25 @@ fn watch(caller: &Caller<'_>, image: &Image) -> Result<ColdEnded, Errno> {
             }
             Waited::Stopped(_) => {
                 signals::stop_self();
-                let _ = process::signal(&pidfd, SIGCONT);
+                child.signal(SIGCONT);
             }
             Waited::Nothing => {}
         }
         let left = deadline.left(clock::now_ns()).map(nanoseconds);
         let mut fds = [PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
-        if poll(&mut fds, left.as_ref()) == Ok(0) {
-            let _ = process::signal(&pidfd, deadline.pass());
+        match poll(&mut fds, left.as_ref()) {
+            Ok(0) => child.signal(deadline.pass()),
+            Ok(_) | Err(Errno::INTR) => {}
+            // Nothing can be waited for but the child itself.
+            Err(_) => {
+                let _ = child.wait_for_end();
+            }
         }
         while let Some((number, origin)) = signals::read(&signals) {
             // The terminal has sent its signals to the child as well; the child's stop and end
             // show in the wait above.
             if origin == Origin::Process && number != SIGCHLD {
-                let _ = process::signal(&pidfd, u8::try_from(number).unwrap_or(SIGTERM));
+                child.signal(u8::try_from(number).unwrap_or(SIGTERM));
             }
         }
     }

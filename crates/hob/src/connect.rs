@@ -41,6 +41,8 @@ pub enum Trouble {
     Descriptors,
     /// This process is traced.
     Traced,
+    /// The system refuses what a call takes, or a child that is watched.
+    SystemRefuses,
     /// argv and environment are larger than a frame.
     TooLarge,
     /// The daemon ended the connection before the call was given.
@@ -62,6 +64,7 @@ impl Trouble {
             Trouble::PeerUid => FallbackReason::PeerUid,
             Trouble::Descriptors => FallbackReason::Descriptors,
             Trouble::Traced => FallbackReason::Traced,
+            Trouble::SystemRefuses => FallbackReason::SystemRefuses,
             Trouble::TooLarge => FallbackReason::TooLarge,
             Trouble::DaemonClosed => FallbackReason::DaemonClosed,
             Trouble::Protocol => FallbackReason::Protocol,

@@ -50,6 +50,8 @@ pub enum FallbackReason {
     Descriptors,
     /// The caller is traced.
     Traced,
+    /// The system refuses what it takes to make a call, or to watch a cold run.
+    SystemRefuses,
     /// Arguments and environment do not fit into a frame.
     TooLarge,
     /// `HOB=0`. Never recorded: whoever bypasses hob wants nothing of it.
@@ -62,7 +64,7 @@ pub enum FallbackReason {
 
 impl FallbackReason {
     /// Every reason, for tables and tests.
-    pub const ALL: [FallbackReason; 12] = [
+    pub const ALL: [FallbackReason; 13] = [
         FallbackReason::NoDaemon,
         FallbackReason::ConnectTimeout,
         FallbackReason::NoAnswer,
@@ -71,6 +73,7 @@ impl FallbackReason {
         FallbackReason::PeerUid,
         FallbackReason::Descriptors,
         FallbackReason::Traced,
+        FallbackReason::SystemRefuses,
         FallbackReason::TooLarge,
         FallbackReason::Bypassed,
         FallbackReason::DaemonClosed,
@@ -89,6 +92,7 @@ impl FallbackReason {
             FallbackReason::PeerUid => "peer-uid",
             FallbackReason::Descriptors => "descriptors",
             FallbackReason::Traced => "traced",
+            FallbackReason::SystemRefuses => "system-refuses",
             FallbackReason::TooLarge => "too-large",
             FallbackReason::Bypassed => "bypassed",
             FallbackReason::DaemonClosed => "daemon-closed",
@@ -146,7 +150,12 @@ pub fn append(state_dir: &Path, fallback: &Fallback<'_>) -> io::Result<()> {
         file = open_file(dir.as_fd())?;
     }
     let line = line(fallback);
-    let written = rustix::io::write(&file, &line)?;
+    // Part of a line would spoil the next caller's.
+    if stat.st_size.unsigned_abs() + line.len() as u64 > hob_os::process::limits::file_size() {
+        return Err(Errno::FBIG.into());
+    }
+    // Others write there too.
+    let written = hob_os::signals::spared_of_sigxfsz(|| rustix::io::write(&file, &line))?;
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC.into()) }
 }
 

@@ -24,11 +24,26 @@ pub mod show;
 pub mod verbs;
 
 use hob_os::start::Start;
+use hob_wire::exit::ExitCode;
 use options::CalledAs;
+
+/// hob lends nobody rights, and so takes none: what it would run, start and write down would be
+/// its owner's doing at the wish of whoever called.
+#[cold]
+fn refuse_lent_rights() -> u8 {
+    say::line(
+        b"started with rights that are not its caller's (a set-user-ID or set-group-ID file, or \
+          capabilities): nothing is run; take them away (`chmod u-s,g-s`, `setcap -r`)",
+    );
+    ExitCode::NotExecutable as u8
+}
 
 /// Runs hob with the process's argv and environment; returns its exit code.
 #[must_use]
 pub fn main(start: &Start, begun_ns: u64) -> u8 {
+    if hob_os::start::has_lent_rights() {
+        return refuse_lent_rights();
+    }
     if CalledAs::of(start) == CalledAs::Shim {
         return match hook::start_of_interpreter(start) {
             Some(interpreter) => client::run_hook(&interpreter, begun_ns),

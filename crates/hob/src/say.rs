@@ -11,7 +11,7 @@ pub fn line(text: &[u8]) {
     out.extend_from_slice(text);
     out.push(b'\n');
     let [_, _, stderr] = hob_os::process::stdio();
-    let _ = write(stderr, &out);
+    let _ = hob_os::signals::spared_of_sigxfsz(|| write(stderr, &out));
 }
 
 /// Joins an argv for a person, quoted as a shell would need it.

@@ -102,3 +102,76 @@ fn hob_0_bypasses_hob_wholly() {
     assert!(!world.path("state/hob").exists(), "nothing was recorded");
     wait::until("nothing runs", || world.daemon_if_any().is_none().then_some(()));
 }
+
+/// Limits of file sizes: nothing, and less than hob has written already.
+const SMALL: [&str; 3] = ["ulimit -f 0", "ulimit -f 1", "ulimit -f 40"];
+
+#[test]
+fn a_limit_of_file_sizes_ends_neither_the_client_nor_the_daemon() {
+    let world = World::new();
+    std::fs::create_dir(world.path("state/hob")).unwrap();
+    std::fs::write(world.path("state/hob/fallbacks.ndjson"), "x\n".repeat(100_000)).unwrap();
+    let run = world.hob(&["run", "/bin/true"]);
+    for run in [&run.clone().env("HOB_DIR", "/dev/null/hob"), &run] {
+        for limit in SMALL {
+            let outcome = run.clone().after(limit).go();
+            assert_eq!(outcome.end, End::Code(0), "{limit}: {outcome:?}");
+        }
+    }
+    // A daemon that has no room says so, and is not killed.
+    world.hob(&["stop"]).go().succeeded();
+    let outcome = world.hob(&["daemon"]).after(SMALL[1]).go();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    assert!(outcome.complaint().contains("cannot run the daemon"), "{outcome:?}");
+    // What was started under a limit is in nobody's way.
+    world.file("hello.py", HELLO);
+    world.hob(&["restart"]).go().succeeded();
+    world.warm(&world.hob(&["run", "hello.py"]), |outcome| assert_eq!(outcome.text(), "hello\n"));
+}
+
+#[test]
+fn a_daemon_that_has_no_room_for_receipts_lives_on() {
+    let world = World::started();
+    world.file("hello.py", HELLO);
+    let run = world.hob(&["run", "hello.py"]);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "hello\n"));
+    world.stop();
+    // Each segment is larger than the daemon may make a file.
+    for file in hob_tests::leftovers::files(&world.path("state/hob")) {
+        let mut text = std::fs::read(&file).unwrap_or_default();
+        text.extend("{}\n".repeat(100_000).bytes());
+        if file.is_file() {
+            std::fs::write(&file, text).unwrap();
+        }
+    }
+    world.hob(&["start"]).after("ulimit -f 250").go().succeeded();
+    let daemon = world.daemon();
+    for _ in 0..5 {
+        let outcome = run.clone().after("ulimit -f 250").go();
+        assert_eq!((outcome.end, outcome.text()), (End::Code(0), "hello\n".to_owned()));
+        // It has tried to write what it had to.
+        assert_eq!(world.daemon(), daemon);
+        let _ = world.hob(&["log"]).go();
+    }
+    assert_eq!(world.daemon(), daemon);
+}
+
+#[test]
+fn a_program_has_its_own_signal_of_a_file_that_is_too_large() {
+    let world = World::started();
+    let grows = "grep SigIgn /proc/self/status; head -c 5000 /dev/zero >grown; echo $?";
+    let script = world.executable("grows.sh", format!("#!/bin/sh\n{grows}\n"));
+    let script = script.to_string_lossy().into_owned();
+    for before in ["ulimit -f 1", "trap '' XFSZ; ulimit -f 1"] {
+        let cold = world.run(&[&script]).after(before).go();
+        let signalled = before == "ulimit -f 1";
+        assert_eq!(cold.text().contains("153"), signalled, "{cold:?}");
+        let supervised = world.hob(&["run", &script]).after(before);
+        assert_eq!(world.in_time(&supervised), cold, "{before}");
+        let bypassed = world.hob(&["run", "--timeout", "1m", &script]).after(before);
+        assert_eq!(bypassed.env("HOB", "0").go(), cold, "{before}");
+        // What is said on the way, to a file that may not grow, changes nothing.
+        let nowhere = supervised.env("HOB_DIR", "/dev/null/hob").go();
+        assert_eq!((nowhere.end, nowhere.out), (cold.end, cold.out), "{before}");
+    }
+}

@@ -124,3 +124,27 @@ fn a_listener_that_says_nothing_or_nonsense_costs_its_budget_only() {
     fs::remove_file(world.hob_dir().join("socket")).unwrap();
     assert_eq!(world.reason(outcome.pid), "no-answer");
 }
+
+#[test]
+fn a_daemon_survives_the_end_of_a_terminal_with_its_calls() {
+    let world = World::started();
+    world
+        .file("waits.py", "import sys\nprint('begun', flush=True)\nprint(len(sys.stdin.read()))\n");
+    world.file("signals.py", "print([l for l in open('/proc/self/status') if l[:3] == 'Sig'])\n");
+    world.warm(&world.hob(&["run", "waits.py"]).stdin("four"), |outcome| {
+        assert_eq!(outcome.text(), "begun\n4\n");
+    });
+    let daemon = world.daemon();
+    let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
+    running.expect("begun");
+    kill(daemon, Signal::HUP);
+    // Another answer: the daemon has had the signal, and goes on.
+    assert_eq!(world.daemon(), daemon);
+    drop(running.take_stdin());
+    let outcome = running.finish();
+    assert_eq!((outcome.end, outcome.text()), (End::Code(0), "begun\n0\n".to_owned()));
+    assert_eq!(world.record(outcome.pid)["warm"], true);
+    assert_eq!(world.daemon(), daemon);
+    // What it ignores is its own business.
+    world.warm_as_cold(&world.hob(&["run", "signals.py"]));
+}

@@ -123,3 +123,27 @@ fn without_home_and_directories_of_its_own_hob_still_works() {
     let last = world.hob(&["last"]).without("HOME").without("XDG_STATE_HOME").go();
     assert!(last.complaint().lines().count() <= 1, "{last:?}");
 }
+
+#[test]
+fn a_directory_that_is_not_named_by_an_absolute_path_is_not_used() {
+    let world = World::new();
+    let script = world.path("work/hello.py");
+    hello(&world);
+    fs::create_dir(world.path("elsewhere")).unwrap();
+    for directory in ["work", "elsewhere"] {
+        let run = world.hob(&["run"]).args(&[&script]).env("HOB_DIR", "run");
+        let run = run.within(world.path(directory));
+        let said = goes_cold(&world, &run, "socket-dir-unsafe");
+        assert!(said.contains("not an absolute path") && said.lines().count() == 1, "{said}");
+        for verb in ["start", "status", "stop", "restart", "daemon"] {
+            let outcome =
+                world.hob(&[verb]).env("HOB_DIR", "run").within(world.path(directory)).go();
+            assert_eq!(outcome.end, End::Code(1), "{verb}: {outcome:?}");
+            let said = outcome.complaint();
+            assert!(said.contains("run: not used: it is not an absolute path"), "{verb}: {said}");
+            assert!(verb == "daemon" || said.contains("set HOB_DIR"), "{verb}: {said}");
+        }
+    }
+    assert!(!world.path("work/run").exists() && !world.path("elsewhere/run").exists());
+    assert!(!world.hob_dir().exists(), "nothing is made anywhere");
+}

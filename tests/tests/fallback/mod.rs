@@ -3,3 +3,5 @@
 mod caller;
 mod daemon;
 mod directory;
+mod refused;
+mod rights;

@@ -138,6 +138,41 @@ fn a_large_secret_environment_is_found_nowhere_after_its_call() {
     nothing_sings(&world, &secret);
 }
 
+#[test]
+fn an_argument_of_one_call_is_found_nowhere_after_it() {
+    let world = World::started();
+    if !may_look(&world) {
+        return skipped("the memory of other processes cannot be read here");
+    }
+    let secret = canary("argument");
+    let flag = format!("--token={secret}");
+    world.file("counts.py", "import sys\nprint(len(sys.argv))\n");
+    // Its imports ask how many arguments there are, and for the first of them.
+    world.file("asks.py", "import sys\nWORDS = len(sys.argv), sys.argv[0]\n");
+    world.file("asked.py", "import asks\nprint(asks.WORDS[0])\n");
+    world.executable("native.sh", "#!/bin/sh\necho $#\n");
+    // Calls that are learned from, cold while it warms up, and warm.
+    for script in ["counts.py", "asked.py"] {
+        let run = world.hob(&["run", script, &secret, &flag]);
+        world.warm(&run, |outcome| assert_eq!(outcome.text(), "3\n"));
+    }
+    // Each twice: what is asked a second time is remembered.
+    let cold: [&[&str]; 6] = [
+        &["/bin/echo", &flag],
+        &["./native.sh", &secret],
+        &["python3", "-c", "import sys", &secret],
+        &["python3", "--cold", &secret],
+        &["--cold", "counts.py", &secret],
+        &["/nonexistent/program", &secret],
+    ];
+    for words in cold {
+        for _ in 0..3 {
+            let _ = world.hob(&["run"]).args(words).go();
+        }
+    }
+    nothing_sings(&world, &secret);
+}
+
 /// Says why a test shows nothing here.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn skipped(why: &str) {

@@ -226,3 +226,45 @@ fn a_daemon_of_another_build_is_told_apart() {
     world.hob(&["restart"]).go().succeeded();
     assert_eq!(findings(&doctor, "warning"), [""; 0]);
 }
+
+#[test]
+fn a_directory_that_cannot_be_written_in_is_named_with_what_mends_it() {
+    let world = World::new();
+    std::fs::create_dir(world.hob_dir()).unwrap();
+    std::fs::set_permissions(world.hob_dir(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let within = |options: &str, then: &str| {
+        let script = format!(
+            "mount -t tmpfs -o mode=700,{options} none {0} && {then} exec \"$0\" \"$@\"",
+            world.hob_dir().display()
+        );
+        let unshare = ["unshare", "--mount", "--propagation", "private", "bash", "-c", &script];
+        (world.run(&["true"]).under(&unshare), world.hob(&["doctor"]).under(&unshare))
+    };
+    let fill =
+        format!("{{ dd if=/dev/zero of={0}/full bs=4k; }} 2>/dev/null;", world.hob_dir().display());
+    let shapes: [(&str, &str, &[&str]); 3] = [
+        ("size=16k", &fill, &["directory: ", "no room", "make room"]),
+        ("ro", "", &["directory: ", "read-only", "mount for writing"]),
+        ("nr_inodes=1", "", &["directory: ", "no room", "make room"]),
+    ];
+    for (options, then, words) in shapes {
+        let (trial, doctor) = within(options, then);
+        if trial.go().end != End::Code(0) {
+            return skipped("nothing can be mounted here");
+        }
+        one_fault(&doctor, words);
+    }
+    // The same where it would have to be made first.
+    let (_, doctor) = within("ro", "");
+    one_fault(
+        &doctor.env("HOB_DIR", world.hob_dir().join("below/it")),
+        &["directory: ", "read-only"],
+    );
+    assert_eq!(findings(&world.hob(&["doctor"]), "fault"), [""; 0]);
+    assert_eq!(std::fs::read_dir(world.hob_dir()).unwrap().count(), 0, "it left something");
+}
+
+#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

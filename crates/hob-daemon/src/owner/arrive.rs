@@ -136,7 +136,7 @@ impl Owner {
         }
         let seed = || Seed {
             program: entry.program,
-            python: python.clone(),
+            python: without_arguments(python),
             env: Arc::clone(&entry.env),
             directory_path: entry.directory.clone(),
             session,
@@ -210,6 +210,14 @@ impl Owner {
             ..Facts::default()
         }
     }
+}
+
+/// The program without its caller's arguments: of these a zygote is told how many there are, where
+/// its imports ask for that.
+fn without_arguments(python: &PythonProgram) -> PythonProgram {
+    let mut kept = python.clone();
+    kept.argv.iter_mut().skip(1).for_each(|word| *word = Vec::new());
+    kept
 }
 
 /// Whether both are the same directory. One that cannot be asked is not.

@@ -60,7 +60,7 @@ impl Held {
         match let_go {
             Ok(()) => Ok((self.child, self.pipes)),
             Err(reason) => {
-                trace::discard_held(&self.child);
+                trace::discard(&self.child);
                 Err(reason)
             }
         }
@@ -85,7 +85,7 @@ struct Ticket {
 impl Ticket {
     fn give_up(self) {
         if let Ok(held) = self.held {
-            trace::discard_held(&held.child);
+            trace::discard(&held.child);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Holders {
         match self.towards_entry(&child, interpreter) {
             Ok((lesson, entry)) => Ok(Held { child, pipes: pipes.ours(), script, lesson, entry }),
             Err(reason) => {
-                trace::discard_held(&child);
+                trace::discard(&child);
                 Err(reason)
             }
         }

@@ -1,6 +1,6 @@
 //! Resource limits, all sixteen, in the kernel's order.
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// `RLIMIT_CPU` (0) to `RLIMIT_RTTIME` (15).
 const RESOURCES: [Resource; 16] = [
@@ -22,13 +22,24 @@ const RESOURCES: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// Soft and hard limits of this process; `u64::MAX` is infinity.
+/// Soft and hard limits of this process; `u64::MAX` is infinity, and what the system does not tell.
 #[must_use]
 pub fn own() -> [(u64, u64); 16] {
-    RESOURCES.map(|resource| {
-        let limit = getrlimit(resource);
-        (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
-    })
+    RESOURCES.map(own_of)
+}
+
+/// The size that a file which this process writes may have.
+#[must_use]
+pub fn file_size() -> u64 {
+    own_of(Resource::Fsize).0
+}
+
+/// Not by rustix, to which this call cannot fail: a filter may refuse it.
+fn own_of(resource: Resource) -> (u64, u64) {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel writes to a live value, or leaves it as it is.
+    unsafe { libc::getrlimit(resource as _, &raw mut limit) };
+    (limit.rlim_cur, limit.rlim_max)
 }
 
 /// The same of another process, as `/proc` shows them; `None` if it is not there or not ours.
@@ -74,8 +85,8 @@ pub const NAMES: [&str; 16] = [
 
 /// Raises this process's soft limit on open descriptors to the hard one.
 pub fn raise_nofile() {
-    let have = getrlimit(Resource::Nofile);
-    let want = Rlimit { current: have.maximum, maximum: have.maximum };
+    let (_, maximum) = own_of(Resource::Nofile);
+    let want = Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // The daemon works with the lower limit too; it then sends calls cold sooner.
     let _ = prlimit(None::<Pid>, Resource::Nofile, want);
 }

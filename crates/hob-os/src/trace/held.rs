@@ -14,11 +14,10 @@ use std::ffi::c_int;
 
 use rustix::io;
 
-use super::{Entry, Stop, Until, at_entry, break_at_entry, looks, plain, ptrace, resume, wait};
-use crate::process;
-use crate::spawn::{self, Waited};
+use super::{
+    Entry, Stop, Until, at_entry, break_at_entry, looks, plain, poll, ptrace, resume, within_bound,
+};
 use crate::trace::Looks;
-use crate::vfork::Child;
 
 const DETACH: c_int = 17;
 const SETOPTIONS: c_int = 0x4200;
@@ -103,25 +102,11 @@ pub fn release(pid: u32) -> Result<(), NotHeld> {
     Ok(ptrace(DETACH, pid, 0, plain(0))?)
 }
 
-/// Ends a child that this thread holds, and waits for it.
-pub fn discard(child: &Child) {
-    // One that was waited for already refuses, and its number may be another's by now.
-    if process::signal(&child.pidfd, SIGKILL).is_ok() {
-        while let Ok(Waited::Stopped(_)) = spawn::wait(child.pid, spawn::Wait::Block) {}
-    }
-}
-
-const SIGKILL: u8 = 9;
-
-/// The next stop of a child, waited for.
+/// The next stop of a child, waited for within the bound.
 fn stop(pid: u32) -> Result<Stop, NotHeld> {
-    loop {
-        match wait(pid, 0) {
-            Ok(Some(Stop::Ended { .. })) => return Err(NotHeld::Disturbed),
-            Ok(Some(stop)) => return Ok(stop),
-            Ok(None) | Err(io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+    match within_bound(|| poll(pid))? {
+        Stop::Ended { .. } => Err(NotHeld::Disturbed),
+        stop => Ok(stop),
     }
 }
 
@@ -132,8 +117,8 @@ mod tests {
     use rustix::fd::OwnedFd;
 
     use super::*;
-    use crate::spawn::Wait;
-    use crate::trace::Streams;
+    use crate::spawn::{self, Wait, Waited};
+    use crate::trace::{Streams, discard};
     use crate::vfork::{self, Place, Program, Traced};
 
     fn started(argv: &[&CStr], out: &OwnedFd) -> vfork::Child {

@@ -14,21 +14,24 @@ mod held;
 mod looks;
 
 pub use entry::{Entry, at_entry, break_at_entry};
-pub use held::{
-    NotHeld, arrived, discard as discard_held, executed, release, towards_entry, watched_to_entry,
-};
+pub use held::{NotHeld, arrived, executed, release, towards_entry, watched_to_entry};
 pub use looks::Looks;
 
 use looks::looks;
 
 use std::ffi::{c_int, c_void};
 
+use rustix::event::Timespec;
 use rustix::fd::OwnedFd;
 use rustix::io;
 
 use crate::clock;
+use crate::process::{self, processors};
 use crate::signals::{Set, last_error, raw, set_mask};
 use crate::spawn::{self, Image};
+use crate::vfork::Child;
+
+const SIGKILL: u8 = 9;
 
 /// The longest path that is read from the child.
 const PATH_BYTES_MAX: usize = 4096;
@@ -50,7 +53,7 @@ const EVENT_EXEC: u32 = 4;
 const EVENT_EXIT: u32 = 6;
 const EVENT_STOP: u32 = 128;
 
-/// A child that will execute an image when it is released.
+/// What lets a child execute its image.
 #[derive(Debug)]
 pub struct Paused {
     pid: u32,
@@ -71,7 +74,7 @@ pub struct Streams<'a> {
 
 /// Forks a child in this process's own group, session and terminal, with this signal mask. It
 /// waits until it is released. It is killed when this process is.
-pub fn paused(image: &Image, streams: &Streams<'_>, mask: Set) -> io::Result<Paused> {
+pub fn paused(image: &Image, streams: &Streams<'_>, mask: Set) -> io::Result<(Child, Paused)> {
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (going, go) = rustix::pipe::pipe_with(flags)?;
     let (told, telling) = rustix::pipe::pipe_with(flags)?;
@@ -101,16 +104,25 @@ pub fn paused(image: &Image, streams: &Streams<'_>, mask: Set) -> io::Result<Pau
         // SAFETY: ends the child without running anything that belongs to the parent.
         unsafe { libc::_exit(127) };
     }
-    Ok(Paused { pid: pid.unsigned_abs(), go, told })
+    let child = with_pidfd(pid.unsigned_abs())?;
+    let paused = Paused { pid: child.pid, go, told };
+    Ok((child, paused))
+}
+
+/// A child that nobody has waited for, with its pidfd; ended, if there is none to be had.
+pub(crate) fn with_pidfd(pid: u32) -> io::Result<Child> {
+    match process::pidfd(pid) {
+        Ok(pidfd) => Ok(Child { pid, pidfd }),
+        Err(error) => {
+            // SAFETY: sends a signal to a child that was not waited for, so that its number is its.
+            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+            reap(pid);
+            Err(error)
+        }
+    }
 }
 
 impl Paused {
-    /// The child's process id.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// Begins to watch the child, which goes on waiting.
     pub fn watch(&self) -> io::Result<()> {
         ptrace(SEIZE, self.pid, 0, plain(OPTIONS))
@@ -132,10 +144,16 @@ impl Paused {
     }
 }
 
-/// Ends a child that was not released, or could not execute, and waits for it.
-pub fn discard(pid: u32) {
-    // SAFETY: sends a signal to a child that was not waited for, so that it is the same process.
-    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+/// Ends a child, whether it is watched, waits to be released or runs, and waits for it.
+pub fn discard(child: &Child) {
+    // One that was waited for already refuses, and its number may be another's by now.
+    if process::signal(&child.pidfd, SIGKILL).is_ok() {
+        reap(child.pid);
+    }
+}
+
+/// Waits for the end of a child that was killed.
+fn reap(pid: u32) {
     while let Ok(stop) = wait(pid, 0) {
         if matches!(stop, Some(Stop::Ended { .. })) {
             break;
@@ -175,6 +193,36 @@ pub enum Stop {
 /// The next stop of exactly this thread, if it has stopped or ended.
 pub fn poll(thread: u32) -> io::Result<Option<Stop>> {
     wait(thread, libc::WNOHANG)
+}
+
+/// How long a child that is held may take to its next stop. A shell is at its entry after some
+/// milliseconds; one that never comes there must not hold whoever starts hooks.
+pub(crate) const STOP_MS_MAX: u64 = 2_000;
+
+/// How often a stop is looked for while the processor is only offered to others.
+const YIELDS: u32 = 200;
+/// How long between two looks after that. The kernel tells nobody but who waits without a bound.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000 };
+
+/// Looks again and again until there is something, for [`STOP_MS_MAX`] at most.
+pub(crate) fn within_bound<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
+    let until_ns = clock::now_ns() + STOP_MS_MAX * 1_000_000;
+    for number in 0_u32.. {
+        match look() {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) | Err(io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        if clock::now_ns() >= until_ns {
+            break;
+        }
+        if number < YIELDS {
+            processors::yield_now();
+        } else {
+            let _ = rustix::thread::nanosleep(&LOOK);
+        }
+    }
+    Err(io::Errno::TIMEDOUT)
 }
 
 fn wait(thread: u32, flags: c_int) -> io::Result<Option<Stop>> {
@@ -342,10 +390,9 @@ mod tests {
         let null: OwnedFd =
             std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
         let streams = Streams { stdin: &null, stdout: &null, stderr: &null };
-        let child = paused(&image, &streams, Set::default()).unwrap();
-        let pid = child.pid();
-        child.watch().unwrap();
-        assert!(child.release().unwrap() <= clock::now_ns());
+        let (Child { pid, .. }, paused) = paused(&image, &streams, Set::default()).unwrap();
+        paused.watch().unwrap();
+        assert!(paused.release().unwrap() <= clock::now_ns());
         let (mut seen, mut entry) = (Vec::new(), None);
         loop {
             let stop = wait(pid, 0).unwrap().unwrap();
@@ -399,11 +446,45 @@ mod tests {
         let image = Image { file: c"/nonexistent".to_owned(), argv: vec![], env: vec![] };
         let null: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
         let streams = Streams { stdin: &null, stdout: &null, stderr: &null };
-        let child = paused(&image, &streams, Set::default()).unwrap();
-        let pid = child.pid();
-        child.watch().unwrap();
-        assert_eq!(child.release(), Err(io::Errno::NOENT));
-        discard(pid);
-        assert_eq!(poll(pid), Err(io::Errno::CHILD));
+        let (child, paused) = paused(&image, &streams, Set::default()).unwrap();
+        paused.watch().unwrap();
+        assert_eq!(paused.release(), Err(io::Errno::NOENT));
+        discard(&child);
+        assert_eq!(poll(child.pid), Err(io::Errno::CHILD));
+    }
+
+    #[test]
+    fn a_number_that_is_another_process_by_now_is_left_alone() {
+        let null: OwnedFd =
+            std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
+        let streams = Streams { stdin: &null, stdout: &null, stderr: &null };
+        let image = |words: &[&std::ffi::CStr]| Image {
+            file: words[0].to_owned(),
+            argv: words.iter().map(|&word| word.to_owned()).collect(),
+            env: vec![],
+        };
+        let (mut ended, go) = paused(&image(&[c"/bin/true"]), &streams, Set::default()).unwrap();
+        go.release().unwrap();
+        while !matches!(wait(ended.pid, 0), Ok(Some(Stop::Ended { .. }))) {}
+        let sleeps = image(&[c"/bin/sleep", c"1000"]);
+        let (other, go) = paused(&sleeps, &streams, Set::default()).unwrap();
+        go.release().unwrap();
+        // As it is where the kernel has come round to the number.
+        ended.pid = other.pid;
+        discard(&ended);
+        assert_eq!(poll(other.pid), Ok(None), "another process was ended");
+        discard(&other);
+    }
+
+    #[test]
+    fn what_never_comes_is_not_waited_for_without_a_bound() {
+        let never = within_bound(|| Ok(None::<()>));
+        assert_eq!(never, Err(io::Errno::TIMEDOUT));
+        let mut looks = 0;
+        let third = within_bound(|| {
+            looks += 1;
+            if looks == 2 { Err(io::Errno::INTR) } else { Ok((looks == 3).then_some(looks)) }
+        });
+        assert_eq!(third, Ok(3));
     }
 }

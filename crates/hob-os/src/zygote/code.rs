@@ -17,7 +17,10 @@ use rustix::io;
 
 use super::errno;
 use super::image::Layout;
+use crate::process;
 use crate::signals::last_error;
+use crate::trace;
+use crate::vfork::Child;
 
 pub(super) const PAGE: u64 = 4096;
 /// How far below the stack's first word the lists' page begins, before it is rounded down.
@@ -277,16 +280,17 @@ impl Stopped {
 
     /// Forks this child. The fork is this process's child too, is traced by this thread, and stands
     /// still. It has no other threads' locks to mind: there are none at the entry.
-    pub(super) fn fork_stopped(&self) -> io::Result<Stopped> {
+    pub(super) fn fork_stopped(&self) -> io::Result<(Child, Stopped)> {
         let flags = libc::CLONE_PARENT | libc::CLONE_PTRACE | libc::SIGCHLD;
         let pid = self.call(libc::SYS_clone, [flags.cast_unsigned().into(), 0, 0, 0, 0, 0])?;
         let pid = u32::try_from(pid).map_err(|_| io::Errno::INVAL)?;
+        let child = trace::with_pidfd(pid)?;
         let opened = stops_with(pid, libc::SIGSTOP).and_then(|()| {
             let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
             memory.map_err(errno)
         });
-        let memory = opened.inspect_err(|_| crate::trace::discard(pid))?;
-        Ok(Stopped { pid, memory, ..*self })
+        let memory = opened.inspect_err(|_| trace::discard(&child))?;
+        Ok((child, Stopped { pid, memory, ..*self }))
     }
 
     /// Lets it run from its entry until it is about to end by itself.
@@ -303,11 +307,12 @@ impl Stopped {
 
     /// Kills it and waits for its end, also where it is about to end by itself: there it stands
     /// still whoever kills it, until it is let go.
-    pub(super) fn kill(&self) {
-        // SAFETY: a child of this process that was not waited for.
-        unsafe { libc::kill(self.pid.cast_signed(), libc::SIGKILL) };
-        let _ = request(CONT, self.pid, std::ptr::null_mut());
-        crate::trace::discard(self.pid);
+    pub(super) fn kill(&self, child: &Child) {
+        const SIGKILL: u8 = 9;
+        if process::signal(&child.pidfd, SIGKILL).is_ok() {
+            let _ = request(CONT, self.pid, std::ptr::null_mut());
+            trace::discard(child);
+        }
     }
 
     /// Puts the code and what it needs in their places, and lets the child go there.
@@ -342,7 +347,7 @@ fn registers_of(pid: u32) -> io::Result<libc::user_regs_struct> {
 }
 
 fn request(what: c_int, pid: u32, data: *mut c_void) -> io::Result<()> {
-    crate::trace::ptrace(what, pid, 0, data)
+    trace::ptrace(what, pid, 0, data)
 }
 
 /// Waits until the child stops with SIGTRAP. Anything else ends the attempt.
@@ -350,16 +355,18 @@ fn trapped(pid: u32) -> io::Result<()> {
     stops_with(pid, libc::SIGTRAP)
 }
 
-/// Waits until the child stops with this, a signal or an event of `ptrace`.
+/// Waits until the child stops with this, a signal or an event of `ptrace`, within the bound of
+/// those that are held (`TIMEDOUT`).
 fn stops_with(pid: u32, with: c_int) -> io::Result<()> {
-    let mut status = 0;
-    loop {
+    let status = trace::within_bound(|| {
+        let (mut status, flags) = (0, libc::__WALL | libc::WNOHANG);
         // SAFETY: the kernel writes the status of this process's own child.
-        let got = unsafe { libc::waitpid(pid.cast_signed(), &raw mut status, libc::__WALL) };
-        if got < 0 && last_error() == io::Errno::INTR {
-            continue;
+        match unsafe { libc::waitpid(pid.cast_signed(), &raw mut status, flags) } {
+            0 => Ok(None),
+            1.. => Ok(Some(status)),
+            _ => Err(last_error()),
         }
-        let stopped = libc::WIFSTOPPED(status) && status >> 8 == with;
-        return if got > 0 && stopped { Ok(()) } else { Err(io::Errno::CHILD) };
-    }
+    })?;
+    let stopped = libc::WIFSTOPPED(status) && status >> 8 == with;
+    if stopped { Ok(()) } else { Err(io::Errno::CHILD) }
 }

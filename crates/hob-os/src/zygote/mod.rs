@@ -41,7 +41,7 @@ use image::Layout;
 /// A program that waits to be forked.
 #[derive(Debug)]
 pub struct Zygote {
-    pid: u32,
+    child: Child,
     socket: OwnedFd,
     layout: Layout,
     /// Which processors it may use, and so its copies.
@@ -117,19 +117,17 @@ impl Zygote {
         let place = Place { traced: Traced::Yes, ..*place };
         let child = vfork::start(&Program { env: &env, ..*program }, &streams, &place)?;
         drop(theirs);
-        let affinity = affinity_of(child.pid)?;
+        let affinity = affinity_of(child.pid).inspect_err(|_| crate::trace::discard(&child))?;
         let prepared = Stopped::at_entry(child.pid)
             .and_then(|stopped| stopped.map(|stopped| prepare(&stopped, faults)).transpose());
         match prepared {
-            Ok(Some(layout)) => {
-                Ok(Some(Zygote { pid: child.pid, socket, layout, affinity, near: -1 }))
-            }
+            Ok(Some(layout)) => Ok(Some(Zygote { child, socket, layout, affinity, near: -1 })),
             Ok(None) => {
-                crate::trace::discard(child.pid);
+                crate::trace::discard(&child);
                 Ok(None)
             }
             Err(error) => {
-                crate::trace::discard(child.pid);
+                crate::trace::discard(&child);
                 Err(error)
             }
         }
@@ -137,7 +135,7 @@ impl Zygote {
 
     /// The files that its start has mapped: its own, the dynamic linker, the libraries.
     pub fn files(&self) -> io::Result<Vec<Vec<u8>>> {
-        let maps = std::fs::read(format!("/proc/{}/maps", self.pid)).map_err(errno)?;
+        let maps = std::fs::read(format!("/proc/{}/maps", self.child.pid)).map_err(errno)?;
         let mut files: Vec<Vec<u8>> = Vec::new();
         for line in maps.split(|byte| *byte == b'\n') {
             let Some(at) = line.iter().position(|byte| *byte == b'/') else { continue };
@@ -151,7 +149,7 @@ impl Zygote {
     /// Nanoseconds of processor time that it has had: forking is its own work, not its copies'.
     #[must_use]
     pub fn cpu_ns(&self) -> u64 {
-        clock::process_cpu_ns(self.pid)
+        clock::process_cpu_ns(self.child.pid)
     }
 
     /// Forks a copy. The streams' descriptors must be above 2.
@@ -177,8 +175,7 @@ impl Zygote {
         let read = io::retry_on_intr(|| io::read(&self.socket, &mut answer));
         if read.ok() != Some(answer.len()) {
             // Whatever it was doing, it does no more.
-            crate::trace::discard(self.pid);
-            self.pid = 0;
+            crate::trace::discard(&self.child);
             return Err(ForkError::Lost);
         }
         let answer = i64::from_ne_bytes(answer);
@@ -186,18 +183,12 @@ impl Zygote {
             let code = i32::try_from(-answer).unwrap_or(libc::EIO);
             return Err(ForkError::Refused(io::Errno::from_raw_os_error(code)));
         };
-        // SAFETY: both touch no memory; the copy is this process's child and was not waited for.
-        let pidfd = unsafe {
+        // SAFETY: touches no memory; the copy is this process's child and was not waited for.
+        unsafe {
             // The copy does the same: whoever is first.
             libc::setpgid(pid.cast_signed(), pid.cast_signed());
-            libc::syscall(libc::SYS_pidfd_open, pid, 0)
-        };
-        let Ok(pidfd @ 0..) = i32::try_from(pidfd) else {
-            crate::trace::discard(pid);
-            return Err(ForkError::Refused(last_error()));
-        };
-        // SAFETY: the kernel has just made this descriptor, and nobody else has it.
-        Ok(Child { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+        }
+        crate::trace::with_pidfd(pid).map_err(ForkError::Refused)
     }
 
     /// Moves the zygote to this thread's processor; a copy puts its own mask back.
@@ -209,7 +200,7 @@ impl Zygote {
             let at = usize::try_from(here).unwrap_or(0);
             if let Some(byte) = mask.get_mut(at / 8) {
                 *byte = 1 << (at % 8);
-                set_affinity(self.pid, &mask);
+                set_affinity(self.child.pid, &mask);
                 self.near = here;
             }
         }
@@ -217,7 +208,7 @@ impl Zygote {
 
     fn stay_away(&mut self) {
         if self.near >= 0 {
-            set_affinity(self.pid, &self.affinity);
+            set_affinity(self.child.pid, &self.affinity);
             self.near = -1;
         }
     }
@@ -226,9 +217,7 @@ impl Zygote {
 impl Drop for Zygote {
     /// It ends by itself at the end of its socket; nobody waits for that.
     fn drop(&mut self) {
-        if self.pid != 0 {
-            crate::trace::discard(self.pid);
-        }
+        crate::trace::discard(&self.child);
     }
 }
 

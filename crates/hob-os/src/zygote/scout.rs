@@ -20,6 +20,7 @@ use rustix::io;
 
 use super::code::{PAGE, Stopped};
 use super::errno;
+use crate::vfork::Child;
 
 /// Bits of an entry of `/proc/PID/pagemap`.
 const PRESENT: u64 = 1 << 63;
@@ -78,8 +79,9 @@ fn untouched_files(zygote: &Stopped) -> io::Result<Vec<Range<u64>>> {
 
 /// The pages of these mappings that a scout has touched when it ends.
 fn touched(zygote: &Stopped, files: &[Range<u64>]) -> io::Result<Vec<u64>> {
-    let scout = Scout(zygote.fork_stopped()?);
-    let at = &scout.0;
+    let (child, stopped) = zygote.fork_stopped()?;
+    let scout = Scout { child, stopped };
+    let at = &scout.stopped;
     for file in files {
         at.advise(file.clone(), libc::MADV_DONTNEED)?;
         at.advise_each_second(file.clone(), libc::MADV_DONTDUMP)?;
@@ -116,10 +118,13 @@ fn pages(pid: u32, range: Range<u64>) -> io::Result<impl Iterator<Item = (u64, u
 }
 
 /// A process that is killed and waited for.
-struct Scout(Stopped);
+struct Scout {
+    child: Child,
+    stopped: Stopped,
+}
 
 impl Drop for Scout {
     fn drop(&mut self) {
-        self.0.kill();
+        self.stopped.kill(&self.child);
     }
 }

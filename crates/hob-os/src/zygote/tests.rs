@@ -86,7 +86,8 @@ fn copy<'a>(file: &'a CStr, env: &'a [CString]) -> Copy<'a> {
     Copy { file, env, directory: None, umask: None, begins: Begins::Anywhere }
 }
 
-/// All that a script can see of its own process. Addresses and times are left out.
+/// All that a script can see of its own process. Addresses and times are left out. What it catches
+/// it reads by itself: while it waits for a child, and not before, bash catches SIGINT too.
 const LOOK: &str = r#"
 echo "$0|$#|$$|$PPID|$-|$A|$B"
 env | sort
@@ -97,7 +98,8 @@ readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root
 ls /proc/self/fd
 readlink /proc/self/fd/0
 grep -E 'Sig(Blk|Ign)' /proc/self/status
-grep -E 'SigIgn|SigCgt|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+grep -E 'SigIgn|Umask|Threads|Cpus|Cap|NoNew|NSpid|NStgid|Tracer|Name|Seccomp:' /proc/$$/status
+while read -r name value; do case $name in SigCgt:) echo "$value" ;; esac; done </proc/$$/status
 sed -E 's/.*\) . ([0-9]+ [0-9]+ [0-9]+ [0-9]+ -?[0-9]+) .*/\1/' /proc/$$/stat
 cat /proc/$$/limits /proc/$$/cgroup /proc/$$/oom_score_adj
 ulimit -a
@@ -224,7 +226,7 @@ fn a_copy_has_nothing_of_an_earlier_ones_environment() {
         let stack = stack_of(child.pid);
         let has = |text: &str| stack.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has(&format!("A={value}")) && !has(others), "{value}");
-        crate::trace::discard(child.pid);
+        crate::trace::discard(&child);
     }
 }
 
@@ -262,11 +264,33 @@ fn a_zygote_that_was_killed_forks_nothing_and_leaves_nothing() {
     let script = ground.script("a", "#!/bin/sh\necho\n");
     let env = environment(&["A=1"]);
     let mut zygote = ground.zygote(&script, &env);
-    let pid = zygote.pid;
+    let pid = zygote.child.pid;
     // SAFETY: a child of this process that was not waited for.
     unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
     let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
     assert!(zygote.fork(&copy(&script, &env), &streams).is_err());
     drop(zygote);
     assert!(!Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn a_shell_that_never_comes_to_its_entry_is_given_up_and_gone() {
+    let ground = Ground::new();
+    let script = ground.script("never", "#!/bin/sh\n");
+    // The dynamic linker waits for somebody to write into it.
+    let pipe = ground.dir.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    let env = [CString::new(format!("LD_PRELOAD={}", pipe.display())).unwrap(), c"A=1".to_owned()];
+    let program = Program { file: &script, argv: &[&script], env: &env };
+    let started = Zygote::start(&program, &ground.null, &Place::default(), Faults::Taken);
+    assert_eq!(started.err(), Some(io::Errno::TIMEDOUT));
+    let own = std::process::id();
+    let waits = |pid: u32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        pid != own && environ.windows(11).any(|bytes| bytes == b"LD_PRELOAD=")
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    assert!(!pids.any(waits), "it is left");
 }

@@ -58,6 +58,7 @@ pub const FALLBACK: &[(&str, &str)] = &[
     ("peer-uid", "the socket belongs to another user"),
     ("descriptors", "descriptors beyond 0 to 2 were open"),
     ("traced", "the caller is traced"),
+    ("system-refuses", "the system refused what it takes to watch the program; see `hob doctor`"),
     ("too-large", "arguments and environment are larger than a frame (1 MiB)"),
     ("bypassed", "HOB=0 bypassed hob"),
     ("daemon-closed", "the daemon closed the connection before the call was given"),

@@ -11,14 +11,20 @@ use hob_os::start::Start;
 
 use crate::{connect, say};
 
+/// What a daemon ignores. Every peer may leave at any time, and the error of the write tells
+/// (SIGPIPE); so does that of one beyond the limit of file sizes, which the daemon has of whoever
+/// started it (SIGXFSZ). A terminal that closes is none of its callers' business (SIGHUP): `hob
+/// stop`, SIGTERM and SIGINT end a daemon.
+const IGNORED: [i32; 3] = [SIGHUP, SIGPIPE, SIGXFSZ];
+const SIGHUP: i32 = 1;
 const SIGPIPE: i32 = 13;
+const SIGXFSZ: i32 = 25;
 
 /// Serves until stopped. Another daemon that serves already is no failure: whoever wanted one has
 /// one.
 #[must_use]
 pub fn run(start: &Start) -> u8 {
-    // Every peer may leave at any time; the error of the write tells.
-    signals::ignore(SIGPIPE);
+    IGNORED.into_iter().for_each(signals::ignore);
     let replace = start.argv.iter().skip(2).any(|word| word.to_bytes() == b"--replace");
     let start_as = if replace { StartAs::Replacement } else { StartAs::Only };
     let variable = |name: &str| {

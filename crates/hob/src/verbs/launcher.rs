@@ -45,8 +45,8 @@ pub fn run(start: &Start) -> u8 {
     let socket = connect::connect(&connect::directory(start));
     let (Ok(leader), Ok(socket)) = (leader, socket) else { return 1 };
     let watched = Set::of(&[SIGCHLD]);
-    signals::block(watched);
-    let Ok(signals) = signals::descriptor(watched) else { return 1 };
+    let signals = signals::block(watched).and_then(|()| signals::descriptor(watched));
+    let Ok(signals) = signals else { return 1 };
     let (received, fds, workers) = (Vec::new(), Vec::new(), HashMap::new());
     let mut hand = Hand { socket, received, fds, workers, ready };
     let served = hand.greet(session).and_then(|()| hand.serve(&signals, &leader));

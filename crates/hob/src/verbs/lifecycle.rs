@@ -42,11 +42,8 @@ pub(crate) fn start(start: &Start) -> Result<(), Failure> {
                 }
             }
             Err(Trouble::UnsafeDir(why)) => {
-                let directory = connect::directory(start);
-                return Err(Failure::new(format!(
-                    "{}: not used: {why}; remove it, or name another directory in HOB_DIR",
-                    directory.display()
-                )));
+                let error = request::not_used(&connect::directory(start), why);
+                return Err(Failure::new(error.to_string()));
             }
             Err(Trouble::DaemonClosed) => RequestError::Ended,
             Err(_) => RequestError::NoAnswer,

@@ -19,9 +19,12 @@ pub enum RequestError {
     /// No daemon runs.
     #[error("no daemon is running; `hob start` starts one, and so does the first `hob run`")]
     NoDaemon,
-    /// The socket's directory or the peer is not to be trusted.
+    /// The peer is not to be trusted.
     #[error("{0}: not asked, since the socket there is not safely ours")]
     NotOurs(String),
+    /// The socket's directory is not to be trusted: where, why, and what to do.
+    #[error("{0}: not used: {1}; {2}")]
+    UnsafeDir(String, hob_os::dir::Unsafe, &'static str),
     /// It did not answer in time, or not in JSON.
     #[error("the daemon does not answer; `hob restart` replaces it")]
     NoAnswer,
@@ -50,14 +53,14 @@ pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd
     let directory = connect::directory(start);
     let socket = connect::connect(&directory).map_err(|trouble| match trouble {
         Trouble::NoDaemon => RequestError::NoDaemon,
-        Trouble::UnsafeDir(_) | Trouble::PeerUid => {
-            RequestError::NotOurs(directory.display().to_string())
-        }
+        Trouble::UnsafeDir(why) => not_used(&directory, why),
+        Trouble::PeerUid => RequestError::NotOurs(directory.display().to_string()),
         Trouble::ConnectTimeout
         | Trouble::NoAnswer
         | Trouble::OtherBuild
         | Trouble::Descriptors
         | Trouble::Traced
+        | Trouble::SystemRefuses
         | Trouble::TooLarge
         | Trouble::Protocol => RequestError::NoAnswer,
         Trouble::DaemonClosed => RequestError::Ended,
@@ -77,6 +80,20 @@ pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd
         return Err(RequestError::Ended);
     }
     Ok((receive(&socket, answer_ms)?, socket))
+}
+
+/// The error of a directory that is not used.
+pub fn not_used(directory: &std::path::Path, why: hob_os::dir::Unsafe) -> RequestError {
+    use hob_os::dir::Unsafe;
+    let next = match why {
+        Unsafe::Relative => "set HOB_DIR to an absolute path, or unset it",
+        Unsafe::Missing
+        | Unsafe::NotADirectory
+        | Unsafe::Foreign
+        | Unsafe::Open
+        | Unsafe::Unreadable(_) => "remove it, or name another directory in HOB_DIR",
+    };
+    RequestError::UnsafeDir(directory.display().to_string(), why, next)
 }
 
 fn receive(socket: &OwnedFd, answer_ms: u64) -> Result<Value, RequestError> {

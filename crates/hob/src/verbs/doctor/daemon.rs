@@ -8,6 +8,7 @@ use hob_os::process::limits;
 use hob_os::start::Start;
 use hob_os::{build_id, dir, process};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 use super::{Finding, fault, fine, warning};
 use crate::connect::{self, Trouble};
@@ -21,7 +22,7 @@ const BUILD_SHOWN: usize = 12;
 
 pub(super) fn look(start: &Start) -> Vec<Finding> {
     let directory = connect::directory(start);
-    let mut findings = vec![self::directory(&directory)];
+    let mut findings: Vec<Finding> = self::directory(&directory).into_iter().collect();
     match connect::connect(&directory) {
         Ok(socket) => findings.extend(running(start, &socket)),
         Err(trouble) => findings.extend(silent(trouble)),
@@ -29,15 +30,21 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
     findings
 }
 
-fn directory(directory: &Path) -> Finding {
+fn directory(directory: &Path) -> Option<Finding> {
     const CHECK: &str = "directory";
     let shown = directory.display();
     let quoted = quoted(directory);
-    match dir::check(directory) {
-        Ok(()) => fine(CHECK, format!("{shown}: private and ours")),
-        Err(dir::Unsafe::Missing) => {
-            fine(CHECK, format!("{shown}: made by the first `hob run`, 0700"))
-        }
+    Some(match dir::check(directory) {
+        // The environment's own finding.
+        Err(dir::Unsafe::Relative) => return None,
+        Ok(()) => match dir::try_to_write(directory) {
+            Ok(()) => fine(CHECK, format!("{shown}: private and ours")),
+            Err(error) => not_written(directory, error),
+        },
+        Err(dir::Unsafe::Missing) => match dir::could_be_made(directory) {
+            Ok(()) => fine(CHECK, format!("{shown}: made by the first `hob run`, 0700")),
+            Err(error) => not_written(directory, error),
+        },
         Err(why @ dir::Unsafe::Open) => {
             fault(CHECK, format!("{shown}: {why}"), format!("chmod 700 {quoted}"))
         }
@@ -51,7 +58,22 @@ fn directory(directory: &Path) -> Finding {
             format!("{shown}: {why}"),
             "make its parents accessible, or set HOB_DIR to a private directory",
         ),
-    }
+    })
+}
+
+/// No daemon can begin there, and one that runs learns nothing.
+fn not_written(directory: &Path, error: Errno) -> Finding {
+    let (why, fix) = match error {
+        Errno::NOSPC | Errno::DQUOT => ("there is no room", "make room on"),
+        Errno::ROFS => ("the file system is read-only", "mount for writing"),
+        _ => ("the system refuses it", "let yourself write in"),
+    };
+    let (shown, quoted) = (directory.display(), quoted(directory));
+    fault(
+        "directory",
+        format!("{shown}: nothing can be written there: {why} ({error}); calls run cold"),
+        format!("{fix} what holds {quoted}, or set HOB_DIR to a directory elsewhere"),
+    )
 }
 
 /// A path as a shell takes it.
@@ -76,6 +98,7 @@ fn silent(trouble: Trouble) -> Option<Finding> {
         | Trouble::OtherBuild
         | Trouble::Descriptors
         | Trouble::Traced
+        | Trouble::SystemRefuses
         | Trouble::TooLarge
         | Trouble::DaemonClosed
         | Trouble::Protocol => {

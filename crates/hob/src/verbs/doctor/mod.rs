@@ -6,9 +6,10 @@
 //!   machine ┤
 //!   commands┘
 //! ```
-//! Invariants: looking changes nothing and starts nothing, no daemon either; every finding that
-//! is not fine has a fix in one line; a warning never decides the exit code. Each check works
-//! where the others fail: without a daemon, without HOME, without a terminal, without `/proc`.
+//! Invariants: looking leaves nothing behind and starts nothing, no daemon either (whether a
+//! directory can be written in is tried with a file that has no name); every finding that is not
+//! fine has a fix in one line; a warning never decides the exit code. Each check works where the
+//! others fail: without a daemon, without HOME, without a terminal, without `/proc`.
 
 mod caller;
 mod commands;

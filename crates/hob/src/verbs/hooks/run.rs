@@ -316,7 +316,7 @@ impl Signals {
         // What is blocked and ignored would be read all the same.
         all.retain(|number| !ignored.has(*number));
         let set = signals::Set::of(&all);
-        signals::block(set);
+        signals::block(set).map_err(failed)?;
         let descriptor = signals::descriptor(set).map_err(failed)?;
         runner.watch(&descriptor, SIGNALLED).map_err(failed)?;
         Ok(Signals { descriptor, last: None })

@@ -54,7 +54,7 @@ pub(super) fn watch(start: &Start) -> Result<(), Failure> {
     let unusable = |error: Errno| Failure::new(format!("cannot use this terminal: {error}"));
     let set = Set::of(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH]);
     let signals = signals::descriptor(set).map_err(unusable)?;
-    signals::block(set);
+    signals::block(set).map_err(unusable)?;
     let mut screen = Screen::enter().map_err(unusable)?;
     let mut last: Option<Sample> = None;
     loop {

@@ -125,7 +125,7 @@ impl Interrupts {
     /// From here on they are waited for.
     pub(super) fn new() -> std::io::Result<Interrupts> {
         let mask = Set(process::own_status()?.blocked);
-        signals::block(ENDING);
+        signals::block(ENDING)?;
         let descriptor = signals::descriptor(ENDING)?;
         Ok(Interrupts { descriptor, mask, came: Cell::new(None) })
     }
@@ -135,7 +135,7 @@ impl Interrupts {
     fn spawn(&self, command: &mut Command) -> std::io::Result<Child> {
         signals::set_mask(self.mask);
         let child = command.spawn();
-        signals::block(ENDING);
+        signals::block(ENDING)?;
         child
     }
 

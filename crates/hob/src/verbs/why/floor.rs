@@ -19,6 +19,7 @@ use hob_os::clock::now_ns;
 use hob_os::spawn::Image;
 use hob_os::start::Start;
 use hob_os::trace;
+use hob_os::vfork::Child;
 
 use super::hook;
 use super::loader::Loader;
@@ -43,7 +44,7 @@ const STATE: &[&[u8]] = &[b"XDG_STATE_HOME="];
 #[derive(Debug)]
 pub(super) struct Daemon {
     folder: PathBuf,
-    pid: u32,
+    child: Option<Child>,
     /// Where it is, as its callers are told.
     places: Vec<CString>,
 }
@@ -63,10 +64,10 @@ impl Daemon {
         let mut env = places.clone();
         env.push(c"HOB_IDLE_EXIT_S=20".to_owned());
         let image = image(&[b"daemon"], env);
-        let pid = runner.begin(&image).ok();
+        let child = runner.begin(&image).ok();
         // From here on whatever fails takes the folder with it.
-        let daemon = Daemon { folder, pid: pid.unwrap_or(0), places };
-        pid?;
+        let daemon = Daemon { folder, child, places };
+        daemon.child.as_ref()?;
         let deadline_ns = now_ns() + LISTENS_NS;
         while now_ns() < deadline_ns {
             if connect::connect(&daemon.folder.join("run")).is_ok() {
@@ -144,11 +145,11 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        if self.pid != 0 {
+        if let Some(child) = &self.child {
             if let Ok((_, connection)) = request::ask(&self.start(), "stop") {
                 let _ = request::wait_for_end(&connection, STOPS_MS);
             }
-            trace::discard(self.pid);
+            trace::discard(child);
         }
         // What cannot be removed holds an empty script and receipts of it.
         let _ = std::fs::remove_dir_all(&self.folder);

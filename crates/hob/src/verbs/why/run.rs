@@ -19,6 +19,7 @@ use hob_os::clock::now_ns;
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Image;
 use hob_os::trace::{self, Call, Entry, Stop, Streams, Until};
+use hob_os::vfork::Child;
 
 use super::loader::{Kind, Loader};
 use crate::connect;
@@ -115,7 +116,7 @@ impl Runner {
     /// Takes over SIGCHLD and the signals that end a program.
     pub(super) fn new(mask: Set) -> Result<Runner, Errno> {
         let watched = Set::of(&[SIGCHLD, SIGINT, SIGHUP, SIGTERM]);
-        signals::block(watched);
+        signals::block(watched)?;
         // An ignored SIGCHLD would have the kernel reap the child behind our back.
         hob_os::spawn::wait_for_children();
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
@@ -123,13 +124,12 @@ impl Runner {
         Ok(Runner { signals: signals::descriptor(watched)?, null, mask })
     }
 
-    /// Begins something that goes on beside the runs, without streams; the process.
-    pub(super) fn begin(&self, image: &Image) -> Result<u32, Errno> {
+    /// Begins something that goes on beside the runs, without streams.
+    pub(super) fn begin(&self, image: &Image) -> Result<Child, Errno> {
         let streams = Streams { stdin: &self.null, stdout: &self.null, stderr: &self.null };
-        let child = trace::paused(image, &streams, self.mask)?;
-        let pid = child.pid();
-        child.release().inspect_err(|_| trace::discard(pid))?;
-        Ok(pid)
+        let (child, paused) = trace::paused(image, &streams, self.mask)?;
+        paused.release().inspect_err(|_| trace::discard(&child))?;
+        Ok(child)
     }
 
     /// Starts something with a socket as its standard input, sends it this, and returns what it
@@ -143,14 +143,14 @@ impl Runner {
         let (mut near, far) = UnixStream::pair().map_err(|_| RunError::Failed(Errno::IO))?;
         let far = OwnedFd::from(far);
         let streams = Streams { stdin: &far, stdout: &self.null, stderr: &self.null };
-        let child = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
-        let pid = child.pid();
+        let paused = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
+        let (child, paused) = paused;
         drop(far);
-        let answer = match child.release() {
+        let answer = match paused.release() {
             Ok(_) => self.answer(&mut near, request, whole),
             Err(_) => Ok(None),
         };
-        trace::discard(pid);
+        trace::discard(&child);
         answer
     }
 
@@ -209,17 +209,18 @@ impl Runner {
         }
         let streams = Streams { stdin: &self.null, stdout: &out_in, stderr: &err_in };
         let forked_ns = now_ns();
-        let child = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
-        let pid = child.pid();
+        let paused = trace::paused(image, &streams, self.mask).map_err(RunError::Failed)?;
+        let (child, paused) = paused;
+        let pid = child.pid;
         drop((out_in, err_in));
         if how == How::Watched
-            && let Err(error) = child.watch()
+            && let Err(error) = paused.watch()
         {
-            trace::discard(pid);
+            trace::discard(&child);
             return Err(RunError::NotWatched(error));
         }
-        let begun_ns = child.release().map_err(|error| {
-            trace::discard(pid);
+        let begun_ns = paused.release().map_err(|error| {
+            trace::discard(&child);
             RunError::NotExecuted(error)
         })?;
         let mut run = Run {
@@ -232,7 +233,7 @@ impl Runner {
         };
         let result = self.follow(&mut run, [&out, &err]);
         if result.is_err() {
-            trace::discard(pid);
+            trace::discard(&child);
         }
         result.map(|()| run.seen)
     }
