@@ -208,7 +208,8 @@ impl Drop for Copy {
     }
 }
 
-fn private_directory() -> io::Result<PathBuf> {
+/// A new directory that is nobody else's.
+pub(super) fn private_directory() -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
 
     let mut random = [0; 8];
