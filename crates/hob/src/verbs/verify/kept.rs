@@ -72,7 +72,7 @@ pub(super) struct ProgramPart {
 }
 
 /// How often it was run, and how long the middle run took.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {
     pub(super) cold: usize,
     pub(super) warm: usize,

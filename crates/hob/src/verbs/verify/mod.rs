@@ -55,19 +55,20 @@ const NEVER_WARM: u8 = 3;
 #[derive(Debug, Clone, Args)]
 #[command(
     override_usage = "hob verify [OPTIONS] PROGRAM [ARGUMENT]...\n       hob verify [OPTIONS] -m MODULE [ARGUMENT]...\n       hob verify --list [--json]",
-    after_help = "It runs the program 2 N times and a few more, here, and then 4 to 8 times in each of 22 \
-worlds: some 110 runs. What the program does, it does as often. `--worlds none` leaves the worlds \
+    after_help = "It runs the program 2 N times and a few more, here, and then 4 to 8 times in each of 23 \
+worlds: some 110 runs, and more where something differs. What the program does, it does as often. `--worlds none` leaves the worlds \
 out; with --copy each run starts from the same private copy of this directory.\n\n\
-Worlds, each of which differs from yours in one thing:\n  \
-input-empty, -pipe, -part, -file, -null, -closed: its standard input\n  \
-environment-added, -read, -usual, -order, -small: a new variable, other values of those\n    \
-that it asks for or that are usual, another order, PATH and HOME alone\n  \
-home-empty, -site: another HOME, with or without modules of the user's\n  \
-directory: an empty one\n  \
-arguments-help, -none: `--help` as one more; none, which is only tried if it is named\n  \
-umask; limits-files, -core; signals-hup, -int, -pipe: ignored\n  \
-link-called, -moved: called through a link, and one that led elsewhere before\n  \
-time: a second and more between runs\n\n\
+Worlds, each with one thing that is other than in yours:\n  \
+time                                a second and more between runs\n  \
+input-empty -pipe -file -closed     standard input (-part -null: where some is given)\n  \
+environment-added -order -small     one variable more, another order, PATH and HOME alone\n  \
+environment-read -usual             other values of what it asks for; of TZ, LANG, TERM\n  \
+home-empty -site                    HOME, without and with modules of the user's\n  \
+directory                           an empty one\n  \
+arguments-help                      `--help` as one more (-none: only if it is named)\n  \
+umask limits-files limits-core      of the process\n  \
+signals-hup -int -pipe              ignored\n  \
+link-called -moved -replaced        called through a link\n\n\
 Exit code: 0 the same (what varies by itself is left out), 1 it differs, 3 it was never warm."
 )]
 pub(crate) struct Verify {

@@ -14,6 +14,7 @@ pub(super) use ground::Ground;
 use serde::{Deserialize, Serialize};
 
 use super::compare::{Aspect, Verdict};
+use super::kept::Runs;
 
 /// One thing that is other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +234,8 @@ pub(super) struct WorldPart {
     /// What was compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) aspects: Vec<Aspect>,
-    /// How often it was run cold, warm, and otherwise than it was to be.
-    pub(super) runs: [usize; 3],
+    /// How often it was run.
+    pub(super) runs: Runs,
 }
 
 impl WorldPart {
@@ -246,7 +247,7 @@ impl WorldPart {
             reason: Some(reason.into()),
             different: Vec::new(),
             aspects: Vec::new(),
-            runs: [0; 3],
+            runs: Runs::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use hob_resolve::Program;
 
 use super::super::change::Change;
 use super::super::compare::{self, Aspect, Verdict};
+use super::super::kept::Runs;
 use super::super::runs::{How, Subject};
 use super::super::session::{Attempt, Both, Left, Session, cannot, compare_runs};
 use super::ground::Ground;
@@ -56,7 +57,7 @@ impl Session<'_> {
             };
             if *world == World::Environment(Variables::Read) {
                 // The run that has shown what is asked for.
-                part.runs[0] += 1;
+                part.runs.cold += 1;
             }
             if *world == World::Time {
                 // It is the caller's own.
@@ -104,7 +105,12 @@ impl Session<'_> {
             varied: setting.varied.clone(),
             verdict,
             different: different.iter().map(|aspect| aspect.name.clone()).collect(),
-            runs: [both.cold.len(), warm, self.other - other],
+            runs: Runs {
+                cold: both.cold.len(),
+                warm,
+                other: self.other - other,
+                ..Runs::default()
+            },
             reason: both.never,
             aspects,
         })
