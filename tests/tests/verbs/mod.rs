@@ -6,3 +6,4 @@ mod shims;
 mod top;
 mod trust;
 mod verify;
+mod worlds;

@@ -15,7 +15,7 @@ fn json(outcome: &Outcome) -> Value {
 }
 
 fn verify(world: &World, words: &[&str]) -> (End, Value) {
-    let outcome = world.hob(&[&["verify", "--json"], words].concat()).go();
+    let outcome = world.hob(&[&["verify", "--worlds", "none", "--json"], words].concat()).go();
     let value = json(&outcome);
     assert_eq!(value["schema"], "hob.verify/1");
     (outcome.end, value)
@@ -62,7 +62,7 @@ fn a_program_that_is_otherwise_warm_differs_and_the_first_difference_is_shown() 
     let diff = &aspect(&verdict, "stdout")["diff"];
     assert_eq!(diff, &serde_json::json!(["@@ line 2 @@", " some text", "-4", "+6"]));
     assert_eq!(aspect(&verdict, "environment")["verdict"], "same");
-    let shown = world.hob(&["verify", "counts.py"]).go();
+    let shown = world.hob(&["verify", "--worlds", "none", "counts.py"]).go();
     assert_eq!(shown.end, End::Code(1));
     let text = shown.text();
     assert!(text.starts_with("counts.py: differs\n") && text.contains("\n    +6\n"), "{text}");

@@ -92,6 +92,15 @@ enum Verb {
     /// Start workers in this terminal's session (what the first `run` in a terminal starts)
     #[command(hide = true)]
     Launcher,
+    /// Become `hob` with the words behind it, in a world that is other (what `verify` starts)
+    #[command(hide = true)]
+    Within {
+        /// What is other
+        change: String,
+        /// Taken as they are
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -204,6 +213,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Restart => lifecycle::restart(start),
         Verb::Daemon { .. } => return daemon::run(start),
         Verb::Launcher => return launcher::run(start),
+        Verb::Within { change, .. } => verify::change::run(start, &change),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command(), "hob", &mut script);

@@ -21,6 +21,9 @@ pub(super) enum Verdict {
     /// No run was warm.
     #[serde(rename = "never warm")]
     NeverWarm,
+    /// What each cold run has anew is the same in all warm ones; only of worlds.
+    #[serde(rename = "frozen")]
+    Frozen,
     /// A warm run was otherwise than all cold runs.
     #[serde(rename = "differs")]
     Differs,
@@ -34,8 +37,14 @@ impl Verdict {
             Verdict::Same => "same",
             Verdict::Varies => "varies by itself",
             Verdict::NeverWarm => "never warm",
+            Verdict::Frozen => "frozen",
             Verdict::Differs => "differs",
         }
+    }
+
+    /// Whether a warm run was not as it should have been.
+    pub(super) fn is_fault(self) -> bool {
+        matches!(self, Verdict::Frozen | Verdict::Differs)
     }
 }
 
@@ -55,13 +64,13 @@ pub(super) struct Aspect {
 }
 
 impl Aspect {
-    fn new(name: &str, verdict: Verdict, diff: Vec<String>) -> Aspect {
+    pub(super) fn new(name: &str, verdict: Verdict, diff: Vec<String>) -> Aspect {
         Aspect { name: name.to_owned(), verdict, diff, note: None }
     }
 }
 
 /// Lines of a diff that are shown, and how long one is.
-const DIFF_LINES_MAX: usize = 12;
+pub(super) const DIFF_LINES_MAX: usize = 12;
 const DIFF_COLUMNS_MAX: usize = 200;
 /// Lines that are the same around the first difference.
 const CONTEXT: usize = 2;
@@ -92,7 +101,7 @@ pub(super) fn texts(name: &str, cold: &[Vec<u8>], warm: &[Vec<u8>]) -> Aspect {
 }
 
 /// The lines, each with its line end: a missing one is a difference.
-fn lines(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
@@ -111,7 +120,7 @@ fn diff_at(cold: &[&[u8]], warm: &[&[u8]], at: usize) -> Vec<String> {
     diff
 }
 
-fn shown(sign: char, line: &[u8]) -> String {
+pub(super) fn shown(sign: char, line: &[u8]) -> String {
     let ended = line.strip_suffix(b"\n");
     let mut text: String =
         String::from_utf8_lossy(ended.unwrap_or(line)).chars().take(DIFF_COLUMNS_MAX).collect();

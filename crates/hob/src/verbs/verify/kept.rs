@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::SCHEMA;
 use super::compare::{Aspect, Verdict};
 use super::runs::{DIGEST, digest};
+use super::worlds::WorldPart;
 
 /// The file's name.
 const FILE: &str = "verified.ndjson";
@@ -45,6 +46,9 @@ pub(super) struct Record {
     pub(super) runs: Runs,
     /// What was compared.
     pub(super) aspects: Vec<Aspect>,
+    /// What was found in other worlds.
+    #[serde(default)]
+    pub(super) worlds: Vec<WorldPart>,
     /// What the verdict is about.
     pub(super) identity: Identity,
     /// Whether it still holds; only in what is listed.
@@ -68,7 +72,7 @@ pub(super) struct ProgramPart {
 }
 
 /// How often it was run, and how long the middle run took.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {
     pub(super) cold: usize,
     pub(super) warm: usize,
@@ -162,6 +166,9 @@ pub(super) fn keep(state_dir: &Path, record: &Record) -> io::Result<()> {
     for aspect in &mut kept.aspects {
         aspect.diff.clear();
     }
+    for world in &mut kept.worlds {
+        world.aspects.clear();
+    }
     records.push(kept);
     records.drain(..records.len().saturating_sub(VERDICTS_MAX));
     let mut text = Vec::new();
@@ -240,6 +247,7 @@ mod tests {
                 diff: vec!["-SECRET canary".to_owned()],
                 note: None,
             }],
+            worlds: Vec::new(),
             identity,
             holds: None,
             why: None,

@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 
 use hob_os::process;
 use hob_os::signals::{self, Origin, Set};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags};
 use serde::Deserialize;
+
+use super::change::Change;
+use super::input::Input;
 
 /// So much of an output is compared line by line.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -35,10 +38,12 @@ pub(super) struct Subject {
     pub(super) words: Vec<OsString>,
     /// Where.
     pub(super) directory: PathBuf,
-    /// A file for its standard input; none is `/dev/null`.
-    pub(super) stdin: Option<PathBuf>,
+    /// Its standard input.
+    pub(super) input: Input,
     /// `--timeout`.
     pub(super) timeout: String,
+    /// What is other than in our caller's world.
+    pub(super) change: Change,
 }
 
 /// How it is run.
@@ -79,6 +84,7 @@ pub(super) fn run(subject: &Subject, how: How, interrupts: &Interrupts) -> std::
     let (status, status_end) = rustix::pipe::pipe()?;
     rustix::io::fcntl_setfd(&status, FdFlags::CLOEXEC)?;
     let mut command = Command::new(std::env::current_exe()?);
+    command.args(subject.change.words());
     command.arg("run").arg("--status-fd").arg(status_end.as_raw_fd().to_string());
     command.arg("--timeout").arg(&subject.timeout);
     match how {
@@ -87,11 +93,13 @@ pub(super) fn run(subject: &Subject, how: How, interrupts: &Interrupts) -> std::
         How::WarmAnyway => _ = command.args(["--isolation", "fork"]),
     }
     command.arg("--").args(&subject.words).current_dir(&subject.directory);
-    command.stdin(stdin(subject.stdin.as_deref())?);
+    let (stdin, rest) = subject.input.open()?;
+    command.stdin(stdin);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let begun = Instant::now();
     let mut child = interrupts.spawn(&mut command)?;
-    drop(status_end);
+    drop((command, status_end));
+    rest.feed();
     let stdout = Output::of(child.stdout.take());
     let stderr = Output::of(child.stderr.take());
     interrupts.wait_with(&child)?;
@@ -139,6 +147,26 @@ impl Interrupts {
         child
     }
 
+    /// Waits until a descriptor is readable or at its end; `false` when the time has passed, or
+    /// when an interrupt came.
+    pub(super) fn readable(&self, descriptor: BorrowedFd<'_>, within: Duration) -> bool {
+        let mut fds = [
+            PollFd::from_borrowed_fd(descriptor, PollFlags::IN),
+            PollFd::new(&self.descriptor, PollFlags::IN),
+        ];
+        match poll(&mut fds, Some(&timespec(within))) {
+            Ok(_) => !fds[0].revents().is_empty() && fds[1].revents().is_empty(),
+            Err(_) => false,
+        }
+    }
+
+    /// Lets this time pass, unless an interrupt comes.
+    pub(super) fn pause(&self, time: Duration) {
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        // Cut short by another signal, the pause was a shorter one.
+        let _ = poll(&mut fds, Some(&timespec(time)));
+    }
+
     /// The number of one that came.
     pub(super) fn came(&self) -> Option<i32> {
         self.take(None);
@@ -174,11 +202,11 @@ impl Interrupts {
     }
 }
 
-fn stdin(path: Option<&Path>) -> std::io::Result<Stdio> {
-    Ok(match path {
-        Some(path) => File::open(path)?.into(),
-        None => Stdio::null(),
-    })
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
+    }
 }
 
 /// The client has ended, and with it every writer: what it wrote is there.

@@ -1,7 +1,8 @@
 //! Verdicts for a person: one with its parts and differences, or a list of those that are kept.
 
 use super::compare::{Aspect, Verdict};
-use super::kept::Record;
+use super::kept::{Record, Runs};
+use super::worlds::{Found, WorldPart};
 use crate::show::clock::Clock;
 use crate::show::reasons;
 use crate::show::style::{Look, Tone};
@@ -12,6 +13,18 @@ use crate::show::units;
 const NAME_COLUMNS: usize = 13;
 /// The columns of verdicts.
 const VERDICT_COLUMNS: usize = 18;
+/// The columns of the names of worlds.
+const WORLD_COLUMNS: usize = 19;
+/// What is shown of a line that differs, so that both sides are seen.
+const SIDE_COLUMNS_MAX: usize = 24;
+/// However long the name of the part is.
+const SIDE_COLUMNS_MIN: usize = 6;
+/// What is shown before the place where the sides part.
+const SIDE_CONTEXT: usize = 3;
+/// Too wide for one column, so that the mark of what is cut off stands in its place.
+const TOO_WIDE: &str = "..";
+/// The world that is the caller's own, later.
+const TIME: &str = "time";
 /// A program's name in the list.
 const PROGRAM_COLUMNS_MAX: usize = 28;
 const INDENT: &str = "  ";
@@ -20,7 +33,16 @@ fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Same => Tone::Good,
         Verdict::Varies | Verdict::NeverWarm => Tone::Watch,
-        Verdict::Differs => Tone::Bad,
+        Verdict::Frozen | Verdict::Differs => Tone::Bad,
+    }
+}
+
+fn world_tone(found: Found) -> Tone {
+    match found {
+        Found::Same => Tone::Good,
+        Found::Varies | Found::Cold => Tone::Watch,
+        Found::NotTried => Tone::Dim,
+        Found::Frozen | Found::Differs => Tone::Bad,
     }
 }
 
@@ -43,6 +65,15 @@ pub(super) fn record(record: &Record, look: &Look) -> String {
     for aspect in &record.aspects {
         lines.extend(part(aspect, look));
     }
+    if !record.worlds.is_empty() {
+        lines.extend(
+            look.flow(&world_counts(&record.worlds), columns.saturating_sub(INDENT.len()))
+                .iter()
+                .map(|line| format!("{INDENT}{line}")),
+        );
+    }
+    let own: Vec<&Aspect> = record.aspects.iter().chain(time(&record.worlds)).collect();
+    lines.extend(record.worlds.iter().map(|part| world(part, &own, look)));
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
@@ -72,6 +103,92 @@ fn counts(record: &Record, look: &Look) -> Vec<(Tone, String)> {
         parts.push((Tone::Dim, format!("{} not warm yet", runs.other)));
     }
     parts
+}
+
+/// How many worlds, and how many runs they took.
+fn world_counts(worlds: &[WorldPart]) -> Vec<(Tone, String)> {
+    let tried = worlds.iter().filter(|part| part.verdict != Found::NotTried).count();
+    let sum = |of: fn(&Runs) -> usize| worlds.iter().map(|part| of(&part.runs)).sum::<usize>();
+    let plural = if tried == 1 { "" } else { "s" };
+    let mut parts = vec![
+        (Tone::Plain, format!("in {tried} other world{plural}")),
+        (Tone::Dim, format!("{} cold", sum(|runs| runs.cold))),
+        (Tone::Dim, format!("{} warm", sum(|runs| runs.warm))),
+    ];
+    let other = sum(|runs| runs.other);
+    if other > 0 {
+        parts.push((Tone::Dim, format!("{other} not warm")));
+    }
+    parts
+}
+
+/// What was found in the caller's own world, a while later.
+fn time(worlds: &[WorldPart]) -> &[Aspect] {
+    let time = worlds.iter().find(|part| part.name == TIME);
+    time.map_or(&[], |part| &part.aspects)
+}
+
+/// One world in one line: its name, its verdict, and what was other, or different.
+fn world(part: &WorldPart, own: &[&Aspect], look: &Look) -> String {
+    let columns = look.columns.unwrap_or(usize::MAX);
+    let name = pad(&printable(&part.name, look.charset), WORLD_COLUMNS, Align::Left);
+    let verdict = pad(part.verdict.word(), VERDICT_COLUMNS, Align::Left);
+    let reason = part.reason.as_deref().unwrap_or_default();
+    let room = columns.saturating_sub(INDENT.len() + WORLD_COLUMNS + VERDICT_COLUMNS);
+    let said = match part.verdict {
+        Found::Same | Found::Varies => part.varied.clone(),
+        Found::Cold => format!("{} ({reason})", part.varied),
+        Found::NotTried => reason.to_owned(),
+        Found::Frozen | Found::Differs => {
+            let mut faults = part.aspects.iter().filter(|aspect| aspect.verdict.is_fault());
+            let is_own = |aspect: &Aspect| own.iter().any(|other| is_alike(aspect, other));
+            if part.name != TIME && faults.clone().all(is_own) {
+                "as in your own world".to_owned()
+            } else {
+                let first = faults.next().map_or(String::new(), |aspect| gist(aspect, room, look));
+                let others = faults.map(|aspect| format!(", {}", aspect.name));
+                format!("{first}{}{}{}", others.collect::<String>(), look.dot(), part.varied)
+            }
+        }
+    };
+    let said = fit(&printable(&said, look.charset), room, look.charset);
+    let verdict = look.paint(world_tone(part.verdict), &verdict);
+    format!("{INDENT}{name}{verdict}{}", look.paint(Tone::Dim, &said))
+}
+
+/// Whether two differences are the same one. What is frozen has other values each time.
+fn is_alike(one: &Aspect, other: &Aspect) -> bool {
+    let place = |aspect: &Aspect| {
+        let lines = if aspect.verdict == Verdict::Frozen { 1 } else { aspect.diff.len() };
+        aspect.diff[..lines.min(aspect.diff.len())].to_vec()
+    };
+    (&one.name, one.verdict) == (&other.name, other.verdict) && place(one) == place(other)
+}
+
+/// A difference in a few words: where, and the first line of each side from where they part.
+fn gist(aspect: &Aspect, room: usize, look: &Look) -> String {
+    if let (Verdict::Frozen, Some(note)) = (aspect.verdict, &aspect.note) {
+        return format!("{}: {note}", aspect.name);
+    }
+    let at = aspect.diff.first().filter(|line| line.starts_with("@@"));
+    // An end has one line.
+    let at = at.filter(|_| aspect.name != "exit").map_or("", |line| line.trim_matches('@'));
+    let mut said = format!("{}{}", aspect.name, at.trim_end());
+    let side = |sign: char| aspect.diff.iter().find_map(|line| line.strip_prefix(sign));
+    let (cold, warm) = (side('-'), side('+'));
+    let both = cold.unwrap_or_default().chars().zip(warm.unwrap_or_default().chars());
+    let common = both.take_while(|(cold, warm)| cold == warm).count();
+    // As much of either, with its sign and the space before it.
+    let each = (room.saturating_sub(width(&said)) / 2).saturating_sub(2);
+    let each = each.clamp(SIDE_COLUMNS_MIN, SIDE_COLUMNS_MAX);
+    let skipped = if common > each / 2 { common.saturating_sub(SIDE_CONTEXT) } else { 0 };
+    for (sign, line) in [('-', cold), ('+', warm)] {
+        let Some(line) = line else { continue };
+        let rest: String = line.chars().skip(skipped).collect();
+        let cut = if skipped > 0 { fit(TOO_WIDE, 1, look.charset) } else { String::new() };
+        said += &format!(" {sign}{}", fit(&(cut + &rest), each, look.charset));
+    }
+    said
 }
 
 fn part(aspect: &Aspect, look: &Look) -> Vec<String> {
@@ -143,7 +260,7 @@ pub(super) fn list(records: &[Record], clock: &Clock, look: &Look) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::{Identity, ProgramPart, Runs};
+    use super::super::kept::{Identity, ProgramPart};
     use super::*;
     use crate::show::style::Colour;
     use crate::show::text::Charset;
@@ -166,6 +283,7 @@ mod tests {
             reason: reason.map(str::to_owned),
             runs: Runs { cold: 3, warm: 3, other: 2, cold_us: Some(45_310), warm_us: Some(1_374) },
             aspects,
+            worlds: Vec::new(),
             identity: Identity {
                 script: None,
                 interpreter: "missing".to_owned(),
@@ -190,6 +308,58 @@ mod tests {
             part("exit", Verdict::Same, &[], Some("exited 0")),
         ];
         sample(Verdict::Differs, None, aspects)
+    }
+
+    fn differing_world(name: &str, cold: &str, warm: &str) -> WorldPart {
+        let diff = ["@@ line 2 @@".to_owned(), format!("-{cold}"), format!("+{warm}")];
+        WorldPart {
+            name: name.to_owned(),
+            varied: "a \u{1b}[31mlink".to_owned(),
+            verdict: Found::Differs,
+            reason: None,
+            different: vec!["stdout".to_owned()],
+            aspects: vec![Aspect {
+                name: "stdout".to_owned(),
+                verdict: Verdict::Differs,
+                diff: diff.to_vec(),
+                note: None,
+            }],
+            runs: Runs { cold: 3, warm: 3, other: 1, ..Runs::default() },
+        }
+    }
+
+    #[test]
+    fn a_world_has_one_line_that_says_what_differs_and_whether_it_does_so_everywhere() {
+        let long = "x".repeat(100);
+        let [one, two] = ["1", "2"].map(|end| format!("{long}{end}{long}"));
+        let worlds = vec![
+            differing_world("umask", "same", "other"),
+            differing_world("link-moved", "3", "0"),
+            differing_world("environment-usual", &one, &two),
+            WorldPart {
+                verdict: Found::Cold,
+                reason: Some("descriptors".to_owned()),
+                varied: "closed".to_owned(),
+                ..differing_world("input-closed", "", "")
+            },
+        ];
+        let mut own = differing_world("", "same", "other").aspects;
+        let mut kept = sample(Verdict::Differs, None, Vec::new());
+        kept.aspects.append(&mut own);
+        kept.worlds = worlds;
+        let text = record(&kept, &NARROW);
+        let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("in 4")).collect();
+        assert_eq!(
+            lines,
+            [
+                "  in 4 other worlds · 12 cold · 12 warm · 4 not warm",
+                "  umask              differs           as in your own world",
+                "  link-moved         differs           stdout line 2 -3 +0 · a \\u{1b}[31mlink",
+                "  environment-usual  differs           stdout line 2 -…xxx1xxxxxx… +…xxx2xxxxxx…",
+                "  input-closed       cold              closed (descriptors)",
+            ]
+        );
+        assert!(text.lines().all(|line| width(line) <= 80), "{text}");
     }
 
     #[test]
