@@ -82,8 +82,17 @@ fn under(setting: &Setting) -> Under {
         python: setting.python.clone(),
         every: if setting.is_quick() { 10 } else { 1 },
         only: setting.only.iter().cloned().collect(),
-        spots: &suites::EVERYWHERE,
+        spots: spots(),
         seed: std::env::var("HOB_BENCH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1),
+    }
+}
+
+/// Where it is asked: `HOB_BENCH_SPOT` is `import` or `start`, or else both.
+fn spots() -> &'static [suites::Spot] {
+    match std::env::var("HOB_BENCH_SPOT").as_deref() {
+        Ok("import") => &suites::EVERYWHERE[..1],
+        Ok("start") => &suites::EVERYWHERE[1..],
+        _ => &suites::EVERYWHERE,
     }
 }
 

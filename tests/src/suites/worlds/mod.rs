@@ -308,7 +308,7 @@ impl Walk<'_> {
         for (index, found) in by_index {
             let first = &found[0];
             let one = batch.questions.get(index);
-            let known = one.and_then(|one| known::row(&one.text, first.around.1));
+            let known = one.and_then(|one| known::row(&one.text));
             report.different.push(Difference {
                 question: one
                     .map_or("(the end)".to_owned(), |one| format!("{} | {}", one.topic, one.text)),
