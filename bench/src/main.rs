@@ -20,13 +20,17 @@ use anyhow::{Context, Result, bail};
 
 use report::{Figure, Results};
 
-const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--strict] COMMAND
+const USAGE: &str =
+    "usage: hob-bench [--hob FILE] [--python FILE] [--rounds N] [--quick] [--strict] COMMAND
   hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
   chaos     a thousand faults of chance, and what a fault before the call costs
   same      other people's commands: the same cold and through hob? (installs some 70)
+  worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
+  moments   things of the moment that modules keep: new in each call?
+  ends      objects that do something when they end: the same cold and through hob?
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
@@ -37,7 +41,9 @@ const USAGE: &str = "usage: hob-bench [--hob FILE] [--rounds N] [--quick] [--str
   --quick      a tenth of the rounds, to see that everything works
   --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
                or of `why`: the name of one command
+            or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
+  --python FILE  another interpreter than the `python3` of PATH (worlds, moments, ends)
   --strict     fail when a target is missed, not only when a result is wrong";
 
 /// What stays the same for all figures of a run.
@@ -50,7 +56,7 @@ pub(crate) struct Setting {
     /// The real Python interpreter.
     pub(crate) python: PathBuf,
     rounds: Option<usize>,
-    only: Option<String>,
+    pub(crate) only: Option<String>,
     pace: Pace,
     verdict: Verdict,
 }
@@ -125,6 +131,9 @@ fn run() -> Result<ExitCode> {
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
+        "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
+        "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),
+        "ends" => measure(&setting, "ends", &[("ends", figures::suites::ends)]),
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),
@@ -148,6 +157,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--hob" => setting.hob = arguments.next().context(USAGE)?.into(),
+            "--python" => setting.python = arguments.next().context(USAGE)?.into(),
             "--rounds" => setting.rounds = Some(arguments.next().context(USAGE)?.parse()?),
             "--only" => setting.only = Some(arguments.next().context(USAGE)?),
             "--quick" => setting.pace = Pace::Quick,
@@ -158,7 +168,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
     }
     let command = command.context(USAGE)?;
     if command != "readme" {
-        setting.python = venv::interpreter()?;
+        let named = (!setting.python.as_os_str().is_empty()).then_some(setting.python);
+        setting.python = venv::interpreter(named.as_deref().unwrap_or(Path::new("python3")))?;
     }
     Ok((setting, command))
 }

@@ -9,13 +9,13 @@ use anyhow::{Context, Result, ensure};
 use crate::progress::Progress;
 
 /// The interpreter itself: `python3` may be a version manager's shim, whose cost is not Python's.
-pub(crate) fn interpreter() -> Result<PathBuf> {
-    let output = Command::new("python3")
+pub(crate) fn interpreter(named: &Path) -> Result<PathBuf> {
+    let output = Command::new(named)
         .args(["-c", "import os, sys; print(os.path.realpath(sys.executable), end='')"])
         .stdin(Stdio::null())
         .output()
-        .context("cannot start python3")?;
-    ensure!(output.status.success(), "python3 failed");
+        .with_context(|| format!("cannot start {}", named.display()))?;
+    ensure!(output.status.success(), "{} failed", named.display());
     Ok(PathBuf::from(String::from_utf8(output.stdout)?))
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn version(python: &Path) -> Result<String> {
 pub(crate) fn make(root: &Path, name: &str, pins: &str) -> Result<PathBuf> {
     let folder = root.join("target/bench").join(name);
     let pins = root.join("bench").join(pins);
-    let python = interpreter()?;
+    let python = interpreter(Path::new("python3"))?;
     let want = format!("{}\n{}", python.display(), std::fs::read_to_string(&pins)?);
     let stamp = folder.join("made-from.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == want) {

@@ -13,6 +13,7 @@ pub mod leftovers;
 pub mod probe;
 pub mod run;
 pub mod socket;
+pub mod suites;
 pub mod teller;
 pub mod terminal;
 pub mod wait;

@@ -5,13 +5,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::pipe::{PipeFlags, pipe_with as pipe_with_flags};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait;
@@ -31,7 +32,8 @@ pub struct Run {
 
 #[derive(Debug, Clone)]
 enum Stdin {
-    Bytes(Vec<u8>),
+    Bytes { bytes: Vec<u8>, at: u64 },
+    Filled { bytes: Vec<u8>, flags: PipeFlags },
     Pipe,
 }
 
@@ -79,7 +81,7 @@ impl Run {
             argv,
             environment,
             directory: directory.to_owned(),
-            stdin: Stdin::Bytes(Vec::new()),
+            stdin: Stdin::Bytes { bytes: Vec::new(), at: 0 },
             stdout: None,
             group: false,
         }
@@ -109,8 +111,21 @@ impl Run {
 
     /// A file with these bytes is standard input.
     #[must_use]
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Run {
-        self.stdin = Stdin::Bytes(bytes.into());
+    pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Run {
+        self.stdin_at(bytes, 0)
+    }
+
+    /// The same, read up to there already.
+    #[must_use]
+    pub fn stdin_at(mut self, bytes: impl Into<Vec<u8>>, at: u64) -> Run {
+        self.stdin = Stdin::Bytes { bytes: bytes.into(), at };
+        self
+    }
+
+    /// Standard input is a pipe that holds these bytes, at most as many as fit in, and then ends.
+    #[must_use]
+    pub fn stdin_filled(mut self, bytes: impl Into<Vec<u8>>, flags: PipeFlags) -> Run {
+        self.stdin = Stdin::Filled { bytes: bytes.into(), flags };
         self
     }
 
@@ -203,7 +218,8 @@ impl Run {
             None => copy(&out),
         });
         command.stdin(match &self.stdin {
-            Stdin::Bytes(bytes) => file_with(bytes).into(),
+            Stdin::Bytes { bytes, at } => file_with(bytes, *at).into(),
+            Stdin::Filled { bytes, flags } => pipe_with(bytes, *flags),
             Stdin::Pipe => Stdio::piped(),
         });
         if self.group {
@@ -243,10 +259,17 @@ impl Run {
     }
 }
 
-fn file_with(bytes: &[u8]) -> File {
+fn file_with(bytes: &[u8], at: u64) -> File {
     let mut file = tempfile::tempfile().expect("a temporary file can be made");
-    file.write_all(bytes).and_then(|()| file.rewind()).expect("a temporary file can be written");
+    let written = file.write_all(bytes).and_then(|()| file.seek(SeekFrom::Start(at)));
+    written.expect("a temporary file can be written");
     file
+}
+
+fn pipe_with(bytes: &[u8], flags: PipeFlags) -> Stdio {
+    let (from, to) = pipe_with_flags(flags | PipeFlags::CLOEXEC).expect("a pipe can be made");
+    File::from(to).write_all(bytes).expect("a pipe holds what fits in");
+    from.into()
 }
 
 impl Running {
@@ -327,7 +350,7 @@ impl Running {
     /// # Panics
     /// When it does not end within the bound.
     #[must_use]
-    pub fn finish_within(mut self, bound: Duration) -> Outcome {
+    pub fn finish_within(self, bound: Duration) -> Outcome {
         if !wait::ended(self.pid(), bound) {
             panic!(
                 "it did not end; stdout: {:?}, stderr: {:?}",
@@ -335,6 +358,16 @@ impl Running {
                 show(&content(&self.err))
             );
         }
+        self.ended()
+    }
+
+    /// Waits until it has ended; `None` if it did not within this bound, and was killed.
+    #[must_use]
+    pub fn finish_if_within(self, bound: Duration) -> Option<Outcome> {
+        wait::ended(self.pid(), bound).then(|| self.ended())
+    }
+
+    fn ended(mut self) -> Outcome {
         let status = self.child.wait().expect("a child can be waited for");
         let end = match (status.code(), status.signal()) {
             (Some(code), _) => End::Code(code),

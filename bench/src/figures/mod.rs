@@ -14,6 +14,7 @@ mod receipts;
 pub(crate) mod same;
 mod soak;
 pub(crate) mod stale;
+pub(crate) mod suites;
 mod throughput;
 mod why;
 

@@ -8,4 +8,5 @@ mod imports;
 mod probes;
 mod processors;
 mod stale;
+mod suites;
 mod world;

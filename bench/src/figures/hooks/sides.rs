@@ -315,7 +315,8 @@ mod tests {
         let hob = Hob::new(Path::new("/bin/true"), Path::new("/usr/bin"), &[]).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let target = hob.folder("built").unwrap();
-        let built = build(root, &target, &venv::interpreter().unwrap()).unwrap();
+        let built =
+            build(root, &target, &venv::interpreter(Path::new("python3")).unwrap()).unwrap();
         let ground = Ground::shell(&hob.folder(name).unwrap(), 5).unwrap();
         (hob, built, ground)
     }

@@ -1,0 +1,46 @@
+//! Differences that `docs/fidelity.md` says of warm programs: which question shows which row.
+//!
+//! Owns: the list. It is short, and every row is one of that page: a difference that is not there
+//! is a fault.
+
+const PARENT: &str = "parent process, CPU time that a shell charges";
+const GROUP: &str = "process group, without a terminal";
+const MODULES: &str = "`sys.modules` before the first import";
+
+/// Part of a question, and the row.
+const KNOWN: [(&str, &str); 9] = [
+    // The parent first: its group is asked for, too.
+    ("getppid()", PARENT),
+    ("RUSAGE_CHILDREN", PARENT),
+    ("getpgid(0)", GROUP),
+    ("getpgrp()", GROUP),
+    ("sorted(sys.modules)", MODULES),
+    ("len(sys.modules)", MODULES),
+    ("list(sys.modules)", MODULES),
+    ("in sys.modules", MODULES),
+    (
+        "/proc/self/cgroup",
+        "control group without a limit, autogroup, keyring, LSM label, memory policy",
+    ),
+];
+
+/// The row that says so of this question.
+pub(super) fn row(question: &str) -> Option<&'static str> {
+    KNOWN.iter().find(|(part, _)| question.contains(part)).map(|(_, row)| *row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN, row};
+
+    #[test]
+    fn what_is_known_is_what_the_page_says() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fidelity.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (_, row) in KNOWN {
+            assert!(page.contains(&format!("| {row} | differs |")), "{row}: no such row");
+        }
+        assert_eq!(row("os.getppid() == 1"), Some(super::PARENT));
+        assert_eq!(row("os.getcwd()"), None);
+    }
+}
