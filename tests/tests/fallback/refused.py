@@ -164,7 +164,7 @@ def ways(hob, folder, argv, daemons):
         yield "own", through, own, 2 if argv == ECHO else CALLS
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def wanted(argv):
     """What it does where nothing is refused."""
     return run(argv, dict(os.environb))
