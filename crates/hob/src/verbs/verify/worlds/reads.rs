@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 32;
 /// Variables, and beginnings of their names, that stay as they are.
 const LEFT_ALONE: [&str; 9] =
     ["PATH", "HOME", "PWD", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LANGUAGE"];
-const LEFT_ALONE_BEGIN: [&str; 5] = ["HOB", "LC_", "LD_", "PYTHON", "XDG_"];
+const LEFT_ALONE_BEGIN: [&str; 6] = ["HOB", "LC_", "LD_", "PYTHON", "_PYTHON", "XDG_"];
 
 /// The file from which an interpreter learns to take notes; its directory is to be the first in
 /// `PYTHONPATH`.
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn names_that_decide_how_it_runs_are_left_alone() {
         let home = tempfile::tempdir().unwrap();
-        let text = "FLAVOUR\nPATH\nPYTHONPATH\nLC_ALL\nHOB_DIR\n\nodd name\nTERM\n";
+        let text = "FLAVOUR\nPATH\nPYTHONPATH\n_PYTHON_SYSCONFIGDATA_NAME\nLC_ALL\nHOB_DIR\n\nodd name\nTERM\n";
         std::fs::write(home.path().join("names"), text).unwrap();
         assert_eq!(super::names(home.path()), ["FLAVOUR", "TERM"]);
         assert!(super::names(&home.path().join("none")).is_empty());
