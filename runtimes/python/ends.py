@@ -17,7 +17,7 @@ worker = globals()["worker"]
 gc, _io = worker.gc, worker._io
 
 FUNCTION = worker.FUNCTION
-HEAP_TYPE = 1 << 9
+HEAP_TYPE, TRACKED = 1 << 9, 1 << 14
 # Where a type keeps what is called when an object of it goes: behind its name, size and item size.
 AT_DEALLOC = object.__basicsize__ + 8 + 8 + 16
 
@@ -37,9 +37,9 @@ HARMLESS_MODULES = frozenset((
 ))
 # Kinds of other modules that are as harmless.
 HARMLESS_KINDS = frozenset((
-    "_thread.lock", "_thread.RLock", "_thread._local", "_thread._localdummy", "weakref.CallableProxyType",
-    "weakref.ProxyType", "posix.stat_result", "posix.uname_result", "posix.DirEntry",
-    "posix.sched_param", "select.poll", "_io.StringIO", "_io.BytesIO", "_io.BytesIOBuffer",
+    "_thread.lock", "_thread.RLock", "_thread._local", "_thread._localdummy",
+    "weakref.CallableProxyType", "weakref.ProxyType", "posix.stat_result", "posix.uname_result",
+    "posix.DirEntry", "posix.sched_param", "select.poll", "_io.StringIO", "_io.BytesIO",
     "_io._BytesIOBuffer", "_io.IncrementalNewlineDecoder", "_ssl._SSLContext",
     "_ssl.Certificate", "ssl.SSLContext", "signal.struct_siginfo", "_thread._ExceptHookArgs",
     "_thread._excepthook_args", "_thread._localimpl", "mmap.mmap", "weakref.ReferenceType",
@@ -58,11 +58,23 @@ class Ends:
         self.dealloc = None
         if worker.KERNEL.ctypes is not None:
             self.dealloc = self.dealloc_of(Ends)
-        before = gc.get_objects()
-        before += gc.get_referents(*before)
-        self.before.update(id(each) for each in before if self.is_unknown(type(each)))
+        tracked = gc.get_objects()
+        held = gc.get_referents(*tracked)
+        kinds = set(map(type, tracked)).union(map(type, held))
+        unknown = {kind for kind in kinds if self.is_unknown(kind)}
+        for each in self.of_kinds(unknown, tracked, held):
+            self.before.add(id(each))
         # What a module leaves at its import is finalised by a cold run as what a call leaves.
-        self.always = self.is_seen(before)
+        self.always = self.are_seen(tracked, held)
+
+    @staticmethod
+    def of_kinds(kinds, tracked, held):
+        """Objects of these kinds; the collector tracks what can hold others, and those are not
+        looked for among what is held."""
+        found = [each for each in tracked if type(each) in kinds] if kinds else []
+        if any(not kind.__flags__ & TRACKED for kind in kinds):
+            found += [each for each in held if type(each) in kinds]
+        return found
 
     def dealloc_of(self, kind):
         """The address of the function that ends an object of this type."""
@@ -97,8 +109,10 @@ class Ends:
 
     def is_seen(self, alive):
         """Whether anybody could see how one of these ends, or of what they refer to."""
-        alive = alive + gc.get_referents(*alive)
-        kinds = set(map(type, alive)) - self.harmless
+        return self.are_seen(alive, gc.get_referents(*alive))
+
+    def are_seen(self, tracked, held):
+        kinds = set(map(type, tracked)).union(map(type, held)) - self.harmless
         asked = set()
         for kind in kinds:
             if kind in EACH or issubclass(kind, (REFERENCE, STREAM)):
@@ -107,10 +121,8 @@ class Ends:
                 if not self.in_c(kind):
                     return True
                 asked.add(kind)
-        return bool(asked) and any(
-            type(each) in asked and id(each) not in self.before and ends_seen(each)
-            for each in alive
-        )
+        found = self.of_kinds(asked, tracked, held)
+        return any(id(each) not in self.before and ends_seen(each) for each in found)
 
 
 REFERENCE = worker.borrow("_weakref").ref

@@ -613,6 +613,8 @@ class Opened:
         for path, kind in self.asked.items():
             if path not in self.read and path not in files and not path.endswith(".pyc"):
                 notes.append(b"A" + kind.encode() + os.fsencode(path))
+        for path in steps(self.looks.program):
+            self.links.setdefault(path, link_of(path))
         for path, target in self.links.items():
             path, target = os.fsencode(path), os.fsencode(target)
             notes.append(b"R%d:" % len(path) + path + target)
@@ -698,6 +700,14 @@ def is_standard_stream(fd):
 
 def is_of_the_moment(path):
     return path.startswith(OF_THE_MOMENT) and path not in CONSTANT
+
+
+def steps(program):
+    """Every name on the way to a script: what it leads to decides which directory is its own."""
+    path = program.target if program.kind == worker.SCRIPT else "/"
+    while path.strip("/"):
+        yield path
+        path = os.path.dirname(path)
 
 
 def kind_of(path):

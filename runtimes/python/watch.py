@@ -246,7 +246,12 @@ class Watch:
             if getattr(looker.owner, looker.name, None) is looker:
                 setattr(looker.owner, looker.name, looker.function)
         self.lookers, self.kept, self.types = [], [], []
-        put_back(real)
+        for module in list(sys.modules.values()):
+            put_back_in(names_of(module), real)
+        for kinds in vars(sys.modules.get("os", sys)).values():
+            if type(kinds) is set:
+                put_back_in(kinds, real)
+        put_back(still_kept(real))
 
 
 OF_CLASS = type(dict.__dict__["fromkeys"])
@@ -273,8 +278,20 @@ def modified(kind):
     return True
 
 
+def still_kept(real):
+    """Of what stands in, that which somebody else than `real` holds: only those are looked for, since
+    each look goes through all objects."""
+    control = object()
+    counts = {id(control): (control, None)}
+    del control
+    least = [sys.getrefcount(each) for each, _ in counts.values()][0]
+    return {at: pair for at, pair in real.items() if sys.getrefcount(pair[0]) > least}
+
+
 def put_back(real):
     """`real` has by identity what stands in, and what it stands for."""
+    if not real:
+        return
     stand_ins = [each for each, _ in real.values()]
     held = [each for each in gc.get_referrers(*stand_ins) if each is not stand_ins]
     dicts = [each for each in held if type(each) is dict]

@@ -400,103 +400,6 @@ class Kernel:
         return memoryview(array.from_address(address)).cast("B")
 
 
-class Pages:
-    """Which pages a call touches: learned from the first calls of a zygote, paid for by copies.
-
-    A page that a fork shares costs a fault at its first touch, and on a virtual machine faults are
-    most of a small call. Copies share the zygote's addresses, so what one call has touched, the
-    next one's copy populates before it waits. Paying for every page instead costs ten times the
-    memory and processor time. Copies write to the zygote's memory file, by way of /proc: they do
-    not keep a descriptor of it.
-    """
-
-    LEARNED_MAX = 4
-    FAULTS_MIN = 8
-    GAP_PAGES = 2
-
-    def __init__(self):
-        fd = posix.memfd_create("hob", 1)
-        posix.dup2(fd, PAGES_FD, False)
-        posix.close(fd)
-        self.path = "/proc/%d/fd/%d" % (posix.getpid(), PAGES_FD)
-        self.madvise = KERNEL.ctypes and KERNEL.symbol(KERNEL.libc, "madvise")
-        self.learned = 0
-        self.calls = []
-        # What the program maps on its own cannot be paid for, and may be large.
-        self.maps = private_maps()
-
-    def refresh(self):
-        """In the zygote: takes up what has been learned since."""
-        head = posix.pread(PAGES_FD, 16, 0)
-        if len(head) < 16 or not self.madvise or head[0] == self.learned:
-            return
-        count = from_bytes(head[8:], "little")
-        data = posix.pread(PAGES_FD, 16 * count, 16)
-        self.learned, self.calls = head[0], []
-        for at in range(0, len(data), 16):
-            start = from_bytes(data[at : at + 8], "little")
-            size = from_bytes(data[at + 8 : at + 16], "little")
-            advice = MADV_POPULATE_WRITE if start & 1 else MADV_POPULATE_READ
-            self.calls.append((KERNEL.pointer(start & ~1), KERNEL.word(size), advice))
-        # Young, they would be reason enough for every copy to collect in the midst of its call.
-        gc.collect()
-        gc.freeze()
-
-    def pay(self):
-        call, madvise = KERNEL.ctypes and KERNEL.ctypes.call_function, self.madvise
-        for arguments in self.calls:
-            call(madvise, arguments)
-
-    def start(self):
-        """Before the wait for the call: faults count from here."""
-        self.faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
-    def learn(self):
-        """After a call: notes its pages if the copies do not yet pay for what it needed."""
-        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self.faults
-        if self.learned >= self.LEARNED_MAX or faults < self.FAULTS_MIN or not self.madvise:
-            return
-        ranges = []
-        with _io.FileIO("/proc/self/pagemap") as pagemap:
-            for start, end, written in self.maps:
-                size = (end - start) >> 12 << 3
-                words = memoryview(posix.pread(pagemap.fileno(), size, start >> 12 << 3))
-                ranges += self.touched(start, words.cast("Q"), written)
-        data = bytes((self.learned + 1,)).ljust(8, b"\0") + u64(len(ranges))
-        data += b"".join([u64(start | written) + u64(size) for start, size, written in ranges])
-        fd = posix.open(self.path, posix.O_WRONLY | posix.O_CLOEXEC)
-        posix.pwrite(fd, data, 0)
-        posix.close(fd)
-
-    def touched(self, start, words, written):
-        """The (start, size, written) of the touched ranges in one mapping."""
-        # Present, of no file and mapped by nobody else: written since the fork.
-        mask, want = (0xA1 << 56, 0x81 << 56) if written else (1 << 63, 1 << 63)
-        ranges, first, last = [], None, None
-        for at, word in enumerate(words):
-            if word & mask == want:
-                if first is None or at - last > self.GAP_PAGES:
-                    if first is not None:
-                        ranges.append((start + (first << 12), last - first + 1 << 12, written))
-                    first = at
-                last = at
-        if first is not None:
-            ranges.append((start + (first << 12), last - first + 1 << 12, written))
-        return ranges
-
-
-def private_maps():
-    """The (start, end, writable) of every private mapping of this process."""
-    maps = []
-    for line in read_file("/proc/self/maps").split(b"\n"):
-        fields = line.split(None, 5)
-        if len(fields) > 1 and fields[1] in (b"rw-p", b"r--p", b"r-xp"):
-            start, end = fields[0].split(b"-")
-            if not line.endswith((b"[vvar]", b"[vdso]")):
-                maps.append((int(start, 16), int(end, 16), fields[1] == b"rw-p"))
-    return maps
-
-
 def title_area():
     """The (start, size) of the kernel's view of our argv."""
     try:
@@ -1506,11 +1409,17 @@ class Effects:
 
     def __init__(self):
         self.captured = Captured()
+        self.streams = [(posix.dup(fd), identity_of(fd)) for fd in (0, 1, 2)]
         self.before = surroundings()
 
     def effects(self):
         """Since the last time, as reasons."""
         hazards = []
+        for fd, (kept, known) in enumerate(self.streams):
+            # Somebody has closed it, or has put something else in its place.
+            if not is_same(fd, known):
+                posix.dup2(kept, fd)
+                hazards.append("state")
         KERNEL.flush()
         if self.captured.grown():
             hazards.append("output")
@@ -1530,6 +1439,11 @@ class Effects:
 
     def grown(self):
         return self.captured.grown()
+
+    def stop(self):
+        for kept, _ in self.streams:
+            posix.close(kept)
+        self.captured.stop()
 
 
 def says_no_site(prefix):
@@ -1579,45 +1493,26 @@ def start_up(program, opened, effects):
     if not sys.flags.no_site or says_no_site(program.prefix):
         return
     take_back_no_site()
-    opened.listen(run_site)
-    opened.take_variables(opened.variables)
+    stopped = None
+    try:
+        opened.listen(run_site)
+    except BaseException as error:
+        # It was about to do something that no zygote does, or failed as it does cold.
+        stopped = type(error).__name__
     reasons = effects.effects()
-    told = opened.of_startup() or reasons and "start-up code: " + reasons[0]
+    told = opened.of_startup() or ", ".join(reasons) or stopped
     if told:
         raise RuntimeError("start-up code cannot run once for all calls (%s)" % told)
+    opened.take_variables(opened.variables)
     if watched():
         # Set where the interpreter starts (`coverage` does so): it would be told of us.
         raise RuntimeError("the interpreter starts with a tracer or profiler")
 
 
-def preload(program, modules, role):
-    """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, PROMISES, ASKED
-    recorder, effects, hazards = Recorder(), Effects(), []
-    watching, imports = load_beside("watch"), load_beside("imports")
-    looks = imports.Looks(program)
-    opened = imports.Opened(watching, looks, recorder.read.append)
-    THREADS, DRAWS = Threads(role), Draws(opened.moment)
-    PROMISES = opened.promises
-    recorder.start()
-    opened.start()
-    start_up(program, opened, effects)
-    BASELINE.update(dict.fromkeys(sys.modules))
-    recorder.settle()
-    program.locate()
-    SEARCHED.update(sys.path[1:])
-    watched_for = DRAWS.MODULES
-    if program.kind != HANDLER:
-        # A handler's copy performs many calls.
-        watched_for += PROMISES.MODULES
-        PROMISES.watch()
-    STREAMS.watch()
-    DRAWS.watch()
-    sys.modules["__main__"] = main = imports.Main("__main__")
-    main.__dict__.update(new_main(None).__dict__)
-    main.__dict__[imports.TOLD] = opened.main_looked_at
-    names = [os.fsdecode(name) for name in modules]
-    for name in sorted(names, key=lambda name: name not in watched_for):
+def import_all(program, names, hearing, role):
+    """Imports modules one after the other; the hazards that they showed."""
+    (opened, effects, looks), hazards = hearing, []
+    for name in names:
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
         reasons = preload_one(program, name, opened, effects)
@@ -1635,8 +1530,40 @@ def preload(program, modules, role):
                 hazards.append("H%s:%s" % (name, reason))
         if name in DRAWS.MODULES:
             DRAWS.watch()
-        if name in watched_for:
+        if name in DRAWS.MODULES + PROMISES.MODULES and program.kind != HANDLER:
             PROMISES.watch()
+    return hazards
+
+
+def preload(program, modules, role):
+    """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
+    global THREADS, DRAWS, PROMISES, ASKED
+    recorder, effects = Recorder(), Effects()
+    watching, imports = load_beside("watch"), load_beside("imports")
+    looks = imports.Looks(program)
+    opened = imports.Opened(watching, looks, recorder.read.append)
+    THREADS, DRAWS = ANEW.Threads(role), ANEW.Draws(opened.moment)
+    PROMISES = opened.promises
+    recorder.start()
+    opened.start()
+    start_up(program, opened, effects)
+    BASELINE.update(dict.fromkeys(sys.modules))
+    recorder.settle()
+    program.locate()
+    SEARCHED.update(sys.path[1:])
+    first = DRAWS.MODULES
+    if program.kind != HANDLER:
+        # A handler's copy performs many calls.
+        first += PROMISES.MODULES
+        PROMISES.watch()
+    STREAMS.watch()
+    DRAWS.watch()
+    sys.modules["__main__"] = main = imports.Main("__main__")
+    main.__dict__.update(new_main(None).__dict__)
+    main.__dict__[imports.TOLD] = opened.main_looked_at
+    names = [os.fsdecode(name) for name in modules]
+    hazards = import_all(program, sorted(names, key=lambda name: name not in first),
+                         (opened, effects, looks), role)
     early = program.kind == SCRIPT and not program.container
     if early:
         program.load(effects)
@@ -1652,7 +1579,7 @@ def preload(program, modules, role):
     if not early:
         program.load(effects)
     recorder.stop()
-    effects.captured.stop()
+    effects.stop()
     notes = notes_of_modules(recorder.in_order(), BASELINE, opened.read) + recorder.notes()
     # What the interpreter has read of it (`time.tzname`) is kept.
     if os.path.exists("/etc/localtime"):
@@ -1700,59 +1627,6 @@ def is_main(name, target):
         return spec is None or spec.submodule_search_locations is None
     except Exception:
         return True
-
-
-THREAD_VARIABLE = b"OPENBLAS_NUM_THREADS"
-# For how many cycles such a thread looks for work before it sleeps, as a power of two; 26 if it
-# is not set.
-SPIN_VARIABLE = b"OPENBLAS_THREAD_TIMEOUT"
-
-
-class Threads:
-    """OpenBLAS starts its threads when it is loaded: here none, in a copy as many as cold."""
-
-    def __init__(self, role):
-        self.avoided = role == ZYGOTE and THREAD_VARIABLE not in os.environb
-        self.setters = []
-        self.count = 1
-        if self.avoided:
-            posix.putenv(THREAD_VARIABLE, b"1")
-            # A copy's threads have nothing to do until it is given a call, perhaps for minutes.
-            self.put = SPIN_VARIABLE not in os.environb
-            if self.put:
-                posix.putenv(SPIN_VARIABLE, b"22")
-
-    def loaded(self):
-        """After the preload: finds how to set the number; False if that cannot be done."""
-        if not self.avoided:
-            return True
-        posix.unsetenv(THREAD_VARIABLE)
-        if self.put:
-            posix.unsetenv(SPIN_VARIABLE)
-        paths = {line.split()[-1] for line in read_file("/proc/self/maps").split(b"\n") if line}
-        paths = [path for path in paths if b"openblas" in path.rpartition(b"/")[2]]
-        if paths and KERNEL.ctypes is None:
-            return False
-        for path in paths:
-            library = KERNEL.ctypes.dlopen(os.fsdecode(path), os.RTLD_NOW | os.RTLD_NOLOAD)
-            names = [p + "openblas_set_num_threads" + s for p in ("", "scipy_") for s in SUFFIXES]
-            found = [KERNEL.symbol(library, name) for name in names]
-            self.setters += [address for address in found if address][:1]
-        return len(self.setters) == len(paths)
-
-    def restore(self):
-        """In a copy, when its program may run next."""
-        if not self.setters:
-            return
-        count = os.environ.get("OMP_NUM_THREADS", "")
-        count = int(count) if count.isdigit() else len(posix.sched_getaffinity(0))
-        for address in self.setters:
-            if count != self.count:
-                KERNEL.call(address, count)
-        self.count = count
-
-
-SUFFIXES = ("", "64_", "_64", "64")
 
 
 class ForkHook:
@@ -1817,8 +1691,13 @@ def identity_of(fd):
 
 
 def is_ours(fd):
+    return is_same(fd, KEPT.get(fd))
+
+
+def is_same(fd, known):
+    """Whether a descriptor is still what it was."""
     try:
-        return identity_of(fd) == KEPT.get(fd)
+        return identity_of(fd) == known
     except OSError:
         return False
 
@@ -2162,122 +2041,6 @@ class Zygote:
             posix.close(pidfd)
 
 
-class Draws:
-    """Generators of random numbers that preloaded modules have made: a cold run would make each of
-    them anew, seeded as they seeded it. `random` and `numpy.random` are loaded first, so that
-    seeding can be watched while the rest is."""
-
-    MODULES = ("random", "numpy.random")
-
-    def __init__(self, drawn):
-        # By identity: the generator, and the seed that it was given.
-        self.seeds = {}
-        self.kept = []
-        self.states = []
-        # Told of what is drawn from a generator without a seed: a call would draw something else.
-        self.drawn = drawn
-        self.making_one = False
-
-    def draws_anew(self, importing):
-        """Whether what is made by chance right now is made anew in each copy."""
-        return self.making_one or importing[:1] and importing[0].startswith("numpy.random")
-
-    def watch(self):
-        """After one of the modules was loaded."""
-        random, numpy = map(sys.modules.get, self.MODULES)
-        if random is not None and not any(kept[0] is random.Random for kept in self.kept):
-            self.replace(random.Random, "seed", self.seeding)
-            # Its own functions are bound already.
-            hidden = random._inst
-            self.replace(random, "seed", lambda seed: self.calling(seed, hidden))
-            for name in ("random", "getrandbits", "getstate"):
-                self.replace(random.Random, name, self.drawing)
-                self.replace(random, name, lambda draw: self.drawing(draw, hidden))
-        if numpy is not None and not any(kept[0] is numpy for kept in self.kept):
-            self.replace(numpy, "seed", lambda seed: self.calling(seed, numpy))
-            self.replace(numpy, "default_rng", self.making)
-
-    def replace(self, owner, name, wrap):
-        original = getattr(owner, name, None)
-        if original is not None:
-            own = name in owner.__dict__
-            self.kept.append((owner, name, original if own else None))
-            setattr(owner, name, wrap(original))
-
-    def drawing(self, original, owner=None):
-        seeds = self.seeds
-
-        def draw(*arguments):
-            if seeds.get(id(arguments[0] if owner is None else owner), (None, None))[1] is None:
-                self.drawn()
-            return original(*arguments)
-
-        return hide(draw)
-
-    def seeding(self, original):
-        seeds = self.seeds
-
-        def seed(self, a=None, version=2):
-            seeds[id(self)] = self, a
-            return original(self, a, version)
-
-        return hide(seed)
-
-    def calling(self, original, owner):
-        seeds = self.seeds
-
-        def seed(a=None, *more, **named):
-            seeds[id(owner)] = owner, named.get("seed", a)
-            return original(a, *more, **named)
-
-        return hide(seed)
-
-    def making(self, original):
-        seeds = self.seeds
-
-        def default_rng(seed=None):
-            self.making_one = True
-            try:
-                generator = original(seed)
-            finally:
-                self.making_one = False
-            seeds.setdefault(id(generator), (generator, seed))
-            return generator
-
-        return hide(default_rng)
-
-    def stop(self):
-        for owner, name, original in self.kept:
-            if original is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-        # CPython seeds its own generator anew after a fork, also if a module has seeded it.
-        hidden = getattr(sys.modules.get("random"), "_inst", None)
-        if self.seeds.get(id(hidden), (None, None))[1] is not None:
-            self.states.append((hidden, hidden.getstate()))
-
-    def renew(self):
-        """In a copy."""
-        numpy = sys.modules.get("numpy.random")
-        mtrand = sys.modules.get("numpy.random.mtrand")
-        for generator, state in self.states:
-            generator.setstate(state)
-        if mtrand is not None and self.seeds.get(id(numpy), (None, None))[1] is None:
-            attempt_quietly(mtrand.seed)
-        for generator, seed in self.seeds.values():
-            if seed is not None or generator is numpy:
-                continue
-            if hasattr(generator, "bit_generator"):
-                attempt_quietly(lambda bits=generator.bit_generator: renew_bits(bits))
-            else:
-                attempt_quietly(generator.seed)
-
-
-def renew_bits(bits):
-    bits.state = type(bits)().state
-
-
 def attempt_quietly(step, *arguments):
     """What fails here leaves something as the zygote had it; the program runs all the same."""
     try:
@@ -2298,7 +2061,7 @@ def set_up(program, modules, role):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
     global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS, REHEARSAL
-    global ORIG_ARGV, KNOWN, SEARCHED, ENDS, COLLECTS, QUIET
+    global ORIG_ARGV, KNOWN, SEARCHED, ENDS, COLLECTS, QUIET, ANEW
     if "t" in sys.abiflags:
         # It may be named like any other, so only it can tell. There a copy's objects do not end
         # in the order in which they end in a fresh process.
@@ -2318,7 +2081,7 @@ def set_up(program, modules, role):
     ORIG_ARGV = getattr(sys, "orig_argv", None)
     if ORIG_ARGV is not None:
         ORIG_ARGV[:] = program.cold_argv(list(sys.argv))
-    STREAMS = Streams()
+    STREAMS, ANEW = Streams(), load_beside("anew")
     leave_path()
     SEARCHED = set()
     sys.modules["__main__"] = new_main(None)
@@ -2364,17 +2127,21 @@ def load_beside(name):
 
 
 # All of them by now: a name that is new undoes what the interpreter has adapted to the others.
-PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = None
+PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = ANEW = None
 
 
-def serve():
-    """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, PAGES, LEARNS, HANDLERS, PROMISES
+def take_channel():
+    """The channel, in its place; there is nothing to be read where it came."""
     posix.dup2(0, CHANNEL_FD, False)
     null = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(null, 0)
     posix.close(null)
-    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CHANNEL_FD)
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CHANNEL_FD)
+
+
+def make_ready(channel):
+    """Does what the daemon asks for, up to `ready`; the program and the role."""
+    global HANDLERS, PAGES
     frame = receive(channel)
     if frame is None:
         posix._exit(0)
@@ -2386,10 +2153,21 @@ def serve():
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
     sys.argv[:] = [os.fsdecode(word) for word in argv]
     notes = set_up(program, modules, role)
-    PAGES = Pages()
+    PAGES = ANEW.Pages()
     send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))
-    # What is let go here, the call need not let go when this returns.
-    frame = notes = modules = prefix = argv = None
+    return program, role
+
+
+def serve():
+    """Becomes what the daemon asks for; returns in the process that performs, with its call."""
+    global OWNER, LEARNS, PROMISES
+    channel = take_channel()
+    try:
+        program, role = make_ready(channel)
+    except BaseException:
+        # What went wrong is still to be told on it, and no traceback keeps a hidden frame.
+        channel.detach()
+        raise
     paid = LEARNS = UNPAID
     if role == ZYGOTE:
         parent = posix.getpid()
@@ -2684,8 +2462,9 @@ if __name__ == "__main__":
     watch, watched, unwatched = hide(watch), hide(watched), hide(unwatched)
     same_machinery = hide(same_machinery)
     run_import, run_site = hide(run_import), hide(run_site)
-    attempt, serve, set_up, start_up = map(hide, (attempt, serve, set_up, start_up))
-    preload, preload_one = hide(preload), hide(preload_one)
+    attempt, serve, make_ready = map(hide, (attempt, serve, make_ready))
+    set_up, start_up = hide(set_up), hide(start_up)
+    preload, preload_one, import_all = map(hide, (preload, preload_one, import_all))
     as_program, enter = hide(as_program), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")

@@ -69,14 +69,13 @@ impl Lesson {
                 b'F' => _ = self.files.insert(text),
                 b'D' => _ = self.directories.insert(text),
                 b'C' => _ = self.opened.insert(text),
-                b'A' => match text.split_first() {
-                    Some((kind, path)) => {
-                        if let Some(presence) = Presence::of_note(*kind) {
-                            self.asked.insert(path.to_vec(), presence);
-                        }
+                b'A' => {
+                    if let Some((kind, path)) = text.split_first()
+                        && let Some(presence) = Presence::of_note(*kind)
+                    {
+                        self.asked.insert(path.to_vec(), presence);
                     }
-                    None => {}
-                },
+                }
                 b'R' => {
                     if let Some((path, target)) = link(&text) {
                         self.links.insert(path.to_vec(), target.to_vec());

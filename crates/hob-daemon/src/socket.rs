@@ -126,9 +126,7 @@ impl Drop for Socket {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
-            let ours = OURS.contains(&name)
-                || runtimes::is_ours(name)
-                || name.starts_with(NOTES);
+            let ours = OURS.contains(&name) || runtimes::is_ours(name) || name.starts_with(NOTES);
             if ours {
                 let _ = std::fs::remove_file(entry.path());
             }

@@ -12,7 +12,7 @@ const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
 /// What may lie in the directory while a daemon lives.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "socket",
     "lock",
     "worker.py",
@@ -21,6 +21,7 @@ const NAMES: [&str; 12] = [
     "rehearsal.py",
     "watch.py",
     "ends.py",
+    "anew.py",
     "message.py",
     "python",
     "hob.py",

@@ -76,7 +76,7 @@ OWN = {
     "close_range": 436,
 }
 # How long one run may take.
-RUN_S = 10
+RUN_S = 30
 # Calls until a program may be warm.
 CALLS = 4
 

@@ -7,6 +7,7 @@ mod edits;
 mod imports;
 mod probes;
 mod processors;
+mod reads;
 mod stale;
 mod suites;
 mod world;

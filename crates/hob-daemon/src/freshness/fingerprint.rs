@@ -60,10 +60,13 @@ impl Presence {
 
     fn of(path: &CStr) -> Presence {
         let Some(stat) = identity::look(path) else { return Presence::Missing };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Presence::File,
-            FileType::Directory => Presence::Directory,
-            _ => Presence::Other,
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::RegularFile {
+            Presence::File
+        } else if kind == FileType::Directory {
+            Presence::Directory
+        } else {
+            Presence::Other
         }
     }
 

@@ -10,12 +10,14 @@ use hob_resolve::{PythonProgram, TargetKind};
 /// What is started in an interpreter, and written last: it finds the others beside it.
 const PYTHON: &str = "worker.py";
 /// What is put beside it: where modules are imported ahead (`watch`, `imports`, `promises`), what is
-/// run ahead of the standard library's (`rehearsal`), what must be finalised (`ends`), what handlers have besides (`message`, and the
+/// run ahead of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
+/// finalised (`ends`), what handlers have besides (`message`, and the
 /// library for callers, which a handler has without installing it).
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("watch.py", include_str!("../../../../runtimes/python/watch.py")),
     ("imports.py", include_str!("../../../../runtimes/python/imports.py")),
     ("promises.py", include_str!("../../../../runtimes/python/promises.py")),
+    ("anew.py", include_str!("../../../../runtimes/python/anew.py")),
     ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
     ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
     ("message.py", include_str!("../../../../runtimes/python/message.py")),

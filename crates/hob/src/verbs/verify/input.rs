@@ -88,7 +88,7 @@ impl Rest {
         let Some((writer, text, from)) = self.0 else { return };
         std::thread::spawn(move || {
             // In this thread alone; a reader that has left is told by the write then.
-            signals::block(Set::of(&[SIGPIPE]));
+            let _ = signals::block(Set::of(&[SIGPIPE]));
             // A program that does not want it all is none of ours to judge.
             let _ = File::from(writer).write_all(&text[from..]);
         });

@@ -1,0 +1,217 @@
+//! What start-up code and modules read while they are loaded is each call's own.
+
+use hob_tests::World;
+
+/// Start-up code of an interpreter, on `PYTHONPATH`, and the call of a script that shows it.
+fn with_startup(world: &World, startup: &str, shows: &str) -> hob_tests::Run {
+    world.file("lib/sitecustomize.py", startup);
+    world.file("main.py", shows);
+    let library = world.path("work/lib").display().to_string();
+    world.hob(&["run", "main.py"]).env("PYTHONPATH", &library)
+}
+
+#[test]
+fn standard_input_that_a_module_reads_is_the_calls() {
+    for read in ["sys.stdin.read().split()", "os.read(0, 99).split()", "open(0).read().split()"] {
+        let world = World::started();
+        world.file("part.py", format!("import os, sys\nWORDS = {read}\n"));
+        world.file("main.py", "import part\nprint(len(part.WORDS))\n");
+        for (input, count) in [("a b c", "3\n"), ("a", "1\n"), ("", "0\n")] {
+            let run = world.hob(&["run", "main.py"]).stdin(input);
+            world.warm(&run, |outcome| assert_eq!(outcome.text(), count, "{read} of {input:?}"));
+        }
+    }
+}
+
+#[test]
+fn start_up_code_sees_each_callers_environment() {
+    let world = World::started();
+    let startup = "import builtins, os\nbuiltins.MODE = os.environ.get('APP_MODE')\n";
+    let run = with_startup(&world, startup, "print(MODE)\n");
+    for mode in ["prod", "test", "prod"] {
+        world.warm(&run.clone().env("APP_MODE", mode), |outcome| {
+            assert_eq!(outcome.text(), format!("{mode}\n"));
+        });
+    }
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "None\n"));
+}
+
+#[test]
+fn start_up_code_that_does_something_does_so_in_each_call_and_in_nothing_else() {
+    let world = World::started();
+    let startup = "import os\nopen(os.environ['HOME'] + '/starts', 'a').write('x')\n";
+    let run = with_startup(&world, startup, "print('run')\n");
+    let starts = || std::fs::read_to_string(world.path("home/starts")).unwrap_or_default().len();
+    // Some calls are needed until a zygote was tried; then it is said why there is none.
+    const CALLS_MAX: usize = 60;
+    let told = (1..=CALLS_MAX).any(|call| {
+        let outcome = run.go();
+        assert_eq!(outcome.text(), "run\n");
+        assert_eq!(starts(), call);
+        world.hob(&["status"]).go().text().contains("start-up code")
+    });
+    assert!(told, "nobody said why no call was warm");
+}
+
+#[test]
+fn start_up_code_that_looks_at_the_call_sees_it_whole() {
+    let world = World::started();
+    let startup = "import builtins, sys\nbuiltins.SEEN = list(sys.argv), sys.flags.no_site, \
+        list(sys.orig_argv[1:]), hasattr(sys.modules['__main__'], '__file__')\n";
+    let run = with_startup(&world, startup, "print(SEEN)\n");
+    world.file("again.py", "");
+    for _ in 0..4 {
+        // The first is profiled, and none becomes warm.
+        assert_eq!(run.go().text(), "(['main.py'], 0, ['main.py'], False)\n");
+    }
+}
+
+#[test]
+fn a_users_own_packages_are_those_of_the_callers_home() {
+    let world = World::started();
+    world.file("main.py", "import part\nprint(part.VALUE)\n");
+    let site = world.run(&["python3", "-c", "import site; print(site.getusersitepackages())"]);
+    let run = world.hob(&["run", "main.py"]);
+    for (home, value) in [("one", "1"), ("two", "2"), ("one", "1")] {
+        let home = world.path("work").join(home).display().to_string();
+        let folder = site.clone().env("HOME", &home).go().text().trim().to_owned();
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        std::fs::write(format!("{folder}/part.py"), format!("VALUE = {value}\n")).expect("written");
+        world.warm(&run.clone().env("HOME", &home), |outcome| {
+            assert_eq!(outcome.text(), format!("{value}\n"));
+        });
+    }
+}
+
+#[test]
+fn a_program_that_takes_functions_of_the_interpreter_away_is_profiled_all_the_same() {
+    let world = World::started();
+    let text = "import os, sys\ndel sys._getframe\nos.environ.get('HOME')\nimport json\nprint(1)\n";
+    world.file("main.py", text);
+    for _ in 0..3 {
+        assert_eq!(world.in_time(&world.hob(&["run", "main.py"])).text(), "1\n");
+    }
+}
+
+#[test]
+fn what_others_than_the_script_hold_is_finalised() {
+    let world = World::started();
+    world.file("part.py", "HELD = []\n");
+    let text = "import os, part, sqlite3, sys, warnings\n\
+        def left():\n    try: yield\n    finally: print('left', flush=True)\n\
+        async def never(): pass\n\
+        warnings.simplefilter('always')\n\
+        base = sqlite3.connect('app.db')\nbase.execute('pragma journal_mode=wal')\n\
+        base.execute('create table if not exists t (a)')\nbase.commit()\n\
+        part.HELD += [base, left(), never()]\nnext(part.HELD[1])\ndel base\n";
+    world.file("main.py", text);
+    let run = world.hob(&["run", "main.py"]);
+    let cold = world.run(&["python3", "main.py"]).go();
+    assert!(cold.text().contains("left") && cold.complaint().contains("never awaited"), "{cold:?}");
+    world.warm(&run, |outcome| {
+        assert_eq!(*outcome, cold);
+        assert!(!world.path("work/app.db-wal").exists(), "the database was not closed");
+    });
+}
+
+#[test]
+fn what_was_loaded_ahead_is_among_all_objects() {
+    let world = World::started();
+    world.file("part.py", "class Kept: pass\nKEPT = Kept()\n");
+    let text = "import gc, part\nprint(any(each is part.KEPT for each in gc.get_objects()), \
+        gc.get_freeze_count(), len(gc.get_referrers(part.KEPT)))\n";
+    world.file("main.py", text);
+    world.warm_as_cold(&world.hob(&["run", "main.py"]));
+}
+
+#[test]
+fn a_signal_whose_disposition_a_module_keeps_is_the_callers() {
+    let world = World::started();
+    world.file("part.py", "import signal\nKEPT = signal.getsignal(signal.SIGHUP)\n");
+    world.file("main.py", "import part\nprint(repr(part.KEPT))\n");
+    let run = world.hob(&["run", "main.py"]);
+    world.warm(&run, |outcome| assert!(outcome.text().contains("SIG_DFL"), "{outcome:?}"));
+    let ignored = run.under(&["env".to_owned(), "--ignore-signal=HUP".to_owned()]);
+    for _ in 0..3 {
+        assert!(world.in_time(&ignored).text().contains("SIG_IGN"));
+    }
+}
+
+#[test]
+fn a_link_that_is_moved_leads_a_module_to_where_it_leads_now() {
+    let world = World::started();
+    let text = "import os\nLINK = os.path.dirname(os.path.abspath(__file__)) + '/current'\n\
+        KEPT = os.readlink(LINK), os.path.basename(os.path.realpath(LINK)), os.path.islink(LINK)\n";
+    world.file("part.py", text);
+    world.file("main.py", "import part\nprint(*part.KEPT)\n");
+    let link = world.path("work/current");
+    let run = world.hob(&["run", "main.py"]);
+    for (release, next) in [("v1", "next1"), ("v2", "next2"), ("v1", "next3")] {
+        std::fs::create_dir_all(world.path("work").join(release)).expect("a folder can be made");
+        let made = world.path("work").join(next);
+        std::os::unix::fs::symlink(release, &made).expect("a link can be made");
+        std::fs::rename(&made, &link).expect("a link can be moved");
+        assert_eq!(world.in_time(&run).text(), format!("{release} {release} True\n"));
+        world.warm(&run, |outcome| {
+            assert_eq!(outcome.text(), format!("{release} {release} True\n"));
+        });
+    }
+}
+
+#[test]
+fn a_script_whose_link_is_moved_finds_what_lies_beside_it_now() {
+    let world = World::started();
+    for version in ["v1", "v2"] {
+        world.file(&format!("{version}/main.py"), "import beside\nprint(beside.VALUE)\n");
+        world.file(&format!("{version}/beside.py"), format!("VALUE = '{version}'\n"));
+    }
+    let link = world.path("work/main.py");
+    let run = world.hob(&["run", "main.py"]);
+    for (version, next) in [("v1", "next1"), ("v2", "next2")] {
+        let made = world.path("work").join(next);
+        std::os::unix::fs::symlink(format!("{version}/main.py"), &made).expect("a link");
+        std::fs::rename(&made, &link).expect("a link can be moved");
+        assert_eq!(world.in_time(&run).text(), format!("{version}\n"));
+        world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("{version}\n")));
+    }
+}
+
+#[test]
+fn compiled_code_that_is_run_unchecked_is_run_as_it_is_now() {
+    let world = World::started();
+    world.file("part.py", "VALUE = 'source'\n");
+    world.file("main.py", "import part\nprint(part.VALUE)\n");
+    let run = world.hob(&["run", "main.py"]).env("PYTHONDONTWRITEBYTECODE", "1");
+    for value in ["one", "two"] {
+        let text = format!(
+            "import importlib.util, os, py_compile\nopen('made.py', 'w').write(\"VALUE = '{value}'\\n\")\n\
+             py_compile.compile('made.py', 'new.pyc', 'part.py', True, \
+             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)\n\
+             os.makedirs('__pycache__', exist_ok=True)\n\
+             os.replace('new.pyc', importlib.util.cache_from_source('part.py'))\n"
+        );
+        world.file("make.py", &text);
+        world.run(&["python3", "make.py"]).go().succeeded();
+        assert_eq!(world.in_time(&run).text(), format!("{value}\n"));
+        world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("{value}\n")));
+    }
+}
+
+#[test]
+fn a_module_whose_file_is_none_does_not_keep_its_program_cold() {
+    let world = World::started();
+    world.file("part.py", "__file__ = '/no/such/file.py'\nVALUE = 1\n");
+    world.file("main.py", "import part\nprint(part.VALUE)\n");
+    world.warm(&world.hob(&["run", "main.py"]), |outcome| assert_eq!(outcome.text(), "1\n"));
+}
+
+#[test]
+fn an_interpreter_that_is_to_tell_of_its_start_is_executed() {
+    let world = World::started();
+    world.file("main.py", "print(1)\n");
+    for _ in 0..3 {
+        let run = world.hob(&["run", "main.py"]).env("PYTHONPROFILEIMPORTTIME", "1");
+        let outcome = world.in_time(&run);
+        assert!(outcome.complaint().contains("import time:"), "{outcome:?}");
+    }
+}
