@@ -284,7 +284,7 @@ def still_kept(real):
     control = object()
     counts = {id(control): (control, None)}
     del control
-    least = [sys.getrefcount(each) for each, _ in counts.values()][0]
+    least = [sys.getrefcount(pair[0]) for pair in counts.values()][0]
     return {at: pair for at, pair in real.items() if sys.getrefcount(pair[0]) > least}
 
 
