@@ -16,6 +16,8 @@ import sys
 worker = globals()["worker"]
 posix, os, gc = worker.posix, worker.os, worker.gc
 is_temporary, names_of, hide = worker.is_temporary, worker.names_of, worker.hide
+promises = worker.load_beside("promises")
+outside = promises.outside
 
 
 class Stop(BaseException):
@@ -63,7 +65,7 @@ class Opened:
         # Variables that are set past `os.environ`, with who did so.
         self.put = {}
         self.forked = set()
-        self.promises = worker.load_beside("promises").Promises(self, importing)
+        self.promises = promises.Promises(self, importing)
         self.step = self.note
         self.looks, self.variables = looks, None
         self.watching = watching
@@ -567,17 +569,13 @@ class Opened:
     def stop_variables(self):
         """The environment is the interpreter's own dictionary again, wherever ours is kept."""
         data, variables = posix.environ, self.variables
-        variables.one = variables.all = ignore
+        variables.one = variables.all = self.watching.ignore
         kept = dict(dict.items(variables))
         data.clear()
         data.update(kept)
         self.take_variables(data)
         self.variables = None
-        for holder in gc.get_referrers(variables):
-            names = holder if type(holder) in (dict, list) else names_of(holder)
-            for key, value in list(names.items() if type(names) is dict else enumerate(names)):
-                if value is variables:
-                    names[key] = data
+        self.watching.put_back({id(variables): (variables, data)})
 
     def leave(self, event, arguments):
         """In the midst of an event: the interpreter goes through its list of hooks right now."""
@@ -662,14 +660,6 @@ def kept_moments(blamed, modules, since):
 def is_now(moment, after):
     days = abs(moment.replace(tzinfo=None) - after).total_seconds() / 86400
     return days < 1.1
-
-
-def outside():
-    """The innermost frame that is not ours."""
-    frame = sys._getframe(1)
-    while frame.f_globals is globals() or frame.f_globals.get("__name__") == "hob watch":
-        frame = frame.f_back
-    return frame
 
 
 def purpose_of(frame, name):

@@ -1391,7 +1391,7 @@ def run_import(code, names):
     exec(code, names)
 
 
-def preload_one(program, name, opened, captured):
+def preload_one(program, name, opened, effects):
     """Imports one module; the hazards it showed."""
     hazards = []
     names = {"__name__": "__main__", "__builtins__": BUILTINS}
@@ -1401,7 +1401,7 @@ def preload_one(program, name, opened, captured):
         opened.listen(run_import, code, names)
     except BaseException:
         hazards.append("failed")
-    return hazards + captured.effects()
+    return hazards + effects.effects()
 
 
 class Effects:

@@ -136,6 +136,16 @@ class TheHookIsGone(InAFolder):
                    "len(os.supports_dir_fd), os.stat in os.supports_dir_fd)\n")
         self.same(self.run_of("s.py"), self.zygote("s.py", "keeps", "shutil", "pathlib"))
 
+    def test_an_environment_that_an_import_keeps_is_the_real_one(self):
+        self.write("keeps.py", "import os, posix\nKEPT = [os.environ._data, posix.environ]\n"
+                   "def f(data=posix.environ): return data\n"
+                   "def g(data): return lambda: data\nCLOSED = g(posix.environ)\n")
+        self.write("s.py", "import keeps, os, posix\nkept = [*keeps.KEPT, keeps.f(), keeps.CLOSED()]\n"
+                   "print([each is posix.environ for each in kept], posix.environ is "
+                   "os.environ._data, type(kept[0]).__name__, kept[2][b'PATH'] == "
+                   "os.environb[b'PATH'], len(kept[3]) > 2)\n")
+        self.same(self.run_of("s.py"), self.zygote("s.py", "keeps"))
+
     def test_a_hook_that_an_import_adds_stays(self):
         self.write("hooks.py", "import sys\nSEEN = []\n"
                    "sys.addaudithook(lambda event, arguments: SEEN.append(event))\n")

@@ -38,20 +38,6 @@ const GAP: Duration = Duration::from_millis(60);
 const ENDLESS: Duration = Duration::from_secs(12);
 /// How long a receipt may take.
 const RECEIPT: Duration = Duration::from_secs(3);
-/// Reasons after which the next call may be warm.
-const PASSING: [&str; 11] = [
-    "warm-failed",
-    "caller-left",
-    "learning",
-    "being-learned",
-    "warming",
-    "stale",
-    "busy",
-    "no-daemon",
-    "no-answer",
-    "connect-timeout",
-    "worker-closed",
-];
 /// What stands on standard input: short enough for a pipe and for a terminal's line.
 const INPUT_LINES: usize = 60;
 
@@ -167,7 +153,7 @@ struct Called {
 impl Called {
     /// Whether the next call may be warm if this one was not.
     fn passes(&self) -> bool {
-        PASSING.contains(&self.reason.as_str())
+        crate::world::PASSING.contains(&self.reason.as_str())
     }
 }
 
