@@ -5,7 +5,9 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-use hob_tests::{Called, Run, Terminal, World};
+use serde_json::Value;
+
+use hob_tests::{Called, Run, Terminal, World, wait};
 
 /// Shows its arguments as bytes.
 const ARGUMENTS: &str = "import os, sys\nprint([os.fsencode(a) for a in sys.argv[1:]])\n";
@@ -115,11 +117,12 @@ fn a_reader_that_leaves_ends_the_program_as_it_ends_it_cold() {
             ])
         };
         let cold = pipe("python3").go();
-        for _ in 0..6 {
+        wait::until(&format!("{file} is warm"), || {
             assert_eq!(cold, pipe(&format!("{hob} run")).go(), "{file}");
-        }
+            let warm = |record: &Value| record["warm"] == true && record["program"]["name"] == file;
+            world.records(4).iter().any(warm).then_some(())
+        });
     }
-    assert!(world.records(20).iter().any(|record| record["warm"] == true), "none was warm");
 }
 
 #[test]
