@@ -90,8 +90,8 @@ class Ends:
         return self.dealloc is None or self.dealloc_of(kind) != self.dealloc
 
     def is_unknown(self, kind):
-        return kind not in self.harmless and kind not in EACH and (
-            self.in_c(kind) and not issubclass(kind, STREAM) and not self.is_harmless(kind)
+        return kind not in self.harmless and not is_asked(kind) and (
+            self.in_c(kind) and not self.is_harmless(kind)
         )
 
     def is_harmless(self, kind):
@@ -109,13 +109,21 @@ class Ends:
 
     def is_seen(self, alive):
         """Whether anybody could see how one of these ends, or of what they refer to."""
-        return self.are_seen(alive, gc.get_referents(*alive))
+        if gc.callbacks:
+            # They are told of the collections of the end.
+            return True
+        held = gc.get_referents(*alive)
+        if sys.warnoptions:
+            # Objects that warn at their end, and hold nothing, may lie in a module of before.
+            for module in list(sys.modules.values()):
+                held += worker.names_of(module).values()
+        return self.are_seen(alive, held)
 
     def are_seen(self, tracked, held):
         kinds = set(map(type, tracked)).union(map(type, held)) - self.harmless
         asked = set()
         for kind in kinds:
-            if kind in EACH or issubclass(kind, (REFERENCE, STREAM)):
+            if is_asked(kind):
                 asked.add(kind)
             elif not self.is_harmless(kind):
                 if not self.in_c(kind):
@@ -150,6 +158,11 @@ def kinds_in_frames():
 
 EACH = kinds_in_frames()
 GENERATOR = EACH[0]
+
+
+def is_asked(kind):
+    """Whether it depends on the object what is seen of its end."""
+    return kind in EACH or issubclass(kind, (REFERENCE, STREAM))
 
 
 def ends_seen(thing):

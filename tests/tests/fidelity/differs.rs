@@ -18,7 +18,7 @@ fn both(text: &str) -> (World, String, String) {
 
 #[test]
 fn the_parent_of_a_warm_program_is_its_zygote() {
-    let text = "import os\nparent = os.getppid()\nprint('worker.py' in open(f'/proc/{parent}/cmdline').read())\nprint(open(f'/proc/{parent}/stat').read().rpartition(')')[2].split()[1])\n";
+    let text = "import os\nparent = os.getppid()\nprint('start.py' in open(f'/proc/{parent}/cmdline').read())\nprint(open(f'/proc/{parent}/stat').read().rpartition(')')[2].split()[1])\n";
     let (world, cold, warm) = both(text);
     assert!(cold.starts_with("False"), "{cold}");
     let lines: Vec<&str> = warm.lines().collect();
@@ -31,6 +31,54 @@ fn what_was_imported_the_last_time_is_loaded_before_the_first_line() {
     let (_, cold, warm) = both(text);
     assert_eq!(cold, "(False, False) [1] True json\n");
     assert_eq!(warm, "(True, False) [1] True json\n");
+}
+
+#[test]
+fn the_kernel_shows_the_environment_that_the_zygote_was_started_with() {
+    let text = "import os\n\
+        block = open('/proc/self/environ', 'rb').read()\n\
+        print(b'ONLY_THE_CALLERS=1' in block, os.environ.get('ONLY_THE_CALLERS'), os.environb == dict(e.split(b'=', 1) for e in block.split(b'\\0') if e))\n";
+    let world = World::started();
+    world.file("shows.py", text);
+    let cold = world.run(&["python3", "shows.py"]).env("ONLY_THE_CALLERS", "1").go();
+    assert_eq!(cold.text(), "True 1 True\n");
+    world.warmed(&["run", "shows.py"]).succeeded();
+    let warm = world.hob(&["run", "shows.py"]).env("ONLY_THE_CALLERS", "1").go();
+    assert_eq!(warm.text(), "False 1 False\n");
+}
+
+#[test]
+fn a_module_sees_the_first_line_of_the_script_that_imports_it() {
+    let world = World::started();
+    world.file("asks.py", "import sys\nframe = sys._getframe()\nwhile frame.f_back: frame = frame.f_back\nSEEN = frame.f_code.co_filename[-8:], frame.f_code.co_name, frame.f_lineno\n");
+    world.file("shows.py", "\n\nimport asks\nprint(asks.SEEN)\n");
+    let cold = world.run(&["python3", "shows.py"]).go();
+    assert_eq!(cold.text(), "('shows.py', '<module>', 3)\n");
+    let warm = world.warmed(&["run", "shows.py"]);
+    assert_eq!(warm.text(), "('shows.py', '<module>', 1)\n");
+}
+
+#[test]
+fn the_command_line_that_the_kernel_shows_has_nuls_behind_it() {
+    let text = "import sys\n\
+        shown = open('/proc/self/cmdline', 'rb').read()\n\
+        own = b''.join(word.encode() + b'\\0' for word in sys.orig_argv)\n\
+        print(shown == own, shown.rstrip(b'\\0') == own.rstrip(b'\\0'), sys.argv)\n";
+    let world = World::started();
+    world.file("shows.py", text);
+    let cold = world.run(&["python3", "shows.py", "a"]).go();
+    assert_eq!(cold.text(), "True True ['shows.py', 'a']\n");
+    let profiled = world.hob(&["run", "shows.py", "a"]).go();
+    assert_eq!(profiled.text(), "False False ['shows.py', 'a']\n");
+    let warm = world.warmed(&["run", "shows.py", "a"]);
+    assert_eq!(warm.text(), "False True ['shows.py', 'a']\n");
+}
+
+#[test]
+fn a_copy_is_killed_when_its_zygote_ends() {
+    let text = "import ctypes\nheld = ctypes.c_int()\nctypes.CDLL(None).prctl(2, ctypes.byref(held))\nprint(held.value)\n";
+    let (_, cold, warm) = both(text);
+    assert_eq!((cold.as_str(), warm.as_str()), ("0\n", "9\n"));
 }
 
 #[test]

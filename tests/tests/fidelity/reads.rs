@@ -115,6 +115,23 @@ fn what_others_than_the_script_hold_is_finalised() {
 }
 
 #[test]
+fn what_modules_of_the_interpreter_hold_is_finalised() {
+    let weak = "class Kind: pass\nbuiltins.held = Kind()\n\
+        sys.watching = weakref.ref(builtins.held, lambda _: print('gone', flush=True))\n";
+    let listing = "warnings.simplefilter('always')\nbuiltins.held = os.scandir('/usr')\n";
+    let collected = "gc.callbacks.append(lambda phase, _: print(phase, flush=True))\n";
+    for (options, text) in [(None, weak), (Some("-Walways"), listing), (None, collected)] {
+        let world = World::started();
+        world.file("main.py", format!("import builtins, gc, os, sys, warnings, weakref\n{text}"));
+        let words: Vec<&str> = ["python3"].into_iter().chain(options).chain(["main.py"]).collect();
+        let cold = world.run(&words).go();
+        assert!(!cold.text().is_empty() || !cold.complaint().is_empty(), "{text}: nothing is seen");
+        let run = world.hob(&[&["run"], words.as_slice()].concat());
+        world.warm(&run, |outcome| assert_eq!(*outcome, cold, "{text}"));
+    }
+}
+
+#[test]
 fn what_was_loaded_ahead_is_among_all_objects() {
     let world = World::started();
     world.file("part.py", "class Kept: pass\nKEPT = Kept()\n");

@@ -4,16 +4,25 @@
 //! is a fault.
 
 const PARENT: &str = "parent process, CPU time that a shell charges";
-const GROUP: &str = "process group, without a terminal";
+const GROUP: &str = "process group and session, without a terminal";
+const ENVIRON: &str = "`/proc/self/environ`";
+const LINES: &str = "the line of the script in frames that a module sees at its import";
+const COMMAND: &str = "`/proc/self/cmdline`, to its last byte";
+const DEATH: &str = "the signal at the parent's death (`prctl`)";
 const MODULES: &str = "`sys.modules` before the first import";
 
 /// Part of a question, and the row.
-const KNOWN: [(&str, &str); 9] = [
+const KNOWN: [(&str, &str); 14] = [
     // The parent first: its group is asked for, too.
     ("getppid()", PARENT),
     ("RUSAGE_CHILDREN", PARENT),
     ("getpgid(0)", GROUP),
     ("getpgrp()", GROUP),
+    ("getsid(0)", GROUP),
+    ("/proc/self/environ", ENVIRON),
+    ("traceback.format_stack()", LINES),
+    ("/proc/self/cmdline", COMMAND),
+    (".prctl(2,", DEATH),
     ("sorted(sys.modules)", MODULES),
     ("len(sys.modules)", MODULES),
     ("list(sys.modules)", MODULES),
