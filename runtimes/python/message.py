@@ -123,7 +123,7 @@ class Loaded:
 
     def load(self):
         """Imports the file; what goes wrong is told when the preload has ended."""
-        directory = os.path.dirname(os.path.abspath(worker.NATURAL["__file__"]))
+        directory = os.path.abspath(worker.BYTECODE.sources)
         # Last: a user's own module of this name is found before it.
         sys.path.append(directory + "/python")
         # Bytecode is kept under its source's size and second: an edit within that second would

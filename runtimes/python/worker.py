@@ -15,10 +15,10 @@ Invariants
 Does not: decide anything about keys, staleness or isolation; survive its parent.
 """
 
-NATURAL = dict(globals())  # What the interpreter itself puts into `__main__`, first of all.
+import sys
 
-import sys  # noqa: E402
-
+# `start.py` leaves these: what the interpreter itself puts into `__main__`, and our files as code.
+NATURAL, BYTECODE = map(globals().get, ("NATURAL", "BYTECODE"))
 BASELINE = dict.fromkeys(sys.modules)
 
 
@@ -2119,10 +2119,9 @@ def set_up(program, modules, role):
 
 def load_beside(name):
     """Takes in a file that lies beside this one, in those processes that need it."""
-    path = NATURAL["__file__"].rpartition("/")[0] + "/" + name + ".py"
     module = type(sys)("hob " + name)
-    module.__dict__.update(worker=OURS, __file__=path)
-    exec(compile(read_file(path), path, "exec"), module.__dict__)
+    module.__dict__.update(worker=OURS, __file__="%s/%s.py" % (BYTECODE.sources, name))
+    exec(BYTECODE.load(name), module.__dict__)
     return module
 
 

@@ -73,11 +73,10 @@ pub const ALWAYS: [&str; 9] = [
     "TZDIR",
 ];
 
-/// Families of such variables: of the interpreter and the loader, of the libraries behind numpy,
+/// Families of such variables: of the loader, of the libraries behind numpy,
 /// of OpenSSL (whose configuration is read when it is loaded), and of what else is written in C or
 /// Rust and configured before its first use.
-pub const ALWAYS_PREFIXES: [&str; 22] = [
-    "PYTHON",
+pub const ALWAYS_PREFIXES: [&str; 21] = [
     "LD_",
     "LC_",
     "MALLOC_",
@@ -101,11 +100,20 @@ pub const ALWAYS_PREFIXES: [&str; 22] = [
     "HDF5_",
 ];
 
-/// Whether a variable is part of every key, read or not.
+/// Variables that are part of every key of one runtime, as its row names them; a last `*` makes a
+/// family.
+pub type Own = &'static [&'static str];
+
+/// Whether a variable is part of every key of a runtime, read or not.
 #[must_use]
-pub fn selects(name: &[u8]) -> bool {
+pub fn selects(name: &[u8], own: Own) -> bool {
+    let is_own = |own: &&str| match own.strip_suffix('*') {
+        Some(family) => name.starts_with(family.as_bytes()),
+        None => own.as_bytes() == name,
+    };
     ALWAYS.iter().any(|always| always.as_bytes() == name)
         || ALWAYS_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+        || own.iter().any(is_own)
 }
 
 /// What stands for all variables in a list of those that were read: somebody went through the
@@ -117,8 +125,8 @@ const VOLATILE: [&[u8]; 4] = [b"_", b"OLDPWD", b"PWD", b"SHLVL"];
 
 /// Whether a variable is part of the key where these were read while the program was preloaded.
 #[must_use]
-pub fn counts(name: &[u8], read: &BTreeSet<Vec<u8>>) -> bool {
-    selects(name) || read.contains(name) || (read.contains(WHOLE) && !VOLATILE.contains(&name))
+pub fn counts(name: &[u8], read: &BTreeSet<Vec<u8>>, own: Own) -> bool {
+    selects(name, own) || read.contains(name) || (read.contains(WHOLE) && !VOLATILE.contains(&name))
 }
 
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -157,14 +165,14 @@ impl KeyBuilder {
         self
     }
 
-    /// Absorbs the variables that count: those that are part of every key, and those that were
-    /// `read` while the program was preloaded, also when they are not set. The order of the
+    /// Absorbs the variables that count: those that are part of every key (of this runtime, whose
+    /// `own` they are), and those that were `read` while the program was preloaded, also when they are not set. The order of the
     /// environment does not matter, unless a name stands in it twice.
-    pub fn select_env(&mut self, env: &Strings, read: &BTreeSet<Vec<u8>>) -> &mut Self {
+    pub fn select_env(&mut self, env: &Strings, read: &BTreeSet<Vec<u8>>, own: Own) -> &mut Self {
         let mut set: Vec<(&[u8], &[u8])> = env
             .iter()
             .map(|entry| (name_of(entry), entry))
-            .filter(|(name, _)| counts(name, read))
+            .filter(|(name, _)| counts(name, read, own))
             .collect();
         // Stable: of two entries of one name, the first is what `getenv` finds.
         set.sort_by_key(|(name, _)| *name);
@@ -198,10 +206,12 @@ mod tests {
 
     use super::*;
 
+    const OWN: Own = &["LISP*", "LISP_HOME", "FORTH_ENV"];
+
     fn env_key(env: &[&str], read: &[&str]) -> Key {
         let env: Strings = env.iter().collect();
         let read = read.iter().map(|name| name.as_bytes().to_vec()).collect();
-        KeyBuilder::new().select_env(&env, &read).finish()
+        KeyBuilder::new().select_env(&env, &read, OWN).finish()
     }
 
     #[test]
@@ -250,8 +260,9 @@ mod tests {
     #[test]
     fn what_an_interpreter_reads_at_start_always_counts() {
         for name in [
-            "PYTHONPATH",
-            "PYTHONHASHSEED",
+            "LISPPATH",
+            "LISP_HOME",
+            "FORTH_ENV",
             "LD_PRELOAD",
             "LC_ALL",
             "LANG",
@@ -283,7 +294,7 @@ mod tests {
             "TZDIR",
             "HOME",
         ] {
-            assert!(selects(name.as_bytes()), "{name}");
+            assert!(selects(name.as_bytes(), OWN), "{name}");
             assert_ne!(env_key(&[&format!("{name}=1")], &[]), env_key(&[], &[]), "{name}");
         }
         for name in [
@@ -296,7 +307,7 @@ mod tests {
             "",
             "VIRTUAL_ENV",
         ] {
-            assert!(!selects(name.as_bytes()), "{name}");
+            assert!(!selects(name.as_bytes(), OWN), "{name}");
         }
     }
 
@@ -343,7 +354,7 @@ mod tests {
         ) {
             let entry = format!("{name}={value}");
             let read_names: Vec<&str> = if read { vec![&name] } else { vec![] };
-            let counts = read || selects(name.as_bytes());
+            let counts = read || selects(name.as_bytes(), OWN);
             let differs = env_key(&[&entry], &read_names) != env_key(&[], &read_names);
             prop_assert_eq!(differs, counts);
         }

@@ -9,7 +9,7 @@ use crate::isolation::Name;
 use crate::key::Key;
 use crate::outcome::{ColdReason, RefuseReason};
 
-/// What the daemon found out about a call. The default is a Python program with nothing against
+/// What the daemon found out about a call. The default is a hosted program with nothing against
 /// its being performed warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
@@ -38,9 +38,9 @@ pub struct Facts {
 /// What a program is to hob's runtimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hosted {
-    /// A Python program of a supported version.
+    /// A program that a runtime hosts, in a supported version.
     #[default]
-    Python,
+    Yes,
     /// An executable that no runtime hosts.
     NotHosted,
     /// A hosted interpreter, used in a way that is no program (`-c`, `-`, `-i`).
@@ -171,7 +171,7 @@ pub fn plan(facts: &Facts, standing: Standing, key: Option<Key>) -> Plan {
     match facts.hosted {
         Hosted::NotFound => return Plan::Refuse(RefuseReason::NotFound),
         Hosted::NotExecutable => return Plan::Refuse(RefuseReason::NotExecutable),
-        Hosted::Python | Hosted::NotHosted | Hosted::NotAProgram | Hosted::InterpreterVersion => {}
+        Hosted::Yes | Hosted::NotHosted | Hosted::NotAProgram | Hosted::InterpreterVersion => {}
     }
     if let Some(reason) = asked(facts).or_else(|| obstacle(facts)) {
         return Plan::Cold(reason);
@@ -213,7 +213,7 @@ fn obstacle(facts: &Facts) -> Option<ColdReason> {
         Hosted::NotHosted => return Some(ColdReason::NotHosted),
         Hosted::NotAProgram => return Some(ColdReason::NotAProgram),
         Hosted::InterpreterVersion => return Some(ColdReason::InterpreterVersion),
-        Hosted::Python | Hosted::NotFound | Hosted::NotExecutable => {}
+        Hosted::Yes | Hosted::NotFound | Hosted::NotExecutable => {}
     }
     if facts.context == Context::Differs {
         return Some(ColdReason::Context);
@@ -345,7 +345,7 @@ mod tests {
 
     fn any_facts() -> impl Strategy<Value = Facts> {
         let hosted = prop::sample::select(vec![
-            Hosted::Python,
+            Hosted::Yes,
             Hosted::NotHosted,
             Hosted::NotAProgram,
             Hosted::InterpreterVersion,

@@ -93,7 +93,7 @@ pub struct ProgramPart {
     pub name: String,
     /// The file or module that it resolved to.
     pub target: String,
-    /// `python` or `exec`.
+    /// The runtime's name in the table; `exec`: none hosts it.
     pub runtime: String,
     /// The interpreter's path; absent for `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -75,7 +75,7 @@ pub struct ColdPart {
 pub struct PoolPart {
     /// The program's name, as it was last called.
     pub program: String,
-    /// `python` or `exec`.
+    /// The runtime's name in the table; `exec`: none hosts it.
     pub runtime: String,
     /// `spawn`, `standby` or `fork`.
     pub isolation: String,

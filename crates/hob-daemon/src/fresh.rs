@@ -50,9 +50,9 @@ impl Fingerprints {
         if !self.holds(key) {
             return Admission::OthersStale;
         }
-        let script = &seed.python.target;
+        let script = &seed.program.target.name;
         // The script's own code is compared with its file by the worker, on every call.
-        let candidates = seed.python.watch.iter().chain(&lesson.opened);
+        let candidates = seed.program.watch.iter().chain(&lesson.opened);
         let candidates: Vec<_> = candidates.filter(|path| *path != script).cloned().collect();
         let sources = Sources {
             files: &lesson.files,
@@ -66,7 +66,7 @@ impl Fingerprints {
         match Fingerprint::build(sources, since) {
             Ok(fingerprint) => {
                 let id = self.freshness.keep(fingerprint);
-                if let Some((_, old)) = self.by_key.insert(key, (seed.program, id)) {
+                if let Some((_, old)) = self.by_key.insert(key, (seed.id, id)) {
                     self.freshness.forget(old);
                 }
                 Admission::Admitted

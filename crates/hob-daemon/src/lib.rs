@@ -35,4 +35,3 @@ mod workers;
 pub use config::Config;
 pub use programs::program_id;
 pub use serve::{DaemonError, run};
-pub use workers::runtimes::PYTHON_MINORS;

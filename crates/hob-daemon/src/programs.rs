@@ -4,18 +4,18 @@
 //! Facts only. Whether a program runs warm is the core's decision.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hob_core::event::Preload;
 use hob_core::ids::ProgramId;
-use hob_core::key::{self, Key, KeyBuilder, Part};
+use hob_core::key::{self, Key, KeyBuilder, Own, Part};
 use hob_core::plan::Hosted;
-use hob_resolve::{ColdNote, Program, PythonProgram, WorkingDirectory};
+use hob_resolve::{ColdNote, Program, WorkingDirectory};
+use hob_runtimes::{RuntimeId, Version};
 use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
 
 use crate::freshness::Presence;
-use crate::workers::runtimes::PYTHON_MINORS;
 
 /// Programs that are remembered. Beyond it all is forgotten, and learned again when called: a
 /// machine that calls so many different ones gains little from any.
@@ -59,7 +59,7 @@ pub(crate) struct Lesson {
 impl Lesson {
     /// Takes notes in (see `docs/worker.md`), and says whether they told anything that changes
     /// what a zygote is made from or selected by.
-    pub(crate) fn take(&mut self, notes: &Strings) -> Preload {
+    pub(crate) fn take(&mut self, notes: &Strings, own: Own) -> Preload {
         let mut told = Preload::AsLearned;
         for note in notes.iter() {
             let Some((tag, text)) = note.split_first() else { continue };
@@ -91,7 +91,7 @@ impl Lesson {
                 b'L' => _ = self.listed.insert(text),
                 b'X' => _ = self.missing.insert(text),
                 // What is always part of the key changes nothing.
-                b'E' if !key::selects(&text) && self.variables.insert(text.clone()) => {
+                b'E' if !key::selects(&text, own) && self.variables.insert(text.clone()) => {
                     told = Preload::Amended;
                 }
                 b'H' => {
@@ -127,8 +127,8 @@ impl Lesson {
     }
 
     /// Whether calls in different directories are of different warm state.
-    pub(crate) fn directory(&self, python: &PythonProgram) -> WorkingDirectory {
-        if self.keyed { WorkingDirectory::Keyed } else { python.cwd }
+    pub(crate) fn directory(&self, program: &Program) -> WorkingDirectory {
+        if self.keyed { WorkingDirectory::Keyed } else { program.directory }
     }
 
     /// What to import ahead. What looks whether it has a terminal sees in a zygote, which has none,
@@ -142,11 +142,12 @@ impl Lesson {
     }
 
     /// What imports may see of the call's arguments: how many there are, and the first.
-    pub(crate) fn argv(&self, python: &PythonProgram) -> Strings {
-        let first = if self.first { python.argv.first() } else { None };
-        let count = if self.count { python.argv.len() } else { 1 };
+    pub(crate) fn argv(&self, program: &Program) -> Strings {
+        let named = self.first || program.row().is_named;
+        let first = if named { program.argv.first() } else { None };
+        let count = if self.count { program.argv.len() } else { 1 };
         let rest = std::iter::repeat_n(&[][..], count.saturating_sub(1));
-        std::iter::once(first.unwrap_or(&python.target).as_slice()).chain(rest).collect()
+        std::iter::once(first.unwrap_or(&program.target.name).as_slice()).chain(rest).collect()
     }
 
     /// The names that decide whether a new file in a searched directory matters: first and last
@@ -170,12 +171,14 @@ fn link(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// What the daemon keeps of one program.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Entry {
     /// What tells it from others in receipts, the same for every daemon.
     pub(crate) digest: String,
     /// The name as it was last called.
     pub(crate) name: String,
+    /// The runtime that hosts it.
+    pub(crate) runtime: RuntimeId,
     /// What was learned; `None` before.
     pub(crate) lesson: Option<Lesson>,
     /// How long its newest cold run took; one that was watched counts only while there is no
@@ -185,12 +188,25 @@ pub(crate) struct Entry {
     pub(crate) trouble: Option<String>,
 }
 
+impl Default for Entry {
+    fn default() -> Entry {
+        Entry {
+            digest: String::new(),
+            name: String::new(),
+            runtime: RuntimeId::Exec,
+            lesson: None,
+            cold_us: None,
+            trouble: None,
+        }
+    }
+}
+
 /// What a zygote of one key is started from: the program, and of the world of the call that asked
 /// what selects the zygote.
 #[derive(Debug)]
 pub(crate) struct Seed {
-    pub(crate) program: ProgramId,
-    pub(crate) python: PythonProgram,
+    pub(crate) id: ProgramId,
+    pub(crate) program: Program,
     pub(crate) env: Arc<Strings>,
     /// The directory that it starts in, where that decides what is found.
     pub(crate) directory: Option<OwnedFd>,
@@ -253,15 +269,22 @@ const USUAL_PREFIXES: [&[u8]; 4] = [b"HOB_", b"XDG_", b"CUDA_", b"NVIDIA_"];
 
 /// What a zygote gets of a caller's environment: what is part of its key, what its imports read,
 /// and the usual. Whatever else the caller has (tokens, passwords) is nobody else's business.
-pub(crate) fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>) -> Strings {
+pub(crate) fn kept(env: &Strings, read: &BTreeSet<Vec<u8>>, own: Own) -> Strings {
     let is_kept = |entry: &&[u8]| {
         let name = entry.split(|byte| *byte == b'=').next().unwrap_or(entry);
-        key::counts(name, read)
+        key::counts(name, read, own)
             || read.contains(key::WHOLE)
             || USUAL.contains(&name)
             || USUAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     env.iter().filter(is_kept).collect()
+}
+
+/// The variables of every runtime, where it is not known yet which one it will be.
+pub(crate) fn any_runtime() -> Own {
+    static ALL: LazyLock<Vec<&'static str>> =
+        LazyLock::new(|| hob_runtimes::rows().flat_map(|row| row.variables).copied().collect());
+    &ALL
 }
 
 /// All that is known of programs.
@@ -270,7 +293,7 @@ pub(crate) struct Programs {
     ids: HashMap<Vec<u8>, ProgramId>,
     entries: HashMap<ProgramId, Entry>,
     seeds: HashMap<Key, Seed>,
-    minors: HashMap<Vec<u8>, (Stamp, Option<u32>)>,
+    versions: HashMap<Vec<u8>, (Stamp, Option<Version>)>,
     next: u64,
     /// What earlier daemons kept of cold runs, by digest.
     cold_times: HashMap<String, u64>,
@@ -300,7 +323,8 @@ impl Programs {
         let id = ProgramId(self.next);
         let digest = digest(&identity);
         let cold_us = self.cold_times.get(&digest).copied();
-        self.entries.insert(id, Entry { digest, cold_us, ..Entry::default() });
+        let known = Entry { digest, cold_us, runtime: program.runtime, ..Entry::default() };
+        self.entries.insert(id, known);
         self.ids.insert(identity, id);
         id
     }
@@ -317,45 +341,42 @@ impl Programs {
 
     /// What the program is to hob's runtimes.
     pub(crate) fn hosted(&mut self, program: &Program) -> Hosted {
-        match program {
-            Program::Exec(exec) => match exec.note {
-                None | Some(ColdNote::SetId | ColdNote::Shim) => Hosted::NotHosted,
-                Some(
-                    ColdNote::InlineCode
-                    | ColdNote::StandardInput
-                    | ColdNote::Interactive
-                    | ColdNote::UnknownOption
-                    | ColdNote::Archive
-                    | ColdNote::ScriptMissing,
-                ) => Hosted::NotAProgram,
-            },
-            Program::Python(python) => match self.minor(&python.interpreter) {
-                Some(minor) if PYTHON_MINORS.contains(&minor) => Hosted::Python,
-                Some(_) | None => Hosted::InterpreterVersion,
-            },
+        if program.is_hosted() {
+            let row = program.row();
+            let version = self.version(program);
+            return if row.supports(version) { Hosted::Yes } else { Hosted::InterpreterVersion };
+        }
+        match program.note {
+            None | Some(ColdNote::SetId | ColdNote::Shim) => Hosted::NotHosted,
+            Some(
+                ColdNote::InlineCode
+                | ColdNote::StandardInput
+                | ColdNote::Interactive
+                | ColdNote::UnknownOption
+                | ColdNote::Archive
+                | ColdNote::ScriptMissing,
+            ) => Hosted::NotAProgram,
         }
     }
 
-    /// The N of the CPython 3.N behind an interpreter's path, from the name of the real file:
-    /// every distribution of CPython has `python3.N` at the end of its links. What is named
-    /// otherwise is not taken for one, and runs cold.
-    fn minor(&mut self, interpreter: &[u8]) -> Option<u32> {
+    /// The version of a program's interpreter, as its row tells it from the real file.
+    fn version(&mut self, program: &Program) -> Option<Version> {
+        let interpreter = program.interpreter.as_slice();
         let stat = rustix::fs::stat(interpreter).ok()?;
         let stamp = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_ctime);
-        if let Some((known, minor)) = self.minors.get(interpreter)
+        if let Some((known, version)) = self.versions.get(interpreter)
             && *known == stamp
         {
-            return *minor;
+            return *version;
         }
         let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(interpreter);
         let real = std::fs::canonicalize(path).ok()?;
-        let name = real.file_name()?.to_str()?;
-        let minor = name.strip_prefix("python3.").and_then(|minor| minor.parse().ok());
-        if self.minors.len() >= PROGRAMS_MAX {
-            self.minors.clear();
+        let version = (program.row().version)(&real);
+        if self.versions.len() >= PROGRAMS_MAX {
+            self.versions.clear();
         }
-        self.minors.insert(interpreter.to_vec(), (stamp, minor));
-        minor
+        self.versions.insert(interpreter.to_vec(), (stamp, version));
+        version
     }
 
     /// The key of a call, once its program is learned: only then is it known which variables
@@ -363,34 +384,34 @@ impl Programs {
     pub(crate) fn key(
         &self,
         id: ProgramId,
-        python: &PythonProgram,
+        program: &Program,
         env: &Strings,
         place: Place<'_>,
     ) -> Option<Key> {
         let lesson = self.get(id)?.lesson.as_ref()?;
         let mut builder = KeyBuilder::new();
         builder
-            .absorb(Part::Program, &python.target)
-            .absorb(Part::Interpreter, &python.interpreter);
-        for word in &python.prefix {
+            .absorb(Part::Program, &program.target.name)
+            .absorb(Part::Interpreter, &program.interpreter);
+        for word in &program.prefix {
             builder.absorb(Part::Option, word);
         }
-        if lesson.directory(python) == WorkingDirectory::Keyed {
+        if lesson.directory(program) == WorkingDirectory::Keyed {
             builder.absorb(Part::Directory, place.directory);
         }
         if place.session != 0 {
             builder.absorb(Part::Session, &place.session.to_le_bytes());
         }
-        if lesson.first {
-            builder.absorb(Part::FirstArgument, python.argv.first().map_or(&[], Vec::as_slice));
+        if lesson.first || program.row().is_named {
+            builder.absorb(Part::FirstArgument, program.argv.first().map_or(&[], Vec::as_slice));
         }
         if lesson.count {
-            builder.absorb(Part::ArgumentCount, &(python.argv.len() as u64).to_le_bytes());
+            builder.absorb(Part::ArgumentCount, &(program.argv.len() as u64).to_le_bytes());
         }
         if place.streams == Streams::Terminal && !lesson.looking.is_empty() {
             builder.absorb(Part::Streams, b"terminal");
         }
-        builder.select_env(env, &lesson.variables);
+        builder.select_env(env, &lesson.variables, program.row().variables);
         Some(builder.finish())
     }
 
@@ -402,9 +423,10 @@ impl Programs {
                 self.seeds.clear();
             }
             let mut seed = seed();
-            let lesson = self.entries.get(&seed.program).and_then(|entry| entry.lesson.as_ref());
+            let lesson = self.entries.get(&seed.id).and_then(|entry| entry.lesson.as_ref());
             let none = BTreeSet::new();
-            seed.env = Arc::new(kept(&seed.env, lesson.map_or(&none, |known| &known.variables)));
+            let read = lesson.map_or(&none, |known| &known.variables);
+            seed.env = Arc::new(kept(&seed.env, read, seed.program.row().variables));
             self.seeds.insert(key, seed);
         }
     }
@@ -424,7 +446,7 @@ impl Programs {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.lesson = None;
         }
-        self.seeds.retain(|_, seed| seed.program != id);
+        self.seeds.retain(|_, seed| seed.id != id);
     }
 }
 
@@ -446,25 +468,19 @@ fn identity(program: &Program, directory: &[u8]) -> Vec<u8> {
         identity.extend_from_slice(bytes);
         identity.push(0);
     };
-    match program {
-        Program::Python(python) => {
-            part(b"python");
-            part(&python.interpreter);
-            for word in &python.prefix {
-                part(word);
-            }
-            part(&python.target);
-            if python.cwd == WorkingDirectory::Keyed {
-                part(directory);
-            }
+    part(program.row().name.as_bytes());
+    part(&program.interpreter);
+    let mut is_local = program.directory == WorkingDirectory::Keyed;
+    if program.is_hosted() {
+        for word in &program.prefix {
+            part(word);
         }
-        Program::Exec(exec) => {
-            part(b"exec");
-            part(&exec.file);
-            if !exec.file.starts_with(b"/") {
-                part(directory);
-            }
-        }
+        part(&program.target.name);
+    } else {
+        is_local |= !program.interpreter.starts_with(b"/");
+    }
+    if is_local {
+        part(directory);
     }
     identity
 }
@@ -473,6 +489,8 @@ fn identity(program: &Program, directory: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const OWN: Own = &[];
+
     fn notes(list: &[&str]) -> Strings {
         list.iter().map(|note| note.as_bytes()).collect()
     }
@@ -480,12 +498,15 @@ mod tests {
     #[test]
     fn notes_are_sorted_by_their_tags_and_hazards_are_left_out() {
         let mut lesson = Lesson::default();
-        assert_eq!(lesson.take(&notes(&["Mjson", "Mloud", "F/x.py", "D/x"])), Preload::AsLearned);
-        assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::Amended);
-        assert_eq!(lesson.take(&notes(&["Hloud:output"])), Preload::AsLearned);
+        assert_eq!(
+            lesson.take(&notes(&["Mjson", "Mloud", "F/x.py", "D/x"]), OWN),
+            Preload::AsLearned
+        );
+        assert_eq!(lesson.take(&notes(&["Hloud:output"]), OWN), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["Hloud:output"]), OWN), Preload::AsLearned);
         assert_eq!(lesson.preload(Streams::Plain).iter().collect::<Vec<_>>(), [b"json"]);
-        assert_eq!(lesson.take(&notes(&["EPAGER"])), Preload::Amended);
-        assert_eq!(lesson.take(&notes(&["EPAGER", "Hnumpy:thread"])), Preload::AsLearned);
+        assert_eq!(lesson.take(&notes(&["EPAGER"]), OWN), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["EPAGER", "Hnumpy:thread"]), OWN), Preload::AsLearned);
     }
 
     #[test]
@@ -500,10 +521,10 @@ mod tests {
     #[test]
     fn what_looks_at_the_terminal_is_imported_ahead_for_calls_without_one() {
         let mut lesson = Lesson::default();
-        lesson.take(&notes(&["Mjson", "Mlooks", "Mboth"]));
-        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"])), Preload::Amended);
-        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"])), Preload::AsLearned);
-        lesson.take(&notes(&["Hboth:terminal", "Hboth:argv"]));
+        lesson.take(&notes(&["Mjson", "Mlooks", "Mboth"]), OWN);
+        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"]), OWN), Preload::Amended);
+        assert_eq!(lesson.take(&notes(&["Hlooks:terminal"]), OWN), Preload::AsLearned);
+        lesson.take(&notes(&["Hboth:terminal", "Hboth:argv"]), OWN);
         let ahead =
             |streams| lesson.preload(streams).iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
         assert_eq!(ahead(Streams::Plain), [b"json".to_vec(), b"looks".to_vec()]);
@@ -516,7 +537,7 @@ mod tests {
             ["PATH=/bin", "TOKEN=x", "READ=1", "LC_ALL=C", "XDG_DATA_HOME=/d", "=odd"]
                 .into_iter()
                 .collect();
-        let kept = kept(&env, &BTreeSet::from([b"READ".to_vec()]));
+        let kept = kept(&env, &BTreeSet::from([b"READ".to_vec()]), OWN);
         let want = [&b"PATH=/bin"[..], b"READ=1", b"LC_ALL=C", b"XDG_DATA_HOME=/d"];
         assert_eq!(kept.iter().collect::<Vec<_>>(), want);
     }
@@ -524,7 +545,7 @@ mod tests {
     #[test]
     fn names_are_the_first_and_last_parts_found_or_not() {
         let mut lesson = Lesson::default();
-        lesson.take(&notes(&["Ma.b.c", "Xsimplejson"]));
+        lesson.take(&notes(&["Ma.b.c", "Xsimplejson"]), OWN);
         let names: Vec<_> = lesson.names().into_iter().collect();
         assert_eq!(names, [b"a".to_vec(), b"c".to_vec(), b"simplejson".to_vec()]);
     }

@@ -6,7 +6,7 @@
 //! isolation = "prefork"           # fork | prefork | session
 //!
 //! [program.native]
-//! runtime = "native"              # a program linked with hob-actor; python otherwise
+//! runtime = "native"              # a program linked with hob-actor; else the file's name tells
 //! handler = "target/release/native"
 //! ```
 //! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::messages::{Affinity, Terms};
+use hob_runtimes::{Handlers, Runtime, RuntimeId};
 use hob_wire::message::Reason;
 use serde::Deserialize;
 
@@ -58,27 +59,17 @@ pub struct Declared {
     /// Its file, absolute.
     pub file: PathBuf,
     /// What hosts it.
-    pub runtime: Runtime,
+    pub runtime: RuntimeId,
+    /// The interpreter, as a command line names it; empty for a program that is its own runtime.
+    pub interpreter: String,
+    /// The function of the file that is called; `None`: the file is the worker.
+    pub function: Option<String>,
     /// Variables of the sender that it is given.
     pub variables: Vec<String>,
     /// After so many failed deliveries a tell is a dead letter.
     pub tries: u32,
     /// What its pool works by.
     pub terms: Terms,
-}
-
-/// What hosts a handler, as a `hob.toml` declares it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Runtime {
-    /// A CPython, as a command line names it, calls this function of the file.
-    Python {
-        /// The function's name.
-        function: String,
-        /// The interpreter.
-        python: String,
-    },
-    /// The file is a program that is linked with `hob-actor`.
-    Native,
 }
 
 /// What was found, and every path that decided it.
@@ -110,7 +101,8 @@ struct Section {
     queue: Option<u32>,
     tries: Option<u32>,
     idle: Option<String>,
-    python: Option<String>,
+    #[serde(alias = "python")]
+    interpreter: Option<String>,
     #[serde(default)]
     env: Vec<String>,
 }
@@ -166,8 +158,8 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
     let file: File = toml::from_str(text).map_err(|error| fault(one_line(&error, text)))?;
     let Some(section) = file.program.get(program) else { return Ok(None) };
     let fault = |what: String| ProjectError::config(&path, format!("[program.{program}]: {what}"));
-    let (file, runtime) = section.runtime(program).map_err(fault)?;
-    let terms = section.terms(&runtime).map_err(fault)?;
+    let (file, function, row) = section.target(program).map_err(fault)?;
+    let terms = section.terms(row).map_err(fault)?;
     let tries = section.tries.unwrap_or(outbox::TRIES);
     if !(1..=TRIES_MAX).contains(&tries) {
         return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
@@ -179,12 +171,22 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
         error.reason = Reason::NoProgram;
         return Err(error);
     }
-    if runtime == Runtime::Native && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err()
-    {
+    let is_executed = row.handlers == Handlers::Program;
+    if is_executed && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
         let file = file.display();
         return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
     }
-    Ok(Some(Declared { root, file, runtime, variables: section.env.clone(), tries, terms }))
+    let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
+    Ok(Some(Declared {
+        root,
+        file,
+        runtime: row.id,
+        interpreter: section.interpreter.clone().or(usual).unwrap_or_default(),
+        function: function.map(str::to_owned),
+        variables: section.env.clone(),
+        tries,
+        terms,
+    }))
 }
 
 /// The first line of what TOML says, with the place.
@@ -205,34 +207,46 @@ fn is_name(word: &str) -> bool {
 }
 
 impl Section {
-    /// The handler's file as it is written, and what hosts it.
-    fn runtime(&self, program: &str) -> Result<(&str, Runtime), String> {
-        let handler = self.handler.as_str();
-        match self.runtime.as_deref() {
-            None | Some("python") => {
-                let split = handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
-                let (file, function) = split.ok_or_else(|| {
-                    format!(
-                        "handler = \"{handler}\": it is a file, a colon and a function, as \
-                         \"{program}.py:handle\"; a program linked with hob-actor needs runtime = \
-                         \"native\" beside it"
-                    )
-                })?;
-                if !is_name(function) {
-                    return Err(format!("handler: `{function}` is not a function's name"));
-                }
-                let python = self.python.clone().unwrap_or_else(|| "python3".to_owned());
-                Ok((file, Runtime::Python { function: function.to_owned(), python }))
-            }
-            Some("native") if self.python.is_some() => {
-                Err("python: a native program has no interpreter".to_owned())
-            }
-            Some("native") => Ok((handler, Runtime::Native)),
-            Some(other) => Err(format!("runtime = \"{other}\": it is python or native")),
-        }
+    /// The runtime that is named, if one is.
+    fn named(&self) -> Result<Option<&'static Runtime>, String> {
+        let Some(name) = self.runtime.as_deref() else { return Ok(None) };
+        let hosts = |row: &&Runtime| row.handlers != Handlers::No;
+        let found = hob_runtimes::by_name(name).filter(hosts);
+        found.map(Some).ok_or_else(|| {
+            let names: Vec<&str> = hob_runtimes::rows().filter(hosts).map(|row| row.name).collect();
+            format!("runtime = \"{name}\": it is one of {}", names.join(", "))
+        })
     }
 
-    fn terms(&self, runtime: &Runtime) -> Result<Terms, String> {
+    /// The handler's file as it is written, its function, and what hosts it: the runtime that is
+    /// named, or that the file's name tells.
+    fn target(&self, program: &str) -> Result<(&str, Option<&str>, &'static Runtime), String> {
+        let (handler, named) = (self.handler.as_str(), self.named()?);
+        if let Some(row) = named.filter(|row| row.handlers == Handlers::Program) {
+            return match self.interpreter {
+                Some(_) => Err(format!("interpreter: a {} program has no interpreter", row.name)),
+                None => Ok((handler, None, row)),
+            };
+        }
+        let split = handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
+        let (file, function) = split.ok_or_else(|| {
+            format!(
+                "handler = \"{handler}\": it is a file, a colon and a function, as \
+                 \"{program}.py:handle\"; a program linked with hob-actor needs runtime = \
+                 \"native\" beside it"
+            )
+        })?;
+        if !is_name(function) {
+            return Err(format!("handler: `{function}` is not a function's name"));
+        }
+        let row = named
+            .or_else(|| hob_runtimes::by_suffix(file.as_bytes()))
+            .or_else(hob_runtimes::first_hosted)
+            .ok_or("runtime: nothing hosts it")?;
+        Ok((file, Some(function), row))
+    }
+
+    fn terms(&self, row: &Runtime) -> Result<Terms, String> {
         let name = match self.isolation.as_deref() {
             None => Name::Prefork,
             Some(word) => match Name::from_code(word) {
@@ -244,7 +258,7 @@ impl Section {
                 }
             },
         };
-        if name == Name::Fork && *runtime == Runtime::Native {
+        if name == Name::Fork && row.handlers == Handlers::Program {
             return Err("isolation = \"fork\": a native program may have threads, and is not \
                         forked; `uses = 1` gives each message a process of its own"
                 .to_owned());
@@ -263,7 +277,7 @@ impl Section {
         if name == Name::Prefork {
             recipe.uses = Uses::Times(USES);
         }
-        if *runtime == Runtime::Native {
+        if row.handlers == Handlers::Program {
             recipe.origin = Origin::Exec;
         }
         if let Some(uses) = self.uses {
@@ -334,8 +348,8 @@ mod tests {
     #[test]
     fn a_handler_is_found_above_the_directory_with_paths_relative_to_its_file() {
         let handler = found("[program.greeter]\nhandler = \"greeter.py:handle\"\n").unwrap();
-        let (function, python) = ("handle".to_owned(), "python3".to_owned());
-        assert_eq!(handler.runtime, Runtime::Python { function, python });
+        let known = (handler.runtime, handler.interpreter.as_str(), handler.function.as_deref());
+        assert_eq!(known, (RuntimeId::Python, "python3", Some("handle")));
         assert_eq!(handler.file, handler.root.join("greeter.py"));
         assert_eq!(handler.terms.recipe.name(), Name::Prefork);
     }
@@ -386,18 +400,18 @@ mod tests {
         let handler = find().unwrap();
         assert_eq!(
             (&handler.runtime, &handler.file),
-            (&Runtime::Native, &handler.root.join("bin/greeter"))
+            (&RuntimeId::Native, &handler.root.join("bin/greeter"))
         );
         let recipe = handler.terms.recipe;
         assert_eq!((recipe.origin, recipe.name()), (Origin::Exec, Name::Prefork));
         for (more, words) in
-            [("isolation = \"fork\"", "uses = 1"), ("python = \"python3\"", "no interpreter")]
+            [("isolation = \"fork\"", "uses = 1"), ("interpreter = \"python3\"", "no interpreter")]
         {
             let (reason, said) = fault(&section(&format!("handler = \"greeter.py\"\n{more}")));
             assert!(reason == Reason::Config && said.contains(words), "{said}");
         }
         let (_, said) = fault("[program.greeter]\nhandler = \"a\"\nruntime = \"jvm\"\n");
-        assert!(said.contains("python or native"), "{said}");
+        assert!(said.contains("one of native, python"), "{said}");
     }
 
     #[test]

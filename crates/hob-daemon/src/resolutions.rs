@@ -196,11 +196,7 @@ impl Answer {
     /// The program with the words that follow the head in this call.
     fn program_with(&self, argv: &[&[u8]]) -> Program {
         let mut program = self.program.clone();
-        let tail = argv[self.question.head.len()..].iter().map(|word| word.to_vec());
-        match &mut program {
-            Program::Python(python) => python.argv.extend(tail),
-            Program::Exec(exec) => exec.argv.extend(tail),
-        }
+        program.argv.extend(argv[self.question.head.len()..].iter().map(|word| word.to_vec()));
         program
     }
 }
@@ -208,11 +204,7 @@ impl Answer {
 /// A program without the words that follow the head.
 fn without_tail(program: &Program, tail: usize) -> Program {
     let mut program = program.clone();
-    let argv = match &mut program {
-        Program::Python(python) => &mut python.argv,
-        Program::Exec(exec) => &mut exec.argv,
-    };
-    argv.truncate(argv.len().saturating_sub(tail));
+    program.argv.truncate(program.argv.len().saturating_sub(tail));
     program
 }
 
@@ -220,20 +212,17 @@ fn without_tail(program: &Program, tail: usize) -> Program {
 /// been looked at (an interpreter's), so all of them count. `None` for what is not remembered.
 fn head(program: &Program, argv: &[&[u8]]) -> Option<(Vec<Vec<u8>>, Tail)> {
     let words = |count: usize| argv[..count].iter().map(|word| word.to_vec()).collect();
-    match program {
-        Program::Python(python) => {
-            let passed = python.argv.len().saturating_sub(1);
-            Some((words(argv.len().saturating_sub(passed)), Tail::Passed))
-        }
-        // The name of a script that is not there is an argument like another.
-        Program::Exec(exec) if exec.note == Some(ColdNote::ScriptMissing) => None,
-        Program::Exec(exec) => {
-            let passed = argv.get(1..)?;
-            let at = exec.argv.len().checked_sub(passed.len())?;
-            let are_passed = exec.argv[at..].iter().zip(passed).all(|(own, word)| own == word);
-            are_passed.then(|| (words(1), Tail::These(hash(passed))))
-        }
+    if program.is_hosted() {
+        return Some((words(argv.len().saturating_sub(program.arguments())), Tail::Passed));
     }
+    // The name of a script that is not there is an argument like another.
+    if program.note == Some(ColdNote::ScriptMissing) {
+        return None;
+    }
+    let passed = argv.get(1..)?;
+    let at = program.argv.len().checked_sub(passed.len())?;
+    let are_passed = program.argv[at..].iter().zip(passed).all(|(own, word)| own == word);
+    are_passed.then(|| (words(1), Tail::These(hash(passed))))
 }
 
 /// Path and identity of the caller's working directory.

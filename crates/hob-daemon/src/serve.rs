@@ -93,7 +93,7 @@ async fn serve(
         sets: sets.clone(),
         present: present.clone(),
     };
-    let runtimes = Runtimes::write(&config.directory)?;
+    let runtimes = Runtimes::write(&config.directory, config.state_dir.as_deref())?;
     let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near))?;
     let accepting = Accepting::begin(listener, front)?;
     let told = inbox.clone();

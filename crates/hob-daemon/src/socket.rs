@@ -131,13 +131,13 @@ impl Drop for Socket {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
-        let library = directory.join(LIBRARY);
-        for name in ["hob.py", "hob.py.new"] {
-            let _ = std::fs::remove_file(library.join(name));
+        // What a user has put there is the user's: only an empty directory goes.
+        for (folder, name) in runtimes::folders() {
+            let folder = directory.join(folder);
+            let _ = std::fs::remove_file(folder.join(name));
+            let _ = std::fs::remove_file(folder.join(format!("{name}{}", runtimes::NEW)));
+            let _ = std::fs::remove_dir(folder);
         }
-        // Bytecode of it is not written (`PYTHONDONTWRITEBYTECODE` of its readers); what a user
-        // has put there is the user's.
-        let _ = std::fs::remove_dir(library);
         let _ = rustix::fs::unlink(directory.join(LOCK));
     }
 }
@@ -150,8 +150,6 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 const LOCK: &str = "lock";
 /// What a daemon makes in its directory, other than the lock and the runtimes' files.
 const OURS: [&[u8]; 2] = [b"socket", b"log"];
-/// What it makes in a directory of its own there, so that nothing else is found beside it.
-const LIBRARY: &str = "python";
 /// A learning run whose caller was killed may leave its notes.
 const NOTES: &[u8] = b"notes-";
 /// How often the lock's file may change under a daemon that takes it.

@@ -72,7 +72,7 @@ impl Warm {
         if let Some(known) = self.hosted.get(&identity) {
             return *known;
         }
-        let hosted = names_python(set, path);
+        let hosted = names_interpreter(set, path);
         if self.hosted.len() < HOSTED_MAX && !identity.is_too_new() {
             self.hosted.insert(identity, hosted);
         }
@@ -301,18 +301,18 @@ pub(crate) fn changed(environment: &[CString], changes: &Strings) -> Vec<CString
     all
 }
 
-/// Whether a file's first line names Python, by itself or through `env`.
-fn names_python(set: &Set, path: &CStr) -> bool {
+/// Whether a file's first line names an interpreter that hob hosts, by itself or through `env`.
+fn names_interpreter(set: &Set, path: &CStr) -> bool {
     let mut bytes = [0; 256];
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let Ok(file) = rustix::fs::openat(set.place().fd(), path, flags, Mode::empty()) else {
         return false;
     };
     let Ok(len) = io::read(&file, &mut bytes) else { return false };
-    is_python(&bytes[..len])
+    is_hosted(&bytes[..len])
 }
 
-fn is_python(start: &[u8]) -> bool {
+fn is_hosted(start: &[u8]) -> bool {
     let Some(line) = start.strip_prefix(b"#!") else { return false };
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or(line);
     let base = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next().unwrap_or(word).to_vec();
@@ -324,8 +324,7 @@ fn is_python(start: &[u8]) -> bool {
     if name == b"env" {
         name = words.next().unwrap_or_default();
     }
-    let Some(rest) = name.strip_prefix(b"python") else { return false };
-    rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    hob_runtimes::by_interpreter(&name).is_some()
 }
 
 #[cfg(test)]
@@ -333,18 +332,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn python_is_known_by_the_first_line() {
+    fn an_interpreter_is_known_by_the_first_line() {
         for line in [
             "#!/usr/bin/python3\n",
             "#! /usr/bin/env python3.11\n",
             "#!/usr/bin/env -S python3 -I\n",
         ] {
-            assert!(is_python(line.as_bytes()), "{line}");
+            assert!(is_hosted(line.as_bytes()), "{line}");
         }
         for line in
             ["#!/bin/sh\n", "#!/usr/bin/env bash\n", "python3\n", "#!/usr/bin/pythonish\n", "#!\n"]
         {
-            assert!(!is_python(line.as_bytes()), "{line}");
+            assert!(!is_hosted(line.as_bytes()), "{line}");
         }
     }
 

@@ -1,23 +1,18 @@
 //! From what the caller typed to the first file: a module, a path, a script in the working
 //! directory, or a command on `PATH`.
 //!
-//! A `.py` file is a Python script even when it is not executable; any other file must be
-//! executable, as without hob.
+//! A file whose name makes it a script of a hosted runtime need not be executable; any other file
+//! must be, as without hob.
 
+use hob_runtimes::{Runtime, by_suffix};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::ResolveError;
 use crate::own;
-use crate::program::{ExecProgram, Program};
-use crate::venv;
 use crate::walk::{Stage, search, walk};
 use crate::world::{Head, World, dir_name, join};
-
-/// Whether a file's name alone makes it a Python script.
-fn is_python_file(name: &[u8]) -> bool {
-    name.ends_with(b".py") || name.ends_with(b".pyw")
-}
+use crate::{Program, interpreter};
 
 /// Resolves what stood after the options of `hob run`.
 pub(crate) fn resolve(argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, ResolveError> {
@@ -25,7 +20,7 @@ pub(crate) fn resolve(argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, 
     if *name == b"-m" {
         return module(arguments, world);
     }
-    let in_cwd = is_python_file(name) && world.is(name, FileType::RegularFile);
+    let in_cwd = by_suffix(name).is_some() && world.is(name, FileType::RegularFile);
     if name.contains(&b'/') || in_cwd {
         return path(name, argv, world);
     }
@@ -34,16 +29,12 @@ pub(crate) fn resolve(argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, 
     let mut program = match world.head(&file) {
         Ok(head) => walk(world, Stage::new(file, argv), head)?,
         // Executable, but not readable: nobody can know what it is.
-        Err(_) => exec(file, argv),
+        Err(_) => Program::exec(file, argv, None),
     };
-    if let Program::Exec(exec) = &mut program {
-        own::guard(world, name, exec);
+    if !program.is_hosted() {
+        own::guard(world, name, &mut program);
     }
     Ok(program)
-}
-
-fn exec(file: Vec<u8>, argv: Vec<Vec<u8>>) -> Program {
-    Program::Exec(ExecProgram { file, argv, set: Vec::new(), note: None })
 }
 
 fn module(arguments: &[&[u8]], world: &mut World<'_>) -> Result<Program, ResolveError> {
@@ -51,8 +42,9 @@ fn module(arguments: &[&[u8]], world: &mut World<'_>) -> Result<Program, Resolve
     if name.is_empty() {
         return Err(ResolveError::NoModule);
     }
+    let row = hob_runtimes::hosting_modules().ok_or(ResolveError::NoModule)?;
     let cwd = world.cwd_path().to_vec();
-    let interpreter = venv::choose(world, &cwd)?;
+    let interpreter = interpreter::choose(world, row, &cwd)?;
     let mut argv = vec![interpreter.name, b"-m".to_vec()];
     argv.extend(arguments.iter().map(|word| word.to_vec()));
     from_interpreter(world, Stage::new(interpreter.file, argv))
@@ -60,18 +52,20 @@ fn module(arguments: &[&[u8]], world: &mut World<'_>) -> Result<Program, Resolve
 
 /// A file named by its path.
 fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, ResolveError> {
-    let python = is_python_file(name);
+    let hosted = by_suffix(name);
     let words = || argv.iter().map(|word| word.to_vec()).collect();
     let head = match world.head(name) {
         Ok(head) => head,
         Err(Errno::NOENT | Errno::NOTDIR) => {
             return Err(ResolveError::NotFound { name: name.to_vec() });
         }
-        Err(Errno::ACCESS) if !python && world.may_execute(name).is_ok() => {
-            return Ok(exec(name.to_vec(), words()));
+        Err(Errno::ACCESS) if hosted.is_none() && world.may_execute(name).is_ok() => {
+            return Ok(Program::exec(name.to_vec(), words(), None));
         }
         // Not the file, but the way to look at it is refused: whoever executes it will see.
-        Err(Errno::PERM | Errno::NOSYS) if !python => return Ok(exec(name.to_vec(), words())),
+        Err(Errno::PERM | Errno::NOSYS) if hosted.is_none() => {
+            return Ok(Program::exec(name.to_vec(), words(), None));
+        }
         Err(errno) => return Err(ResolveError::Unreadable { path: name.to_vec(), errno }),
     };
     if head.file_type() == FileType::Directory {
@@ -81,8 +75,8 @@ fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, R
         let why = "it is not a regular file";
         return Err(ResolveError::NotExecutable { path: name.to_vec(), why });
     }
-    if python {
-        return python_file(name, argv, head, world);
+    if let Some(row) = hosted {
+        return script(row, (name, argv), head, world);
     }
     if world.may_execute(name).is_err() {
         let why = "permission denied";
@@ -91,33 +85,34 @@ fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, R
     walk(world, Stage::new(name.to_vec(), words()), head)
 }
 
-/// A file that its name makes a Python script: its `#!` line decides if it leads to Python, or
+/// A file that its name makes a script of a runtime: its `#!` line decides if it leads to that, or
 /// if the file is executable; else the caller's interpreter does.
-fn python_file(
-    name: &[u8],
-    argv: &[&[u8]],
+fn script(
+    row: &Runtime,
+    (name, argv): (&[u8], &[&[u8]]),
     head: Head,
     world: &mut World<'_>,
 ) -> Result<Program, ResolveError> {
     if head.bytes().starts_with(b"#!") {
         let words = argv.iter().map(|word| word.to_vec()).collect();
         let walked = walk(world, Stage::new(name.to_vec(), words), head);
-        if matches!(walked, Ok(Program::Python(_))) || world.may_execute(name).is_ok() {
+        let leads = walked.as_ref().is_ok_and(|program| program.runtime == row.id);
+        if leads || world.may_execute(name).is_ok() {
             return walked;
         }
     }
     let arguments: Vec<Vec<u8>> = argv[1..].iter().map(|word| word.to_vec()).collect();
-    by_choice(world, name, &arguments)
+    by_choice(world, row, (name, &arguments))
 }
 
-/// A script that names no interpreter of its own, in the one that [`venv::choose`] finds.
+/// A script that names no interpreter of its own, in the one that [`interpreter::choose`] finds.
 pub(crate) fn by_choice(
     world: &mut World<'_>,
-    script: &[u8],
-    arguments: &[Vec<u8>],
+    row: &Runtime,
+    (script, arguments): (&[u8], &[Vec<u8>]),
 ) -> Result<Program, ResolveError> {
     let path = world.absolute(script);
-    let interpreter = venv::choose(world, dir_name(&path).unwrap_or_default())?;
+    let interpreter = interpreter::choose(world, row, dir_name(&path).unwrap_or_default())?;
     // A name that begins with a dash would be an option to the interpreter.
     let named = if script.starts_with(b"-") { join(b".", script) } else { script.to_vec() };
     let mut argv = vec![interpreter.name, named];
@@ -128,6 +123,6 @@ pub(crate) fn by_choice(
 fn from_interpreter(world: &mut World<'_>, stage: Stage) -> Result<Program, ResolveError> {
     match world.head(&stage.file) {
         Ok(head) => walk(world, stage, head),
-        Err(_) => Ok(exec(stage.file, stage.argv)),
+        Err(_) => Ok(Program::exec(stage.file, stage.argv, None)),
     }
 }

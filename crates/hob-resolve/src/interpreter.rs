@@ -1,8 +1,10 @@
-//! Which interpreter runs a program that names none: a `.py` file without a `#!` line, or `-m`.
+//! Which interpreter runs a program that names none: a script without a `#!` line, or `-m`.
 //!
-//! In this order: the active virtual environment (`VIRTUAL_ENV`), a `.venv` beside or above the
-//! program, `python3` on `PATH`, `python` on `PATH`. A `.venv` of another user is passed over: a
-//! directory that others may write to (`/tmp`) must not decide what the caller executes.
+//! In this order, as the row says: the active environment, one beside or above the program, the
+//! interpreter's names on `PATH`. An environment of another user is passed over: a directory that
+//! others may write to (`/tmp`) must not decide what the caller executes.
+
+use hob_runtimes::{Environments, Runtime};
 
 use crate::ResolveError;
 use crate::walk::search;
@@ -18,30 +20,37 @@ pub(crate) struct Interpreter {
 }
 
 /// Chooses for a program whose directory is `dir`, an absolute path.
-pub(crate) fn choose(world: &World<'_>, dir: &[u8]) -> Result<Interpreter, ResolveError> {
-    let active = world.full_var(b"VIRTUAL_ENV").map(|root| join(root, b"bin/python"));
-    let active = active.filter(|file| world.may_execute(file).is_ok());
-    if let Some(file) = active.or_else(|| beside_or_above(world, dir)) {
+pub(crate) fn choose(
+    world: &World<'_>,
+    row: &Runtime,
+    dir: &[u8],
+) -> Result<Interpreter, ResolveError> {
+    if let Some(file) = row.environments.and_then(|known| in_environment(world, known, dir)) {
         let file = world.absolute(&file);
         return Ok(Interpreter { name: file.clone(), file });
     }
-    let name: &[u8] = b"python3";
-    match search(world, name) {
-        Ok(file) => Ok(Interpreter { file, name: name.to_vec() }),
-        Err(error) => {
-            let name = b"python";
-            let file = search(world, name).map_err(|_| error)?;
-            Ok(Interpreter { file, name: name.to_vec() })
+    let mut first = None;
+    for name in row.commands {
+        match search(world, name) {
+            Ok(file) => return Ok(Interpreter { file, name: name.to_vec() }),
+            Err(error) => _ = first.get_or_insert(error),
         }
     }
+    Err(first.unwrap_or_else(|| ResolveError::NotFound { name: row.name.into() }))
 }
 
-fn beside_or_above(world: &World<'_>, dir: &[u8]) -> Option<Vec<u8>> {
+fn in_environment(world: &World<'_>, known: Environments, dir: &[u8]) -> Option<Vec<u8>> {
+    let active = world.full_var(known.variable).map(|root| join(root, known.interpreter));
+    let active = active.filter(|file| world.may_execute(file).is_ok());
+    active.or_else(|| beside_or_above(world, known, dir))
+}
+
+fn beside_or_above(world: &World<'_>, known: Environments, dir: &[u8]) -> Option<Vec<u8>> {
     let mut dir = Some(dir);
     for _ in 0..LEVELS_MAX {
         let here = dir?;
-        let root = join(here, b".venv");
-        let file = join(&root, b"bin/python");
+        let root = join(here, known.beside);
+        let file = join(&root, known.interpreter);
         if world.may_execute(&file).is_ok() && is_trusted(world, &root) {
             return Some(file);
         }

@@ -1,41 +1,37 @@
 //! What would run: from argv, environment and working directory to a program.
 //!
 //! Owns: the search along `PATH`, the reading of `#!` lines as the kernel and `env` read them,
-//! the interpreter's command line, virtual environments, what a pyenv shim would have done, and
-//! that hob's own shims are passed over.
+//! the choice of an interpreter, what a version manager's shim would have done, and that hob's own
+//! shims are passed over. What it must know of a language it asks the table (`hob-runtimes`).
 //! The client's cold path and the daemon ask the same question here, so they cannot disagree.
 //!
 //! Invariants:
 //! - nothing is executed and nothing is written; a few system calls per call, no cache.
-//! - what is not understood wholly is a [`Program::Exec`] of exactly what the caller named.
+//! - what is not understood wholly is executed: exactly what the caller named.
 //! - paths and arguments are bytes; relative ones are looked up from the caller's directory,
 //!   never from this process's.
 //!
-//! Deliberately not here: whether a Python program is run warm, which versions are supported,
-//! and anything about the environment beyond what a skipped shim would have changed.
+//! Deliberately not here: whether a program is run warm, and anything about the environment beyond what a skipped shim would have changed.
 #![forbid(unsafe_code)]
 
 mod direct;
 mod error;
-mod options;
+mod interpreter;
 mod own;
-mod program;
 mod pyenv;
 mod shebang;
 mod split;
-mod venv;
 mod walk;
 mod world;
 
 pub use error::ResolveError;
+pub use hob_runtimes::{
+    ColdNote, EnvChanges, Lookup, Program, Target, TargetKind, WorkingDirectory,
+};
 pub use own::is_hob;
-pub use program::{ColdNote, ExecProgram, Program, PythonProgram, TargetKind, WorkingDirectory};
 pub use world::Noted;
 
 use rustix::fd::BorrowedFd;
-
-/// How a variable of the caller's environment is looked up.
-pub type Lookup<'a> = &'a dyn Fn(&[u8]) -> Option<&'a [u8]>;
 
 /// What would run if the caller executed `argv` in `cwd` with this environment.
 ///

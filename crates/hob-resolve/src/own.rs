@@ -8,7 +8,7 @@
 //! the same. Its target need not exist. Deliberately not here: where shims are kept, and who makes
 //! them (the verb `shim`).
 
-use crate::program::ExecProgram;
+use crate::Program;
 use crate::world::{World, base_name};
 
 /// Names, in order, the files to which a command found behind a shim of ours has led before: a
@@ -40,13 +40,13 @@ pub(crate) fn is_passed_over(world: &World<'_>, file: &[u8], name: &[u8]) -> boo
 
 /// Leaves the guard in the environment of what is executed, if it was found behind a shim of ours
 /// and may look for the same name again: anything but a binary of that very name.
-pub(crate) fn guard(world: &World<'_>, name: &[u8], exec: &mut ExecProgram) {
-    if !world.is_shimmed(name) || is_plain_binary(world, name, &exec.file) {
+pub(crate) fn guard(world: &World<'_>, name: &[u8], program: &mut Program) {
+    if !world.is_shimmed(name) || is_plain_binary(world, name, &program.interpreter) {
         return;
     }
     let mut passed = world.var(PASSED).map_or_else(Vec::new, |passed| [passed, b":"].concat());
-    passed.extend_from_slice(&exec.file);
-    exec.set.push((PASSED.to_vec(), passed));
+    passed.extend_from_slice(&program.interpreter);
+    program.env.set.push((PASSED.to_vec(), passed));
 }
 
 fn is_plain_binary(world: &World<'_>, name: &[u8], file: &[u8]) -> bool {

@@ -5,14 +5,14 @@
 //! not understood wholly the answer is the *first* file with its own argv: the real chain then
 //! does what it does.
 
+use hob_runtimes::{CommandLine, Runtime, Start, by_interpreter, by_suffix, first_hosted};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::direct::by_choice;
-use crate::program::{ColdNote, ExecProgram, Program, PythonProgram};
-use crate::program::{TargetKind, WorkingDirectory};
 use crate::world::{Head, World, base_name, dir_name, join};
-use crate::{ResolveError, options, own, pyenv, shebang, split};
+use crate::{ColdNote, EnvChanges, Program, Target, TargetKind, WorkingDirectory};
+use crate::{ResolveError, own, pyenv, shebang, split};
 
 /// How many steps are followed. Linux follows five `#!` lines; shims and `env` add their own.
 const STEPS_MAX: usize = 8;
@@ -51,7 +51,7 @@ impl Stage {
         world.set.clear();
         world.unset.clear();
         let (file, argv) = self.first.unwrap_or((self.file, self.argv));
-        Program::Exec(ExecProgram { file, argv, set: Vec::new(), note })
+        Program::exec(file, argv, note)
     }
 }
 
@@ -87,12 +87,16 @@ pub(crate) fn walk(
             if shebang::polyglot(bytes).is_some() {
                 note_shell(world);
             }
-            if is_archive(&stage.file, &head) {
+            if hob_runtimes::rows().any(|row| (row.is_archive)(start(&stage.file, &head))) {
                 return Ok(stage.exec(world, Some(ColdNote::Archive)));
             }
             let (file, mut argv) = match next(world, &stage.file, bytes)? {
                 Next::Run { file, words } => (file, words),
-                Next::Hob => return by_choice(world, &stage.file, &stage.argv[1..]),
+                Next::Hob => {
+                    let row = by_suffix(&stage.file).or_else(first_hosted);
+                    let row = row.ok_or(ResolveError::NoProgram)?;
+                    return by_choice(world, row, (&stage.file, &stage.argv[1..]));
+                }
                 Next::Unknown => return Ok(stage.exec(world, None)),
             };
             argv.push(stage.file.clone());
@@ -220,9 +224,9 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
     }
     // The name that counts is the last link's: version managers put one binary of their own
     // behind the names of all interpreters.
-    if !head.real_name().is_some_and(|name| is_python(&name)) {
+    let Some(row) = head.real_name().and_then(|name| by_interpreter(&name)) else {
         return stage.exec(world, None);
-    }
+    };
     // An interpreter looks itself up on `PATH` by a bare name, and would find our shim there: it
     // would then take the shim's directory for its own, and miss its virtual environment.
     if stage.file.starts_with(b"/") && world.is_shimmed(&stage.argv[0]) {
@@ -232,38 +236,26 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
     if !stage.file.starts_with(b"/") && !stage.argv[0].contains(&b'/') {
         return stage.exec(world, None);
     }
-    let line = match options::parse(&stage.argv[1..]) {
+    let line = match (row.parse)(&stage.argv[1..]) {
         Ok(line) => line,
         Err(note) => return stage.exec(world, Some(note)),
     };
-    if TALKING.iter().any(|name| world.full_var(name).is_some()) {
+    if (row.is_talking)(&|name| world.var(name)) {
         return stage.exec(world, Some(ColdNote::UnknownOption));
     }
     if line.kind == TargetKind::Script && stage.script.as_ref() != Some(&line.target) {
         match world.head(&line.target) {
             Err(_) => return stage.exec(world, Some(ColdNote::ScriptMissing)),
-            Ok(head) if is_archive(&line.target, &head) => {
+            Ok(head) if (row.is_archive)(start(&line.target, &head)) => {
                 return stage.exec(world, Some(ColdNote::Archive));
             }
             Ok(_) => {}
         }
     }
-    Program::Python(python(world, &stage, line))
+    hosted(world, row, &stage, line)
 }
 
-/// Variables with which an interpreter tells of each of its runs what a copy would tell once, or
-/// asks its user for more at the end.
-const TALKING: [&[u8]; 7] = [
-    b"PYTHONVERBOSE",
-    b"PYTHONMALLOCSTATS",
-    b"PYTHONPROFILEIMPORTTIME",
-    b"PYTHONDUMPREFS",
-    b"PYTHONDUMPREFSFILE",
-    b"PYTHONINSPECT",
-    b"PYTHON_PRESITE",
-];
-
-fn python(world: &mut World<'_>, stage: &Stage, line: options::CommandLine) -> PythonProgram {
+fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine) -> Program {
     let file = stage.file.strip_prefix(b"./").unwrap_or(&stage.file);
     let interpreter = world.absolute(file);
     let mut prefix = vec![stage.argv[0].clone()];
@@ -272,60 +264,41 @@ fn python(world: &mut World<'_>, stage: &Stage, line: options::CommandLine) -> P
     let mut argv = vec![line.target.clone()];
     argv.extend_from_slice(arguments);
     let mut watch = std::mem::take(&mut world.watch);
-    // Beside the executable, or one above, is where `pyvenv.cfg` is looked for.
     let bin = dir_name(&interpreter).unwrap_or_default();
-    watch.push(join(bin, b"pyvenv.cfg"));
-    watch.extend(dir_name(bin).map(|root| join(root, b"pyvenv.cfg")));
+    for beside in row.beside {
+        match beside.strip_prefix(b"../") {
+            Some(above) => watch.extend(dir_name(bin).map(|root| join(root, above))),
+            None => watch.push(join(bin, beside)),
+        }
+    }
     watch.push(interpreter.clone());
-    let isolated = line.options.iter().any(|option| option == b"-E" || option == b"-I");
-    let (target, cwd) = match line.kind {
+    let (name, directory) = match line.kind {
         TargetKind::Module => (line.target, WorkingDirectory::Keyed),
         TargetKind::Script => {
             let target = world.absolute(&line.target);
             watch.push(target.clone());
-            let keyed = !isolated && has_relative_entries(world);
+            let keyed = (row.is_relative)(&line.options, &|name| world.var(name));
             (target, if keyed { WorkingDirectory::Keyed } else { WorkingDirectory::Free })
         }
     };
-    PythonProgram {
+    let env =
+        EnvChanges { set: std::mem::take(&mut world.set), unset: std::mem::take(&mut world.unset) };
+    Program {
+        runtime: row.id,
         interpreter,
         prefix,
         options: line.options,
-        kind: line.kind,
-        target,
+        target: Target { kind: line.kind, name },
         argv,
-        set: std::mem::take(&mut world.set),
-        unset: std::mem::take(&mut world.unset),
-        cwd,
+        env,
+        directory,
         watch,
+        note: None,
     }
 }
 
-/// Whether `PYTHONPATH` names the working directory or something in it.
-fn has_relative_entries(world: &World<'_>) -> bool {
-    let path = world.full_var(b"PYTHONPATH");
-    path.is_some_and(|path| path.split(|byte| *byte == b':').any(|dir| !dir.starts_with(b"/")))
-}
-
-/// Whether a file's name is that of a CPython 3: `python`, `python3`, `python3.13t`.
-fn is_python(name: &[u8]) -> bool {
-    let Some(version) = name.strip_prefix(b"python") else { return false };
-    let Some(minor) = version.strip_prefix(b"3") else { return version.is_empty() };
-    let Some(minor) = minor.strip_prefix(b".") else { return minor.is_empty() };
-    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    digits > 0 && minor[digits..].iter().all(|byte| matches!(byte, b'd' | b't' | b'm'))
-}
-
-/// Whether the interpreter would not read this as source: a directory, a zip archive (also one
-/// behind a `#!` line), compiled code.
-fn is_archive(path: &[u8], head: &Head) -> bool {
-    let bytes = head.bytes();
-    let suffixes: [&[u8]; 6] = [b".pyc", b".pyz", b".pex", b".zip", b".egg", b".whl"];
-    let zip = bytes.starts_with(b"PK\x03\x04")
-        || (bytes.starts_with(b"#!") && bytes.windows(5).any(|part| part == b"\nPK\x03\x04"));
-    let compiled = bytes.get(1..4) == Some(b"\r\r\n");
-    head.file_type() == FileType::Directory
-        || zip
-        || compiled
-        || suffixes.iter().any(|suffix| path.ends_with(suffix))
+/// How a file begins, as rows look at it.
+fn start<'a>(path: &'a [u8], head: &'a Head) -> Start<'a> {
+    let is_directory = head.file_type() == FileType::Directory;
+    Start { path, bytes: head.bytes(), is_directory }
 }

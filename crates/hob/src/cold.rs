@@ -150,16 +150,20 @@ fn hold_runtime(
     if run.reason != b"learning" {
         return Ok(None);
     }
-    let path = crate::connect::directory(caller.start).join("worker.py");
-    let name = path.as_os_str().as_bytes();
-    let Some(word) = image.argv.iter_mut().find(|word| word.to_bytes() == name) else {
-        return Ok(None);
-    };
+    let directory = crate::connect::directory(caller.start);
+    let files = hob_runtimes::rows().filter_map(|row| row.main());
+    let mut paths = files.map(|file| directory.join(file));
+    let named = paths.find_map(|path| {
+        let name = path.as_os_str().as_bytes();
+        let at = image.argv.iter().position(|word| word.to_bytes() == name)?;
+        Some((path, at))
+    });
+    let Some((path, at)) = named else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(&path, flags, Mode::empty())?;
     let held = rustix::io::fcntl_dupfd_cloexec(&file, HELD_FD_MIN)?;
     rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty())?;
-    *word = string(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes());
+    image.argv[at] = string(format!("/proc/self/fd/{}", held.as_raw_fd()).as_bytes());
     Ok(Some(held))
 }
 
@@ -181,28 +185,14 @@ pub(crate) fn image(start: &Start, argv: &[&[u8]]) -> Result<(Program, Image), R
     let here = process::working_directory();
     let cwd = here.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
     let program = hob_resolve::resolve(argv, &lookup, cwd)?;
-    let image = match &program {
-        Program::Python(python) => {
-            let (file, argv) = python.cold_argv();
-            let mut changes = changes(&python.set);
-            changes.extend(python.unset.iter().cloned());
-            Image {
-                file: string(file),
-                argv: argv.into_iter().map(string).collect(),
-                env: environment(start, changes.iter().map(Vec::as_slice)),
-            }
-        }
-        Program::Exec(exec) => Image {
-            file: string(&exec.file),
-            argv: exec.argv.iter().map(|word| string(word)).collect(),
-            env: environment(start, changes(&exec.set).iter().map(Vec::as_slice)),
-        },
+    let (file, words) = program.cold_argv();
+    let changes: Vec<_> = program.env.words().collect();
+    let image = Image {
+        file: string(file),
+        argv: words.into_iter().map(string).collect(),
+        env: environment(start, changes.iter().map(Vec::as_slice)),
     };
     Ok((program, image))
-}
-
-fn changes(set: &[(Vec<u8>, Vec<u8>)]) -> Vec<Vec<u8>> {
-    set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat()).collect()
 }
 
 /// The caller's environment with changes: `NAME=value` sets, `NAME` alone removes.

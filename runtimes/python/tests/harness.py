@@ -18,7 +18,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WORKER = os.path.join(os.path.dirname(HERE), "worker.py")
+SOURCES = os.path.dirname(HERE)
+WORKER = os.path.join(SOURCES, "worker.py")
+# The command line between the interpreter's options and the mode's own words.
+START = os.path.join(SOURCES, "start.py")
 GOLDEN = os.path.join(os.path.dirname(os.path.dirname(HERE)), "golden")
 PROBES = os.path.join(HERE, "probes")
 WAIT_S = 30
@@ -152,7 +155,7 @@ class Worker:
 
     def __init__(self, role, kind, target, **options):
         near, far = socket.socketpair()
-        command = [sys.executable, *options.get("options", ()), "-S", WORKER, "serve"]
+        command = [sys.executable, *options.get("options", ()), "-S", START, "serve", SOURCES, ""]
         self.process = subprocess.Popen(
             command,
             stdin=far,
@@ -290,7 +293,8 @@ class Run:
         kind = "module" if self.kind else "script"
         target = self.target or os.path.join(self.cwd, self.argv[0])
         prefix = [sys.executable, *self.options]
-        command = [sys.executable, *self.options, "-S", WORKER, "learn", notes, kind, target]
+        command = [sys.executable, *self.options, "-S", START, "learn", SOURCES, ""]
+        command += [notes, kind, target]
         return self._spawn([*command, str(len(prefix)), *prefix, *self.argv])
 
     def give(self, channel, pidfd, number=7):

@@ -11,22 +11,8 @@ use crate::{World, leftovers, wait};
 const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
-/// What may lie in the directory while a daemon lives.
-const NAMES: [&str; 13] = [
-    "socket",
-    "lock",
-    "worker.py",
-    "imports.py",
-    "promises.py",
-    "rehearsal.py",
-    "watch.py",
-    "ends.py",
-    "anew.py",
-    "message.py",
-    "python",
-    "hob.py",
-    "log",
-];
+/// What may lie in the directory while a daemon lives, beside the runtimes' files.
+const NAMES: [&str; 3] = ["socket", "lock", "log"];
 
 /// The folders of a world.
 const FOLDERS: [&str; 5] = ["home", "state", "work", "run", "effects"];
@@ -96,7 +82,10 @@ pub(super) fn end(world: &World, report: &mut Report) {
 
 /// A learning run's notes lie there until they are read, or the daemon ends.
 fn is_known(name: &str) -> bool {
-    NAMES.contains(&name) || name.starts_with("notes-")
+    let mut files = hob_runtimes::rows().flat_map(|row| row.files);
+    NAMES.contains(&name)
+        || name.starts_with("notes-")
+        || files.any(|(file, _)| file.split('/').any(|part| part == name))
 }
 
 /// Processes of this world that neither are the daemon nor descend from it.

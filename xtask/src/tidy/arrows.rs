@@ -13,11 +13,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-wire", &[]),
     ("hob-core", &["hob-wire"]),
     ("hob-os", &[]),
-    ("hob-resolve", &["hob-os"]),
+    ("hob-runtimes", &[]),
+    ("hob-resolve", &["hob-os", "hob-runtimes"]),
     ("hob-actor", &["hob-wire", "hob-os"]),
-    ("hob-hooks", &["hob-wire", "hob-core", "hob-os", "hob-resolve"]),
-    ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-hooks"]),
-    ("hob", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-daemon", "hob-hooks"]),
+    ("hob-hooks", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes"]),
+    ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
+    (
+        "hob",
+        &[
+            "hob-wire",
+            "hob-core",
+            "hob-os",
+            "hob-resolve",
+            "hob-runtimes",
+            "hob-daemon",
+            "hob-hooks",
+        ],
+    ),
 ];
 
 /// Foreign crates that only one crate may use, with the reason.

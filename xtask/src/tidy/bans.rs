@@ -35,6 +35,22 @@ const SLEEPS_ABOVE: usize = 3;
 
 const WAIT: &str = "wait on a mark with a bounded poll; a sleep that stays says why: `sleeps: ...`";
 
+/// Where languages are named besides the table of runtimes: a shim of one version manager, an
+/// alias in `hob.toml`, and rooms of the binary that show one language from within.
+const LANGUAGES: &[&str] = &[
+    "crates/hob-runtimes/",
+    "crates/hob-resolve/src/pyenv/",
+    "crates/hob-daemon/src/project.rs",
+    "crates/hob/src/hook.rs",
+    "crates/hob/src/show/samples.rs",
+    "crates/hob/src/show/waterfall.rs",
+    "crates/hob/src/show/why/",
+    "crates/hob/src/verbs/doctor/commands.rs",
+    "crates/hob/src/verbs/hooks/adopt/",
+    "crates/hob/src/verbs/verify/",
+    "crates/hob/src/verbs/why/",
+];
+
 const BANS: &[Ban] = &[
     Ban {
         inside: &["crates/hob-core/src/", "crates/hob-wire/src/"],
@@ -115,6 +131,15 @@ const BANS: &[Ban] = &[
         reach: Reach::Product,
         words: &["hob_daemon", "hob_core", "tokio", "clap", "serde"],
         instead: "the way of a call pays for nothing that it does not use: hob-wire and hob-os, and hob-resolve to run cold",
+    },
+    Ban {
+        inside: &["crates/"],
+        except: LANGUAGES,
+        reach: Reach::Product,
+        words: &[
+            "python", "Python", "PYTHON", "ruby", "Ruby", "RUBY", "nodejs", "jvm", "Jvm", "JVM",
+        ],
+        instead: "languages stand in crates/hob-runtimes: ask the program's row",
     },
     Ban {
         inside: &["tests/", "crates/"],

@@ -11,8 +11,6 @@ use crate::channel;
 use crate::owner::Owner;
 use crate::workers::hands::Origin;
 
-use super::route::Host;
-
 const SIGKILL: u8 = 9;
 
 impl Owner {
@@ -43,25 +41,22 @@ impl Owner {
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
             return self.desk.push(Event::Gone { worker });
         };
-        let none = Vec::new();
-        let (prefix, origin) = match &loaded.host {
-            Host::Python(python) => (&python.prefix, self.hands.runtimes().handler(python)),
-            Host::Native => (&none, Ok((loaded.target.clone(), vec![loaded.target.clone()]))),
-        };
+        let host = &loaded.host;
+        let argv = self.hands.runtimes().handler(host);
         let preload = Preload {
             role,
             kind: TargetKind::Handler,
             target: loaded.target.clone(),
-            prefix: prefix.iter().collect(),
+            prefix: host.prefix.iter().collect(),
             modules: hob_wire::strings::Strings::new(),
             argv: std::iter::once(loaded.target.as_slice()).collect(),
         };
-        let started = origin.and_then(|(file, argv)| {
+        let started = argv.and_then(|argv| {
             let origin = Origin {
                 program: hob_core::ids::ProgramId(0),
                 key: loaded.key,
                 session: 0,
-                file: &file,
+                file: &host.interpreter,
                 argv: &argv,
                 env: &loaded.env,
                 directory: loaded.directory.as_ref(),

@@ -16,7 +16,8 @@ use hob_core::key::{Key, KeyBuilder, Part};
 use hob_core::messages::Event;
 use hob_core::plan::Hosted;
 use hob_core::receipt::ProgramPart;
-use hob_resolve::{Program, PythonProgram};
+use hob_resolve::Program;
+use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
@@ -25,7 +26,7 @@ use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
 use crate::fronts::message::SenderId;
 use crate::owner::Owner;
 use crate::programs::{self, Lesson};
-use crate::project::{self, Declared, Runtime};
+use crate::project::{self, Declared};
 use crate::trust;
 
 use super::ROUTES_MAX;
@@ -73,7 +74,8 @@ pub(super) struct Loaded {
     pub(super) name: String,
     /// What its receipts say of it.
     pub(super) face: Arc<Face>,
-    pub(super) host: Host,
+    /// What its workers are: an interpreter, or the handler's file itself.
+    pub(super) host: Program,
     /// Its file; where there is one, a colon and its function.
     pub(super) target: Vec<u8>,
     /// The environment that its workers start with.
@@ -97,52 +99,6 @@ pub(super) struct Loaded {
 pub(super) struct Face {
     pub(super) program: ProgramPart,
     pub(super) isolation: &'static str,
-}
-
-/// What a handler's workers are.
-#[derive(Debug)]
-pub(super) enum Host {
-    /// An interpreter with hob's runtime inside.
-    Python(PythonProgram),
-    /// The handler's file itself.
-    Native,
-}
-
-impl Host {
-    /// The runtime, as receipts and `hob status` name it.
-    pub(super) fn runtime(&self) -> &'static str {
-        match self {
-            Host::Python(_) => "python",
-            Host::Native => "native",
-        }
-    }
-
-    /// The interpreter's file.
-    pub(super) fn interpreter(&self) -> Option<&[u8]> {
-        match self {
-            Host::Python(python) => Some(&python.interpreter),
-            Host::Native => None,
-        }
-    }
-
-    /// What is said of one that ended before it was ready, and said nothing of why.
-    pub(super) fn ended(&self) -> &'static str {
-        match self {
-            Host::Python(_) => "its interpreter ended",
-            Host::Native => {
-                "it ended before it was ready (hob's log has what it printed); a native program \
-                 calls `hob_actor::worker::serve`"
-            }
-        }
-    }
-
-    /// The paths that decide which interpreter it is.
-    fn watch(&self) -> &[Vec<u8>] {
-        match self {
-            Host::Python(python) => &python.watch,
-            Host::Native => &[],
-        }
-    }
 }
 
 type Refused = (Reason, String);
@@ -228,14 +184,9 @@ impl Owner {
         let home = self.home.clone();
         let found = project::find(home.as_deref(), directory, &program);
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
-        let host = match &handler.runtime {
-            Runtime::Python { python, .. } => {
-                Host::Python(self.interpreter(from, &handler, python)?)
-            }
-            Runtime::Native => Host::Native,
-        };
+        let host = self.host(from, &handler)?;
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
-        let env = Arc::new(programs::kept(&from.env, &names));
+        let env = Arc::new(programs::kept(&from.env, &names, host.row().variables));
         let (key, tries) = (key_of(&handler, &host, &env), handler.tries);
         let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
         let pool = match known.map(|(pool, _)| *pool) {
@@ -250,7 +201,7 @@ impl Owner {
             return Err((Reason::Lost, String::new()));
         };
         loaded.tries = tries;
-        candidates.extend(loaded.host.watch().iter().cloned());
+        candidates.extend(loaded.host.watch.iter().cloned());
         let none = BTreeSet::new();
         let sources = Sources {
             files: &none,
@@ -277,43 +228,41 @@ impl Owner {
         Ok((pool, kept))
     }
 
-    /// The interpreter, as the sender's own environment finds it.
-    fn interpreter(
-        &mut self,
-        from: &From,
-        handler: &Declared,
-        python: &str,
-    ) -> Result<PythonProgram, Refused> {
+    /// What hosts a handler: its file, or an interpreter, as the sender's own environment finds it.
+    fn host(&mut self, from: &From, handler: &Declared) -> Result<Program, Refused> {
+        let row = handler.runtime.row();
+        let file = handler.file.as_os_str().as_bytes();
+        if row.handlers == Handlers::Program {
+            let program = Program::exec(file.to_vec(), vec![file.to_vec()], None);
+            return Ok(Program { runtime: handler.runtime, ..program });
+        }
         let config = |text: String| (Reason::Config, text);
-        let env = &from.env;
         let root = open_directory(&handler.root)
             .ok_or_else(|| config(format!("{}: cannot be opened", handler.root.display())))?;
-        let file = handler.file.as_os_str().as_bytes();
-        let argv: [&[u8]; 2] = [python.as_bytes(), file];
+        let name = handler.interpreter.as_str();
+        let argv: [&[u8]; 2] = [name.as_bytes(), file];
+        let env = &from.env;
         let found = self.resolutions.resolve(self.fresh.files(), (&argv, env), root.as_fd());
         let program = found.program.map_err(|error| config(error.to_string()))?;
-        if self.programs.hosted(&program) != Hosted::Python {
-            let text = format!(
-                "{python}: hob hosts handlers in CPython 3.9 to 3.14 only; set `python` in hob.toml"
-            );
-            return Err(config(text));
+        if program.runtime != handler.runtime || self.programs.hosted(&program) != Hosted::Yes {
+            return Err(config(format!(
+                "{name}: hob hosts such handlers in {} only; set `interpreter` in hob.toml",
+                row.title
+            )));
         }
-        match program {
-            Program::Python(python) => Ok(python),
-            Program::Exec(_) => Err(config(format!("{python}: is not a Python"))),
-        }
+        Ok(program)
     }
 
     fn open_pool(
         &mut self,
         program: &str,
         (key, handler): (Key, Declared),
-        host: Host,
+        host: Program,
         env: Arc<Strings>,
     ) -> Result<PoolId, Refused> {
         let directory = open_directory(&handler.root);
         let mut target = handler.file.as_os_str().as_bytes().to_vec();
-        if let Runtime::Python { function, .. } = &handler.runtime {
+        if let Some(function) = &handler.function {
             target.push(b':');
             target.extend_from_slice(function.as_bytes());
         }
@@ -326,7 +275,7 @@ impl Owner {
                 id: Some(digest),
                 name: program.to_owned(),
                 target: text(&target),
-                runtime: host.runtime().to_owned(),
+                runtime: host.row().name.to_owned(),
                 interpreter: host.interpreter().map(text),
                 arguments: 0,
             },
@@ -357,7 +306,7 @@ impl Owner {
     pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
         let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
         let mut lesson = Lesson::default();
-        let _ = lesson.take(notes);
+        let _ = lesson.take(notes, loaded.host.row().variables);
         let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
         let sources = Sources {
             files: &lesson.files,
@@ -394,23 +343,21 @@ impl Loaded {
     }
 }
 
-fn key_of(handler: &Declared, host: &Host, env: &Strings) -> Key {
+fn key_of(handler: &Declared, host: &Program, env: &Strings) -> Key {
     let mut builder = KeyBuilder::new();
     builder
         .absorb(Part::Program, handler.file.as_os_str().as_bytes())
         .absorb(Part::Directory, handler.root.as_os_str().as_bytes())
         .absorb(Part::Fingerprint, format!("{:?}", handler.terms).as_bytes());
-    if let Runtime::Python { function, .. } = &handler.runtime {
+    if let Some(function) = &handler.function {
         builder.absorb(Part::Program, function.as_bytes());
     }
-    if let Host::Python(python) = host {
-        builder.absorb(Part::Interpreter, &python.interpreter);
-        for word in &python.prefix {
-            builder.absorb(Part::Option, word);
-        }
+    builder.absorb(Part::Interpreter, &host.interpreter);
+    for word in &host.prefix {
+        builder.absorb(Part::Option, word);
     }
     let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
-    builder.select_env(env, &names);
+    builder.select_env(env, &names, host.row().variables);
     builder.finish()
 }
 

@@ -9,6 +9,8 @@ use hob_core::messages::{Found, Given, Refusal, Settled};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, WorkerPart};
 use hob_os::clock;
+use hob_resolve::Program;
+use hob_runtimes::Handlers;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Failure, Reason};
 
@@ -72,7 +74,7 @@ impl Owner {
                 Refusal::Stopping => (Reason::Stopping, format!("{name}: hob stops")),
                 Refusal::NotLoaded => {
                     let trouble = loaded.and_then(|loaded| loaded.trouble.clone());
-                    let ended = loaded.map_or("", |loaded| loaded.host.ended());
+                    let ended = loaded.map_or("", |loaded| ended_early(&loaded.host));
                     let trouble = trouble.unwrap_or_else(|| ended.to_owned());
                     (Reason::NotLoaded, format!("{name}: cannot be loaded: {trouble}"))
                 }
@@ -180,4 +182,15 @@ impl Owner {
 pub(super) fn part_of(id: WorkerId, process: &Process) -> WorkerPart {
     let generation = process.zygote.unwrap_or(id).0 - hob_core::messages::WORKERS_FROM;
     WorkerPart { pid: process.pid, generation }
+}
+
+/// What is said of a worker that ended before it was ready, and said nothing of why.
+fn ended_early(host: &Program) -> &'static str {
+    match host.row().handlers {
+        Handlers::Program => {
+            "it ended before it was ready (hob's log has what it printed); a native program calls \
+             `hob_actor::worker::serve`"
+        }
+        Handlers::Function | Handlers::No => "its interpreter ended",
+    }
 }

@@ -372,7 +372,7 @@ impl Owner {
 /// the program's name, and of the environment what a handler may have.
 fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
     let names = variables.iter().map(|name| name.clone().into_bytes()).collect();
-    let env = programs::kept(&from.env, &names);
+    let env = programs::kept(&from.env, &names, programs::any_runtime());
     let mut words = Strings::new();
     words.push(&from.directory);
     words.push(program);

@@ -88,7 +88,7 @@ impl Owner {
             }
             Some(PoolPart {
                 program: loaded.name.clone(),
-                runtime: loaded.host.runtime().to_owned(),
+                runtime: loaded.host.row().name.to_owned(),
                 isolation: view.terms.recipe.name().code().to_owned(),
                 state: state.to_owned(),
                 ready: view.idle,

@@ -9,7 +9,7 @@ use hob_core::isolation::Name;
 use hob_core::key::Key;
 use hob_core::phase::{Mark, Marks};
 use hob_core::plan::{ColdAsked, Facts, HardLimits, Hosted, Terminal};
-use hob_resolve::{Program, PythonProgram, ResolveError, WorkingDirectory};
+use hob_resolve::{EnvChanges, Program, ResolveError, WorkingDirectory};
 use hob_wire::call::{AHEAD_AUTO, Call, Isolation, Meanwhile};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
@@ -85,7 +85,7 @@ impl Owner {
             worker_silent: true,
         };
         self.ledger.open(id, entry);
-        let key = if facts.hosted == Hosted::Python { self.fresh_key(id, program) } else { None };
+        let key = if facts.hosted == Hosted::Yes { self.fresh_key(id, program) } else { None };
         self.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
@@ -117,15 +117,15 @@ impl Owner {
     /// The key of an open call, with the seed that a zygote of it would be started from.
     pub(crate) fn plant(&mut self, call: CallId) -> Option<Key> {
         let entry = self.ledger.get(call)?;
-        let Some(Program::Python(python)) = &entry.resolved else { return None };
+        let resolved = entry.resolved.as_ref().filter(|program| program.is_hosted())?;
         let session = entry.terminal.session;
         let streams = entry.streams;
         let place = Place { directory: &entry.directory, session, streams };
-        let key = self.programs.key(entry.program, python, &entry.env, place)?;
+        let key = self.programs.key(entry.program, resolved, &entry.env, place)?;
         entry.key = Some(key);
         let lesson = self.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
         let keyed =
-            lesson.is_some_and(|lesson| lesson.directory(python) == WorkingDirectory::Keyed);
+            lesson.is_some_and(|lesson| lesson.directory(resolved) == WorkingDirectory::Keyed);
         if keyed
             && let Some(fds) = &entry.fds
             && let Some(before) = self.programs.seed(key).and_then(|seed| seed.directory.as_ref())
@@ -135,8 +135,8 @@ impl Owner {
             self.programs.uproot(key);
         }
         let seed = || Seed {
-            program: entry.program,
-            python: without_arguments(python),
+            id: entry.program,
+            program: without_arguments(resolved),
             env: Arc::clone(&entry.env),
             directory_path: entry.directory.clone(),
             session,
@@ -153,13 +153,13 @@ impl Owner {
 
     /// After a preload told something new of its program: the key that its seed has now, with a
     /// new seed, so that the pool is made anew at once.
-    pub(crate) fn teach_again(&mut self, program: ProgramId, old: Key) {
+    pub(crate) fn teach_again(&mut self, id: ProgramId, old: Key) {
         let Some(seed) = self.programs.seed(old) else { return };
-        let (python, env) = (seed.python.clone(), Arc::clone(&seed.env));
+        let (program, env) = (seed.program.clone(), Arc::clone(&seed.env));
         let directory_path = seed.directory_path.clone();
-        let lesson = self.programs.get(program).and_then(|known| known.lesson.as_ref());
+        let lesson = self.programs.get(id).and_then(|known| known.lesson.as_ref());
         let keyed =
-            lesson.is_some_and(|lesson| lesson.directory(&python) == WorkingDirectory::Keyed);
+            lesson.is_some_and(|lesson| lesson.directory(&program) == WorkingDirectory::Keyed);
         let directory = match &seed.directory {
             Some(directory) => directory.try_clone().ok(),
             None if keyed => open_directory(&directory_path),
@@ -167,10 +167,10 @@ impl Owner {
         };
         let (session, streams) = (seed.session, seed.streams);
         let place = Place { directory: &directory_path, session, streams };
-        let Some(key) = self.programs.key(program, &python, &env, place) else { return };
-        let seed = || Seed { program, python, env, directory_path, directory, session, streams };
+        let Some(key) = self.programs.key(id, &program, &env, place) else { return };
+        let seed = || Seed { id, program, env, directory_path, directory, session, streams };
         self.programs.plant(key, seed);
-        self.events.push_back(Event::Learned { program, lesson: Told::Notes, key: Some(key) });
+        self.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
     }
 
     /// What the plan decides by.
@@ -214,8 +214,8 @@ impl Owner {
 
 /// The program without its caller's arguments: of these a zygote is told how many there are, where
 /// its imports ask for that.
-fn without_arguments(python: &PythonProgram) -> PythonProgram {
-    let mut kept = python.clone();
+fn without_arguments(program: &Program) -> Program {
+    let mut kept = program.clone();
     kept.argv.iter_mut().skip(1).for_each(|word| *word = Vec::new());
     kept
 }
@@ -235,10 +235,9 @@ fn open_directory(path: &[u8]) -> Option<rustix::fd::OwnedFd> {
 
 /// The environment with what a skipped shim would have changed.
 fn effective(env: Strings, resolved: Option<&Program>) -> Strings {
-    let Some(Program::Python(PythonProgram { set, unset, .. })) = resolved else { return env };
-    if set.is_empty() && unset.is_empty() {
-        return env;
-    }
+    // What is only executed changes its environment itself, or is given the changes.
+    let hosted = resolved.filter(|program| program.is_hosted() && !program.env.is_empty());
+    let Some(EnvChanges { set, unset }) = hosted.map(|program| &program.env) else { return env };
     let name_of =
         |entry: &[u8]| entry.iter().position(|byte| *byte == b'=').map_or(entry.len(), |at| at);
     let mut out = Strings::new();
@@ -265,19 +264,12 @@ mod tests {
     #[test]
     fn a_skipped_shims_changes_keep_the_order_of_what_was_there() {
         let env: Strings = ["A=1", "PATH=/bin", "GONE=x"].into_iter().collect();
-        let python = PythonProgram {
-            interpreter: b"/p".to_vec(),
-            prefix: vec![],
-            options: vec![],
-            kind: hob_resolve::TargetKind::Script,
-            target: b"/s".to_vec(),
-            argv: vec![],
-            set: vec![(b"PATH".to_vec(), b"/v:/bin".to_vec()), (b"NEW".to_vec(), b"2".to_vec())],
-            unset: vec![b"GONE".to_vec()],
-            cwd: WorkingDirectory::Free,
-            watch: vec![],
-        };
-        let env = effective(env, Some(&Program::Python(python)));
+        let set = vec![(b"PATH".to_vec(), b"/v:/bin".to_vec()), (b"NEW".to_vec(), b"2".to_vec())];
+        let changes = EnvChanges { set, unset: vec![b"GONE".to_vec()] };
+        let exec = Program { env: changes, ..Program::exec(b"/s".to_vec(), vec![], None) };
+        assert_eq!(effective(env.clone(), Some(&exec)), env);
+        let program = Program { runtime: hob_runtimes::RuntimeId::Python, ..exec };
+        let env = effective(env, Some(&program));
         assert_eq!(env.iter().collect::<Vec<_>>(), [&b"A=1"[..], b"PATH=/v:/bin", b"NEW=2"]);
     }
 }

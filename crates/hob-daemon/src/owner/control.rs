@@ -173,7 +173,7 @@ impl Owner {
         let entry = self.programs.get(program);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
-            runtime: "python".to_owned(),
+            runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
             isolation: "fork".to_owned(),
             state: "cold".to_owned(),
             ready: 0,
@@ -198,7 +198,7 @@ impl Owner {
         let demoted = pool.demoted.map(reason);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
-            runtime: "python".to_owned(),
+            runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
             isolation: pool.recipe.name().code().to_owned(),
             state: state.to_owned(),
             ready: pool.idle,

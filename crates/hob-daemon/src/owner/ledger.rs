@@ -16,6 +16,7 @@ use hob_core::receipt::{
 use hob_core::status::ColdPart;
 use hob_os::process::processors::Processors;
 use hob_resolve::Program;
+use hob_runtimes::RuntimeId;
 use hob_wire::call::{Meanwhile, Origin, Signal, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
@@ -238,19 +239,14 @@ impl Entry {
 
     fn program_part(&self, known: &Known) -> ProgramPart {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (target, runtime, interpreter) = match &self.resolved {
-            Some(Program::Python(python)) => {
-                (text(&python.target), "python", Some(text(&python.interpreter)))
-            }
-            Some(Program::Exec(exec)) => (text(&exec.file), "exec", None),
-            None => (String::new(), "exec", None),
-        };
+        let resolved = self.resolved.as_ref();
+        let runtime = resolved.map_or(RuntimeId::Exec, |program| program.runtime).row().name;
         ProgramPart {
             id: Some(&known.digest).filter(|digest| !digest.is_empty()).cloned(),
             name: self.name.clone(),
-            target,
+            target: resolved.map_or_else(String::new, |program| text(&program.target.name)),
             runtime: runtime.to_owned(),
-            interpreter,
+            interpreter: resolved.and_then(Program::interpreter).map(text),
             arguments: self.arguments,
         }
     }

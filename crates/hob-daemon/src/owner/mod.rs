@@ -413,7 +413,7 @@ impl Owner {
         let entry = self.programs.entry(program);
         if let Some(lesson) = &mut entry.lesson {
             lesson.made_anew();
-            told = lesson.take(&ready.notes);
+            told = lesson.take(&ready.notes, entry.runtime.row().variables);
             if told == Preload::Amended {
                 entry.trouble =
                     Some("each time it was loaded, its imports did something new".into());
@@ -483,10 +483,10 @@ impl Owner {
 
     fn noted(&mut self, worker: WorkerId, notes: &Strings) {
         let Some(process) = self.hands.get(worker) else { return };
-        let program = process.program;
-        if let Some(lesson) = &mut self.programs.entry(program).lesson {
+        let entry = self.programs.entry(process.program);
+        if let Some(lesson) = &mut entry.lesson {
             // More to import ahead: the next zygote of this program does.
-            let _ = lesson.take(notes);
+            let _ = lesson.take(notes, entry.runtime.row().variables);
         }
     }
 
@@ -603,8 +603,9 @@ impl Owner {
         };
         let notes: Strings = notes[..notes.len() - 1].split(|byte| *byte == 0).collect();
         let mut lesson = crate::programs::Lesson::default();
-        let _ = lesson.take(&notes);
-        self.programs.entry(program).lesson = Some(lesson);
+        let entry = self.programs.entry(program);
+        let _ = lesson.take(&notes, entry.runtime.row().variables);
+        entry.lesson = Some(lesson);
         let key = self.plant(call);
         self.events.push_back(Event::Learned { program, lesson: Told::Notes, key });
     }

@@ -6,7 +6,6 @@ use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
 use hob_os::{claim, clock};
-use hob_resolve::Program;
 use hob_wire::call::Terminal;
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::Kind;
@@ -61,28 +60,23 @@ impl Owner {
         let alike = self.around.is_like(&entry.world.priority);
         let wanted = lasts && alike && !self.hands.reaches(session);
         let Some(resolved) = &entry.resolved else { return };
-        let (file, argv, set) = match resolved {
-            // Without its file the interpreter would say so, and not run the program.
-            Program::Python(python)
-                if learning == Learning::Yes && self.hands.runtimes().are_there() =>
-            {
-                let notes = self.directory.join(format!("notes-{}", call.0));
-                let argv = self.hands.runtimes().learn(python, &notes);
-                entry.notes = Some(notes);
-                (&python.interpreter, argv.iter().collect::<Strings>(), changes(resolved))
-            }
-            Program::Python(python) => {
-                let (_, argv) = python.cold_argv();
-                (&python.interpreter, argv.into_iter().collect(), changes(resolved))
-            }
-            Program::Exec(exec) => (&exec.file, exec.argv.iter().collect(), changes(resolved)),
+        // Without its file the interpreter would say so, and not run the program.
+        let learns = learning == Learning::Yes && resolved.is_hosted();
+        let (file, cold) = resolved.cold_argv();
+        let argv: Strings = if learns && self.hands.runtimes().are_there() {
+            let notes = self.directory.join(format!("notes-{}", call.0));
+            let argv = self.hands.runtimes().learn(resolved, &notes);
+            entry.notes = Some(notes);
+            argv.iter().collect()
+        } else {
+            cold.into_iter().collect()
         };
         let run = RunCold {
             call: call.0,
             reason: reason.code().as_bytes().to_vec(),
-            file: file.clone(),
+            file: file.to_vec(),
             argv,
-            set,
+            set: resolved.env.words().collect(),
             launcher: wanted,
         };
         send(entry, Kind::RunCold, |out| run.encode(out));
@@ -111,7 +105,7 @@ impl Owner {
 
     fn start(&mut self, worker: WorkerId, role: Role, key: hob_core::key::Key) {
         let seed = self.programs.seed(key);
-        let lesson = seed.and_then(|seed| self.programs.get(seed.program)?.lesson.as_ref());
+        let lesson = seed.and_then(|seed| self.programs.get(seed.id)?.lesson.as_ref());
         let started = match (seed, lesson) {
             (Some(seed), Some(lesson)) => {
                 self.hands.start(worker, role, (key, seed), lesson).is_ok()
@@ -133,8 +127,8 @@ impl Owner {
         let now_ns = clock::now_ns();
         entry.stamp(Mark::Planned, now_ns);
         entry.stamp(Mark::Queued, now_ns);
-        let Some(Program::Python(python)) = &entry.resolved else { return };
-        let argv: Strings = python.argv.iter().collect();
+        let Some(program) = &entry.resolved else { return };
+        let argv: Strings = program.argv.iter().collect();
         let given = Given { call, argv: &argv, crowd };
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
@@ -244,19 +238,5 @@ fn answer(entry: &Entry, call: CallId, outcome: Outcome) {
 fn send(entry: &Entry, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
     if let Some(bytes) = channel::encode(kind, 0, body) {
         let _ = channel::send(&entry.caller, bytes, &[]);
-    }
-}
-
-/// The environment changes of a skipped shim, as `run cold` carries them.
-fn changes(program: &Program) -> Strings {
-    match program {
-        Program::Python(python) => {
-            let set =
-                python.set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat());
-            set.chain(python.unset.iter().cloned()).collect()
-        }
-        Program::Exec(exec) => {
-            exec.set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat()).collect()
-        }
     }
 }

@@ -207,24 +207,25 @@ impl Hands {
         (key, seed): (Key, &Seed),
         lesson: &Lesson,
     ) -> std::io::Result<()> {
-        let kind = match seed.python.kind {
+        let program = &seed.program;
+        let kind = match program.target.kind {
             hob_resolve::TargetKind::Script => TargetKind::Script,
             hob_resolve::TargetKind::Module => TargetKind::Module,
         };
         let preload = Preload {
             role,
             kind,
-            target: seed.python.target.clone(),
-            prefix: seed.python.prefix.iter().collect(),
+            target: program.target.name.clone(),
+            prefix: program.prefix.iter().collect(),
             modules: lesson.preload(seed.streams),
-            argv: lesson.argv(&seed.python),
+            argv: lesson.argv(program),
         };
-        let argv = self.runtimes.serve(&seed.python)?;
+        let argv = self.runtimes.serve(program)?;
         let origin = Origin {
-            program: seed.program,
+            program: seed.id,
             key,
             session: seed.session,
-            file: &seed.python.interpreter,
+            file: &program.interpreter,
             argv: &argv,
             env: &seed.env,
             directory: seed.directory.as_ref(),

@@ -1,49 +1,58 @@
 //! The runtimes' files, which travel inside the binary: where they are put, and how an
-//! interpreter is started with one.
+//! interpreter is started with one. What is particular to a language its row knows.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use hob_resolve::{PythonProgram, TargetKind};
+use hob_resolve::Program;
+use hob_runtimes::{File, Files, Mode};
 
-/// What is started in an interpreter, and written last: it finds the others beside it.
-const PYTHON: &str = "worker.py";
-/// What is put beside it: where modules are imported ahead (`watch`, `imports`, `promises`), what is
-/// run ahead of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
-/// finalised (`ends`), what handlers have besides (`message`, and the
-/// library for callers, which a handler has without installing it).
-const FILES: [(&str, &str); 9] = [
-    ("watch.py", include_str!("../../../../runtimes/python/watch.py")),
-    ("imports.py", include_str!("../../../../runtimes/python/imports.py")),
-    ("promises.py", include_str!("../../../../runtimes/python/promises.py")),
-    ("anew.py", include_str!("../../../../runtimes/python/anew.py")),
-    ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
-    ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
-    ("message.py", include_str!("../../../../runtimes/python/message.py")),
-    ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
-    (PYTHON, include_str!("../../../../runtimes/python/worker.py")),
-];
-
-/// The Python minor versions (3.N) that the runtime supports.
-pub const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 9..=14;
+/// The files of all rows.
+fn files() -> impl Iterator<Item = &'static File> {
+    hob_runtimes::rows().flat_map(|row| row.files)
+}
 
 /// Whether a name in the daemon's directory is that of a runtime's file, whole or half written.
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    let whole = name.strip_suffix(b".new").unwrap_or(name);
-    FILES.iter().any(|(file, _)| file.as_bytes() == whole)
+    let whole = name.strip_suffix(NEW.as_bytes()).unwrap_or(name);
+    files().any(|(file, _)| file.as_bytes() == whole)
 }
+
+/// The directories, below the daemon's, that runtimes' files are in, with the files' names.
+pub(crate) fn folders() -> impl Iterator<Item = (&'static str, &'static str)> {
+    files().filter_map(|(file, _)| file.rsplit_once('/'))
+}
+
+/// What a file's name ends in while it is written.
+pub(crate) const NEW: &str = ".new";
 
 /// The runtimes on disk.
 #[derive(Debug)]
 pub(crate) struct Runtimes {
     directory: PathBuf,
+    /// Where interpreters keep them compiled, if there is such a place.
+    bytecode: Option<PathBuf>,
 }
+
+/// The folder of what interpreters have compiled, in the state directory.
+const BYTECODE: &str = "bytecode";
+/// How long that is kept. Each build and each interpreter has its own, and nobody says when they
+/// are gone.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Runtimes {
     /// Writes them into the daemon's own directory.
-    pub(crate) fn write(directory: &Path) -> std::io::Result<Runtimes> {
-        let runtimes = Runtimes { directory: directory.to_owned() };
+    pub(crate) fn write(directory: &Path, state: Option<&Path>) -> std::io::Result<Runtimes> {
+        let bytecode = state.map(|state| state.join(BYTECODE)).filter(|folder| {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.is_ok()
+        });
+        if let Some(folder) = &bytecode {
+            forget_old(folder);
+        }
+        let runtimes = Runtimes { directory: directory.to_owned(), bytecode };
         runtimes.put()?;
         Ok(runtimes)
     }
@@ -54,19 +63,11 @@ impl Runtimes {
         let there = |name: &str| {
             rustix::fs::access(self.directory.join(name), rustix::fs::Access::READ_OK).is_ok()
         };
-        FILES.iter().all(|(name, _)| there(name)) || self.put().is_ok()
-    }
-
-    /// The executable file and the argv of a process that hosts a handler in this interpreter.
-    pub(crate) fn handler(
-        &self,
-        program: &PythonProgram,
-    ) -> std::io::Result<(Vec<u8>, Vec<Vec<u8>>)> {
-        Ok((program.interpreter.clone(), self.serve(program)?))
+        files().all(|(name, _)| there(name)) || self.put().is_ok()
     }
 
     fn put(&self) -> std::io::Result<()> {
-        for (name, text) in FILES {
+        for (name, text) in files() {
             let path = self.directory.join(name);
             if let Some(directory) = path.parent().filter(|parent| *parent != self.directory) {
                 match std::fs::DirBuilder::new().mode(0o700).create(directory) {
@@ -81,53 +82,58 @@ impl Runtimes {
         Ok(())
     }
 
-    /// The argv of a zygote or standby: the interpreter as the caller names it, its options, the
-    /// runtime.
-    pub(crate) fn serve(&self, program: &PythonProgram) -> std::io::Result<Vec<Vec<u8>>> {
+    /// The argv of a zygote or standby of a program.
+    pub(crate) fn serve(&self, program: &Program) -> std::io::Result<Vec<Vec<u8>>> {
+        self.start(program, Mode::Serve)
+    }
+
+    /// The same of a handler, whose program is its interpreter.
+    pub(crate) fn handler(&self, program: &Program) -> std::io::Result<Vec<Vec<u8>>> {
+        self.start(program, Mode::Handler)
+    }
+
+    /// The argv of a profiling run, which the client executes in its own place.
+    pub(crate) fn learn(&self, program: &Program, notes: &Path) -> Vec<Vec<u8>> {
+        self.command(program, Mode::Learn(&bytes(notes)))
+    }
+
+    fn start(&self, program: &Program, mode: Mode<'_>) -> std::io::Result<Vec<Vec<u8>>> {
         if !self.are_there() {
             return Err(std::io::ErrorKind::NotFound.into());
         }
-        let mut argv = self.interpreter(program);
+        let mut argv = self.command(program, mode);
         if argv[0].contains(&b'/') {
             // A relative name would be looked up in the zygote's own directory.
             argv[0].clone_from(&program.interpreter);
         }
-        argv.push(b"serve".to_vec());
         Ok(argv)
     }
 
-    /// The argv of a learning run, which the client executes in its own place.
-    pub(crate) fn learn(&self, program: &PythonProgram, notes: &Path) -> Vec<Vec<u8>> {
-        let kind: &[u8] = match program.kind {
-            TargetKind::Script => b"script",
-            TargetKind::Module => b"module",
-        };
-        let mut argv = self.interpreter(program);
-        argv.push(b"learn".to_vec());
-        argv.push(bytes(notes));
-        argv.push(kind.to_vec());
-        argv.push(program.target.clone());
-        argv.push(program.prefix.len().to_string().into_bytes());
-        argv.extend(program.prefix.iter().cloned());
-        argv.extend(program.argv.iter().cloned());
-        argv
+    fn command(&self, program: &Program, mode: Mode<'_>) -> Vec<Vec<u8>> {
+        let row = program.row();
+        let folder = bytes(&self.directory);
+        let bytecode = self.bytecode.as_deref().map(bytes).unwrap_or_default();
+        let main = row.main().unwrap_or_default();
+        (row.command)(program, Files { folder: &folder, main, bytecode: &bytecode }, mode)
     }
+}
 
-    /// The interpreter is told to run no start-up code (`-S`): the runtime does that itself, and
-    /// listens.
-    fn interpreter(&self, program: &PythonProgram) -> Vec<Vec<u8>> {
-        let name = program.prefix.first().unwrap_or(&program.interpreter).clone();
-        let mut argv = vec![name];
-        argv.extend(program.options.iter().cloned());
-        argv.push(b"-S".to_vec());
-        argv.push(bytes(&self.directory.join(PYTHON)));
-        argv
+/// Removes what was compiled long ago. What cannot be removed stays.
+fn forget_old(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|meta| meta.modified());
+        let age = age.ok().and_then(|then| then.elapsed().ok());
+        if age.is_some_and(|age| age > KEPT) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
 /// Puts a file in its place, whole.
 fn put(path: &Path, text: &str) -> std::io::Result<()> {
-    let fresh = path.with_extension("py.new");
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(NEW);
+    let fresh = PathBuf::from(fresh);
     let _ = std::fs::remove_file(&fresh);
     let mut file =
         std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;

@@ -259,9 +259,8 @@ fn a_file_that_leads_to_itself_ends() {
 #[test]
 fn what_decided_is_watched() {
     let tree = system().file("v/bin/python", 0o755, BINARY).with("VIRTUAL_ENV", "@/v");
-    let Ok(hob_resolve::Program::Python(python)) = tree.resolve("work", "plain.py") else {
-        panic!("a Python program")
-    };
+    let python = tree.resolve("work", "plain.py").unwrap();
+    assert!(python.is_hosted());
     let watched: Vec<String> = python.watch.iter().map(|path| tree::text(path)).collect();
     for path in ["v/pyvenv.cfg", "v/bin/pyvenv.cfg", "v/bin/python", "work/plain.py"] {
         let path = tree.path(path);
@@ -303,8 +302,9 @@ fn our_own_shims_are_passed_over() {
 #[test]
 fn a_command_behind_a_shim_sees_its_own_name_and_no_change() {
     let tree = shimmed(&["ls"]).file("bin/ls", 0o755, BINARY);
-    let Ok(hob_resolve::Program::Exec(exec)) = tree.resolve("", "ls -l") else { panic!() };
-    assert_eq!((exec.argv[0].as_slice(), exec.set), (&b"ls"[..], Vec::new()));
+    let exec = tree.resolve("", "ls -l").unwrap();
+    assert!(!exec.is_hosted());
+    assert_eq!((exec.argv[0].as_slice(), exec.env.set), (&b"ls"[..], Vec::new()));
 }
 
 #[test]
@@ -316,10 +316,10 @@ fn another_tools_shim_that_comes_back_to_ours_gets_the_next_one() {
         .file("bin/node", 0o755, BINARY);
     let mut tree = tree;
     for wanted in ["asdf/node", "nodenv/node", "bin/node"] {
-        let Ok(hob_resolve::Program::Exec(exec)) = tree.resolve("", "node") else { panic!() };
-        assert_eq!(exec.file, tree.path(wanted).into_os_string().into_encoded_bytes());
+        let exec = tree.resolve("", "node").unwrap();
+        assert_eq!(exec.interpreter, tree.path(wanted).into_os_string().into_encoded_bytes());
         // What is executed has the guard, as long as it could come back.
-        match exec.set.as_slice() {
+        match exec.env.set.as_slice() {
             [(name, value)] if wanted != "bin/node" => {
                 tree = tree.with(&tree::text(name), &tree::text(value));
             }

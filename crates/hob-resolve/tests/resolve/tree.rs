@@ -105,21 +105,16 @@ fn words(list: &[Vec<u8>]) -> String {
 }
 
 fn show(program: &Program) -> String {
-    match program {
-        Program::Exec(exec) => {
-            let file = String::from_utf8_lossy(&exec.file);
-            let note = exec.note.map(|note| format!(" ({note:?})")).unwrap_or_default();
-            format!("exec {file}: {}{note}", words(&exec.argv))
-        }
-        Program::Python(python) => {
-            let interpreter = String::from_utf8_lossy(&python.interpreter);
-            let target = String::from_utf8_lossy(&python.target);
-            let cwd = if python.cwd == WorkingDirectory::Keyed { " (cwd)" } else { "" };
-            let (prefix, argv) = (words(&python.prefix), words(&python.argv));
-            let kind = python.kind;
-            format!("{interpreter}: {prefix} | {argv} | {kind:?} {target}{cwd}")
-        }
+    let interpreter = String::from_utf8_lossy(&program.interpreter);
+    let (prefix, argv) = (words(&program.prefix), words(&program.argv));
+    if !program.is_hosted() {
+        let note = program.note.map(|note| format!(" ({note:?})")).unwrap_or_default();
+        return format!("exec {interpreter}: {argv}{note}");
     }
+    let target = String::from_utf8_lossy(&program.target.name);
+    let cwd = if program.directory == WorkingDirectory::Keyed { " (cwd)" } else { "" };
+    let kind = program.target.kind;
+    format!("{interpreter}: {prefix} | {argv} | {kind:?} {target}{cwd}")
 }
 
 /// A value of a list of changes, for tests of shims.

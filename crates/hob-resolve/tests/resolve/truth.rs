@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::tree::{self, Tree};
-use hob_resolve::{Program, PythonProgram};
+use hob_resolve::Program;
 
 /// Prints everything of the start that a program can see.
 const DUMP: &str = r#"import os, sys
@@ -35,10 +35,10 @@ fn output(command: &mut Command) -> String {
     )
 }
 
-fn resolved(env: &[(String, String)], cwd: &Path, argv: &[&str]) -> PythonProgram {
+fn resolved(env: &[(String, String)], cwd: &Path, argv: &[&str]) -> Program {
     let words: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
     match tree::resolve_with(env, cwd, &words) {
-        Ok(Program::Python(python)) => python,
+        Ok(program) if program.is_hosted() => program,
         other => panic!("{argv:?}: {other:?}"),
     }
 }
@@ -55,10 +55,10 @@ fn check(env: &[(String, String)], cwd: &Path, argv: &[&str], typed: &[&str]) {
     let mut ours = Command::new(os(file));
     ours.arg0(os(words[0])).args(words[1..].iter().map(|word| os(word)));
     ours.env_clear().envs(env.iter().cloned()).current_dir(cwd);
-    for name in &python.unset {
+    for name in &python.env.unset {
         ours.env_remove(os(name));
     }
-    ours.envs(python.set.iter().map(|(name, value)| (os(name), os(value))));
+    ours.envs(python.env.set.iter().map(|(name, value)| (os(name), os(value))));
     let (plain, ours) = (output(&mut plain), output(&mut ours));
     assert!(plain.starts_with("exit status: 0"), "{argv:?}: {plain}");
     assert_eq!(plain, ours, "{argv:?}");

@@ -4,22 +4,7 @@
 //! and take the rest of their word or the next one. Options that change how a program starts in
 //! a way that a warm worker cannot repeat are a [`ColdNote`].
 
-use crate::program::{ColdNote, TargetKind};
-
-/// What follows the interpreter's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CommandLine {
-    /// The words before the target as they stood (a joined module name cut off).
-    pub(crate) before: Vec<Vec<u8>>,
-    /// One string per option, values attached.
-    pub(crate) options: Vec<Vec<u8>>,
-    /// What the target is.
-    pub(crate) kind: TargetKind,
-    /// The script as named, or the module's name.
-    pub(crate) target: Vec<u8>,
-    /// How many words the target ends after: the arguments follow.
-    pub(crate) used: usize,
-}
+use crate::program::{ColdNote, CommandLine, TargetKind};
 
 /// `-X` names that a worker started with the same option repeats exactly.
 const WARM_X: [&[u8]; 8] = [
@@ -34,7 +19,7 @@ const WARM_X: [&[u8]; 8] = [
 ];
 
 /// Reads the words that follow the interpreter's name.
-pub(crate) fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
+pub(super) fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
     let mut options = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -132,7 +117,7 @@ fn is_warm_x(value: &[u8]) -> bool {
 }
 
 /// Whether this could be a module's dotted name. What could not, the interpreter should refuse.
-pub(crate) fn is_module_name(name: &[u8]) -> bool {
+fn is_module_name(name: &[u8]) -> bool {
     let part = |part: &[u8]| {
         !part.is_empty()
             && part.iter().all(|byte| {

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hob_daemon::PYTHON_MINORS;
 use hob_os::start::Start;
+use hob_runtimes::RuntimeId;
 
 use super::{Finding, fault, fine, warning};
 use crate::say;
@@ -33,12 +33,12 @@ enum Interpreter {
 
 fn interpreters(start: &Start) -> Vec<Finding> {
     const CHECK: &str = "interpreters";
-    let range = format!("3.{} to 3.{}", PYTHON_MINORS.start(), PYTHON_MINORS.end());
+    let range = RuntimeId::Python.row().title;
     let first = folder::command("python3".as_ref(), start);
     let first = first.or_else(|| folder::command("python".as_ref(), start));
     let Some(first) = first else {
         let text = "there is no python3 on PATH, so only programs that name another are warm";
-        return vec![warning(CHECK, text, format!("install CPython {range}"))];
+        return vec![warning(CHECK, text, format!("install {range}"))];
     };
     let mut findings = Vec::new();
     match interpreter(&first) {
@@ -57,7 +57,7 @@ fn interpreters(start: &Start) -> Vec<Finding> {
                 first.display(),
                 real.display()
             ),
-            format!("put a CPython {range} first on PATH"),
+            format!("put one of {range} first on PATH"),
         )),
     }
     let all = on_path(start);
@@ -77,7 +77,7 @@ fn interpreters(start: &Start) -> Vec<Finding> {
             && *real != first
         {
             let text = format!("{} is not supported: its programs run cold", real.display());
-            findings.push(warning(CHECK, text, format!("use CPython {range} for them")));
+            findings.push(warning(CHECK, text, format!("use {range} for them")));
         }
     }
     findings
@@ -99,7 +99,8 @@ fn on_path(start: &Start) -> BTreeSet<Interpreter> {
             let name = entry.file_name();
             let path = entry.path();
             let ours = folder::target(&path).is_some();
-            if is_python(name.as_bytes()) && !ours && path.is_file() {
+            if (RuntimeId::Python.row().is_interpreter)(name.as_bytes()) && !ours && path.is_file()
+            {
                 found.insert(interpreter(&path));
             }
         }
@@ -107,21 +108,14 @@ fn on_path(start: &Start) -> BTreeSet<Interpreter> {
     found
 }
 
-fn is_python(name: &[u8]) -> bool {
-    let Some(rest) = name.strip_prefix(b"python3") else { return name == b"python" };
-    let Some(minor) = rest.strip_prefix(b".") else { return rest.is_empty() };
-    !minor.is_empty() && minor.iter().all(|byte| byte.is_ascii_digit() || *byte == b't')
-}
-
 fn interpreter(path: &Path) -> Interpreter {
     if is_script(path) {
         return Interpreter::Chooser(path.to_owned());
     }
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let name = real.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let minor = name.strip_prefix("python3.").and_then(|minor| minor.parse().ok());
-    match minor.filter(|minor| PYTHON_MINORS.contains(minor)) {
-        Some(minor) => Interpreter::Supported(minor, real),
+    let row = RuntimeId::Python.row();
+    match (row.version)(&real).filter(|version| row.supports(Some(*version))) {
+        Some((_, minor)) => Interpreter::Supported(minor, real),
         None => Interpreter::Other(real),
     }
 }

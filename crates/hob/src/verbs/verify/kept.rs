@@ -100,17 +100,9 @@ impl Identity {
     /// The identity of a program as it is now.
     pub(super) fn of(program: &Program) -> Identity {
         let build = build_id::own().iter().map(|byte| format!("{byte:02x}")).collect();
-        let (script, interpreter) = match program {
-            Program::Python(python) => {
-                let script = match python.kind {
-                    TargetKind::Script => Some(python.target.as_slice()),
-                    TargetKind::Module => None,
-                };
-                (script.map(content), stamp(&python.interpreter))
-            }
-            Program::Exec(exec) => (None, stamp(&exec.file)),
-        };
-        Identity { script, interpreter, build }
+        let is_script = program.is_hosted() && program.target.kind == TargetKind::Script;
+        let script = is_script.then(|| content(&program.target.name));
+        Identity { script, interpreter: stamp(&program.interpreter), build }
     }
 
     /// The identity of what a record is about, as it is now.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use hob_os::start::Start;
 use hob_resolve::Program;
+use hob_runtimes::RuntimeId;
 use serde_json::Value;
 
 use super::change::Change;
@@ -151,8 +152,9 @@ impl<'a> Session<'a> {
         let mut verdict = Verdict::NeverWarm;
         if both.never.is_none() {
             aspects = compare_runs(&both);
-            if let Program::Python(python) = program {
-                let probe = world::subject(python, &subject, kept_in)
+            // The probe is a script of that language.
+            if program.runtime == RuntimeId::Python {
+                let probe = world::subject(program, &subject, kept_in)
                     .map_err(|error| Failure::new(format!("cannot write the probe: {error}")))?;
                 aspects.extend(self.seen(&probe)?);
             }
@@ -327,18 +329,12 @@ impl<'a> Session<'a> {
     fn part(&self, program: &Program) -> ProgramPart {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let here = std::env::current_dir().unwrap_or_default();
-        let (target, runtime, interpreter) = match program {
-            Program::Python(python) => {
-                (text(&python.target), "python", Some(text(&python.interpreter)))
-            }
-            Program::Exec(exec) => (text(&exec.file), "exec", None),
-        };
         ProgramPart {
             id: hob_daemon::program_id(program, here.as_os_str().as_bytes()),
             name: self.name.clone(),
-            target,
-            runtime: runtime.to_owned(),
-            interpreter,
+            target: text(&program.target.name),
+            runtime: program.row().name.to_owned(),
+            interpreter: program.interpreter().map(text),
             arguments: self.subject.words.len() - 1,
         }
     }

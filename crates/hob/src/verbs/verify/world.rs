@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hob_resolve::PythonProgram;
+use hob_resolve::Program;
 use serde::Deserialize;
 
 use super::compare::{Aspect, Table, tables};
@@ -33,12 +33,12 @@ pub(super) struct World {
 
 /// The probe in place of the program, by the same interpreter with the same options.
 pub(super) fn subject(
-    python: &PythonProgram,
+    program: &Program,
     of: &Subject,
     state_dir: &Path,
 ) -> std::io::Result<Subject> {
-    let mut words = vec![OsString::from_vec(python.interpreter.clone())];
-    words.extend(python.options.iter().map(|option| OsStr::from_bytes(option).to_owned()));
+    let mut words = vec![OsString::from_vec(program.interpreter.clone())];
+    words.extend(program.options.iter().map(|option| OsStr::from_bytes(option).to_owned()));
     words.push(place(state_dir)?.into_os_string());
     Ok(Subject { words, ..of.clone() })
 }

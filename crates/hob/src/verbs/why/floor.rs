@@ -78,9 +78,9 @@ impl Daemon {
         None
     }
 
-    /// The file inside interpreters, where it has put that.
-    pub(super) fn runtime(&self) -> PathBuf {
-        self.folder.join("run/worker.py")
+    /// The folder of the files inside interpreters, where it has put them.
+    pub(super) fn runtimes(&self) -> PathBuf {
+        self.folder.join("run")
     }
 
     /// The call of an empty script by this interpreter, warm from now on; `None` if it stays cold.

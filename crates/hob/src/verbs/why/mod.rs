@@ -40,6 +40,7 @@ use hob_os::signals::Set;
 use hob_os::spawn::Image;
 use hob_os::start::Start;
 use hob_resolve::{Program, TargetKind};
+use hob_runtimes::RuntimeId;
 
 use self::floor::Daemon;
 use self::hook::Hook;
@@ -104,11 +105,11 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         measured: None,
         next: format!("hob run {}", String::from_utf8_lossy(&say::command(argv.iter().copied()))),
     };
-    if let Program::Python(python) = &program {
+    if program.is_hosted() {
         let daemon = Daemon::begin(&runner);
         let tried = match &daemon {
             Some(daemon) => {
-                try_warm((&runner, daemon), &python.interpreter, &image, &argv, (why, &rounds))?
+                try_warm((&runner, daemon), &program.interpreter, &image, &argv, (why, &rounds))?
             }
             None => (None, Trial::Not),
         };
@@ -118,14 +119,14 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
             None => estimated_call_ns(&runner).map_err(|error| failed(&image, error))?,
         };
         if let Some(daemon) = &daemon {
-            let program = (python, image.env.as_slice());
+            let asked = (&program, image.env.as_slice());
             let names = report::imported(&rounds);
-            let found = repeated::find(&runner, &daemon.runtime(), program, &names);
+            let found = repeated::find(&runner, &daemon.runtimes(), asked, &names);
             known.repeated = found.map_err(|error| failed(&image, error))?;
         }
         drop(daemon);
         log::flush(start);
-        known.measured = measured(&python.target, report::arguments(&known));
+        known.measured = measured(&program.target.name, report::arguments(&known));
     }
     let report = report::report(&known, &rounds);
     if why.json {
@@ -148,12 +149,12 @@ fn measure(
 ) -> Result<Vec<Round>, Failure> {
     let mut loader = Loader::default();
     let mut hook = None;
-    if let Program::Python(python) = program {
+    if program.runtime == RuntimeId::Python {
         let made = Hook::make().map_err(|error| cannot("make a temporary directory", &error))?;
         loader.hook = Some(made.file());
         hook = Some(made);
-        if python.kind == TargetKind::Module {
-            let first = python.target.split(|byte| *byte == b'.').next();
+        if program.target.kind == TargetKind::Module {
+            let first = program.target.name.split(|byte| *byte == b'.').next();
             loader.module = first.map(<[u8]>::to_vec);
         }
     }

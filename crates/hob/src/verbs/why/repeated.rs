@@ -13,7 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hob_os::spawn::Image;
-use hob_resolve::{PythonProgram, TargetKind};
+use hob_resolve::{Program, TargetKind};
+use hob_runtimes::{Files, Mode};
 use hob_wire::frame::{self, Kind};
 use hob_wire::worker::{self, Preload, Ready, Role};
 
@@ -37,18 +38,19 @@ pub(super) struct Repeated {
 }
 
 /// Asks zygotes until one names nothing new; `None` if one gives no answer. `names` are the
-/// modules in the order in which their imports began, `runtime` is the file inside interpreters.
+/// modules in the order in which their imports began, `runtime` is the folder of the files inside
+/// interpreters.
 pub(super) fn find(
     runner: &Runner,
     runtime: &Path,
-    (python, env): (&PythonProgram, &[CString]),
+    (program, env): (&Program, &[CString]),
     names: &[&str],
 ) -> Result<Option<Repeated>, RunError> {
-    let Some(image) = image(runtime, python, env) else { return Ok(None) };
+    let Some(image) = image(runtime, program, env) else { return Ok(None) };
     let mut repeated = Repeated::default();
     for _ in 0..ZYGOTES_MAX {
         let left = names.iter().filter(|name| !repeated.always.contains_key(**name));
-        let request = preload(python, left.copied());
+        let request = preload(program, left.copied());
         let whole = |bytes: &[u8]| !matches!(frame::split(bytes), Ok(None));
         let Some(answer) = runner.ask(&image, &request, &whole)? else { return Ok(None) };
         let Some(notes) = notes(&answer) else { return Ok(None) };
@@ -77,30 +79,32 @@ impl Repeated {
 }
 
 /// The interpreter as a daemon starts it.
-fn image(runtime: &Path, python: &PythonProgram, env: &[CString]) -> Option<Image> {
-    let named = python.prefix.first().filter(|name| !name.contains(&b'/'));
-    let mut argv = vec![named.unwrap_or(&python.interpreter).clone()];
-    argv.extend(python.options.iter().cloned());
-    argv.push(runtime.as_os_str().as_bytes().to_vec());
-    argv.push(b"serve".to_vec());
+fn image(runtime: &Path, program: &Program, env: &[CString]) -> Option<Image> {
+    let folder = runtime.as_os_str().as_bytes();
+    let main = program.row().main().unwrap_or_default();
+    let files = Files { folder, main, bytecode: b"" };
+    let mut argv = (program.row().command)(program, files, Mode::Serve);
+    if argv[0].contains(&b'/') {
+        argv[0].clone_from(&program.interpreter);
+    }
     let argv: Result<Vec<_>, _> = argv.into_iter().map(CString::new).collect();
-    let file = CString::new(python.interpreter.clone()).ok()?;
+    let file = CString::new(program.interpreter.clone()).ok()?;
     Some(Image { file, argv: argv.ok()?, env: env.to_vec() })
 }
 
-fn preload<'a>(python: &PythonProgram, names: impl Iterator<Item = &'a str>) -> Vec<u8> {
-    let kind = match python.kind {
+fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u8> {
+    let kind = match program.target.kind {
         TargetKind::Script => worker::TargetKind::Script,
         TargetKind::Module => worker::TargetKind::Module,
     };
     // The first argument and their number are what imports may look at.
-    let first = python.argv.first().unwrap_or(&python.target);
-    let rest = std::iter::repeat_n(&[][..], python.argv.len().saturating_sub(1));
+    let first = program.argv.first().unwrap_or(&program.target.name);
+    let rest = std::iter::repeat_n(&[][..], program.argv.len().saturating_sub(1));
     let preload = Preload {
         role: Role::Zygote,
         kind,
-        target: python.target.clone(),
-        prefix: python.prefix.iter().collect(),
+        target: program.target.name.clone(),
+        prefix: program.prefix.iter().collect(),
         modules: names.map(str::as_bytes).collect(),
         argv: std::iter::once(first.as_slice()).chain(rest).collect(),
     };

@@ -15,9 +15,6 @@ use super::run::Seen;
 use super::split::{self, PhaseTime, median};
 use super::trial::{Trial, Tried};
 
-/// The schema of the JSON.
-pub const SCHEMA: &str = "hob.why/1";
-
 /// Where no warm call can be made, what one costs that does nothing, as a multiple in tenths of
 /// what it costs this machine to start a small static program and wait for it.
 const CALL_TENTHS: u64 = 35;
@@ -28,8 +25,9 @@ const CALL_NS: std::ops::RangeInclusive<u64> = 400_000..=6_000_000;
 const COPY_PERCENT: u64 = 115;
 /// What the stamping file imports itself, which therefore has no stamp.
 const STAMPING: [&str; 2] = ["atexit", "time"];
-/// The versions that the Python runtime hosts.
-const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (3, 9)..=(3, 14);
+
+/// The schema of the JSON.
+pub const SCHEMA: &str = "hob.why/1";
 
 /// Where a cold start's time goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -278,27 +276,20 @@ fn middle(rounds: &[Round]) -> &Round {
 fn program(known: &Known<'_>, kind: Kind) -> ProgramPart {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let named = if known.argv[0] == b"-m" { 1 } else { 0 };
-    let (target, runtime, interpreter) = match known.program {
-        Program::Python(python) => {
-            (&python.target, Kind::Python.word(), Some(text(&python.interpreter)))
-        }
-        Program::Exec(exec) => (&exec.file, kind.word(), None),
-    };
+    let hosted = known.program.is_hosted();
+    let runtime = if hosted { known.program.row().name } else { kind.word() };
     ProgramPart {
         name: text(known.argv[named]),
-        target: text(target),
+        target: text(&known.program.target.name),
         runtime,
-        interpreter,
+        interpreter: known.program.interpreter().map(text),
         arguments: arguments(known),
     }
 }
 
 /// As a receipt counts them.
 pub(super) fn arguments(known: &Known<'_>) -> usize {
-    match known.program {
-        Program::Python(python) => python.argv.len().saturating_sub(1),
-        Program::Exec(exec) => exec.argv.len().saturating_sub(1),
-    }
+    known.program.arguments()
 }
 
 fn exit(status: u32) -> ExitPart {
@@ -372,14 +363,12 @@ fn repeats(repeated: &Repeated) -> RepeatedPart {
 
 fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
     let version = middle.stamps.as_ref().and_then(|stamps| stamps.version);
-    let note = match program {
-        Program::Python(_) => {
-            let (major, minor) = version.filter(|version| !VERSIONS.contains(version))?;
-            return Some(format!("hob keeps Python 3.9 to 3.14 warm, and this is {major}.{minor}"));
-        }
-        Program::Exec(exec) => exec.note,
-    };
-    Some(match note {
+    if program.is_hosted() {
+        let row = program.row();
+        let (major, minor) = version.filter(|version| !row.supports(Some(*version)))?;
+        return Some(format!("hob keeps {} warm, and this is {major}.{minor}", row.title));
+    }
+    Some(match program.note {
         Some(ColdNote::InlineCode) => {
             "code on the command line is not kept warm; put it into a file".to_owned()
         }
@@ -427,9 +416,7 @@ fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
     if seen.script_ns.is_none() && seen.kind != Kind::Native {
         notes.push("no script was seen being opened, so there is no `start`".to_owned());
     }
-    if let Program::Exec(exec) = known.program
-        && exec.note == Some(ColdNote::SetId)
-    {
+    if known.program.note == Some(ColdNote::SetId) {
         notes.push(
             "it is set-user-ID or set-group-ID; being watched, it ran without that".to_owned(),
         );
@@ -465,26 +452,23 @@ fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hob_resolve::{ExecProgram, PythonProgram, WorkingDirectory};
+    use hob_resolve::{Target, TargetKind};
+    use hob_runtimes::RuntimeId;
 
     fn python() -> Program {
-        Program::Python(PythonProgram {
+        let argv = vec![b"x.py".to_vec(), b"a".to_vec()];
+        Program {
+            runtime: RuntimeId::Python,
             interpreter: b"/usr/bin/python3".to_vec(),
             prefix: vec![b"python3".to_vec()],
-            options: Vec::new(),
-            kind: hob_resolve::TargetKind::Script,
-            target: b"/srv/x.py".to_vec(),
-            argv: vec![b"x.py".to_vec(), b"a".to_vec()],
-            set: Vec::new(),
-            unset: Vec::new(),
-            cwd: WorkingDirectory::Free,
-            watch: Vec::new(),
-        })
+            target: Target { kind: TargetKind::Script, name: b"/srv/x.py".to_vec() },
+            ..Program::exec(Vec::new(), argv, None)
+        }
     }
 
     fn exec(note: Option<ColdNote>) -> Program {
         let argv = vec![b"x".to_vec()];
-        Program::Exec(ExecProgram { file: b"/bin/x".to_vec(), argv, set: Vec::new(), note })
+        Program::exec(b"/bin/x".to_vec(), argv, note)
     }
 
     /// 100 ms cold, 10 ms of that in `main`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hob_os::process;
 use hob_os::start::Start;
-use hob_resolve::{Program, PythonProgram, TargetKind};
+use hob_resolve::{Program, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
 use super::super::change::{Change, Open, Order};
@@ -274,11 +274,7 @@ impl Basis<'_> {
     }
 
     fn link(&self, which: Link) -> io::Result<Prepared> {
-        let target = match self.program {
-            Program::Python(python) => linkable(python, self.subject),
-            Program::Exec(_) => Err("it is only executed".to_owned()),
-        };
-        let target = match target {
+        let target = match linkable(self.program, self.subject) {
             Ok(target) => target,
             Err(why) => return Ok(Err(why)),
         };
@@ -305,11 +301,14 @@ impl Basis<'_> {
 }
 
 /// The file by a link to which this program can be called.
-fn linkable(python: &PythonProgram, subject: &Subject) -> Result<PathBuf, String> {
-    if python.kind == TargetKind::Module {
+fn linkable(program: &Program, subject: &Subject) -> Result<PathBuf, String> {
+    if !program.is_hosted() {
+        return Err("it is only executed".to_owned());
+    }
+    if program.target.kind == TargetKind::Module {
         return Err("a module is called by no path".to_owned());
     }
-    let target = Path::new(OsStr::from_bytes(&python.target));
+    let target = Path::new(OsStr::from_bytes(&program.target.name));
     if target.file_name() != Path::new(&subject.words[0]).file_name() {
         return Err("it is called by its interpreter".to_owned());
     }
@@ -333,10 +332,7 @@ fn relocated(words: &[OsString], here: &Path, program: &Program) -> Result<Vec<O
         }
         arguments = 2;
     } else if here.join(&words[0]).is_file() {
-        let target: &[u8] = match program {
-            Program::Python(python) => &python.target,
-            Program::Exec(exec) => &exec.file,
-        };
+        let target = program.target.name.as_slice();
         // A command of the same name as a file here is found where commands are.
         if Path::new(OsStr::from_bytes(target)).file_name() == Path::new(&words[0]).file_name() {
             moved[0] = here.join(&words[0]).into_os_string();
@@ -369,7 +365,6 @@ fn relocated(words: &[OsString], here: &Path, program: &Program) -> Result<Vec<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hob_resolve::ExecProgram;
 
     #[test]
     fn paths_keep_their_meaning_elsewhere_and_what_may_be_one_stops_it() {
@@ -379,8 +374,7 @@ mod tests {
             std::fs::write(here.join(name), "").unwrap();
         }
         let file = here.join("prog").as_os_str().as_bytes().to_vec();
-        let program =
-            Program::Exec(ExecProgram { file, argv: Vec::new(), set: Vec::new(), note: None });
+        let program = Program::exec(file, Vec::new(), None);
         let relocated = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             relocated(&words, here, &program)

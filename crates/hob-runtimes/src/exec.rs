@@ -1,0 +1,58 @@
+//! The row of what no runtime hosts: a program that is executed as it is. Also what rows share
+//! that have no interpreter of their own.
+
+use std::path::Path;
+
+use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::table::{Files, Handlers, Mode, Runtime, RuntimeId, Version};
+
+pub(crate) const ROW: Runtime = Runtime {
+    id: RuntimeId::Exec,
+    name: "exec",
+    title: "a program that is executed",
+    is_interpreter: no_name,
+    suffixes: &[],
+    has_modules: false,
+    commands: &[],
+    environments: None,
+    parse: no_line,
+    is_talking: no_variable,
+    is_relative: nothing_relative,
+    beside: &[],
+    is_archive: no_archive,
+    is_named: false,
+    variables: &[],
+    version: no_version,
+    supported: (1, 0)..=(0, 0),
+    files: &[],
+    command: as_it_is,
+    handlers: Handlers::No,
+};
+
+pub(crate) fn no_name(_: &[u8]) -> bool {
+    false
+}
+
+pub(crate) fn no_line(_: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
+    Err(ColdNote::UnknownOption)
+}
+
+pub(crate) fn no_variable(_: Lookup<'_>) -> bool {
+    false
+}
+
+pub(crate) fn nothing_relative(_: &[Vec<u8>], _: Lookup<'_>) -> bool {
+    false
+}
+
+pub(crate) fn no_archive(_: Start<'_>) -> bool {
+    false
+}
+
+pub(crate) fn no_version(_: &Path) -> Option<Version> {
+    None
+}
+
+pub(crate) fn as_it_is(program: &Program, _: Files<'_>, _: Mode<'_>) -> Vec<Vec<u8>> {
+    program.argv.clone()
+}

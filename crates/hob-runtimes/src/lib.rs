@@ -1,0 +1,28 @@
+//! The table of runtimes: everything that hob must know of a language, beside the folder of that
+//! language in `runtimes/`.
+//!
+//! Owns: the record of a program ([`Program`]), the closed list of runtimes ([`RuntimeId`]) and
+//! one row of plain data and pure functions for each ([`Runtime`]). To add a language is to add
+//! its folder and its row (`docs/add-a-runtime.md`).
+//!
+//! Invariants:
+//! - no other crate names a language in its product code; `cargo xtask tidy` checks it.
+//! - rows do no I/O, but for the version of an interpreter, which is read off names of files.
+//!
+//! Deliberately not here: how a program is found (`hob-resolve`) and when it runs warm
+//! (`hob-core`).
+#![forbid(unsafe_code)]
+
+mod exec;
+mod native;
+mod program;
+mod python;
+mod table;
+
+pub use program::{
+    ColdNote, CommandLine, EnvChanges, Lookup, Program, Start, Target, TargetKind, WorkingDirectory,
+};
+pub use table::{
+    Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version, by_interpreter,
+    by_name, by_suffix, first_hosted, hosting_modules, rows,
+};

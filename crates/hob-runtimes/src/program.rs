@@ -1,0 +1,187 @@
+//! What a resolution answers: the program, and how to execute it cold.
+//!
+//! These are plain records. An interpreter's command line is always `prefix` followed by `argv`,
+//! for scripts and for modules alike; nothing else needs to know where `-m` stood. A program that
+//! is only executed has an empty prefix.
+
+use crate::table::{Runtime, RuntimeId};
+
+/// How a variable of the caller's environment is looked up.
+pub type Lookup<'a> = &'a dyn Fn(&[u8]) -> Option<&'a [u8]>;
+
+/// What would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Which row of the table hosts it; [`RuntimeId::Exec`]: none, it is executed as it is.
+    pub runtime: RuntimeId,
+    /// The file to execute. Of a hosted program the absolute path of the interpreter: a virtual
+    /// environment's own `bin/python`, never what it links to, since the interpreter finds its
+    /// prefix from this name. Of another one the path for `execve`; a relative one counts from the
+    /// caller's working directory.
+    pub interpreter: Vec<u8>,
+    /// The command line before the target: the interpreter as the caller (or the kernel) names it,
+    /// its options, and for a module also the `-m`.
+    pub prefix: Vec<Vec<u8>>,
+    /// The interpreter's options alone, one string each, values attached (`-u`, `-Wdefault`).
+    pub options: Vec<Vec<u8>>,
+    /// What the interpreter runs.
+    pub target: Target,
+    /// The program's own argv: a script as the caller or the kernel names it, or the module's
+    /// name, then the arguments. Of what is only executed the whole argv, `argv[0]` as given.
+    pub argv: Vec<Vec<u8>>,
+    /// What a skipped shim would have changed in the environment.
+    pub env: EnvChanges,
+    /// Whether the working directory is part of the key.
+    pub directory: WorkingDirectory,
+    /// Absolute paths whose change changes this resolution; some of them may not exist.
+    pub watch: Vec<Vec<u8>>,
+    /// Why it is only executed, if an interpreter or a shim was recognised.
+    pub note: Option<ColdNote>,
+}
+
+/// What an interpreter runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// A file or a module.
+    pub kind: TargetKind,
+    /// The script's absolute path, or the module's name. Of what is only executed its file.
+    pub name: Vec<u8>,
+}
+
+/// Whether a program is a file or a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TargetKind {
+    /// A file.
+    Script,
+    /// `-m NAME`.
+    Module,
+}
+
+/// Changes to the caller's environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvChanges {
+    /// Variables that are set.
+    pub set: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Variables that are removed.
+    pub unset: Vec<Vec<u8>>,
+}
+
+impl EnvChanges {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.unset.is_empty()
+    }
+
+    /// As `run cold` carries them: `NAME=value` sets, `NAME` alone removes.
+    pub fn words(&self) -> impl Iterator<Item = Vec<u8>> {
+        let set = self.set.iter().map(|(name, value)| [name, b"=".as_slice(), value].concat());
+        set.chain(self.unset.iter().cloned())
+    }
+}
+
+/// Whether the caller's working directory decides which modules are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkingDirectory {
+    /// It does not: the same warm state serves every directory.
+    Free,
+    /// It does (a module target, or relative entries in a search path): part of the key.
+    Keyed,
+}
+
+/// Why something that involves an interpreter is nevertheless only executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ColdNote {
+    /// Code on the command line (`-c CODE`, `-e CODE`).
+    InlineCode,
+    /// The program comes from standard input (`-`).
+    StandardInput,
+    /// The interpreter alone, or `-i`.
+    Interactive,
+    /// An interpreter option that is not performed warm (`-V`, `-h`, `-v`, `-x`, ...).
+    UnknownOption,
+    /// A directory, an archive, or compiled code in place of a script.
+    Archive,
+    /// The script does not exist or cannot be read: the interpreter itself says so best.
+    ScriptMissing,
+    /// The executable changes the user or group.
+    SetId,
+    /// A shim that is not understood wholly (a hook, an unknown layout, a missing version).
+    Shim,
+}
+
+/// What follows an interpreter's name on its command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The words before the target as they stood (a joined module name cut off).
+    pub before: Vec<Vec<u8>>,
+    /// One string per option, values attached.
+    pub options: Vec<Vec<u8>>,
+    /// What the target is.
+    pub kind: TargetKind,
+    /// The script as named, or the module's name.
+    pub target: Vec<u8>,
+    /// How many words the target ends after: the arguments follow.
+    pub used: usize,
+}
+
+/// How a file that may be a script begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// The name that it was reached by.
+    pub path: &'a [u8],
+    /// Its first bytes.
+    pub bytes: &'a [u8],
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+impl Program {
+    /// A file that is executed as it is, with this argv.
+    #[must_use]
+    pub fn exec(file: Vec<u8>, argv: Vec<Vec<u8>>, note: Option<ColdNote>) -> Program {
+        Program {
+            runtime: RuntimeId::Exec,
+            target: Target { kind: TargetKind::Script, name: file.clone() },
+            interpreter: file,
+            prefix: Vec::new(),
+            options: Vec::new(),
+            argv,
+            env: EnvChanges::default(),
+            directory: WorkingDirectory::Free,
+            watch: Vec::new(),
+            note,
+        }
+    }
+
+    /// Its row of the table.
+    #[must_use]
+    pub fn row(&self) -> &'static Runtime {
+        self.runtime.row()
+    }
+
+    /// Whether a runtime of hob's hosts it in an interpreter; else it is executed.
+    #[must_use]
+    pub fn is_hosted(&self) -> bool {
+        !self.row().files.is_empty()
+    }
+
+    /// The path of the interpreter, if there is one.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<&[u8]> {
+        self.is_hosted().then_some(&self.interpreter)
+    }
+
+    /// How many arguments the program itself gets.
+    #[must_use]
+    pub fn arguments(&self) -> usize {
+        self.argv.len().saturating_sub(1)
+    }
+
+    /// The file and the argv that execute this program cold, as without hob.
+    #[must_use]
+    pub fn cold_argv(&self) -> (&[u8], Vec<&[u8]>) {
+        let argv = self.prefix.iter().chain(&self.argv).map(Vec::as_slice).collect();
+        (&self.interpreter, argv)
+    }
+}

@@ -1,0 +1,132 @@
+//! The row of CPython.
+
+mod options;
+
+use std::path::Path;
+
+use crate::program::{Lookup, Program, Start, TargetKind};
+use crate::table::{Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+
+pub(crate) const ROW: Runtime = Runtime {
+    id: RuntimeId::Python,
+    name: "python",
+    title: "CPython 3.9 to 3.14",
+    is_interpreter,
+    suffixes: &[b".py", b".pyw"],
+    has_modules: true,
+    commands: &[b"python3", b"python"],
+    environments: Some(Environments {
+        variable: b"VIRTUAL_ENV",
+        beside: b".venv",
+        interpreter: b"bin/python",
+    }),
+    parse: options::parse,
+    is_talking,
+    is_relative,
+    // Beside the executable, or one above, is where `pyvenv.cfg` is looked for.
+    beside: &[b"pyvenv.cfg", b"../pyvenv.cfg"],
+    is_archive,
+    is_named: false,
+    variables: &["PYTHON*"],
+    version,
+    supported: (3, 9)..=(3, 14),
+    files: &FILES,
+    command,
+    handlers: Handlers::Function,
+};
+
+/// What is started in an interpreter is written last: it finds the others beside it, or as bytecode.
+/// These are loaded where modules are imported ahead (`watch`, `imports`, `promises`), say what is run ahead
+/// of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
+/// finalised (`ends`), and what handlers have besides (`message`, and the library for callers,
+/// which a handler has without installing it).
+const FILES: [File; 10] = [
+    ("watch.py", include_str!("../../../../runtimes/python/watch.py")),
+    ("imports.py", include_str!("../../../../runtimes/python/imports.py")),
+    ("promises.py", include_str!("../../../../runtimes/python/promises.py")),
+    ("anew.py", include_str!("../../../../runtimes/python/anew.py")),
+    ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
+    ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
+    ("message.py", include_str!("../../../../runtimes/python/message.py")),
+    ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
+    ("worker.py", include_str!("../../../../runtimes/python/worker.py")),
+    ("start.py", include_str!("../../../../runtimes/python/start.py")),
+];
+
+/// Whether a file's name is that of a CPython 3: `python`, `python3`, `python3.13t`.
+fn is_interpreter(name: &[u8]) -> bool {
+    let Some(version) = name.strip_prefix(b"python") else { return false };
+    let Some(minor) = version.strip_prefix(b"3") else { return version.is_empty() };
+    let Some(minor) = minor.strip_prefix(b".") else { return minor.is_empty() };
+    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && minor[digits..].iter().all(|byte| matches!(byte, b'd' | b't' | b'm'))
+}
+
+/// Variables with which an interpreter tells of each of its runs what a copy would tell once, or
+/// asks its user for more at the end.
+const TALKING: [&[u8]; 7] = [
+    b"PYTHONVERBOSE",
+    b"PYTHONMALLOCSTATS",
+    b"PYTHONPROFILEIMPORTTIME",
+    b"PYTHONDUMPREFS",
+    b"PYTHONDUMPREFSFILE",
+    b"PYTHONINSPECT",
+    b"PYTHON_PRESITE",
+];
+
+fn is_talking(variable: Lookup<'_>) -> bool {
+    TALKING.iter().any(|name| variable(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Whether `PYTHONPATH` names the working directory or something in it.
+fn is_relative(options: &[Vec<u8>], variable: Lookup<'_>) -> bool {
+    let isolated = options.iter().any(|option| option == b"-E" || option == b"-I");
+    let path = variable(b"PYTHONPATH").filter(|path| !path.is_empty() && !isolated);
+    path.is_some_and(|path| path.split(|byte| *byte == b':').any(|dir| !dir.starts_with(b"/")))
+}
+
+/// A directory, a zip archive (also one behind a `#!` line), compiled code.
+fn is_archive(start: Start<'_>) -> bool {
+    let bytes = start.bytes;
+    let suffixes: [&[u8]; 6] = [b".pyc", b".pyz", b".pex", b".zip", b".egg", b".whl"];
+    let zip = bytes.starts_with(b"PK\x03\x04")
+        || (bytes.starts_with(b"#!") && bytes.windows(5).any(|part| part == b"\nPK\x03\x04"));
+    let compiled = bytes.get(1..4) == Some(b"\r\r\n");
+    start.is_directory
+        || zip
+        || compiled
+        || suffixes.iter().any(|suffix| start.path.ends_with(suffix))
+}
+
+/// From the name of the real file: every distribution of CPython has `python3.N` at the end of its
+/// links. What is named otherwise is not taken for one.
+fn version(real: &Path) -> Option<Version> {
+    let minor = real.file_name()?.to_str()?.strip_prefix("python3.")?;
+    Some((3, minor.parse().ok()?))
+}
+
+/// The interpreter is told to run no start-up code (`-S`): the runtime does that itself, and
+/// listens.
+fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
+    let mut argv = vec![program.prefix.first().unwrap_or(&program.interpreter).clone()];
+    argv.extend(program.options.iter().cloned());
+    argv.push(b"-S".to_vec());
+    argv.push(files.main());
+    let word: &[u8] = if matches!(mode, Mode::Learn(_)) { b"learn" } else { b"serve" };
+    argv.extend([word.to_vec(), files.folder.to_vec(), files.bytecode.to_vec()]);
+    match mode {
+        Mode::Serve | Mode::Handler => {}
+        Mode::Learn(notes) => {
+            let kind: &[u8] = match program.target.kind {
+                TargetKind::Script => b"script",
+                TargetKind::Module => b"module",
+            };
+            argv.extend([notes.to_vec(), kind.to_vec()]);
+            argv.push(program.target.name.clone());
+            argv.push(program.prefix.len().to_string().into_bytes());
+            argv.extend(program.prefix.iter().cloned());
+            argv.extend(program.argv.iter().cloned());
+        }
+    }
+    argv
+}

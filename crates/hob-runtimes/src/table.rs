@@ -1,0 +1,218 @@
+//! The table itself: one row for each runtime.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::{exec, native, python};
+
+/// The runtimes, in the order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuntimeId {
+    /// None: the program is executed as it is.
+    Exec,
+    /// A program that is its own runtime (linked with `hob-actor`); it hosts handlers only.
+    Native,
+    /// CPython.
+    Python,
+}
+
+/// Major and minor version of an interpreter.
+pub type Version = (u32, u32);
+
+/// A file of a runtime: its path below the daemon's directory, and its text.
+pub type File = (&'static str, &'static str);
+
+/// What an interpreter is started for.
+#[derive(Debug, Clone, Copy)]
+pub enum Mode<'a> {
+    /// A zygote or standby; the channel is its descriptor 0.
+    Serve,
+    /// The same, for a handler: the program is the interpreter alone.
+    Handler,
+    /// A profiling run, which leaves notes in this file. The client executes it in its own place.
+    Learn(&'a [u8]),
+}
+
+/// Where a runtime's files are.
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'a> {
+    /// The directory that they were written to: a daemon's own.
+    pub folder: &'a [u8],
+    /// The file that interpreters are started with, below it.
+    pub main: &'a str,
+    /// The directory where runtimes keep what they have compiled; empty: nowhere.
+    pub bytecode: &'a [u8],
+}
+
+impl Files<'_> {
+    /// The path of the file that interpreters are started with.
+    #[must_use]
+    pub fn main(self) -> Vec<u8> {
+        [self.folder, b"/", self.main.as_bytes()].concat()
+    }
+}
+
+/// Where an interpreter is found for a program that names none, before `PATH` is searched.
+#[derive(Debug, Clone, Copy)]
+pub struct Environments {
+    /// The variable that names the active environment.
+    pub variable: &'static [u8],
+    /// The directory beside or above a program that is one.
+    pub beside: &'static [u8],
+    /// The interpreter in it.
+    pub interpreter: &'static [u8],
+}
+
+/// How a runtime hosts handlers of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handlers {
+    /// It does not.
+    No,
+    /// `FILE:FUNCTION` in an interpreter.
+    Function,
+    /// The file is the worker.
+    Program,
+}
+
+/// What hob must know of a language.
+#[derive(Debug)]
+pub struct Runtime {
+    /// Its place in the table.
+    pub id: RuntimeId,
+    /// Its name in receipts, `hob.toml` and `hob status`.
+    pub name: &'static str,
+    /// What people call it, with the versions that are hosted.
+    pub title: &'static str,
+    /// Whether a file of this name is its interpreter.
+    pub is_interpreter: fn(&[u8]) -> bool,
+    /// Ends of names that make a file its script.
+    pub suffixes: &'static [&'static [u8]],
+    /// Whether it hosts modules by name (`-m NAME`).
+    pub has_modules: bool,
+    /// Names of its interpreter on `PATH`, the first preferred.
+    pub commands: &'static [&'static [u8]],
+    /// Where its interpreter is looked for before that.
+    pub environments: Option<Environments>,
+    /// Reads the words behind the interpreter's name.
+    pub parse: fn(&[Vec<u8>]) -> Result<CommandLine, ColdNote>,
+    /// Whether the environment makes the interpreter do in each run what a copy would do once.
+    pub is_talking: fn(Lookup<'_>) -> bool,
+    /// Whether options or environment name places relative to the working directory.
+    pub is_relative: fn(&[Vec<u8>], Lookup<'_>) -> bool,
+    /// Files beside the interpreter (relative to its directory) that decide what it finds.
+    pub beside: &'static [&'static [u8]],
+    /// Whether the interpreter would not read this as source.
+    pub is_archive: fn(Start<'_>) -> bool,
+    /// Whether a zygote is of one name of its script: the name as the caller gives it is a part of
+    /// the key.
+    pub is_named: bool,
+    /// Variables that are part of each of its keys; a last `*` makes it a family.
+    pub variables: &'static [&'static str],
+    /// The version of an interpreter, by its real file. `None`: it cannot be told.
+    pub version: fn(&Path) -> Option<Version>,
+    /// The versions that are hosted.
+    pub supported: RangeInclusive<Version>,
+    /// Its files, the one that interpreters are started with last.
+    pub files: &'static [File],
+    /// The argv of an interpreter that begins with the runtime.
+    pub command: fn(&Program, Files<'_>, Mode<'_>) -> Vec<Vec<u8>>,
+    /// How it hosts handlers.
+    pub handlers: Handlers,
+}
+
+/// Each runtime, by its [`RuntimeId`].
+static ROWS: [Runtime; 3] = [exec::ROW, native::ROW, python::ROW];
+
+impl RuntimeId {
+    /// Its row.
+    #[must_use]
+    pub fn row(self) -> &'static Runtime {
+        &ROWS[self as usize]
+    }
+}
+
+impl Runtime {
+    /// The file that interpreters are started with, below the daemon's directory.
+    #[must_use]
+    pub fn main(&self) -> Option<&'static str> {
+        self.files.last().map(|(name, _)| *name)
+    }
+
+    /// Whether this version is hosted.
+    #[must_use]
+    pub fn supports(&self, version: Option<Version>) -> bool {
+        version.is_some_and(|version| self.supported.contains(&version))
+    }
+}
+
+/// Each row.
+pub fn rows() -> impl Iterator<Item = &'static Runtime> {
+    ROWS.iter()
+}
+
+/// The runtime whose interpreter has this name.
+#[must_use]
+pub fn by_interpreter(name: &[u8]) -> Option<&'static Runtime> {
+    rows().find(|row| (row.is_interpreter)(name))
+}
+
+/// The runtime whose scripts are named so.
+#[must_use]
+pub fn by_suffix(name: &[u8]) -> Option<&'static Runtime> {
+    rows().find(|row| row.suffixes.iter().any(|suffix| name.ends_with(suffix)))
+}
+
+/// The runtime of this name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static Runtime> {
+    rows().find(|row| row.name == name)
+}
+
+/// The runtime that `-m NAME` means.
+#[must_use]
+pub fn hosting_modules() -> Option<&'static Runtime> {
+    rows().find(|row| row.has_modules)
+}
+
+/// The runtime of a script whose first line says that hob runs it and whose name says nothing.
+#[must_use]
+pub fn first_hosted() -> Option<&'static Runtime> {
+    rows().find(|row| !row.commands.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_stands_where_its_id_says_and_no_two_share_a_name() {
+        for (at, row) in rows().enumerate() {
+            assert_eq!(row.id as usize, at, "{}", row.name);
+            assert_eq!(by_name(row.name).map(|found| found.id), Some(row.id));
+            assert_eq!(row.files.is_empty(), row.commands.is_empty(), "{}", row.name);
+        }
+        let files: Vec<&str> = rows().flat_map(|row| row.files).map(|(name, _)| *name).collect();
+        let distinct: std::collections::BTreeSet<&str> = files.iter().copied().collect();
+        assert_eq!(files.len(), distinct.len(), "{files:?}");
+    }
+
+    #[test]
+    fn a_name_means_one_interpreter() {
+        for (name, wanted) in [
+            ("python", Some("python")),
+            ("python3", Some("python")),
+            ("python3.13t", Some("python")),
+            ("python2", None),
+            ("python3-config", None),
+            ("ruby", None),
+            ("ruby3.1", None),
+            ("ruby1.8", None),
+            ("rubyfoo", None),
+            ("irb", None),
+            ("sh", None),
+        ] {
+            assert_eq!(by_interpreter(name.as_bytes()).map(|row| row.name), wanted, "{name}");
+        }
+    }
+}
