@@ -64,8 +64,17 @@ class Ends:
         unknown = {kind for kind in kinds if self.is_unknown(kind)}
         for each in self.of_kinds(unknown, tracked, held):
             self.before.add(id(each))
+        # Whether a call runs in which somebody may ask for all objects.
+        self.watches = False
         # What a module leaves at its import is finalised by a cold run as what a call leaves.
         self.always = self.are_seen(tracked, held)
+
+    def hear(self, event, arguments):
+        """Whoever asks for all objects sees those of the imports too; till then these are kept from
+        the collector (`gc.freeze`), so that the end of a call need not look at them."""
+        if self.watches and (event == "gc.get_objects" or event == "gc.get_referrers"):
+            self.watches = False
+            gc.unfreeze()
 
     @staticmethod
     def of_kinds(kinds, tracked, held):

@@ -112,7 +112,8 @@ class Opened:
         return made
 
     def stream(self, what):
-        if self.listening:
+        # A stream that is made otherwise is made so again in each call.
+        if self.listening and not worker.STREAMS.changing:
             if what == "terminal":
                 self.looks.note(what)
             else:
@@ -230,8 +231,7 @@ class Opened:
         def wrap(original):
             def load(context, *arguments, **options):
                 if self.listening and name == "set_default_verify_paths":
-                    # The library looks into files and directories of these names by itself.
-                    self.moment()
+                    self.usual_certificates()
                 elif self.listening:
                     for path in (*arguments, *options.values()):
                         if isinstance(path, (str, bytes)) and is_there(path):
@@ -241,6 +241,14 @@ class Opened:
             return hide(load)
 
         return wrap
+
+    def usual_certificates(self):
+        """The library reads the file by itself, and looks into the directory at each handshake."""
+        of_file, file, of_directory, _ = sys.modules["_ssl"].get_default_verify_paths()
+        for name in (of_file, of_directory):
+            self.variable_read(os.fsencode(name))
+        path = os.path.abspath(posix.environ.get(os.fsencode(of_file), os.fsencode(file)))
+        self.read.setdefault(os.fsdecode(path), is_there(path))
 
     def one_variable(self, name):
         if self.listening:
@@ -290,7 +298,11 @@ class Opened:
                 self.links.setdefault(path, link_of(path))
         else:
             # Whose times change with each entry.
-            self.moment()
+            caller = outside()
+            if there != "d" or not reads_rights_alone(caller.f_code):
+                self.moment()
+            else:
+                self.asks["rights", path, ""] = rights_of, (path,), {}, rights_of(path)
 
     def opens_at(self, arguments, options):
         if options.get("dir_fd") is not None:
@@ -299,9 +311,10 @@ class Opened:
     def files(self, *paths):
         return lambda arguments, options: self.read.update((path, is_there(path)) for path in paths)
 
-    def main_looked_at(self):
-        """Of the program's own module a zygote has none."""
-        if self.listening:
+    def main_looked_at(self, name):
+        """Of the program's own module a zygote has none. To import it asks for its `__spec__`,
+        which a script has not."""
+        if self.listening and not (name == "__spec__" and self.looks.program.kind == worker.SCRIPT):
             self.moment()
 
     def disposition(self, arguments, options):
@@ -386,7 +399,9 @@ class Opened:
             reason = None
             self.looks.note("terminal")
         elif event == "ctypes.dlsym":
-            reason = None if str(arguments[1]).lstrip("_").startswith("Py") else "moment"
+            name = str(arguments[1])
+            pure = name.lstrip("_").startswith("Py") or name in PURE_IN_C
+            reason = None if pure else "moment"
         elif event == "socket.gethostname":
             self.machine = posix.uname()
             return None
@@ -437,7 +452,12 @@ class Opened:
         if path is not None and path.startswith(NOT_FILES):
             return "moment" if path.startswith("/proc") or is_of_the_moment(path) else None
         if path is not None and not searches(frame):
-            self.listed.add(path)
+            there = kind_of(path)
+            if there == "d":
+                self.listed.add(path)
+            else:
+                # That it is not there, or is no directory, is what counts.
+                self.asked.setdefault(path, there)
         return None
 
     def would(self, event, path, folder):
@@ -684,6 +704,17 @@ PURPOSES.update(dict.fromkeys(("lexists", "islink", "isjunction", "is_symlink", 
                                "readlink", "resolve", "_resolve"), "link"))
 
 
+def reads_rights_alone(code):
+    """Whether this function reads of a directory's state what is not of its times and size."""
+    read = {name for name in code.co_names if name.startswith("st_")}
+    return bool(read) and read.issubset(("st_mode", "st_uid", "st_gid", "st_dev", "st_ino"))
+
+
+def rights_of(path):
+    stat = posix.stat(path)
+    return stat.st_mode, stat.st_uid, stat.st_gid, stat.st_dev, stat.st_ino
+
+
 def is_standard_stream(fd):
     return isinstance(fd, int) and 0 <= fd < 3
 
@@ -749,6 +780,8 @@ TELLING = LISTINGS.union(DEPENDS, (
 # Any free port of this machine's own.
 NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
 LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
+# Functions of the C library that tell of nothing but what they are given, and the locale.
+PURE_IN_C = ("wcwidth", "wcswidth")
 # Functions of descriptors that have two of them.
 OF_TWO = ("dup2", "sendfile", "splice", "copy_file_range", "closerange", "tee")
 # What the C library reads to tell of users, groups, services.
@@ -827,7 +860,7 @@ class Main(type(sys)):
     def __getattribute__(self, name):
         told = object.__getattribute__(self, "__dict__").get(TOLD)
         if told is not None:
-            told()
+            told(name)
         return object.__getattribute__(self, name)
 
 

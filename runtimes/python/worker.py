@@ -766,7 +766,7 @@ class Streams:
     """The three standard streams, made anew in place: whoever holds one, holds the new one."""
 
     def __init__(self):
-        self.streams, self.changes = [], []
+        self.streams, self.changes, self.changing = [], [], False
         # Of each stream that a rehearsal has made what lies below its buffer, if it can seek.
         self.made = {}
         for fd, name in enumerate(("stdin", "stdout", "stderr")):
@@ -787,7 +787,11 @@ class Streams:
 
     def noting(self, text, original):
         def reconfigure(**options):
-            original(**options)
+            self.changing = True
+            try:
+                original(**options)
+            finally:
+                self.changing = False
             self.changes.append((original, options))
 
         return hide(reconfigure)
@@ -1925,6 +1929,8 @@ def send_end(call, status, finished_ns):
 def clear_up(call):
     """What finalisation does that others can see; False if only the real one will do."""
     call.code = call.names = None
+    # Our own look is at the objects of the call.
+    ENDS.watches = False
     if ENDS.always or ENDS.is_seen(gc.get_objects()):
         return False
     flush_quietly()
@@ -2103,6 +2109,8 @@ def set_up(program, modules, role):
     KNOWN = dict.fromkeys(sys.modules)
     gc.collect()
     ENDS = load_beside("ends").Ends()
+    if "gc" in KNOWN:
+        sys.addaudithook(ENDS.hear)
     COLLECTS = gc.isenabled()
     gc.disable()
     gc.freeze()
@@ -2194,9 +2202,7 @@ def serve():
         PAGES.pay()
         THREADS.restore()
         REHEARSAL.pay(program)
-    if "gc" in KNOWN:
-        # A program that looks at all objects is to see those of its imports too.
-        gc.unfreeze()
+    ENDS.watches = True
     if paid == PAID:
         expect()
         PAGES.start()

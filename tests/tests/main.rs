@@ -9,4 +9,5 @@ mod fidelity;
 mod hooks;
 mod messages;
 mod others;
+mod ruby;
 mod verbs;

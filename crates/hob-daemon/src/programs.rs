@@ -155,7 +155,7 @@ impl Lesson {
     pub(crate) fn names(&self) -> BTreeSet<Vec<u8>> {
         let mut names = BTreeSet::new();
         for name in self.modules.iter().chain(&self.missing) {
-            let mut parts = name.split(|byte| *byte == b'.');
+            let mut parts = name.split(|byte| matches!(byte, b'.' | b'/'));
             names.extend(parts.next().map(<[u8]>::to_vec));
             names.extend(parts.next_back().map(<[u8]>::to_vec));
         }
@@ -545,8 +545,8 @@ mod tests {
     #[test]
     fn names_are_the_first_and_last_parts_found_or_not() {
         let mut lesson = Lesson::default();
-        lesson.take(&notes(&["Ma.b.c", "Xsimplejson"]), OWN);
+        lesson.take(&notes(&["Ma.b.c", "Mset/sorted", "Xsimplejson"]), OWN);
         let names: Vec<_> = lesson.names().into_iter().collect();
-        assert_eq!(names, [b"a".to_vec(), b"c".to_vec(), b"simplejson".to_vec()]);
+        assert_eq!(names, [&b"a"[..], b"c", b"set", b"simplejson", b"sorted"]);
     }
 }

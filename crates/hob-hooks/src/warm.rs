@@ -337,6 +337,7 @@ mod tests {
             "#!/usr/bin/python3\n",
             "#! /usr/bin/env python3.11\n",
             "#!/usr/bin/env -S python3 -I\n",
+            "#!/usr/bin/ruby\n",
         ] {
             assert!(is_hosted(line.as_bytes()), "{line}");
         }

@@ -277,7 +277,9 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
         TargetKind::Script => {
             let target = world.absolute(&line.target);
             watch.push(target.clone());
-            let keyed = (row.is_relative)(&line.options, &|name| world.var(name));
+            // An interpreter that opens its script when it starts does so where its caller is.
+            let here = row.is_named && !line.target.starts_with(b"/");
+            let keyed = here || (row.is_relative)(&line.options, &|name| world.var(name));
             (target, if keyed { WorkingDirectory::Keyed } else { WorkingDirectory::Free })
         }
     };

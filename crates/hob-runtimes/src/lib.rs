@@ -17,6 +17,7 @@ mod exec;
 mod native;
 mod program;
 mod python;
+mod ruby;
 mod table;
 
 pub use program::{

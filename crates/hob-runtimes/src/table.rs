@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
-use crate::{exec, native, python};
+use crate::{exec, native, python, ruby};
 
 /// The runtimes, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,6 +15,8 @@ pub enum RuntimeId {
     Native,
     /// CPython.
     Python,
+    /// CRuby.
+    Ruby,
 }
 
 /// Major and minor version of an interpreter.
@@ -104,8 +106,8 @@ pub struct Runtime {
     pub beside: &'static [&'static [u8]],
     /// Whether the interpreter would not read this as source.
     pub is_archive: fn(Start<'_>) -> bool,
-    /// Whether a zygote is of one name of its script: the name as the caller gives it is a part of
-    /// the key.
+    /// Whether the interpreter opens its script when it starts, and keeps its name: the name as the
+    /// caller gives it is a part of the key then, and so is the directory where it is relative.
     pub is_named: bool,
     /// Variables that are part of each of its keys; a last `*` makes it a family.
     pub variables: &'static [&'static str],
@@ -122,7 +124,7 @@ pub struct Runtime {
 }
 
 /// Each runtime, by its [`RuntimeId`].
-static ROWS: [Runtime; 3] = [exec::ROW, native::ROW, python::ROW];
+static ROWS: [Runtime; 4] = [exec::ROW, native::ROW, python::ROW, ruby::ROW];
 
 impl RuntimeId {
     /// Its row.
@@ -205,8 +207,8 @@ mod tests {
             ("python3.13t", Some("python")),
             ("python2", None),
             ("python3-config", None),
-            ("ruby", None),
-            ("ruby3.1", None),
+            ("ruby", Some("ruby")),
+            ("ruby3.1", Some("ruby")),
             ("ruby1.8", None),
             ("rubyfoo", None),
             ("irb", None),

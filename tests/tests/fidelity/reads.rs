@@ -232,3 +232,43 @@ fn an_interpreter_that_is_to_tell_of_its_start_is_executed() {
         assert!(outcome.complaint().contains("import time:"), "{outcome:?}");
     }
 }
+
+#[test]
+fn certificates_that_a_module_loads_are_those_of_each_call() {
+    let world = World::started();
+    let text = "import ssl\nLOADED = len(ssl.create_default_context().get_ca_certs())\n";
+    world.file("part.py", text);
+    world.file("main.py", "import part\nprint(part.LOADED)\n");
+    let count = |file: &str| {
+        let run =
+            world.hob(&["run", "main.py"]).env("SSL_CERT_FILE", world.path("work").join(file));
+        let cold = run.clone().env("HOB", "0").go();
+        world.warm(&run.env("SSL_CERT_DIR", world.path("work/none")), |outcome| {
+            assert_eq!(outcome.text(), cold.text(), "{file}");
+        });
+        cold.text()
+    };
+    let made =
+        world.run(&["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9"]);
+    made.args(&["-subj", "/CN=x", "-keyout", "key.pem", "-out", "one.pem"]).go().succeeded();
+    world.file("two.pem", "");
+    assert_eq!((count("one.pem").as_str(), count("two.pem").as_str()), ("1\n", "0\n"));
+    std::fs::copy(world.path("work/one.pem"), world.path("work/two.pem")).unwrap();
+    assert_eq!(count("two.pem"), "1\n");
+}
+
+#[test]
+fn the_rights_of_a_directory_that_a_module_keeps_are_those_of_now() {
+    let world = World::started();
+    world.file("folder/file", "");
+    world.file("part.py", "import os\nKEPT = oct(os.stat('folder').st_mode)\n");
+    world.file("main.py", "import part\nprint(part.KEPT)\n");
+    let run = world.hob(&["run", "main.py"]);
+    for mode in [0o755, 0o700, 0o777] {
+        use std::os::unix::fs::PermissionsExt;
+        let rights = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(world.path("work/folder"), rights).unwrap();
+        assert_eq!(run.go().text(), format!("0o40{mode:o}\n"));
+        world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("0o40{mode:o}\n")));
+    }
+}

@@ -47,7 +47,8 @@ fn is_configuration(entry: &[u8]) -> bool {
 }
 
 fn is_installation(entry: &[u8]) -> bool {
-    entry.ends_with(b".dist-info") || entry.ends_with(b".egg-info")
+    let ends: [&[u8]; 3] = [b".dist-info", b".egg-info", b".gemspec"];
+    ends.iter().any(|end| entry.ends_with(end))
 }
 
 /// One relevant entry.

@@ -16,10 +16,22 @@ const BUILD_SHOWN: usize = 12;
 /// A program's name is not made narrower than this.
 const PROGRAM_COLUMNS_MIN: usize = 8;
 
-const HEADS: [&str; COLUMNS] =
-    ["PROGRAM", "ISOLATION", "STATE", "READY", "BUSY", "QUEUED", "CALLS", "MEMORY", "IDLE"];
-const COLUMNS: usize = 9;
-/// Columns before this are text, the others figures.
+const HEADS: [&str; COLUMNS] = [
+    "PROGRAM",
+    "ISOLATION",
+    "STATE",
+    "READY",
+    "BUSY",
+    "QUEUED",
+    "CALLS",
+    "MEMORY",
+    "IDLE",
+    "RUNTIME",
+];
+const COLUMNS: usize = 10;
+/// Those that a program's name is made narrower for.
+const NEEDED: usize = 9;
+/// Columns from here on are figures, but for those that are not needed.
 const FIGURES_FROM: usize = 3;
 const GAP: &str = "  ";
 
@@ -129,7 +141,7 @@ pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
         }
     }
     if let Some(columns) = look.columns {
-        let all = widths.iter().sum::<usize>() + (COLUMNS - 1) * GAP.len();
+        let all = widths[..NEEDED].iter().sum::<usize>() + (NEEDED - 1) * GAP.len();
         let narrower = widths[0].saturating_sub(all.saturating_sub(columns));
         widths[0] = narrower.max(PROGRAM_COLUMNS_MIN).min(widths[0]);
     }
@@ -155,6 +167,7 @@ fn cells(pool: &PoolPart, look: &Look) -> [String; COLUMNS] {
         pool.calls.to_string(),
         memory(pool),
         units::seconds(pool.idle_s),
+        printable(&pool.runtime, look.charset),
     ]
 }
 
@@ -176,7 +189,8 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
             break;
         }
         left = left.saturating_sub(widths[column] + GAP.len());
-        let align = if column < FIGURES_FROM { Align::Left } else { Align::Right };
+        let is_figure = (FIGURES_FROM..NEEDED).contains(&column);
+        let align = if is_figure { Align::Right } else { Align::Left };
         cells.push(pad(&fit(text, widths[column], look.charset), widths[column], align));
     }
     cells.join(GAP).trim_end().to_owned()

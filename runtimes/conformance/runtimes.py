@@ -1,0 +1,117 @@
+"""How each runtime is started (docs/worker.md): one row each.
+
+A row gives the command lines of a zygote or standby, of a learning run and of a cold run, and the
+same few programs in its language. `None` where the interpreter is not installed here.
+"""
+
+import os
+import shutil
+import sys
+import textwrap
+
+RUNTIMES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Python:
+    name = "python"
+    interpreter = sys.executable
+    suffix = ".py"
+    handler_function = "handle"
+    sources = os.path.join(RUNTIMES, "python")
+    start = os.path.join(sources, "start.py")
+    # A module that its cold run is known to import, and a program that does.
+    preloadable = "json"
+
+    def serve(self, options, script, kind):
+        return [self.interpreter, *options, "-S", self.start, "serve", self.sources, ""]
+
+    def learn(self, options, argv, kind, target, notes):
+        named = "module" if kind else "script"
+        prefix = [self.interpreter, *options]
+        head = [self.interpreter, *options, "-S", self.start, "learn", self.sources, ""]
+        return [*head, notes, named, target, str(len(prefix)), *prefix, *argv]
+
+    def cold(self, options, argv, kind):
+        head = ["-m", argv[0]] if kind else [argv[0]]
+        return [self.interpreter, *options, *head, *argv[1:]]
+
+    programs = {
+        "hello": "print('hello')",
+        "echo": """
+            import os, sys
+            print(sys.argv, os.environ.get("HOB_TEST"), os.getcwd())
+            print(sys.stdin.read(), end="")
+            print("error", file=sys.stderr)
+        """,
+        "exit": "import sys; sys.exit(int(sys.argv[1]))",
+        "raise": "raise ValueError('boo')",
+        "crash": "import os; os.abort()",
+        "sleep": """
+            import time
+            print("ready", flush=True)
+            time.sleep(30)
+        """,
+        "loads": "import json; print(json.dumps([1]))",
+        "handler": """
+            import os
+            def handle(payload, message):
+                if payload == b"raise": raise ValueError("boo")
+                if payload == b"die": os._exit(3)
+                if payload == b"nothing": return None
+                if payload == b"object": return {"a": [1]}
+                return payload[::-1]
+        """,
+    }
+
+
+class Ruby:
+    name = "ruby"
+    interpreter = shutil.which("ruby")
+    suffix = ".rb"
+    handler_function = "handle"
+    worker = os.path.join(RUNTIMES, "ruby", "worker.rb")
+    preloadable = "json"
+
+    def serve(self, options, script, kind):
+        script = os.devnull if kind == 2 else script
+        return [self.interpreter, "-r" + self.worker, *options, script, "serve"]
+
+    def learn(self, options, argv, kind, target, notes):
+        return [self.interpreter, "-r" + self.worker, *options, *argv, notes, "learn"]
+
+    def cold(self, options, argv, kind):
+        return [self.interpreter, *options, *argv]
+
+    programs = {
+        "hello": "puts 'hello'",
+        "echo": """
+            p ARGV, ENV["HOB_TEST"], Dir.pwd
+            print STDIN.read
+            warn "error"
+        """,
+        "exit": "exit ARGV[0].to_i",
+        "raise": "raise ArgumentError, 'boo'",
+        "crash": "Process.kill(:ABRT, Process.pid); sleep",
+        "sleep": """
+            $stdout.write("ready\\n")
+            $stdout.flush
+            sleep 30
+        """,
+        "loads": "require 'json'; puts JSON.dump([1])",
+        "handler": """
+            def handle(payload, message)
+              raise ArgumentError, "boo" if payload == "raise"
+              exit!(3) if payload == "die"
+              return nil if payload == "nothing"
+              return { "a" => [1] } if payload == "object"
+              payload.reverse
+            end
+        """,
+    }
+
+
+def programs(row):
+    return {name: textwrap.dedent(text).strip() + "\n" for name, text in row.programs.items()}
+
+
+ROWS = [row for row in (Python(), Ruby()) if row.interpreter]

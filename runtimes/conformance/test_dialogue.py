@@ -1,0 +1,237 @@
+"""Every runtime holds the dialogue of docs/worker.md: one suite for all, by the table `runtimes.py`.
+
+A runtime that passes can be put behind the daemon; what only its language has is tested beside it.
+"""
+
+import os
+import select
+import shutil
+import signal
+import struct
+import tempfile
+import unittest
+
+from driver import FAILED, FINISHED, GIVE, HANDLER, STANDBY, WAIT_S, ZYGOTE, Run, Worker
+
+from runtimes import ROWS, programs
+
+
+class Dialogue:
+    """The tests; each row makes a class of them."""
+
+    row = None
+
+    def setUp(self):
+        self.place = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.place)
+        for name, text in programs(self.row).items():
+            with open(self.path(name), "w") as file:
+                file.write(text)
+
+    def path(self, name):
+        return os.path.join(self.place, name + self.row.suffix)
+
+    def run_of(self, name, *arguments, **how):
+        how.setdefault("cwd", self.place)
+        return Run(self.row, [name + self.row.suffix, *arguments], **how)
+
+    def zygote(self, name, role=ZYGOTE, **options):
+        options.setdefault("cwd", self.place)
+        options.setdefault("argv", [name + self.row.suffix])
+        return Worker(self.row, role, 0, self.path(name), **options)
+
+    def same(self, name, *arguments, paid=1, **how):
+        run = self.run_of(name, *arguments, **how)
+        cold = run.cold()
+        with self.zygote(name) as zygote:
+            warm = run.warm(zygote, paid)
+        self.assertEqual(cold, warm)
+        return warm
+
+    def test_ready_tells_of_itself(self):
+        with self.zygote("hello") as zygote:
+            self.assertEqual((zygote.role, zygote.threads), (ZYGOTE, 1))
+            self.assertEqual(zygote.pid, zygote.process.pid)
+            self.assertTrue([note for note in zygote.notes if note[:1] == b"F"])
+            self.assertTrue([note for note in zygote.notes if note[:1] == b"D"])
+
+    def test_each_way_of_paying(self):
+        for paid in (0, 1, 2):
+            with self.subTest(paid=paid):
+                self.assertEqual(self.same("hello", paid=paid).fate, (0, 0))
+
+    def test_world(self):
+        how = {"stdin": b"line\n" * 1000, "env": dict(os.environ, HOB_TEST="x\xe9 y")}
+        warm = self.same("echo", "a", "", "b c", "\xe9", **how)
+        self.assertIn(b"line\n", warm.out)
+        self.assertIn(b"error\n", warm.err)
+
+    def test_another_directory(self):
+        other = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, other)
+        name = self.path("echo")
+        run = Run(self.row, [name, "a"], cwd=other)
+        cold = run.cold()
+        with Worker(self.row, ZYGOTE, 0, name, argv=[name], cwd=self.place) as zygote:
+            self.assertEqual(cold, run.warm(zygote, 1))
+
+    def test_exit_code_comes_before_the_end(self):
+        self.assertEqual(self.same("exit", "7").fate, (0, 7))
+
+    def test_what_nobody_rescued(self):
+        self.assertEqual(self.same("raise").code, 1)
+
+    def test_crash_is_told_by_gone_only(self):
+        warm = self.same("crash")
+        self.assertEqual(warm.code, -signal.SIGABRT)
+        self.assertIsNone(warm.fate)
+        self.assertEqual(warm.frames, [])
+
+    def test_cancel(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
+            with self.subTest(number=number):
+                run = self.run_of("sleep", signal=number)
+                cold = run.cold()
+                with self.zygote("sleep") as zygote:
+                    warm = run.warm(zygote, 1)
+                self.assertEqual(warm.code, -number)
+                self.assertEqual((cold.code, cold.out), (warm.code, warm.out))
+                self.assertIsNone(warm.fate)
+
+    def test_standby(self):
+        outcome = self.run_of("exit", "5").standby()
+        self.assertEqual(outcome.code, 5)
+
+    def test_times_are_in_order(self):
+        warm = self.same("hello")
+        kind, payload, _ = warm.frames[0]
+        self.assertEqual(kind, FINISHED)
+        _, _, _, main, finished = struct.unpack("<QBBQQ", payload)
+        self.assertLessEqual(main, finished)
+
+    def test_end_of_channel_ends_zygote_and_copies(self):
+        zygote = self.zygote("sleep")
+        channel, pidfd, _ = zygote.copy(1)
+        zygote.channel.close()
+        zygote.process.wait(WAIT_S)
+        self.assertTrue(_ended(pidfd))
+        channel.close()
+        os.close(pidfd)
+
+    def test_end_of_its_channel_ends_a_copy(self):
+        with self.zygote("hello") as zygote:
+            channel, pidfd, _ = zygote.copy(1)
+            channel.close()
+            self.assertEqual(zygote.gone(), (1, (0, 0)))
+            os.close(pidfd)
+
+    def test_many_copies(self):
+        run = self.run_of("exit", "3")
+        with self.zygote("exit") as zygote:
+            copies = [zygote.copy(i % 3) for i in range(6)]
+            for channel, pidfd, _ in reversed(copies):
+                outcome, fate = run.give(channel, pidfd)
+                self.assertEqual((fate, outcome.err), ((0, 3), b""))
+                channel.close()
+                os.close(pidfd)
+            ends = [zygote.gone() for _ in copies]
+            self.assertEqual(sorted(ends), [(i + 1, (0, 3)) for i in range(6)])
+
+    def test_what_is_no_frame_ends_a_copy(self):
+        with self.zygote("hello") as zygote:
+            channel, pidfd, _ = zygote.copy(1)
+            channel.send(GIVE, b"short")
+            self.assertEqual(channel.receive()[0], FAILED)
+            self.assertEqual(zygote.gone()[1], (0, 1))
+            channel.close()
+            os.close(pidfd)
+
+    def test_learning_run_is_a_cold_run_and_leaves_notes(self):
+        notes = os.path.join(self.place, "notes")
+        run = self.run_of("loads")
+        self.assertEqual(run.cold(), run.learn(notes))
+        with open(notes, "rb") as file:
+            learned = file.read().split(b"\0")
+        self.assertEqual(learned.pop(), b"")
+        self.assertIn(b"M" + self.row.preloadable.encode(), learned)
+
+    def test_preload(self):
+        run = self.run_of("loads")
+        cold = run.cold()
+        with self.zygote("loads", modules=[self.row.preloadable, "no_such_module"]) as zygote:
+            self.assertEqual(cold, run.warm(zygote, 1))
+            self.assertFalse([n for n in zygote.notes if n.startswith(b"Hjson")])
+            self.assertTrue([n for n in zygote.notes if n[:1] == b"F" and b"json" in n])
+
+    def test_edited_script(self):
+        with self.zygote("hello") as zygote:
+            with open(self.path("hello"), "w") as file:
+                file.write(programs(self.row)["echo"])
+            run = self.run_of("hello", "x")
+            self.assertEqual(run.cold(), run.warm(zygote, 1))
+
+    def test_handler(self):
+        target = self.path("handler") + ":" + self.row.handler_function
+        with Worker(self.row, ZYGOTE, HANDLER, target, cwd=self.place) as zygote:
+            channel, pidfd, _ = zygote.copy(1)
+            for payload, answer in (
+                (b"abc", (b"", b"cba")),
+                (b"nothing", (b"", b"")),
+                (b"object", (b"application/json", b'{"a":[1]}')),
+            ):
+                self.assertEqual(channel.ask(5, payload), answer)
+            reason, text = channel.ask(6, b"raise")
+            self.assertEqual(reason, 1)
+            self.assertTrue(text.endswith(b"Error: boo"), text)
+            with self.assertRaises(EOFError):
+                channel.ask(7, b"die")
+            self.assertEqual(zygote.gone(), (1, (0, 3)))
+            channel.close()
+            os.close(pidfd)
+
+    def test_handler_standby(self):
+        target = self.path("handler") + ":" + self.row.handler_function
+        with Worker(self.row, STANDBY, HANDLER, target, cwd=self.place) as standby:
+            self.assertEqual(standby.channel.ask(1, b"ab"), (b"", b"ba"))
+
+    def test_handler_that_is_not_there(self):
+        target = self.path("handler") + ":no_such"
+        with self.assertRaisesRegex(AssertionError, "failed: .*no_such"):
+            Worker(self.row, ZYGOTE, HANDLER, target, cwd=self.place)
+
+    def test_lane(self):
+        target = self.path("handler") + ":" + self.row.handler_function
+        with Worker(self.row, ZYGOTE, HANDLER, target, cwd=self.place) as zygote:
+            channel, pidfd, _ = zygote.copy(1)
+            lane, bell, tally = channel.lend(9, 3)
+            self.assertEqual(lane.ask(1, b"ab"), (b"", b"ba"))
+            self.assertEqual(tally.counts(), (1, 1, 0))
+            self.assertEqual(lane.ask(2, b"raise")[0], 1)
+            self.assertEqual(tally.counts(), (2, 2, 1))
+            bell.send(b"!")
+            self.assertEqual(lane.ask(3, b"ab"), (11, b""))
+            self.assertEqual(tally.counts(), (2, 2, 1))
+            lane.close()
+            self.assertEqual(channel.handled(), (2, 1))
+            # The last of its uses.
+            lane, _, tally = channel.lend(10, 1)
+            self.assertEqual(lane.ask(1, b"xy"), (b"", b"yx"))
+            lane.close()
+            self.assertEqual(channel.handled(), (1, 0))
+            channel.close()
+            self.assertEqual(zygote.gone(), (1, (0, 0)))
+            os.close(pidfd)
+
+
+def _ended(pidfd):
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(WAIT_S * 1000))
+
+
+for _row in ROWS:
+    _name = _row.name.capitalize()
+    globals()[_name] = type(_name, (Dialogue, unittest.TestCase), {"row": _row})
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,277 @@
+# frozen_string_literal: true
+
+# Handlers: the part of the Ruby runtime that answers messages (docs/worker.md, messages.md).
+# Evaluated in the processes of a handler only.
+#
+# A handler is a method of a file's top level, `def handle(payload)` or `def handle(payload,
+# message)`. It gets a binary String and returns a String, nil (nothing), or what `JSON` can write.
+# What it raises is told to the asker and ends nothing; `exit` counts as raising; `exit!` or a crash
+# ends this process, and the daemon tells the asker. Standard output and error lead to the daemon's
+# log.
+#
+# Invariants: a message is answered by the process that got it, never by a child that it forked; what
+# a lane has begun and ended is in its tally before anybody can see it elsewhere.
+
+module Messages
+  ASK = 0
+  RAISED = 1
+  AGAIN = 11
+  WORDS = 4
+  FIXED_BYTES = 33
+  BODY_MAX = Frames::BYTES_MAX - 8 * 1024
+  # A report of what a lane has done goes out this often while it is busy.
+  REPORT_NS = 10_000_000
+  TALLY_BEGUN = 0
+  TALLY_ENDED = 24
+  POLLPRI = 2
+  POLLERR = 8
+  POLLRDHUP = 0x2000
+  SHUT_RD = 0
+  NS_MAX = (1 << 64) - 1
+  TEXT = "text/plain; charset=utf-8"
+  JSON_TYPE = "application/json"
+  # Frames of ours in a backtrace.
+  OWN = "#{File.dirname(__FILE__)}/"
+
+  # What a handler may know of its message besides the payload.
+  class Message
+    # What a redelivery repeats; of an ask, its number.
+    attr_reader :id
+    # `ask` or `tell`.
+    attr_reader :kind
+    # The session that it belongs to, or nil.
+    attr_reader :key
+    # What the payload is, as MIME names it; nil: bytes.
+    attr_reader :content_type
+    # When its asker no longer waits, on the monotonic clock, in seconds; nil: it waits.
+    attr_reader :deadline
+
+    def initialize(number, manner, remaining_us, words, received_ns)
+      _, key, type, id = words
+      @id = id.empty? ? number.to_s : id
+      @kind = manner == ASK ? "ask" : "tell"
+      @key = key.empty? ? nil : key
+      @content_type = type.empty? ? nil : type
+      @deadline = remaining_us.zero? ? nil : received_ns / 1e9 + remaining_us / 1e6
+    end
+
+    # Seconds until then, 0 if it has passed; nil: it waits.
+    def remaining
+      @deadline && [0.0, @deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)].max
+    end
+  end
+
+  # A method in a file, as `hob.toml` names it.
+  class Loaded
+    attr_reader :error
+
+    def initialize(target)
+      @file, _, @function = target.rpartition(":")
+      @name = File.basename(@file, ".*")
+    end
+
+    # Loads the file; what goes wrong is told when the preload has ended.
+    def load
+      TOPLEVEL_BINDING.receiver.__send__(:load, @file)
+      main = TOPLEVEL_BINDING.receiver
+      return @error = "#{@file} has no method `#{@function}`" unless main.respond_to?(@function, true)
+
+      @method = main.method(@function)
+      @with_message = @method.arity.negative? || @method.arity > 1
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      place = error.backtrace&.find { |frame| frame.start_with?("#{@file}:") }
+      @error = "#{place && "#{place[/\A.*?:\d+/]}: "}#{Messages.describe(error)}"
+    end
+
+    def title
+      "hob: #{@name}"
+    end
+
+    def call(payload, message)
+      @with_message ? @method.call(payload, message) : @method.call(payload)
+    end
+  end
+
+  class << self
+    # The life of a worker: messages and lanes, one after the other, until the channel ends.
+    def serve(loaded, channel)
+      Process.setproctitle(loaded.title)
+      System.call(:dup3, 2, 1, 0)
+      $stdout.sync = true
+      @channel = channel
+      @pid = Process.pid
+      mailbox = IO.for_fd(channel, autoclose: false)
+      loop do
+        IO.select([mailbox])
+        kind, payload, fds = System.receive_frame(channel) || exit!(0)
+        if kind == Frames::LEND && fds.size == 3
+          Lane.new(payload, fds, channel).serve(loaded)
+        elsif kind == Frames::MESSAGE
+          answer, = perform(loaded, payload, now)
+          exit!(0) if Process.pid != @pid
+          System.write(channel, answer)
+        else
+          raise Frames::WireError, "a message was expected"
+        end
+      end
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    end
+
+    # The number, the manner, the remaining time, the words' lengths.
+    def fields(payload)
+      raise Frames::WireError, "a message that is too short" if payload.bytesize < FIXED_BYTES
+
+      payload.unpack("Q<CQ<V4")
+    end
+
+    # Handles a message: the frame to answer with, and whether it raised.
+    def perform(loaded, payload, received_ns)
+      number, manner, remaining, *lengths = fields(payload)
+      at = FIXED_BYTES
+      words = lengths.map do |size|
+        word = payload.byteslice(at, size).force_encoding(Encoding::UTF_8)
+        at += size
+        word
+      end
+      message = Message.new(number, manner, remaining, words, received_ns)
+      type, body = encode(loaded.call(payload.byteslice(at, payload.bytesize), message))
+      if body.bytesize > BODY_MAX
+        text = "ArgumentError: an answer of #{body.bytesize} bytes is over the cap of #{BODY_MAX}"
+        return [failure(number, RAISED, text), 1]
+      end
+      [Frames.frame(Frames::ANSWER, [number].pack("Q<") << Frames.blob(type) << body.b), 0]
+    rescue SignalException, Frames::WireError
+      raise
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      show(error)
+      [failure(number, RAISED, describe(error)), 1]
+    end
+
+    def failure(number, reason, text)
+      Frames.frame(Frames::FAILURE, [number, reason].pack("Q<C") << text.b.byteslice(0, 4096))
+    end
+
+    # What a handler returned, as a content type and bytes.
+    def encode(answer)
+      case answer
+      when nil then ["", ""]
+      when String
+        [answer.encoding == Encoding::BINARY || !answer.valid_encoding? ? "" : TEXT, text_of(answer)]
+      else
+        require "json"
+        [JSON_TYPE, ::JSON.generate(answer)]
+      end
+    end
+
+    def text_of(answer)
+      answer.encoding == Encoding::BINARY || !answer.valid_encoding? ? answer : answer.encode(Encoding::UTF_8)
+    end
+
+    # What was raised, on one line.
+    def describe(error)
+      text = error.message.to_s.scrub.split.join(" ")
+      text.empty? || text == error.class.name ? error.class.name.to_s : "#{error.class.name}: #{text}"
+    rescue StandardError
+      error.class.name.to_s
+    end
+
+    # The whole backtrace, to the log: the asker gets one line.
+    def show(error)
+      ours = error.backtrace&.index { |frame| frame.start_with?(OWN) }
+      error.set_backtrace(error.backtrace.first(ours)) if ours
+      warn(error.full_message(highlight: false))
+    rescue StandardError
+      nil
+    end
+  end
+
+  # A connection to one sender, on which the daemon does not hear.
+  class Lane
+    def initialize(payload, fds, channel)
+      @number, @left = payload.unpack("Q<V")
+      @connection, @bell, @tally = fds.map { |fd| IO.for_fd(fd) }
+      @mounts = File.open("/proc/self/mountinfo")
+      @channel = channel
+      @pid = Process.pid
+      @begun = @count = @raised = @raised_ever = @reported_ns = 0
+      @newest = [0, 0, 0]
+      @asked = [[@bell, System::POLLIN], [@mounts, POLLPRI | POLLERR], [@connection, POLLRDHUP]]
+               .map { |io, events| [io.fileno, events, 0].pack("iss") }.join.ljust(64, "\0")
+    end
+
+    # Answers until the sender leaves, the daemon recalls, or the uses are up.
+    def serve(loaded)
+      nil while answer_next(loaded)
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      nil
+    ensure
+      exit!(1) if Process.pid != @pid
+      [@connection, @bell, @mounts, @tally].each(&:close)
+      report(1)
+    end
+
+    private
+
+    # What is here to be read had begun to come before this looks at the bell: an edit before it was
+    # sent has rung it.
+    def answer_next(loaded)
+      IO.select([@connection])
+      recalled = System.call(:ppoll, @asked, 3, NO_TIME, 0, 8).positive?
+      # Noted before it is read: at each moment of a message that is not answered either it lies in
+      # the lane or the tally has it, whenever this process is killed.
+      main_ns = Messages.now
+      tally(TALLY_BEGUN, @begun + 1, main_ns, 0)
+      _, payload, = System.receive_frame(@connection.fileno)
+      if payload.nil?
+        tally(TALLY_BEGUN, @begun, main_ns, 0)
+        return false
+      end
+      number, _, remaining, = Messages.fields(payload)
+      # Shut by us, it is shut for what came after the last use too.
+      if recalled || @left <= 0
+        tally(TALLY_BEGUN, @begun, main_ns, 0)
+        System.write(@connection.fileno, Messages.failure(number, AGAIN, ""))
+        return true
+      end
+      @begun += 1
+      tally(TALLY_BEGUN, @begun, main_ns, [main_ns + remaining * 1000, NS_MAX].min) if remaining != 0
+      answer, raised = Messages.perform(loaded, payload, main_ns)
+      exit!(0) if Process.pid != @pid
+      settle(main_ns, raised)
+      System.write(@connection.fileno, answer)
+      report(0) if @newest[1] - @reported_ns > REPORT_NS || raised == 1
+      true
+    end
+    NO_TIME = ("\0" * 64).freeze
+
+    def settle(main_ns, raised)
+      @left -= 1
+      @count += 1
+      @raised += raised
+      @raised_ever += raised
+      finished_ns = Messages.now
+      tally(TALLY_ENDED, @begun, finished_ns, @raised_ever)
+      @newest = [main_ns, finished_ns, raised]
+      System.call(:shutdown, @connection.fileno, SHUT_RD) if @left <= 0
+    end
+
+    # Its bytes are those of the daemon's mapping of the same file.
+    def tally(at, *numbers)
+      @tally.pwrite(numbers.pack("Q*"), at)
+    rescue SystemCallError
+      # Then the reports count.
+      nil
+    end
+
+    def report(over)
+      main_ns, finished_ns, raised = @newest
+      body = [@number, @count, @raised, raised, main_ns, finished_ns, over].pack("Q<VVCQ<Q<C")
+      @count = @raised = 0
+      @reported_ns = finished_ns
+      System.write(@channel, Frames.frame(Frames::HANDLED, body))
+    end
+  end
+end

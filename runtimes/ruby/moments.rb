@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+# What libraries are known to keep of the moment at which they were loaded. Owns: the places where
+# they ask, and how a copy makes it anew, as a cold run would have had it.
+#
+# Invariant: an entry's place asks for nothing else, and what it keeps is found again where the entry
+# says; else it is a hazard as everybody's is.
+
+module Moments
+  # The end of a file's name, the method that it calls, where in the file; what to do in a copy (nil:
+  # it keeps nothing), which answers false where the library is another than is known here.
+  KNOWN = {
+    # Whether the system gives random bytes at all.
+    ["/securerandom.rb", :urandom, "singleton class"] => nil,
+    ["/rspec/core.rb", :now, "<top (required)>"] => lambda do
+      return false unless TOPLEVEL_BINDING.eval("defined?($_rspec_core_load_started_at)")
+
+      now = TOPLEVEL_BINDING.eval("$_rspec_core_load_started_at = Time.now")
+      ::RSpec.instance_variable_get(:@configuration)&.instance_variable_set(:@start_time, now)
+    end,
+    ["/rspec/core/ordering.rb", :rand, "initialize"] => lambda do
+      manager = ::RSpec.configuration.instance_variable_get(:@ordering_manager)
+      return false unless manager.instance_variable_get(:@seed).is_a?(Integer)
+
+      manager.instance_variable_set(:@seed, rand(0xFFFF))
+    end
+  }.freeze
+  OWN = "#{File.dirname(__FILE__)}/"
+
+  @asked = {}
+  @generators = []
+
+  class << self
+    # Whether who asks now is known.
+    def known?(method)
+      place = caller_locations.find { |frame| !frame.path.start_with?(OWN, "<internal:") }
+      key = place && KNOWN.each_key.find do |ending, name, label|
+        name == method && place.path.end_with?(ending) && place.label == label
+      end
+      @asked[key] = true if key
+      !key.nil?
+    end
+
+    # A generator that was made without a seed: a copy seeds it anew.
+    def made(generator)
+      @generators << generator
+    end
+
+    # Whether something was drawn from one of those, or its seed asked for.
+    def drawn?(generator)
+      @generators.any? { |made| made.equal?(generator) }
+    end
+
+    # In a copy, before the program begins.
+    def renew
+      @generators.each { |generator| generator.__send__(:initialize) }
+      @asked.each_key { |key| KNOWN[key]&.call }
+    end
+
+    # Whether each was found again; asked once, when all is loaded.
+    def found?
+      @asked.each_key.all? { |key| KNOWN[key].nil? || KNOWN[key].call }
+    rescue StandardError
+      false
+    end
+  end
+end

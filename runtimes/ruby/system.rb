@@ -1,0 +1,219 @@
+# frozen_string_literal: true
+
+# The kernel, as far as Ruby's core classes do not reach it. Owns: the numbers of system calls and
+# the layout of what they take. Uses `Kernel#syscall` only, so that no library is loaded and no IO
+# object of ours exists that a program could find. A machine without numbers here is not hosted.
+
+module System
+  X86_64 = {
+    write: 1, close: 3, rt_sigaction: 13, rt_sigprocmask: 14, madvise: 28, sendmsg: 46,
+    recvmsg: 47, execve: 59, wait4: 61, fchdir: 81, sched_setscheduler: 144,
+    sched_getscheduler: 145, prctl: 157, sched_setaffinity: 203, sched_getaffinity: 204,
+    fstat: 5, pwrite64: 18, openat: 257, ioprio_set: 251, ioprio_get: 252, ppoll: 271, dup3: 292,
+    memfd_create: 319, pidfd_open: 434, shutdown: 48
+  }.freeze
+  AARCH64 = {
+    write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
+    recvmsg: 212, execve: 221, wait4: 260, fchdir: 50, sched_setscheduler: 119,
+    sched_getscheduler: 120, prctl: 167, sched_setaffinity: 122, sched_getaffinity: 123,
+    fstat: 80, pwrite64: 68, openat: 56, ioprio_set: 30, ioprio_get: 31, ppoll: 73, dup3: 24,
+    memfd_create: 279, pidfd_open: 434, shutdown: 210
+  }.freeze
+  NUMBERS = { "x86_64" => X86_64, "aarch64" => AARCH64 }[RUBY_PLATFORM[/\A[^-]+/]]
+  raise "the Ruby runtime does not know this machine" unless NUMBERS
+
+  PR_SET_PDEATHSIG = 1
+  PR_SET_TIMERSLACK = 29
+  PR_GET_TIMERSLACK = 30
+  CLOEXEC = 0o2000000
+  SIGKILL = 9
+  SIG_SETMASK = 2
+  WHO_PROCESS = 1
+  MADV_POPULATE_WRITE = 23
+  POLLIN = 1
+
+  # Strings that the kernel writes to by address. Beyond what an object holds in itself, so that
+  # no collection moves them.
+  GIVE_ROOM = 65_536
+  CONTROL_ROOM = 128
+
+  class << self
+    # A system call by its name; Ruby warns of `syscall` where warnings are on, and would refuse a
+    # string with a NUL, so that the address is given.
+    def call(name, *arguments)
+      verbose = $VERBOSE
+      $VERBOSE = nil
+      begin
+        syscall(NUMBERS.fetch(name), *arguments.map { |given| given.is_a?(String) ? address(given) : given })
+      rescue Errno::EINTR
+        retry
+      ensure
+        $VERBOSE = verbose
+      end
+    end
+
+    def write(fd, data)
+      sent = call(:write, fd, data, data.bytesize)
+      while sent < data.bytesize
+        rest = data.byteslice(sent, data.bytesize)
+        sent += call(:write, fd, rest, rest.bytesize)
+      end
+    end
+
+    def close(fd)
+      call(:close, fd)
+    rescue SystemCallError
+      nil
+    end
+
+    # As `dup2`; a descriptor beyond 2 is closed in what the program executes.
+    def move(from, to)
+      call(:dup3, from, to, to > 2 ? CLOEXEC : 0)
+      close(from)
+    end
+
+    def address(string)
+      [string].pack("P").unpack1("J")
+    end
+
+    # A message header over `data` and `control`; keeps neither.
+    def message_header(data, size, control, control_size)
+      vector = [address(data), size].pack("JJ") << ("\0" * 64)
+      header = [0, 0, address(vector), 1, address(control), control_size, 0, 0].pack("JL!JJJJiI")
+      [header << ("\0" * 64), vector]
+    end
+
+    # Up to `size` bytes and the descriptors that came with them; "" at the end.
+    def receive(fd, size, flags = CLOEXEC_OF_RIGHTS)
+      data = "\0".b * (size < 64 ? 64 : size)
+      control = "\0".b * CONTROL_ROOM
+      header, vector = message_header(data, size, control, CONTROL_ROOM)
+      got = call(:recvmsg, fd, header, flags)
+      vector.clear
+      length = header.unpack1("J", offset: 40)
+      [data.byteslice(0, got), length.zero? ? [] : rights(control, length)]
+    end
+    CLOEXEC_OF_RIGHTS = 0x40000000
+
+    def rights(control, length)
+      size, level, kind = control.unpack("JII")
+      return [] if length < 20 || level != 1 || kind != 1
+
+      control.byteslice(16, size - 16).unpack("i*")
+    end
+
+    # One whole frame as (kind, payload, descriptors), or nil at the end of the channel.
+    def receive_frame(fd)
+      head, fds = receive(fd, Frames::HEADER_BYTES)
+      return nil if head.empty?
+
+      head = fill(fd, head, Frames::HEADER_BYTES)
+      kind, _, length = Frames.header(head)
+      [kind, length.zero? ? "".b : fill(fd, "".b, length), fds]
+    end
+
+    def fill(fd, have, size)
+      while have.bytesize < size
+        more, = receive(fd, size - have.bytesize)
+        raise Frames::WireError, "the channel ended inside a frame" if more.empty?
+
+        have += more
+      end
+      have
+    end
+
+    def send_with(fd, data, descriptor)
+      size = data.bytesize
+      control = [20, 1, 1, descriptor].pack("JIIi") << ("\0" * 104)
+      header, vector = message_header(data, size, control, 24)
+      call(:sendmsg, fd, header, 0)
+      vector.clear
+    end
+
+    # Which of `fds` can be read, or have ended.
+    def poll(fds)
+      asked = fds.map { |fd| [fd, POLLIN, 0].pack("iss") }.join
+      asked << ("\0" * 64)
+      call(:ppoll, asked, fds.size, 0, 0, 8)
+      fds.each_with_index.select { |_, i| asked.unpack1("s", offset: i * 8 + 6) != 0 }.map(&:first)
+    end
+
+    # Whether something can be read now.
+    def readable?(fd)
+      asked = [fd, POLLIN, 0].pack("iss") << ("\0" * 64)
+      call(:ppoll, asked, 1, "\0" * 64, 0, 8) == 1
+    end
+
+    # Asks to be killed when the parent ends, and ends now if it has already.
+    def die_with_parent(parent)
+      call(:prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+      exit!(0) if Process.ppid != parent
+    end
+
+    def pidfd(pid)
+      call(:pidfd_open, pid, 0)
+    end
+
+    # Waits for that child: its exit, and its user and system microseconds and peak KiB.
+    def wait(pid)
+      status = "\0".b * 64
+      usage = "\0".b * 256
+      call(:wait4, pid, status, 0, usage)
+      status = status.unpack1("l")
+      user_s, user_us, system_s, system_us, peak = usage.unpack("q5")
+      signal = status & 0x7f
+      pair = signal.zero? ? [0, status >> 8 & 0xff] : [1, signal]
+      [pair, [user_s * 1_000_000 + user_us, system_s * 1_000_000 + system_us, peak]]
+    end
+
+    # What a descriptor leads to, as (device, inode); nil if it is closed.
+    def identity(fd)
+      room = "\0".b * 256
+      call(:fstat, fd, room)
+      room.unpack("Q2")
+    rescue SystemCallError
+      nil
+    end
+
+    def threads
+      File.stat("/proc/self/task").nlink - 2
+    end
+
+    def memory_file
+      call(:memfd_create, "hob", 1)
+    end
+
+    # Writes to this process's own memory. No IO object is made for it.
+    def write_memory(data, at)
+      fd = call(:openat, -100, "/proc/self/mem\0", File::RDWR | CLOEXEC, 0)
+      call(:pwrite64, fd, data, data.bytesize, at)
+      close(fd)
+    end
+
+    # Ignores a signal as a process does whose parent ignored it.
+    def ignore(number)
+      action = [1, 0, 0, 0].pack("JJJJ") << ("\0" * 64)
+      call(:rt_sigaction, number, action, 0, 8)
+    rescue SystemCallError
+      nil
+    end
+
+    def block(mask)
+      call(:rt_sigprocmask, SIG_SETMASK, [mask].pack("Q") << ("\0" * 64), 0, 8)
+    end
+
+    # Executes a program in this process's place, with the bytes of `argv` and `environment` as
+    # they are.
+    def execute(file, argv, environment)
+      rooms = []
+      vectors = [argv, environment].map do |words|
+        texts = words.map { |word| "#{word}\0".b.ljust(64, "\0") }
+        rooms << texts
+        [*texts.map { |text| address(text) }, 0].pack("J*") << ("\0" * 64)
+      end
+      call(:execve, "#{file}\0", *vectors)
+    ensure
+      exit!(126)
+    end
+  end
+end

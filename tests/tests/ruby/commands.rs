@@ -1,0 +1,54 @@
+//! Commands that others wrote, as Debian packages them.
+
+use hob_tests::World;
+
+/// Warm as cold; `false` where the command is not installed.
+fn warm_as_cold(world: &World, words: &[&str]) {
+    let warm = world.warm_as_cold(&world.hob(&[&["run"], words].concat()));
+    let record = world.record(warm.pid);
+    assert_eq!(record["program"]["runtime"], "ruby", "{record}");
+}
+
+#[test]
+fn rake_runs_a_task() {
+    let world = World::started();
+    world.file(
+        "Rakefile",
+        "task :default do\n  puts ENV['WHO'], Dir.pwd\n  sh 'echo from a shell'\nend\n",
+    );
+    let run = world.hob(&["run", "rake"]).env("WHO", "me");
+    world.warm_as_cold(&run);
+    warm_as_cold(&world, &["rake", "-T"]);
+    warm_as_cold(&world, &["rake", "missing"]);
+}
+
+#[test]
+fn rspec_runs_a_spec() {
+    let world = World::started();
+    let spec = "RSpec.describe 'it' do\n  it('adds') { expect(1 + 1).to eq 2 }\n\
+                \x20 it('fails') { expect(1).to eq 2 }\nend\n";
+    world.file("a_spec.rb", spec);
+    let words = ["run", "rspec", "--no-color", "a_spec.rb"];
+    let shown = |text: &str| -> String {
+        text.lines().filter(|line| !line.starts_with("Finished in")).collect::<Vec<_>>().join("\n")
+    };
+    let cold = world.hob(&words).env("HOB", "0").go();
+    assert!(cold.text().contains("2 examples, 1 failure"), "{cold:?}");
+    world.warm(&world.hob(&words), |outcome| {
+        assert_eq!((outcome.end, shown(&outcome.text())), (cold.end, shown(&cold.text())));
+        assert_eq!(outcome.complaint(), cold.complaint());
+    });
+}
+
+#[test]
+fn jekyll_says_its_version() {
+    let world = World::started();
+    warm_as_cold(&world, &["jekyll", "--version"]);
+}
+
+#[test]
+fn rubocop_checks_a_file() {
+    let world = World::started();
+    world.file("a.rb", "# frozen_string_literal: true\n\nputs 'a'\nx = 1\n");
+    warm_as_cold(&world, &["rubocop", "--cache", "false", "a.rb"]);
+}
