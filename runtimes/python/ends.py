@@ -58,6 +58,7 @@ class Ends:
         self.dealloc = None
         if worker.KERNEL.ctypes is not None:
             self.dealloc = self.dealloc_of(Ends)
+        self.mypyc = code_of("__mypyc.")
         tracked = gc.get_objects()
         held = gc.get_referents(*tracked)
         kinds = set(map(type, tracked)).union(map(type, held))
@@ -93,10 +94,18 @@ class Ends:
         """Whether it is none that a `class` statement made."""
         if not kind.__flags__ & HEAP_TYPE:
             return True
-        # Compiled by mypyc: a class as Python would have it.
-        if "__mypyc_attrs__" in kind.__dict__:
+        # Compiled by mypyc: a class, or what a function keeps, as Python would have it.
+        if "__mypyc_attrs__" in kind.__dict__ or self.is_of_mypyc(kind):
             return False
         return self.dealloc is None or self.dealloc_of(kind) != self.dealloc
+
+    def is_of_mypyc(self, kind):
+        """Whether the code that ends an object of this type is in a library that mypyc has made; its
+        generators and closures run nothing of the program's then."""
+        if self.dealloc is None or not self.mypyc:
+            return False
+        at = self.dealloc_of(kind)
+        return any(first <= at < last for first, last in self.mypyc)
 
     def is_unknown(self, kind):
         return kind not in self.harmless and not is_asked(kind) and (
@@ -140,6 +149,16 @@ class Ends:
                 asked.add(kind)
         found = self.of_kinds(asked, tracked, held)
         return any(id(each) not in self.before and ends_seen(each) for each in found)
+
+
+def code_of(part):
+    """Where the code lies of libraries with this in their names."""
+    found = []
+    for line in worker.read_file("/proc/self/maps").split(b"\n"):
+        if part.encode() in line and b" r-xp " in line:
+            first, _, last = line.partition(b" ")[0].partition(b"-")
+            found.append((int(first, 16), int(last, 16)))
+    return found
 
 
 REFERENCE = worker.borrow("_weakref").ref
