@@ -23,7 +23,7 @@ HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
 # Tests run optimised, so that a million simulated calls take seconds, and with every check on.
 PROFILE := --profile quick
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
-BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks
+BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby
 RUFF := $(CURDIR)/target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 # Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
@@ -107,8 +107,8 @@ bench: binary ## Measures every figure, one after the other (some ten minutes; q
 $(addprefix bench-,$(BENCHES)): bench-%: binary
 	$(BENCH) $*
 
-# Its peers come from a JVM.
-bench-hooks: test-deps
+# Its peers come from a JVM; its commands from packages.
+bench-hooks bench-ruby: test-deps
 
 .PHONY: readme
 readme: ## Renders the README's table from bench/results.json.

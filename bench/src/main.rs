@@ -26,6 +26,7 @@ const USAGE: &str =
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
+  ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
   same      other people's commands: the same cold and through hob? (installs some 70)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
@@ -129,6 +130,7 @@ fn run() -> Result<ExitCode> {
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
+        "ruby" => measure(&setting, "ruby", &[("ruby", figures::ruby::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),

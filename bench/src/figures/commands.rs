@@ -16,7 +16,7 @@ use crate::venv;
 
 const ROUNDS: usize = 20;
 /// Longer than for a hello: bigger programs take longer to have a copy ready again.
-const GAP: Duration = Duration::from_millis(60);
+pub(super) const GAP: Duration = Duration::from_millis(60);
 
 /// Name, arguments, and the input file, if the command reads one.
 type Line = (&'static str, &'static [&'static str], Option<&'static str>);

@@ -11,6 +11,7 @@ mod messages;
 pub(crate) mod outbox;
 mod pandas;
 mod receipts;
+pub(crate) mod ruby;
 pub(crate) mod same;
 mod soak;
 pub(crate) mod stale;
