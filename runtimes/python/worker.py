@@ -1415,6 +1415,7 @@ class Effects:
         self.captured = Captured()
         self.streams = [(posix.dup(fd), identity_of(fd)) for fd in (0, 1, 2)]
         self.before = surroundings()
+        self.callbacks = list(gc.callbacks)
 
     def effects(self):
         """Since the last time, as reasons."""
@@ -1434,6 +1435,10 @@ class Effects:
             hazards.append("thread")
         if offspring != self.before[2]:
             hazards.append("process")
+        # They would be told of the zygote's collections.
+        if gc.callbacks != self.callbacks:
+            hazards.append("state")
+            gc.callbacks[:] = self.callbacks
         # No copy would have them.
         for timer in _signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF:
             if _signal.setitimer(timer, 0)[0]:

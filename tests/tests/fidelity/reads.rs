@@ -132,6 +132,14 @@ fn what_modules_of_the_interpreter_hold_is_finalised() {
 }
 
 #[test]
+fn a_callback_of_the_collector_that_a_module_adds_is_told_of_its_own_call_alone() {
+    let world = World::started();
+    world.file("part.py", "import gc\ngc.callbacks.append(lambda phase, _: print(phase))\n");
+    world.file("main.py", "import part\nprint('main')\n");
+    world.warm_as_cold(&world.hob(&["run", "main.py"]));
+}
+
+#[test]
 fn what_was_loaded_ahead_is_among_all_objects() {
     let world = World::started();
     world.file("part.py", "class Kept: pass\nKEPT = Kept()\n");

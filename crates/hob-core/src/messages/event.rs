@@ -129,10 +129,12 @@ pub enum Event {
         /// The process.
         worker: WorkerId,
     },
-    /// PSS in KiB of processes.
+    /// PSS in KiB of processes, and what may wait from now on.
     Memory {
         /// One reading a process.
         readings: Vec<(WorkerId, u64)>,
+        /// What all that waits may hold from now on: the budget, less what others hold of it.
+        allowed_kib: u64,
     },
     /// The time of [`super::Messages::next_deadline`] has come.
     Tick,

@@ -20,6 +20,7 @@
 
 pub mod dead;
 mod event;
+mod memory;
 mod serve;
 pub mod state;
 
@@ -80,6 +81,8 @@ struct Pool {
     fails: bool,
     /// Workers that died while they waited, since the last message or change: so too after some.
     died_waiting: u32,
+    /// Its memory was needed: so too until a message comes.
+    gave_way: bool,
     messages: u64,
 }
 
@@ -183,14 +186,7 @@ impl Messages {
             Event::ForkFailed { worker } | Event::Gone { worker } => {
                 return self.gone(worker, out);
             }
-            Event::Memory { readings } => {
-                for (worker, kib) in readings {
-                    if let Some(worker) = self.workers.get_mut(&worker) {
-                        worker.kib = kib;
-                    }
-                }
-                self.within_budget(out);
-            }
+            Event::Memory { readings, allowed_kib } => self.memory(&readings, allowed_kib, out),
             Event::Tick => return Touched::All,
             Event::Drain => self.drain(out),
         }
@@ -261,6 +257,7 @@ impl Messages {
             deaths: 0,
             fails: false,
             died_waiting: 0,
+            gave_way: false,
             messages: 0,
         };
         self.pools.insert(pool, fresh);
@@ -390,6 +387,7 @@ impl Messages {
             pool.last_used = self.now;
             pool.fails = false;
             pool.died_waiting = 0;
+            pool.gave_way = false;
             pool.messages += 1;
         }
     }

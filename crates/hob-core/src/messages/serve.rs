@@ -175,7 +175,9 @@ impl Messages {
         let rests = pool.last_used.after_us(terms.idle_us) <= self.now;
         let dies = pool.died_waiting >= self.limits.deaths_max;
         let ahead = match terms.affinity {
-            Affinity::Any if !rests && !pool.fails && !dies => terms.recipe.ahead as usize,
+            Affinity::Any if !rests && !pool.fails && !dies && !pool.gave_way => {
+                terms.recipe.ahead as usize
+            }
             Affinity::Any | Affinity::Session => 0,
         };
         // Lent workers wait for nobody but their own sender: one more is kept for the others.
@@ -293,31 +295,6 @@ impl Messages {
                 .map(|(worker, _)| *worker)
                 .collect();
             over.into_iter().for_each(|worker| self.retire(worker, out));
-        }
-    }
-
-    /// Replaces what has grown over its bound, and gives up idle workers while all together are
-    /// over the budget, those that have waited longest first.
-    pub(super) fn within_budget(&mut self, out: &mut Vec<Effect>) {
-        let idle = |worker: &Worker| worker.state == State::Idle && worker.role != Role::Zygote;
-        let spent: Vec<WorkerId> = self
-            .workers
-            .iter()
-            .filter(|(id, worker)| idle(worker) && self.uses_left(**id) == 0)
-            .map(|(id, _)| *id)
-            .collect();
-        spent.into_iter().for_each(|worker| self.retire(worker, out));
-        let mut held: u64 = self.workers.values().map(|worker| worker.kib).sum();
-        while held > self.limits.budget_kib {
-            let oldest = self
-                .workers
-                .iter()
-                .filter(|(_, worker)| idle(worker) && worker.key.is_none())
-                .min_by_key(|(_, worker)| worker.since)
-                .map(|(id, worker)| (*id, worker.kib));
-            let Some((oldest, kib)) = oldest else { return };
-            held = held.saturating_sub(kib.max(1));
-            self.retire(oldest, out);
         }
     }
 }

@@ -48,6 +48,41 @@ pub fn evictions(held: &[Held], budget_kib: u64) -> Vec<PoolId> {
     evicted
 }
 
+/// What waits in a pool, whoever owns the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// When it was last used.
+    pub last_used: Time,
+    /// What dropping it would free, in KiB.
+    pub kib: u64,
+    /// Whether something is with it.
+    pub calls: Calls,
+}
+
+/// What each of several owners (calls, handlers) may keep of their one budget: the least recently
+/// used goes first, whoever owns it, and what is free is free for each.
+#[must_use]
+pub fn allowances<const OWNERS: usize>(
+    waiting: [&[Waiting]; OWNERS],
+    budget_kib: u64,
+) -> [u64; OWNERS] {
+    let all = waiting.iter().enumerate();
+    let mut order: Vec<(usize, Waiting)> =
+        all.flat_map(|(owner, pools)| pools.iter().map(move |pool| (owner, *pool))).collect();
+    order.sort_by_key(|(owner, pool)| (pool.calls == Calls::Open, pool.last_used, *owner));
+    let mut total: u64 = order.iter().map(|(_, pool)| pool.kib).sum();
+    let mut kept = waiting.map(|pools| pools.iter().map(|pool| pool.kib).sum::<u64>());
+    for (owner, pool) in order {
+        if total <= budget_kib {
+            break;
+        }
+        total -= pool.kib;
+        kept[owner] -= pool.kib;
+    }
+    let free = budget_kib.saturating_sub(total);
+    kept.map(|kept| kept + free)
+}
+
 /// The programs that are over the budget all by themselves.
 #[must_use]
 pub fn too_large(held: &[Held], budget_kib: u64) -> Vec<ProgramId> {
@@ -62,6 +97,25 @@ pub fn too_large(held: &[Held], budget_kib: u64) -> Vec<ProgramId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn waiting(last_used: u64, kib: u64, calls: Calls) -> Waiting {
+        Waiting { last_used: Time(last_used), kib, calls }
+    }
+
+    #[test]
+    fn one_budget_is_kept_by_all_owners_together() {
+        let script = [waiting(1, 40, Calls::None)];
+        let handler = [waiting(2, 60, Calls::None)];
+        // The script's pool goes; what is left of the budget either may take.
+        assert_eq!(allowances([&script, &handler], 80), [20, 80]);
+        assert_eq!(allowances([&script, &handler], 100), [40, 60]);
+        assert_eq!(allowances([&script, &handler], 130), [70, 90]);
+        // What is in use goes last, whoever has it.
+        let busy = [waiting(0, 40, Calls::Open), waiting(3, 10, Calls::None)];
+        assert_eq!(allowances([&busy, &handler], 80), [80, 30]);
+        assert_eq!(allowances([&busy, &handler], 45), [45, 5]);
+        assert_eq!(allowances([&busy, &handler], 0), [0, 0]);
+    }
 
     fn held(pool: u64, program: u64, last_used: u64, kib: u64, calls: Calls) -> Held {
         Held {

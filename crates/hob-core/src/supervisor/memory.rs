@@ -5,18 +5,38 @@ use std::collections::BTreeMap;
 use crate::event::Effect;
 use crate::ids::{PoolId, WorkerId};
 use crate::outcome::ColdReason;
-use crate::pool::budget::{Calls, Held, evictions, too_large};
+use crate::pool::budget::{Calls, Held, Waiting, evictions, too_large};
 use crate::pool::worker::{Role, State};
 
 use super::Supervisor;
 
 impl Supervisor {
-    pub(super) fn memory(&mut self, readings: &[(WorkerId, u64)], out: &mut Vec<Effect>) {
+    /// What would wait by these readings, for the budget that is shared with others.
+    #[must_use]
+    pub fn waiting(&mut self, readings: &[(WorkerId, u64)]) -> Vec<Waiting> {
+        self.read(readings);
+        let held = self.held();
+        held.iter()
+            .map(|pool| Waiting { last_used: pool.last_used, kib: pool.kib, calls: pool.calls })
+            .collect()
+    }
+
+    fn read(&mut self, readings: &[(WorkerId, u64)]) {
         for (worker, kib) in readings {
             if let Some(entry) = self.workers.get_mut(worker) {
                 entry.kib = *kib;
             }
         }
+    }
+
+    pub(super) fn memory(
+        &mut self,
+        readings: &[(WorkerId, u64)],
+        allowed_kib: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        self.allowed_kib = allowed_kib;
+        self.read(readings);
         let held = self.held();
         for program in too_large(&held, self.limits.budget_kib) {
             let until = self.now.after_us(self.limits.memory_wait_us);
@@ -26,7 +46,7 @@ impl Supervisor {
             self.drop_pools_of(program, ColdReason::Memory, out);
         }
         let held = self.held();
-        for pool in evictions(&held, self.limits.budget_kib) {
+        for pool in evictions(&held, allowed_kib) {
             self.evict(pool, out);
         }
         self.held_kib = self.held().iter().map(|pool| pool.kib).sum();

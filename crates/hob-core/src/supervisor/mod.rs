@@ -77,6 +77,8 @@ pub struct Supervisor {
     last_activity: Time,
     /// The newest memory readings of what waits.
     held_kib: u64,
+    /// What may wait: the budget, less what others hold of it.
+    allowed_kib: u64,
     /// Whether a worker was freed since the queues were last looked at.
     freed: Freed,
     next_pool: u64,
@@ -97,6 +99,7 @@ impl Supervisor {
     #[must_use]
     pub fn new(limits: Limits) -> Supervisor {
         Supervisor {
+            allowed_kib: limits.budget_kib,
             limits,
             now: Time::default(),
             stage: Stage::Open,
@@ -142,7 +145,7 @@ impl Supervisor {
             Event::TakenBack { call } => self.taken_back(call, out),
             Event::ColdEnded { call, exit, timing } => self.cold_ended(call, exit, timing, out),
             Event::Measured { program, took } => self.measured(program, took, out),
-            Event::Memory { readings } => self.memory(&readings, out),
+            Event::Memory { readings, allowed_kib } => self.memory(&readings, allowed_kib, out),
             Event::Active => {
                 if self.timers.is_set(Timer::Idle) {
                     let idle = self.now.after_us(self.limits.idle_exit_us);

@@ -114,7 +114,7 @@ impl World {
                 let readings: Vec<_> = self.processes.keys().copied().collect();
                 let readings =
                     readings.into_iter().map(|id| (id, self.below(1200))).collect::<Vec<_>>();
-                self.tell(Event::Memory { readings });
+                self.tell(Event::Memory { readings, allowed_kib: 3000 });
             }
             _ => {
                 let us = [10, 1000, 200_000, 3_000_000][usize::try_from(self.below(4)).unwrap()];

@@ -25,7 +25,8 @@ fn read(
     desk: &mut Desk,
     readings: &[(hob_core::ids::WorkerId, u64)],
 ) -> Vec<hob_core::event::Effect> {
-    desk.tell(Event::Memory { readings: readings.to_vec() })
+    let allowed_kib = desk.limits.budget_kib;
+    desk.tell(Event::Memory { readings: readings.to_vec(), allowed_kib })
 }
 
 #[test]

@@ -335,6 +335,9 @@ impl World {
         let workers: Vec<WorkerId> = self.processes.keys().copied().collect();
         let readings =
             workers.into_iter().map(|worker| (worker, self.rng.magnitude(high))).collect();
-        Some(Event::Memory { readings })
+        // Others hold some of the budget, now and then.
+        let held = if self.rng.chance(200) { self.rng.magnitude(200_000) } else { 0 };
+        let allowed_kib = self.limits.budget_kib.saturating_sub(held);
+        Some(Event::Memory { readings, allowed_kib })
     }
 }

@@ -145,6 +145,14 @@ impl Desk {
         }
     }
 
+    /// What of handlers would wait by these readings.
+    pub(crate) fn waiting(
+        &mut self,
+        readings: &[(WorkerId, u64)],
+    ) -> Vec<hob_core::pool::budget::Waiting> {
+        self.core.waiting(readings)
+    }
+
     /// Whether this process is a handler's.
     pub(crate) fn has(worker: WorkerId) -> bool {
         worker.0 >= WORKERS_FROM

@@ -14,6 +14,7 @@ use std::time::Duration;
 use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::phase::Mark;
+use hob_core::pool::budget::allowances;
 use hob_core::receipt::Receipt;
 use hob_core::supervisor::Supervisor;
 use hob_os::process::processors;
@@ -300,10 +301,15 @@ impl Owner {
             Input::SetsEnded => {}
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
-                let (handlers, readings) =
+                let (handlers, readings): (Vec<_>, Vec<_>) =
                     readings.into_iter().partition(|(worker, _)| Desk::has(*worker));
-                self.desk.push(hob_core::messages::Event::Memory { readings: handlers });
-                self.events.push_back(Event::Memory { readings });
+                let waiting = [self.core.waiting(&readings), self.desk.waiting(&handlers)];
+                let [calls, messages] =
+                    allowances(waiting.each_ref().map(Vec::as_slice), self.budget_kib);
+                let event =
+                    hob_core::messages::Event::Memory { readings: handlers, allowed_kib: messages };
+                self.desk.push(event);
+                self.events.push_back(Event::Memory { readings, allowed_kib: calls });
             }
         }
     }
