@@ -1520,11 +1520,15 @@ def start_up(program, opened, effects):
 
 def import_all(program, names, hearing, role):
     """Imports modules one after the other; the hazards that they showed."""
-    (opened, effects, looks), hazards = hearing, []
+    (opened, effects, looks), hazards, running = hearing, [], _thread._count()
     for name in names:
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
         reasons = preload_one(program, name, opened, effects)
+        if _thread._count() > running:
+            # A thread of the interpreter's goes on with what its module has begun: in the call.
+            running = _thread._count()
+            reasons.append("state")
         blamed = opened.hazards(name)
         hazards += ["H%s:%s" % pair for pair in blamed]
         if blamed and "failed" in reasons:

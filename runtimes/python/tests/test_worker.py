@@ -271,14 +271,17 @@ class HazardsAreNoted(InAFolder):
         text = "import subprocess; p = subprocess.Popen(['sleep', '1'])"
         self.assertEqual(self.hazards(text), [b"Hrisky:process"])
 
-    THREAD = (
-        "import threading\nwait = threading.Event()\n"
-        "threading.Thread(target=wait.wait, daemon=True).start()\n"
-    )
+    # One that the interpreter knows nothing of, as libraries in C have them.
+    THREAD = "import faulthandler\nfaulthandler.dump_traceback_later(10**6)\n"
 
     def test_a_thread(self):
         self.assertEqual(self.hazards(self.THREAD), [b"Hrisky:thread"])
         self.assertEqual(self.threads, 2)
+
+    def test_a_thread_of_the_interpreter_is_for_the_call(self):
+        text = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
+        self.assertIn(b"Hrisky:state", self.hazards(text))
+        self.assertEqual(self.hazards(text, role=1), [b"Hrisky:state"])
 
     def test_a_standby_may_have_threads(self):
         self.assertEqual(self.hazards(self.THREAD, role=1), [])

@@ -10,6 +10,16 @@ use hob_tests::World;
 const CALLS: usize = 6;
 
 #[test]
+fn a_thread_that_a_module_starts_does_its_work_in_the_call() {
+    let world = World::started();
+    let text = "import threading\nthreading.Timer(0.05, print, ['from the thread']).start()\n";
+    world.file("part.py", text);
+    world.file("main.py", "import part\nprint('main', flush=True)\n");
+    let warm = world.warm_as_cold(&world.hob(&["run", "main.py"]));
+    assert_eq!(warm.text(), "main\nfrom the thread\n");
+}
+
+#[test]
 fn a_module_that_replaces_a_file_while_it_is_imported_does_so_once_a_call() {
     let world = World::started();
     let part = "import os\nHERE = os.path.dirname(os.path.abspath(__file__))\n\
