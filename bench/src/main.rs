@@ -130,7 +130,7 @@ fn run() -> Result<ExitCode> {
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
-        "ruby" => measure(&setting, "ruby", &[("ruby", figures::ruby::measure)]),
+        "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),

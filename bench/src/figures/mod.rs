@@ -3,7 +3,7 @@
 pub(crate) mod actors;
 mod ahead;
 pub(crate) mod chaos;
-mod commands;
+pub(crate) mod commands;
 pub(crate) mod demo;
 mod hello;
 pub(crate) mod hooks;
@@ -11,7 +11,6 @@ mod messages;
 pub(crate) mod outbox;
 mod pandas;
 mod receipts;
-pub(crate) mod ruby;
 pub(crate) mod same;
 mod soak;
 pub(crate) mod stale;

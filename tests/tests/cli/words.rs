@@ -250,10 +250,7 @@ fn a_program_does_not_see_the_descriptor_of_the_outcome() {
 #[test]
 fn a_program_whose_imports_start_a_thread_is_not_forked_and_its_receipt_says_why() {
     let world = World::started();
-    world.file(
-        "threaded.py",
-        "import faulthandler\nfaulthandler.dump_traceback_later(10**6)\n",
-    );
+    world.file("threaded.py", "import faulthandler\nfaulthandler.dump_traceback_later(10**6)\n");
     world.file("imports.py", "import os, threaded\nprint(len(os.listdir('/proc/self/task')))\n");
     let run = world.hob(&["run", "imports.py"]);
     let warm = world.warm(&run, |outcome| assert_eq!(outcome.text(), "2\n"));

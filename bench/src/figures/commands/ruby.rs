@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::commands::GAP as COMMANDS_GAP;
-use super::{GAP, arguments, private_in, reference, warm_part};
+use super::GAP as COMMANDS_GAP;
 use crate::Setting;
+use crate::figures::{GAP, arguments, private_in, reference, warm_part};
 use crate::hob::{Hob, Program};
 use crate::measure::{Order, Rounds, Series, Side, rounds};
 use crate::progress::Progress;

@@ -1,12 +1,14 @@
 //! Real commands that no one here wrote, in a pinned virtual environment, warm and cold.
 
+pub(crate) mod ruby;
+
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{arguments, private_in, reference};
 use crate::Setting;
+use crate::figures::{arguments, private_in, reference};
 use crate::hob::{Hob, Program};
 use crate::measure::{Fresh, Order, Rounds, Series, Slot, rounds};
 use crate::progress::Progress;
@@ -16,7 +18,7 @@ use crate::venv;
 
 const ROUNDS: usize = 20;
 /// Longer than for a hello: bigger programs take longer to have a copy ready again.
-pub(super) const GAP: Duration = Duration::from_millis(60);
+const GAP: Duration = Duration::from_millis(60);
 
 /// Name, arguments, and the input file, if the command reads one.
 type Line = (&'static str, &'static [&'static str], Option<&'static str>);
@@ -123,10 +125,10 @@ pub(crate) fn program(hob: &Hob, venv: &Path, line: Line) -> Result<Program> {
     let fresh = input.map(|input| Fresh {
         file: folder.join(input),
         content: match input {
-            "input.yaml" => include_bytes!("../../inputs/input.yaml").to_vec(),
-            "small.yaml" => include_bytes!("../../inputs/small.yaml").to_vec(),
-            "small.py" => include_bytes!("../../inputs/small.py.txt").to_vec(),
-            _ => include_bytes!("../../inputs/input.py.txt").to_vec(),
+            "input.yaml" => include_bytes!("../../../inputs/input.yaml").to_vec(),
+            "small.yaml" => include_bytes!("../../../inputs/small.yaml").to_vec(),
+            "small.py" => include_bytes!("../../../inputs/small.py.txt").to_vec(),
+            _ => include_bytes!("../../../inputs/input.py.txt").to_vec(),
         },
     });
     if let Some(fresh) = &fresh {
