@@ -95,9 +95,19 @@ $(RUFF):
 .PHONY: test
 test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
 	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE)
-	bash .ci/runtimes
+	@$(MAKE) runtimes
 	bash .ci/jvm $(HOB)
 	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE)
+
+.PHONY: runtimes
+runtimes: ## Tests of what lives inside interpreters, in those that this machine has.
+	bash .ci/runtimes
+
+.PHONY: one
+one: binary ## Runs the tests whose names contain T (make one T=name).
+	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
+	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE) -- $(T)
+	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE) -- $(T)
 
 .PHONY: bench
 bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).

@@ -42,6 +42,7 @@ const USAGE: &str =
   --quick      a tenth of the rounds, to see that everything works
   --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
                or of `why`: the name of one command
+            or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --python FILE  another interpreter than the `python3` of PATH (worlds, moments, ends)

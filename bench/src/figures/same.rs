@@ -1,6 +1,7 @@
 //! Commands that no one here wrote, cold and through hob: is the result the same?
 //!
-//! Some seventy packages bring some two hundred commands. Each is asked for its help, its version,
+//! Some seventy packages bring some two hundred commands in Python, and a system some twenty in
+//! Ruby. Each is asked for its help, its version,
 //! and nothing; and some forty do what they are for, in a small project that is made anew before
 //! each run. Two cold runs say what is steady; then each call through hob, from the one that is
 //! learned from to the third warm one, must give the same standard output and error, the same
@@ -31,7 +32,7 @@ const CALLS_MAX: usize = 8;
 const CHANCES: usize = 6;
 
 /// What the project consists of.
-const PROJECT: [(&str, &str); 11] = [
+const PROJECT: [(&str, &str); 15] = [
     (
         "pkg/__init__.py",
         "import  os,sys\ndef f( x:int )->int:\n    return x+1\nclass  A : pass\n\
@@ -55,6 +56,14 @@ const PROJECT: [(&str, &str); 11] = [
 "metadata":{},"nbformat":4,"nbformat_minor":5}"##,
     ),
     (".flake8", "[flake8]\nmax-line-length=50\n"),
+    (
+        "Rakefile",
+        "desc 'says'\ntask(:default) { puts ENV['COLUMNS']; sh 'echo done' }\n\
+         task(:fails) { raise 'no' }\n",
+    ),
+    ("a_spec.rb", "RSpec.describe 'it' do\n  it('adds') { expect(1 + 1).to eq 2 }\nend\n"),
+    ("t.erb", "<% 3.times do |n| %>line <%= n %>\n<% end %>"),
+    ("README.rdoc", "= Title\n\ntext\n"),
 ];
 
 /// What is done in it.
@@ -104,11 +113,44 @@ const WORK: [&[&str]; 43] = [
     &["ipython", "-c", "print(1)"],
 ];
 
+/// What is done in it by commands in Ruby.
+const WORK_IN_RUBY: [&[&str]; 10] = [
+    &["rake"],
+    &["rake", "-T"],
+    &["rake", "fails"],
+    &["rspec", "--no-color", "a_spec.rb"],
+    &["rubocop", "--cache", "false", "a_spec.rb"],
+    &["ruby-parse", "a_spec.rb"],
+    &["erb", "t.erb"],
+    &["rdoc", "-q", "-o", "out", "README.rdoc"],
+    &["rougify", "a_spec.rb"],
+    &["gem", "list", "--local"],
+];
+
+/// Where a system has them. Those of version managers are the same commands.
+const SYSTEM: &str = "/usr/bin";
+
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let venv = venv::make(&setting.root, "venv-same", "requirements-same.txt")?;
     let hob = private_in(setting, &venv)?;
-    let mut commands = commands(&venv.join("bin"))?;
-    let mut work: Vec<&[&str]> = WORK.to_vec();
+    let (mut commands, mut work) = (Vec::new(), Vec::new());
+    let owned = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    if setting.is_part("python") {
+        commands.extend(self::commands(&venv.join("bin"), b"")?);
+        work.extend(WORK.iter().map(|words| owned(words)));
+    }
+    if setting.is_part("ruby") {
+        let system = Path::new(SYSTEM);
+        let path = |name: &str| system.join(name).display().to_string();
+        let found = self::commands(system, b"ruby")?;
+        let is_there = |words: &&&[&str]| found.iter().any(|name| name == words[0]);
+        work.extend(WORK_IN_RUBY.iter().filter(is_there).map(|words| {
+            let mut words = owned(words);
+            words[0] = path(&words[0]);
+            words
+        }));
+        commands.extend(found.iter().map(|name| path(name)));
+    }
     if setting.is_quick() {
         // Every tenth, so that all kinds are among them.
         commands = commands.into_iter().step_by(10).collect();
@@ -374,16 +416,19 @@ fn files(root: &Path, folder: &Path, parts: &mut Left) -> Result<()> {
     Ok(())
 }
 
-/// The commands of a virtual environment that Python runs, but for Python's own.
-fn commands(bin: &Path) -> Result<Vec<String>> {
+/// The commands in a directory whose first line names an interpreter with `part` in its name.
+fn commands(bin: &Path, part: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(bin)? {
         let path: PathBuf = entry?.path();
-        let mut head = [0; 2];
-        let is_script = path.is_file()
-            && !path.is_symlink()
-            && std::fs::File::open(&path)?.read(&mut head)? == 2
-            && head == *b"#!";
+        let mut head = [0; 64];
+        let read = match std::fs::File::open(&path) {
+            Ok(mut file) if path.is_file() && !path.is_symlink() => file.read(&mut head)?,
+            Ok(_) | Err(_) => 0,
+        };
+        let line = head[..read].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let is_named = part.is_empty() || line.windows(part.len()).any(|word| word == part);
+        let is_script = line.starts_with(b"#!") && is_named;
         if let (true, Some(name)) = (is_script, path.file_name().and_then(|name| name.to_str())) {
             names.push(name.to_owned());
         }
