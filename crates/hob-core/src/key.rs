@@ -167,17 +167,22 @@ impl KeyBuilder {
 
     /// Absorbs the variables that count: those that are part of every key (of this runtime, whose
     /// `own` they are), and those that were `read` while the program was preloaded, also when they are not set. The order of the
-    /// environment does not matter, unless a name stands in it twice.
+    /// environment does not matter, unless all of it was read, or a name stands in it twice.
     pub fn select_env(&mut self, env: &Strings, read: &BTreeSet<Vec<u8>>, own: Own) -> &mut Self {
         let mut set: Vec<(&[u8], &[u8])> = env
             .iter()
             .map(|entry| (name_of(entry), entry))
             .filter(|(name, _)| counts(name, read, own))
             .collect();
+        // Whoever went through all of them has seen their order.
+        let ordered = read.contains(WHOLE);
+        if ordered {
+            set.iter().for_each(|(_, entry)| _ = self.absorb(Part::Set, entry));
+        }
         // Stable: of two entries of one name, the first is what `getenv` finds.
         set.sort_by_key(|(name, _)| *name);
-        for (_, entry) in &set {
-            self.absorb(Part::Set, entry);
+        if !ordered {
+            set.iter().for_each(|(_, entry)| _ = self.absorb(Part::Set, entry));
         }
         for name in read {
             if set.binary_search_by_key(&name.as_slice(), |(name, _)| name).is_err() {
@@ -246,6 +251,8 @@ mod tests {
         assert_ne!(of(&["A=1"]), of(&["A=1", "B=1"]));
         assert_ne!(of(&["A=1"]), of(&["A=2"]));
         assert_eq!(of(&["A=1", "PWD=/a", "_=/x"]), of(&["A=1", "PWD=/b", "SHLVL=2"]));
+        assert_ne!(of(&["A=1", "B=1"]), of(&["B=1", "A=1"]), "their order was seen");
+        assert_eq!(env_key(&["A=1", "B=1"], &["A", "B"]), env_key(&["B=1", "A=1"], &["A", "B"]));
         assert_ne!(env_key(&["PWD=/a"], &["*", "PWD"]), env_key(&["PWD=/b"], &["*", "PWD"]));
     }
 

@@ -10,6 +10,21 @@ use hob_tests::World;
 const CALLS: usize = 6;
 
 #[test]
+fn a_module_that_goes_through_all_variables_sees_them_in_each_callers_order() {
+    let world = World::started();
+    world.file("part.py", "import os\nKEPT = [n for n in os.environ if n.startswith('OF_')]\n");
+    world.file("main.py", "import part\nprint(part.KEPT)\n");
+    let run = world.hob(&["run", "main.py"]);
+    for (first, second) in [("OF_A", "OF_B"), ("OF_B", "OF_A")] {
+        // A map of variables, as callers have one, has an order of its own.
+        let run =
+            run.clone().under(&["env".to_owned(), format!("{first}=1"), format!("{second}=1")]);
+        let want = format!("['{first}', '{second}']\n");
+        world.warm(&run, |outcome| assert_eq!(outcome.text(), want));
+    }
+}
+
+#[test]
 fn a_thread_that_a_module_starts_does_its_work_in_the_call() {
     let world = World::started();
     let text = "import threading\nthreading.Timer(0.05, print, ['from the thread']).start()\n";
