@@ -95,6 +95,20 @@ impl Zygotes {
         line.is_some_and(|line| line.ready.is_some())
     }
 
+    /// Whether there are any.
+    pub(crate) fn are_there(&self) -> bool {
+        self.lines.iter().any(|line| line.ready.is_some())
+    }
+
+    /// Gives them up; the next hook has its own made anew. That they were idle is no fault of theirs.
+    pub(crate) fn rest(&mut self) {
+        for line in &mut self.lines {
+            if line.ready.take().is_some() {
+                line.starts = line.starts.saturating_sub(1);
+            }
+        }
+    }
+
     /// Nanoseconds of processor time that they have had.
     pub(crate) fn cpu_ns(&self) -> u64 {
         let ready = self.lines.iter().filter_map(|line| line.ready.as_ref());

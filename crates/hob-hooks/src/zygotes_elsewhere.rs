@@ -27,6 +27,13 @@ impl Zygotes {
     }
 
     #[expect(clippy::unused_self, reason = "as where there are some")]
+    pub(crate) fn are_there(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn rest(&mut self) {}
+
+    #[expect(clippy::unused_self, reason = "as where there are some")]
     pub(crate) fn cpu_ns(&self) -> u64 {
         0
     }
@@ -35,7 +42,7 @@ impl Zygotes {
     pub(crate) fn fork(
         &mut self,
         _: &Set,
-        _: (&CStr, Identity),
+        _: (&CStr, Identity, u64),
         _: (&Pipes, &OwnedFd),
         _: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {

@@ -48,6 +48,42 @@ fn frames(mut bytes: &[u8]) -> Vec<(Kind, Vec<u8>)> {
     all
 }
 
+/// The processes that a process has started and that have not ended, by their command lines.
+fn children(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let listed =
+        tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let pids: Vec<String> = listed
+        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let line = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok();
+    pids.iter().filter_map(line).collect()
+}
+
+#[test]
+fn shells_that_hooks_fork_from_are_given_up_when_no_hook_comes() {
+    let world = World::started();
+    let dir = hooks(&world, "set", &[("10-a", "echo a"), ("20-b", "echo b")]);
+    let client = Client::connect(&world.hob_dir());
+    client.send(&hello(), &[]);
+    let shells = || children(world.daemon()).iter().filter(|line| line.contains("sh")).count();
+    let mut set = 0;
+    let mut runs_until_kept = || {
+        wait::until("a shell that is kept", || {
+            set += 1;
+            let mut bytes = Vec::new();
+            put(&mut bytes, Kind::RunSet, |out| run(set, &dir).encode(out));
+            client.send(&bytes, &[]);
+            (shells() > 0).then_some(())
+        });
+    };
+    runs_until_kept();
+    let gone = wait::look(std::time::Duration::from_secs(30), || (shells() == 0).then_some(()));
+    assert!(gone.is_some(), "{:?}", children(world.daemon()));
+    // The next sets have one of their own again.
+    runs_until_kept();
+}
+
 #[test]
 fn what_happens_is_told_in_order_and_what_is_refused_has_its_reason() {
     let world = World::started();

@@ -56,6 +56,10 @@ pub enum Wait {
     AtMost(Duration),
 }
 
+/// How long shells are kept for hooks that do not come: they hold memory, and are made anew in a
+/// millisecond.
+const REST: Duration = Duration::from_secs(8);
+
 /// Who is told.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(Event<'_>);
 
@@ -371,6 +375,8 @@ impl Runner {
             ended |= matches!(event, Event::SetEnded(_));
             sink(event);
         });
+        let rests = matches!(wait, Wait::Forever) && self.is_idle() && self.zygotes.are_there();
+        let wait = if rests { Wait::AtMost(REST) } else { wait };
         // One start at a time, and what has happened meanwhile comes first.
         let at_once = self.plan_ahead() || ended;
         let timeout = self.timeout(if at_once { Wait::AtMost(Duration::ZERO) } else { wait });
@@ -380,6 +386,9 @@ impl Runner {
             Err(io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if rests && !ended && happened.is_empty() {
+            self.zygotes.rest();
+        }
         for event in happened {
             match Tag::of(event.data) {
                 // The next turn begins with it.
