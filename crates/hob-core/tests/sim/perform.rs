@@ -29,7 +29,11 @@ impl World {
                 *self.totals.cold.entry(reason.code()).or_default() += 1;
                 self.run_cold(call, learning)?;
                 self.check_slower(call, reason)?;
-                self.callers.get_mut(&call).expect("it was just run").cold = Some(reason);
+                // A caller that was seen to have left was sent nothing.
+                let seen = |event: &Event| matches!(event, Event::TakenBack { call: back } if *back == call);
+                if !self.at_once.back().is_some_and(seen) {
+                    self.callers.get_mut(&call).expect("it was just run").cold = Some(reason);
+                }
                 Ok(())
             }
             Effect::Refuse { call, .. } => {
