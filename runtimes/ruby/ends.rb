@@ -162,9 +162,16 @@ class Ends
     end
     if System.identity(@channel) == @channel_is
       System.write(@channel, Frames.finished(@call, pair, @main_ns, finished_ns))
-      System.write(@channel, Frames.notes(@call, @learn.notes)) if @learn && $LOADED_FEATURES.size != @loaded
+      tell
     end
   rescue SystemCallError, Frames::WireError
     nil
+  end
+
+  # What the call has loaded by itself.
+  def tell
+    return if @learn.nil? || $LOADED_FEATURES.size == @loaded || !@learn.news?
+
+    System.write(@channel, Frames.notes(@call, @learn.notes))
   end
 end

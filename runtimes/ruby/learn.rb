@@ -24,6 +24,14 @@ class Learn
     @features = $LOADED_FEATURES.dup
     @searched = $LOAD_PATH.map(&:to_s)
     @roots = roots
+    @script = $0.dup
+    self.words = ARGV
+    Bundles.listen if Bundles.bundle?(@script) || ENV["RUBYOPT"]&.include?("bundler/setup")
+  end
+
+  # The call's arguments.
+  def words=(words)
+    @words = words.first(2).map(&:dup)
   end
 
   def start
@@ -35,12 +43,20 @@ class Learn
   # The notes of all that was heard.
   def notes
     @listener&.disable
-    ahead.map { |name| "M#{name}" } + Paths.notes(@features | [@own]) + @absent.uniq.map { |name| "X#{name}" }
+    names = ahead
+    sought = @absent.uniq
+    sought |= Bundles.looked_for(names) if defined?(::Bundler)
+    names.map { |name| "M#{name}" } + Paths.notes(@features | [@own]) + sought.map { |name| "X#{name}" }
   end
 
-  # What to load ahead. Bundler's choice of gems is the call's own.
+  # Whether there may be anything that is not known yet.
+  def news?
+    !defined?(::Bundler) || Bundles.news?(@searched)
+  end
+
+  # What to load ahead. Within a bundle all is another matter.
   def ahead
-    return [] if defined?(::Bundler)
+    return Bundles.names(@script, @words, @searched) if defined?(::Bundler)
 
     pinned = "gem=#{Paths.installed.to_s(36)} " if @names.any?(Array)
     @names.uniq.map { |name| name.is_a?(Array) ? "#{pinned}#{name.join(" ")}" : name }
@@ -86,6 +102,7 @@ class Learn
   def begins(path)
     path = path.to_path if path.respond_to?(:to_path)
     note_gems(@names.size)
+    Bundles.listen if path.respond_to?(:to_str) && path.to_str.start_with?("bundler")
     @outer = path.respond_to?(:to_str) ? path.to_str.dup : nil
     @outer_at = @names.size
     @loaded = $LOADED_FEATURES.size

@@ -3,6 +3,8 @@
 # What libraries are known to keep of the moment at which they were loaded. Owns: the places where
 # they ask, and how a copy makes it anew, as a cold run would have had it.
 #
+# What a file's text asks for is below.
+#
 # Invariant: an entry's place asks for nothing else, and what it keeps is found again where the entry
 # says; else it is a hazard as everybody's is.
 
@@ -59,9 +61,43 @@ module Moments
 
     # Whether each was found again; asked once, when all is loaded.
     def found?
-      @asked.each_key.all? { |key| KNOWN[key].nil? || KNOWN[key].call }
+      @asked.each_key.all? { |key| KNOWN[key].nil? || KNOWN[key].call != false }
     rescue StandardError
       false
+    end
+  end
+end
+
+# What a file's text says of variables that no method reads. Owns: the question whether the number of
+# the process is asked for when the file is loaded, not when a method of it runs.
+module Globals
+  NAMES = %i[$$].freeze
+
+  class << self
+    def asks_for_process?(feature)
+      return false unless feature.end_with?(".rb") && feature.start_with?("/")
+      return false unless File.binread(feature).match?(/\$\$|\$PID\b|\$PROCESS_ID\b/n)
+
+      reads?(RubyVM::InstructionSequence.compile_file(feature).to_a)
+    rescue SystemCallError, SyntaxError, NameError
+      true
+    end
+
+    private
+
+    # Methods run later, and are left out.
+    def reads?(sequence)
+      return false if sequence[9] == :method
+
+      sequence[13].any? do |instruction|
+        instruction.is_a?(Array) && (
+          instruction[0] == :getglobal && NAMES.include?(instruction[1]) ||
+          instruction.any? { |operand| nested?(operand) && reads?(operand) })
+      end
+    end
+
+    def nested?(operand)
+      operand.is_a?(Array) && operand[0] == "YARVInstructionSequence/SimpleDataFormat"
     end
   end
 end

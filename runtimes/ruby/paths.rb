@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # What a loaded program was made from. Owns: the notes `F` and `D` (docs/worker.md), which a cold
-# run and a preload leave alike.
+# run and a preload leave alike, and what a pattern of paths stands for.
 
 module Paths
   FNV_START = 0xcbf29ce484222325
@@ -39,13 +39,25 @@ module Paths
       []
     end
 
+    # `a{b,c}` as `ab` and `ac`.
+    def alternatives(pattern)
+      before, inside, after = pattern.match(/\A(.*?)\{([^{}]*)\}(.*)\z/m)&.captures
+      return [pattern] if before.nil?
+
+      inside.split(",", -1).flat_map { |choice| alternatives("#{before}#{choice}#{after}") }
+    end
+
     # The same number as long as the same gems are installed: which version is chosen depends on all.
     def installed
       names = ::Gem::Specification.dirs.flat_map do |directory|
         [directory, "#{directory}/default"].select { |place| Dir.exist?(place) }
                                            .flat_map { |place| Dir.children(place).sort }
       end
-      names.join("/").each_byte.reduce(FNV_START) { |sum, byte| (sum ^ byte) * FNV_PRIME & FNV_MASK }
+      sum(names.join("/"))
+    end
+
+    def sum(text)
+      text.each_byte.reduce(FNV_START) { |sum, byte| (sum ^ byte) * FNV_PRIME & FNV_MASK }
     end
   end
 end

@@ -4,7 +4,8 @@
 # noted of its loading. A name is what the program, or the interpreter for it, gave to `require`; or
 # `gem=INSTALLED NAME VERSION`, a gem that was activated by then, while those gems were installed; or
 # `path=DIRECTORY`, which the program had put into the search path by then. A program does that itself
-# in the call, so that it is taken out again.
+# in the call, so that it is taken out again. Where there are names of a bundle (`bundles.rb`), only
+# those count (`ahead.rb`).
 #
 # Invariant: where other gems are installed than when versions were chosen, nothing is loaded ahead: a
 # call then chooses, and its notes tell.
@@ -22,15 +23,22 @@ class Preload
   def perform(names, argv, handler)
     ARGV.replace(World.words(argv.drop(1)))
     names = in_order(names.map { |name| name.dup.force_encoding(Encoding.find("locale")) })
+    @ahead = Ahead.new(@watch, $0, argv.drop(1)) if Ahead.asked?(names)
     @watch.start
-    names.each { |name| one(name) }
+    @ahead ? @ahead.perform(names) : names.each { |name| one(name) }
     @watch.about(nil) { handler.load } if handler
+    found = @watch.quietly { Paths.notes }
+    @watch.quietly { @ahead.undo } if @ahead
     @watch.stop
-    found = Paths.notes
     @added.each { |directory| $LOAD_PATH.delete(directory) }
     # What is loaded is watched as that.
     files = found.select { |note| note.start_with?("F") }.to_h { |note| [note.delete_prefix("F"), true] }
     found + @watch.notes.reject { |note| note.start_with?("C", "Af") && files[note.sub(/\A(?:C|Af)/n, "")] }
+  end
+
+  # Whether a call with these arguments may have what was loaded ahead.
+  def fits?(words)
+    @ahead.nil? || @ahead.fits?(words)
   end
 
   private

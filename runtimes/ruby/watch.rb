@@ -36,6 +36,9 @@ class Watch
     @wraps = Wraps.new(self)
   end
 
+  # How the paths of Bundler's and RubyGems' own files begin.
+  attr_writer :managers
+
   def start
     @outputs = OUTPUTS.to_h { |fd| [fd, capture(fd)] }
     @written = sizes
@@ -58,8 +61,9 @@ class Watch
   end
 
   # Hears what the block does as the doing of `name`; of nobody (a handler's own file), it is heard
-  # and not stopped.
-  def about(name)
+  # and not stopped. What is `redone` the call does again, after all of it has been undone.
+  def about(name, redone: false)
+    @redone = redone
     @about = name
     @abouts = (@abouts || []) << name
     @stops = !name.nil?
@@ -78,6 +82,15 @@ class Watch
     @hears
   end
 
+  # Classes of libraries that are there by now are heard.
+  def late
+    @wraps.late
+  end
+
+  def hazard?(name)
+    @hazards.each_key.any? { |named, _| named == name }
+  end
+
   # Runs what is of ours, unheard.
   def quietly
     heard = @hears
@@ -93,7 +106,7 @@ class Watch
 
   # Something of this very moment was asked for.
   def moment(method)
-    hazard("moment") unless Moments.known?(method)
+    hazard("moment") unless Moments.known?(method) || @redone && bundlers?
   end
 
   def stop_before(reason)
@@ -105,6 +118,25 @@ class Watch
 
   def variable(name)
     note("E#{name}")
+  end
+
+  # All variables. Bundler keeps those of its own, and what it does with the others the call does again.
+  def environment_used
+    variable("*") unless bundlers?
+  end
+
+  def environment_changed
+    hazard("state") unless @redone
+  end
+
+  # Which Bundler it is to be is asked for again in the call.
+  def arguments_used
+    hazard("argv") unless @redone && bundlers?
+  end
+
+  # Bundler comes back from where it evaluates a specification.
+  def directory_left
+    stop_before("directory") unless @redone && bundlers?
   end
 
   def directory_used
@@ -153,7 +185,7 @@ class Watch
   def pattern(pattern, base)
     pattern = name_of(pattern) or return
     pattern = File.join(name_of(base).to_s, pattern) if base && !pattern.start_with?("/")
-    alternatives(pattern).each { |one| searched(one) }
+    Paths.alternatives(pattern).each { |one| searched(one) }
   end
 
   # Says that a name that does not begin at the root was used, or one that begins at the home.
@@ -184,6 +216,13 @@ class Watch
   end
 
   private
+
+  def bundlers?
+    return false unless @managers
+
+    place = caller_locations.find { |frame| !frame.path.start_with?(Moments::OWN, "<internal:") }
+    place&.path&.start_with?(*@managers)
+  end
 
   def writes?(mode)
     case mode
@@ -222,14 +261,6 @@ class Watch
     ""
   end
 
-  # `a{b,c}` as `ab` and `ac`.
-  def alternatives(pattern)
-    before, inside, after = pattern.match(/\A(.*?)\{([^{}]*)\}(.*)\z/m)&.captures
-    return [pattern] if before.nil?
-
-    inside.split(",", -1).flat_map { |choice| alternatives("#{before}#{choice}#{after}") }
-  end
-
   def searched(pattern)
     relative(pattern)
     parts = pattern.split("/")
@@ -259,7 +290,8 @@ class Watch
     left = descriptors - before
     if left.any?
       GC.start
-      hazard("descriptor") if (descriptors - before).any?
+      left = descriptors - before
+      hazard("descriptor") unless left.empty? || @redone && left.all? { |fd,| null?(fd) }
     end
     hazard("state") if @wraps.replaced?
     @wraps.late
@@ -278,6 +310,10 @@ class Watch
     quietly { Dir.children("/proc/self/fd").to_h { |fd| [fd, System.identity(fd.to_i)] }.compact.to_a }
   end
 
+  def null?(descriptor)
+    target("/proc/self/fd/#{descriptor}") == File::NULL
+  end
+
   def sizes
     @outputs.map { |_, (_, memory)| quietly { IO.for_fd(memory, autoclose: false).stat.size } }
   end
@@ -289,39 +325,5 @@ class Watch
     kept.autoclose = false
     System.call(:dup3, memory, fd, 0)
     [kept.fileno, memory]
-  end
-end
-
-# What a file's text says of variables that no method reads. Owns: the question whether the number of
-# the process is asked for when the file is loaded, not when a method of it runs.
-module Globals
-  NAMES = %i[$$].freeze
-
-  class << self
-    def asks_for_process?(feature)
-      return false unless feature.end_with?(".rb") && feature.start_with?("/")
-      return false unless File.binread(feature).match?(/\$\$|\$PID\b|\$PROCESS_ID\b/n)
-
-      reads?(RubyVM::InstructionSequence.compile_file(feature).to_a)
-    rescue SystemCallError, SyntaxError, NameError
-      true
-    end
-
-    private
-
-    # Methods run later, and are left out.
-    def reads?(sequence)
-      return false if sequence[9] == :method
-
-      sequence[13].any? do |instruction|
-        instruction.is_a?(Array) && (
-          instruction[0] == :getglobal && NAMES.include?(instruction[1]) ||
-          instruction.any? { |operand| nested?(operand) && reads?(operand) })
-      end
-    end
-
-    def nested?(operand)
-      operand.is_a?(Array) && operand[0] == "YARVInstructionSequence/SimpleDataFormat"
-    end
   end
 end

@@ -122,10 +122,10 @@ class Wraps
     own = ENV.singleton_class
     named = %i[[] fetch key? include? has_key? member? assoc values_at slice]
     wrap(own, *named) { |names,| names.each { |name| variable(name) } }
-    wrap(own, *WHOLE) { @watch.variable("*") }
+    wrap(own, *WHOLE) { @watch.environment_used }
     # A change stays in this process, as it would cold; the call's environment comes over it.
     wrap(own, :[]=, :store, :delete, :clear, :replace, :update, :merge!, :delete_if, :reject!, :select!,
-         :keep_if, :filter!, :shift) { @watch.hazard("state") }
+         :keep_if, :filter!, :shift) { @watch.environment_changed }
   end
 
   def variable(name)
@@ -146,7 +146,7 @@ class Wraps
     @inherited.each do |name|
       own.define_method(name) do |*given, **options, &block|
         if watch.hearing?
-          counted.include?(name) && given.empty? && block.nil? ? watch.note("Gcount") : watch.hazard("argv")
+          counted.include?(name) && given.empty? && block.nil? ? watch.note("Gcount") : watch.arguments_used
         end
         super(*given, **options, &block)
       end
@@ -214,7 +214,7 @@ class Wraps
     wrap(dir, :pwd, :getwd) { @watch.directory_used }
     wrap(dir, :home) { @watch.variable("HOME") }
     wrap(dir, :mkdir, :rmdir, :delete, :unlink, :chroot) { @watch.stop_before("state") }
-    wrap(dir, :chdir, :fchdir) { @watch.stop_before("directory") }
+    wrap(dir, :chdir, :fchdir) { @watch.directory_left }
   end
 
   def globbed(patterns, options)

@@ -75,15 +75,16 @@ module Serve
       @ends = Ends.new(@copy_fd, @reply_fd)
       @world = World.new(prefix, File.readlink("/proc/self/exe"))
       @argv = argv
-      hob.load_beside("paths", "learn", "moments", "wraps", "watch", "preload")
-      notes = Preload.new(@own_threads).perform(modules, argv, @handler)
+      hob.load_beside("paths", "bundles", "learn", "moments", "wraps", "watch", "ahead", "preload")
+      @preload = Preload.new(@own_threads)
+      notes = @preload.perform(modules, argv, @handler)
       raise LoadError, @handler.error if @handler&.error
 
       @ends.judge
       unless @handler
-        learn = Learn.new(nil, @own)
-        learn.listen
-        @ends.notes_by(learn)
+        @learn = Learn.new(nil, @own)
+        @learn.listen
+        @ends.notes_by(@learn)
       end
       settle
       @ends.survey
@@ -223,6 +224,8 @@ module Serve
       payload, fds = await_give
       name = @world.take(payload, fds, @copy_fd, @reply_fd)
       @world.anew(name) if name.b != @script.name.b || @world.asks_for_a_version? || !@script.renew
+      @world.anew(name) unless @preload.fits?(ARGV)
+      @learn.words = ARGV
       Moments.renew
       # A lesson lasts as long as the call.
       if @lesson

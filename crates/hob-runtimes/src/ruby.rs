@@ -30,7 +30,7 @@ pub(crate) const ROW: Runtime = Runtime {
 };
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
-const FILES: [File; 15] = [
+const FILES: [File; 17] = [
     ("ruby/frames.rb", include_str!("../../../runtimes/ruby/frames.rb")),
     ("ruby/system.rb", include_str!("../../../runtimes/ruby/system.rb")),
     ("ruby/script.rb", include_str!("../../../runtimes/ruby/script.rb")),
@@ -45,6 +45,8 @@ const FILES: [File; 15] = [
     ("ruby/watch.rb", include_str!("../../../runtimes/ruby/watch.rb")),
     ("ruby/preload.rb", include_str!("../../../runtimes/ruby/preload.rb")),
     ("ruby/learn.rb", include_str!("../../../runtimes/ruby/learn.rb")),
+    ("ruby/bundles.rb", include_str!("../../../runtimes/ruby/bundles.rb")),
+    ("ruby/ahead.rb", include_str!("../../../runtimes/ruby/ahead.rb")),
     ("ruby/worker.rb", include_str!("../../../runtimes/ruby/worker.rb")),
 ];
 

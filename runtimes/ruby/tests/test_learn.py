@@ -259,12 +259,19 @@ class Gems(Case):
                 cold, warm = run.cold(), run.warm(zygote, 1)
                 self.assertEqual(cold, warm)
 
-    def test_nothing_is_loaded_ahead_of_bundler(self):
+    def test_what_is_loaded_ahead_of_bundler_is_of_its_bundle(self):
         self.write("Gemfile", "gem 'hobtest'")
         env = self.env(RUBYOPT="-rbundler/setup", BUNDLE_GEMFILE=os.path.join(self.place, "Gemfile"))
         run = Run(ROW, ["main.rb"], cwd=self.place, env=env)
-        self.assertEqual(self.learned(run), [])
-        with self.zygote(env=env) as zygote:
+        names = self.learned(run)
+        kinds = {name.partition(b"=")[0] for name in names}
+        self.assertEqual(kinds, {b"bundler", b"setup", b"bundled"})
+        with self.zygote(env=env, modules=names) as zygote:
+            self.assertTrue([n for n in zygote.notes if n.endswith(b"hobtest-1.0/lib/hobtest.rb")])
+            self.assertEqual(run.cold(), run.warm(zygote, 1))
+        # What else is named by such a program is of no use within it.
+        with self.zygote(env=env, modules=["json", *names]) as zygote:
+            self.assertFalse([n for n in zygote.notes if n.endswith(b"/json.rb")])
             self.assertEqual(run.cold(), run.warm(zygote, 1))
 
 

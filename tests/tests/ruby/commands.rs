@@ -52,3 +52,30 @@ fn rubocop_checks_a_file() {
     world.file("a.rb", "# frozen_string_literal: true\n\nputs 'a'\nx = 1\n");
     warm_as_cold(&world, &["rubocop", "--cache", "false", "a.rb"]);
 }
+
+#[test]
+fn a_command_of_a_bundle_is_warm_and_sees_the_bundle_as_it_is_now() {
+    let world = World::started();
+    world.file(
+        "part/part.gemspec",
+        "Gem::Specification.new { |s| s.name = 'part'; s.version = '1'; \
+         s.summary = 's'; s.authors = ['a']; s.files = ['lib/part.rb'] }\n",
+    );
+    world.file("part/lib/part.rb", "module Part; SAYS = 'first'; end\n");
+    world.file("Gemfile", "gem 'rspec'\ngem 'part', path: 'part'\n");
+    world.file(
+        "a_spec.rb",
+        "require 'part'\nRSpec.describe('it') { it('says') { puts Part::SAYS, ENV['RUBYOPT'] } }\n",
+    );
+    world.run(&["bundle", "install", "--local", "--quiet"]).go().succeeded();
+    let run = world.hob(&["run", "bundle", "exec", "rspec", "--format", "failures", "a_spec.rb"]);
+    let cold = run.clone().env("HOB", "0").go();
+    assert!(cold.text().starts_with("first\n"), "{cold:?}");
+    world.warm(&run, |outcome| assert_eq!(*outcome, cold));
+    world.file("part/lib/part.rb", "module Part; SAYS = 'second'; end\n");
+    assert!(run.go().text().starts_with("second\n"));
+    world.file("Gemfile", "gem 'rspec'\n");
+    let without = run.clone().env("HOB", "0").go();
+    assert_ne!(without.end, cold.end, "{without:?}");
+    assert_eq!(run.go(), without);
+}
