@@ -54,6 +54,8 @@ pub enum Part {
     FirstArgument = 12,
     /// How many arguments there are, likewise.
     ArgumentCount = 13,
+    /// An argument that decides what is loaded.
+    Argument = 14,
     /// That a standard stream is a terminal, for programs whose imports look.
     Streams = 11,
 }

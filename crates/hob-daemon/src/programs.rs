@@ -146,8 +146,10 @@ impl Lesson {
         let named = self.first || program.row().is_named;
         let first = if named { program.argv.first() } else { None };
         let count = if self.count { program.argv.len() } else { 1 };
-        let rest = std::iter::repeat_n(&[][..], count.saturating_sub(1));
-        std::iter::once(first.unwrap_or(&program.target.name).as_slice()).chain(rest).collect()
+        let words = deciding(program);
+        let rest = std::iter::repeat_n(&[][..], count.saturating_sub(1 + words.len()));
+        let words = words.iter().map(Vec::as_slice).chain(rest);
+        std::iter::once(first.unwrap_or(&program.target.name).as_slice()).chain(words).collect()
     }
 
     /// The names that decide whether a new file in a searched directory matters: first and last
@@ -161,6 +163,12 @@ impl Lesson {
         }
         names
     }
+}
+
+/// The arguments that decide what a program loads.
+pub(crate) fn deciding(program: &Program) -> &[Vec<u8>] {
+    let arguments = program.argv.get(1..).unwrap_or_default();
+    &arguments[..arguments.len().min((program.row().words)(program))]
 }
 
 /// The path and the target in a note of a link: `LENGTH:PATH` and the target behind it.
@@ -404,6 +412,9 @@ impl Programs {
         }
         if lesson.first || program.row().is_named {
             builder.absorb(Part::FirstArgument, program.argv.first().map_or(&[], Vec::as_slice));
+        }
+        for word in deciding(program) {
+            builder.absorb(Part::Argument, word);
         }
         if lesson.count {
             builder.absorb(Part::ArgumentCount, &(program.argv.len() as u64).to_le_bytes());

@@ -21,6 +21,7 @@ pub(crate) const ROW: Runtime = Runtime {
     beside: &[],
     is_archive: no_archive,
     is_named: false,
+    words: no_words,
     variables: &[],
     version: no_version,
     supported: (1, 0)..=(0, 0),
@@ -47,6 +48,10 @@ pub(crate) fn nothing_relative(_: &[Vec<u8>], _: Lookup<'_>) -> bool {
 
 pub(crate) fn no_archive(_: Start<'_>) -> bool {
     false
+}
+
+pub(crate) fn no_words(_: &Program) -> usize {
+    0
 }
 
 pub(crate) fn no_version(_: &Path) -> Option<Version> {

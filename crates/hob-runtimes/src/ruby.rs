@@ -21,6 +21,7 @@ pub(crate) const ROW: Runtime = Runtime {
     is_archive,
     // The interpreter keeps the name of its script from its start.
     is_named: true,
+    words,
     variables: &["RUBY*", "GEM_*", "BUNDLE*", "RAILS_ENV", "RACK_ENV", "XDG_*"],
     version,
     supported: (3, 0)..=(3, 4),
@@ -137,6 +138,14 @@ fn is_relative(options: &[Vec<u8>], variable: Lookup<'_>) -> bool {
     variable(b"RUBYLIB").is_some_and(dirs)
         || options.iter().any(|option| option.strip_prefix(b"-I").is_some_and(dirs))
         || options.iter().any(|option| option.starts_with(b"-r."))
+}
+
+/// A command of a bundle is another program than the next one.
+fn words(program: &Program) -> usize {
+    let name = program.target.name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    // Debian's have the version of their Ruby behind the name.
+    let end = name.iter().position(u8::is_ascii_digit).unwrap_or(name.len());
+    if matches!(&name[..end], b"bundle" | b"bundler") { 2 } else { 0 }
 }
 
 fn is_archive(start: Start<'_>) -> bool {

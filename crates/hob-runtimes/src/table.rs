@@ -109,6 +109,9 @@ pub struct Runtime {
     /// Whether the interpreter opens its script when it starts, and keeps its name: the name as the
     /// caller gives it is a part of the key then, and so is the directory where it is relative.
     pub is_named: bool,
+    /// How many of a program's arguments decide what it loads (`bundle exec NAME`): they are part of
+    /// the key, and its zygotes are told them.
+    pub words: fn(&Program) -> usize,
     /// Variables that are part of each of its keys; a last `*` makes it a family.
     pub variables: &'static [&'static str],
     /// The version of an interpreter, by its real file. `None`: it cannot be told.

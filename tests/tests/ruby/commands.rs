@@ -59,9 +59,13 @@ fn a_command_of_a_bundle_is_warm_and_sees_the_bundle_as_it_is_now() {
     world.file(
         "part/part.gemspec",
         "Gem::Specification.new { |s| s.name = 'part'; s.version = '1'; \
-         s.summary = 's'; s.authors = ['a']; s.files = ['lib/part.rb'] }\n",
+         s.summary = 's'; s.authors = ['a']; s.files = ['lib/part.rb', 'exe/says']; s.bindir = 'exe'; s.executables = ['says'] }\n",
     );
     world.file("part/lib/part.rb", "module Part; SAYS = 'first'; end\n");
+    world.executable(
+        "part/exe/says",
+        "#!/usr/bin/env ruby\nrequire 'part'\nputs Part::SAYS, ARGV.inspect\n",
+    );
     world.file("Gemfile", "gem 'rspec'\ngem 'part', path: 'part'\n");
     world.file(
         "a_spec.rb",
@@ -71,6 +75,15 @@ fn a_command_of_a_bundle_is_warm_and_sees_the_bundle_as_it_is_now() {
     let run = world.hob(&["run", "bundle", "exec", "rspec", "--format", "failures", "a_spec.rb"]);
     let cold = run.clone().env("HOB", "0").go();
     assert!(cold.text().starts_with("first\n"), "{cold:?}");
+    world.warm(&run, |outcome| assert_eq!(*outcome, cold));
+    // Another command of the bundle is warm beside it.
+    let other = world.hob(&["run", "bundle", "exec", "says", "a"]);
+    let says = other.clone().env("HOB", "0").go();
+    assert_eq!(says.text(), "first\n[\"a\"]\n");
+    world.warm(&other, |outcome| {
+        assert_eq!(*outcome, says);
+        assert_eq!(run.go(), cold);
+    });
     world.warm(&run, |outcome| assert_eq!(*outcome, cold));
     world.file("part/lib/part.rb", "module Part; SAYS = 'second'; end\n");
     assert!(run.go().text().starts_with("second\n"));

@@ -19,7 +19,7 @@ use crate::around::Seen;
 use crate::fronts::local::Incoming;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::programs::{Place, Seed, Streams};
+use crate::programs::{self, Place, Seed, Streams};
 
 impl Owner {
     /// Takes a call in, and puts its arrival before the core.
@@ -212,11 +212,12 @@ impl Owner {
     }
 }
 
-/// The program without its caller's arguments: of these a zygote is told how many there are, where
-/// its imports ask for that.
+/// The program without its caller's arguments: of these a zygote is told those that decide what it
+/// loads, and how many there are, where its imports ask for that.
 fn without_arguments(program: &Program) -> Program {
     let mut kept = program.clone();
-    kept.argv.iter_mut().skip(1).for_each(|word| *word = Vec::new());
+    let known = 1 + programs::deciding(program).len();
+    kept.argv.iter_mut().skip(known).for_each(|word| *word = Vec::new());
     kept
 }
 

@@ -4,6 +4,7 @@ mod options;
 
 use std::path::Path;
 
+use crate::exec::no_words;
 use crate::program::{Lookup, Program, Start, TargetKind};
 use crate::table::{Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
@@ -27,6 +28,7 @@ pub(crate) const ROW: Runtime = Runtime {
     beside: &[b"pyvenv.cfg", b"../pyvenv.cfg"],
     is_archive,
     is_named: false,
+    words: no_words,
     variables: &["PYTHON*"],
     version,
     supported: (3, 9)..=(3, 14),
