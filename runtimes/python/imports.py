@@ -112,8 +112,7 @@ class Opened:
         return made
 
     def stream(self, what):
-        # A stream that is made otherwise is made so again in each call.
-        if self.listening and not worker.STREAMS.changing:
+        if self.listening:
             if what == "terminal":
                 self.looks.note(what)
             else:
@@ -298,11 +297,7 @@ class Opened:
                 self.links.setdefault(path, link_of(path))
         else:
             # Whose times change with each entry.
-            caller = outside()
-            if there != "d" or not reads_rights_alone(caller.f_code):
-                self.moment()
-            else:
-                self.asks["rights", path, ""] = rights_of, (path,), {}, rights_of(path)
+            self.moment()
 
     def opens_at(self, arguments, options):
         if options.get("dir_fd") is not None:
@@ -311,10 +306,9 @@ class Opened:
     def files(self, *paths):
         return lambda arguments, options: self.read.update((path, is_there(path)) for path in paths)
 
-    def main_looked_at(self, name):
-        """Of the program's own module a zygote has none. To import it asks for its `__spec__`,
-        which a script has not."""
-        if self.listening and not (name == "__spec__" and self.looks.program.kind == worker.SCRIPT):
+    def main_looked_at(self):
+        """Of the program's own module a zygote has none."""
+        if self.listening:
             self.moment()
 
     def disposition(self, arguments, options):
@@ -399,9 +393,7 @@ class Opened:
             reason = None
             self.looks.note("terminal")
         elif event == "ctypes.dlsym":
-            name = str(arguments[1])
-            pure = name.lstrip("_").startswith("Py") or name in PURE_IN_C
-            reason = None if pure else "moment"
+            reason = None if str(arguments[1]).lstrip("_").startswith("Py") else "moment"
         elif event == "socket.gethostname":
             self.machine = posix.uname()
             return None
@@ -704,17 +696,6 @@ PURPOSES.update(dict.fromkeys(("lexists", "islink", "isjunction", "is_symlink", 
                                "readlink", "resolve", "_resolve"), "link"))
 
 
-def reads_rights_alone(code):
-    """Whether this function reads of a directory's state what is not of its times and size."""
-    read = {name for name in code.co_names if name.startswith("st_")}
-    return bool(read) and read.issubset(("st_mode", "st_uid", "st_gid", "st_dev", "st_ino"))
-
-
-def rights_of(path):
-    stat = posix.stat(path)
-    return stat.st_mode, stat.st_uid, stat.st_gid, stat.st_dev, stat.st_ino
-
-
 def is_standard_stream(fd):
     return isinstance(fd, int) and 0 <= fd < 3
 
@@ -780,8 +761,6 @@ TELLING = LISTINGS.union(DEPENDS, (
 # Any free port of this machine's own.
 NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
 LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
-# Functions of the C library that tell of nothing but what they are given, and the locale.
-PURE_IN_C = ("wcwidth", "wcswidth")
 # Functions of descriptors that have two of them.
 OF_TWO = ("dup2", "sendfile", "splice", "copy_file_range", "closerange", "tee")
 # What the C library reads to tell of users, groups, services.
@@ -860,7 +839,7 @@ class Main(type(sys)):
     def __getattribute__(self, name):
         told = object.__getattribute__(self, "__dict__").get(TOLD)
         if told is not None:
-            told(name)
+            told()
         return object.__getattribute__(self, name)
 
 

@@ -766,7 +766,7 @@ class Streams:
     """The three standard streams, made anew in place: whoever holds one, holds the new one."""
 
     def __init__(self):
-        self.streams, self.changes, self.changing = [], [], False
+        self.streams, self.changes = [], []
         # Of each stream that a rehearsal has made what lies below its buffer, if it can seek.
         self.made = {}
         for fd, name in enumerate(("stdin", "stdout", "stderr")):
@@ -787,11 +787,7 @@ class Streams:
 
     def noting(self, text, original):
         def reconfigure(**options):
-            self.changing = True
-            try:
-                original(**options)
-            finally:
-                self.changing = False
+            original(**options)
             self.changes.append((original, options))
 
         return hide(reconfigure)

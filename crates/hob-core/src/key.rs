@@ -75,9 +75,9 @@ pub const ALWAYS: [&str; 9] = [
     "TZDIR",
 ];
 
-/// Families of such variables: of the loader, of the libraries behind numpy,
-/// of OpenSSL (whose configuration is read when it is loaded), and of what else is written in C or
-/// Rust and configured before its first use.
+/// Families of such variables: of the loader, of the libraries behind numpy, of OpenSSL (whose
+/// configuration is read when it is loaded), and of what else is written in C or Rust and
+/// configured before its first use.
 pub const ALWAYS_PREFIXES: [&str; 21] = [
     "LD_",
     "LC_",
@@ -167,27 +167,24 @@ impl KeyBuilder {
         self
     }
 
-    /// Absorbs the variables that count: those that are part of every key (of this runtime, whose
-    /// `own` they are), and those that were `read` while the program was preloaded, also when they are not set. The order of the
-    /// environment does not matter, unless all of it was read, or a name stands in it twice.
+    /// Absorbs the variables that count: those that are part of every key, the runtime's `own`
+    /// among them, and those that were `read` while the program was preloaded, also when they are
+    /// not set. Their order does not matter, unless all were read, or a name stands there twice.
     pub fn select_env(&mut self, env: &Strings, read: &BTreeSet<Vec<u8>>, own: Own) -> &mut Self {
-        let mut set: Vec<(&[u8], &[u8])> = env
+        let set: Vec<(&[u8], &[u8])> = env
             .iter()
             .map(|entry| (name_of(entry), entry))
             .filter(|(name, _)| counts(name, read, own))
             .collect();
-        // Whoever went through all of them has seen their order.
-        let ordered = read.contains(WHOLE);
-        if ordered {
-            set.iter().for_each(|(_, entry)| _ = self.absorb(Part::Set, entry));
-        }
+        let mut sorted = set.clone();
         // Stable: of two entries of one name, the first is what `getenv` finds.
-        set.sort_by_key(|(name, _)| *name);
-        if !ordered {
-            set.iter().for_each(|(_, entry)| _ = self.absorb(Part::Set, entry));
+        sorted.sort_by_key(|(name, _)| *name);
+        // A module that goes through all of them sees their order.
+        for (_, entry) in if read.contains(WHOLE) { &set } else { &sorted } {
+            self.absorb(Part::Set, entry);
         }
         for name in read {
-            if set.binary_search_by_key(&name.as_slice(), |(name, _)| name).is_err() {
+            if sorted.binary_search_by_key(&name.as_slice(), |(name, _)| name).is_err() {
                 self.absorb(Part::Unset, name);
             }
         }

@@ -146,7 +146,7 @@ impl Lesson {
         let named = self.first || program.row().is_named;
         let first = if named { program.argv.first() } else { None };
         let count = if self.count { program.argv.len() } else { 1 };
-        let words = deciding(program);
+        let words = program.deciding();
         let rest = std::iter::repeat_n(&[][..], count.saturating_sub(1 + words.len()));
         let words = words.iter().map(Vec::as_slice).chain(rest);
         std::iter::once(first.unwrap_or(&program.target.name).as_slice()).chain(words).collect()
@@ -163,12 +163,6 @@ impl Lesson {
         }
         names
     }
-}
-
-/// The arguments that decide what a program loads.
-pub(crate) fn deciding(program: &Program) -> &[Vec<u8>] {
-    let arguments = program.argv.get(1..).unwrap_or_default();
-    &arguments[..arguments.len().min((program.row().words)(program))]
 }
 
 /// The path and the target in a note of a link: `LENGTH:PATH` and the target behind it.
@@ -413,7 +407,7 @@ impl Programs {
         if lesson.first || program.row().is_named {
             builder.absorb(Part::FirstArgument, program.argv.first().map_or(&[], Vec::as_slice));
         }
-        for word in deciding(program) {
+        for word in program.deciding() {
             builder.absorb(Part::Argument, word);
         }
         if lesson.count {

@@ -4,7 +4,7 @@
 //! for scripts and for modules alike; nothing else needs to know where `-m` stood. A program that
 //! is only executed has an empty prefix.
 
-use crate::table::{Runtime, RuntimeId};
+use crate::table::{Files, Mode, Runtime, RuntimeId};
 
 /// How a variable of the caller's environment is looked up.
 pub type Lookup<'a> = &'a dyn Fn(&[u8]) -> Option<&'a [u8]>;
@@ -125,6 +125,24 @@ pub struct CommandLine {
     pub used: usize,
 }
 
+impl CommandLine {
+    /// The line of a script that is named by `words[at]`; `alone`: what an interpreter without one
+    /// is.
+    pub(crate) fn script(
+        words: &[Vec<u8>],
+        at: usize,
+        options: Vec<Vec<u8>>,
+        alone: ColdNote,
+    ) -> Result<CommandLine, ColdNote> {
+        let target = words.get(at).ok_or(alone)?.clone();
+        if target.is_empty() {
+            return Err(ColdNote::ScriptMissing);
+        }
+        let before = words[..at].to_vec();
+        Ok(CommandLine { before, options, kind: TargetKind::Script, target, used: at + 1 })
+    }
+}
+
 /// How a file that may be a script begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
@@ -176,6 +194,25 @@ impl Program {
     #[must_use]
     pub fn arguments(&self) -> usize {
         self.argv.len().saturating_sub(1)
+    }
+
+    /// The arguments that decide what it loads.
+    #[must_use]
+    pub fn deciding(&self) -> &[Vec<u8>] {
+        let arguments = self.argv.get(1..).unwrap_or_default();
+        &arguments[..arguments.len().min((self.row().words)(self))]
+    }
+
+    /// The argv of its interpreter when that begins with the runtime. A process that serves is
+    /// started elsewhere than its callers: a relative name of the interpreter would be looked up
+    /// there.
+    #[must_use]
+    pub fn command(&self, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
+        let mut argv = (self.row().command)(self, files, mode);
+        if !matches!(mode, Mode::Learn(_)) && argv[0].contains(&b'/') {
+            argv[0].clone_from(&self.interpreter);
+        }
+        argv
     }
 
     /// The file and the argv that execute this program cold, as without hob.

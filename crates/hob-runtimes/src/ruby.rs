@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{ColdNote, CommandLine, Lookup, Program, Start, TargetKind};
+use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
 use crate::table::{File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
@@ -62,12 +62,14 @@ fn is_interpreter(name: &[u8]) -> bool {
 /// for those with values. What changes how the script is read or run (`-n`, `-p`, `-x`, `-s`,
 /// `-C`, `-S`, ...) is left to the interpreter.
 fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
+    // The interpreter alone reads its program from standard input.
+    let alone = ColdNote::StandardInput;
     let mut options = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         match word.as_slice() {
             b"-" => return Err(ColdNote::StandardInput),
-            b"--" => return script(words, at + 1, options),
+            b"--" => return CommandLine::script(words, at + 1, options, alone),
             b"-e" => return Err(ColdNote::InlineCode),
             [b'-', b'-', ..] if is_warm(word) => {
                 options.push(word.clone());
@@ -84,21 +86,16 @@ fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
                     at += 1;
                 }
             }
-            [b'-', b'W', ..] => {
-                options.push(word.clone());
-                at += 1;
-            }
-            b"-w" => {
+            [b'-', b'W', ..] | b"-w" => {
                 options.push(word.clone());
                 at += 1;
             }
             [b'-', b'e', ..] => return Err(ColdNote::InlineCode),
             [b'-', ..] => return Err(ColdNote::UnknownOption),
-            _ => return script(words, at, options),
+            _ => return CommandLine::script(words, at, options, alone),
         }
     }
-    // The interpreter alone reads its program from standard input.
-    Err(ColdNote::StandardInput)
+    Err(alone)
 }
 
 /// Long options that a zygote started with them repeats exactly.
@@ -111,15 +108,6 @@ fn is_warm(word: &[u8]) -> bool {
         b"--disable=did_you_mean",
     ];
     options.contains(&word)
-}
-
-fn script(words: &[Vec<u8>], at: usize, options: Vec<Vec<u8>>) -> Result<CommandLine, ColdNote> {
-    let target = words.get(at).ok_or(ColdNote::StandardInput)?.clone();
-    if target.is_empty() {
-        return Err(ColdNote::ScriptMissing);
-    }
-    let before = words[..at].to_vec();
-    Ok(CommandLine { before, options, kind: TargetKind::Script, target, used: at + 1 })
 }
 
 /// Options from the environment that the runtime does not see performed: libraries that are
@@ -180,7 +168,7 @@ fn version(real: &Path) -> Option<Version> {
 /// there, and the interpreter runs the script as it always does.
 fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
     let mut argv = vec![program.prefix.first().unwrap_or(&program.interpreter).clone()];
-    argv.push([b"-r", files.main().as_slice()].concat());
+    argv.push([b"-r", files.main(program).as_slice()].concat());
     argv.extend(program.options.iter().cloned());
     if program.argv.first().is_some_and(|name| name.starts_with(b"-")) {
         argv.push(b"--".to_vec());

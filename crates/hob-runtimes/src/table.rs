@@ -41,17 +41,15 @@ pub enum Mode<'a> {
 pub struct Files<'a> {
     /// The directory that they were written to: a daemon's own.
     pub folder: &'a [u8],
-    /// The file that interpreters are started with, below it.
-    pub main: &'a str,
     /// The directory where runtimes keep what they have compiled; empty: nowhere.
     pub bytecode: &'a [u8],
 }
 
 impl Files<'_> {
-    /// The path of the file that interpreters are started with.
-    #[must_use]
-    pub fn main(self) -> Vec<u8> {
-        [self.folder, b"/", self.main.as_bytes()].concat()
+    /// The path of the file that a program's interpreter is started with.
+    pub(crate) fn main(self, program: &Program) -> Vec<u8> {
+        let name = program.row().main().unwrap_or_default();
+        [self.folder, b"/", name.as_bytes()].concat()
     }
 }
 

@@ -151,9 +151,6 @@ HARMLESS = {
                                         "    s.bind(('127.0.0.1', 0))\n",
     "the certificates of the system": "import ssl\n"
                                       "VALUE = len(ssl.create_default_context().get_ciphers())",
-    "the rights of a directory": "VALUE = os.stat(HERE).st_mode",
-    "the script's module": "import __main__",
-    "a width": "import ctypes\nVALUE = ctypes.CDLL(None).wcwidth(97)",
     "a number that looks like a time": "import datetime\nVALUE = datetime.datetime(2001, 1, 1)",
 }
 

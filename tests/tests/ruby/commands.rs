@@ -2,7 +2,7 @@
 
 use hob_tests::World;
 
-/// Warm as cold; `false` where the command is not installed.
+/// Calls until a call is warm, by Ruby's runtime, each as cold.
 fn warm_as_cold(world: &World, words: &[&str]) {
     let warm = world.warm_as_cold(&world.hob(&[&["run"], words].concat()));
     let record = world.record(warm.pid);

@@ -49,11 +49,8 @@ impl Messages {
         out: &mut Vec<Effect>,
     ) {
         self.read(readings);
-        let of_all = |fits: &dyn Fn(&Messages, WorkerId, &Worker) -> bool, all: &Messages| {
-            let found = all.workers.iter().filter(|(id, worker)| fits(all, **id, worker));
-            found.map(|(id, _)| *id).collect::<Vec<WorkerId>>()
-        };
-        let spent = of_all(&|all, id, worker| is_idle(worker) && all.uses_left(id) == 0, self);
+        let idle = self.workers.iter().filter(|(_, worker)| is_idle(worker)).map(|(id, _)| *id);
+        let spent: Vec<WorkerId> = idle.filter(|id| self.uses_left(*id) == 0).collect();
         spent.into_iter().for_each(|worker| self.retire(worker, out));
         let mut held = self.held();
         let mut total: u64 = held.iter().map(|pool| pool.kib + pool.kept_kib).sum();
@@ -63,13 +60,15 @@ impl Messages {
                 return;
             }
             total -= pool.kib;
-            let goes = |_: &Messages, _: WorkerId, worker: &Worker| {
+            let goes = |worker: &Worker| {
                 worker.pool == pool.pool
                     && worker.key.is_none()
-                    && (is_idle(worker) || pool.kept_kib == 0 && pool.calls == Calls::None)
+                    && (is_idle(worker) || pool.calls == Calls::None)
             };
+            let found = self.workers.iter().filter(|(_, worker)| goes(worker));
+            let found: Vec<WorkerId> = found.map(|(id, _)| *id).collect();
             // Zygotes last: their copies end with them.
-            for worker in of_all(&goes, self).into_iter().rev() {
+            for worker in found.into_iter().rev() {
                 self.give_up(worker, out);
             }
             if let Some(known) = self.pools.get_mut(&pool.pool) {

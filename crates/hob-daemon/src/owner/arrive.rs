@@ -19,7 +19,7 @@ use crate::around::Seen;
 use crate::fronts::local::Incoming;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::programs::{self, Place, Seed, Streams};
+use crate::programs::{Place, Seed, Streams};
 
 impl Owner {
     /// Takes a call in, and puts its arrival before the core.
@@ -216,7 +216,7 @@ impl Owner {
 /// loads, and how many there are, where its imports ask for that.
 fn without_arguments(program: &Program) -> Program {
     let mut kept = program.clone();
-    let known = 1 + programs::deciding(program).len();
+    let known = 1 + program.deciding().len();
     kept.argv.iter_mut().skip(known).for_each(|word| *word = Vec::new());
     kept
 }

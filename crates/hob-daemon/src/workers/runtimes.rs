@@ -101,20 +101,13 @@ impl Runtimes {
         if !self.are_there() {
             return Err(std::io::ErrorKind::NotFound.into());
         }
-        let mut argv = self.command(program, mode);
-        if argv[0].contains(&b'/') {
-            // A relative name would be looked up in the zygote's own directory.
-            argv[0].clone_from(&program.interpreter);
-        }
-        Ok(argv)
+        Ok(self.command(program, mode))
     }
 
     fn command(&self, program: &Program, mode: Mode<'_>) -> Vec<Vec<u8>> {
-        let row = program.row();
         let folder = bytes(&self.directory);
         let bytecode = self.bytecode.as_deref().map(bytes).unwrap_or_default();
-        let main = row.main().unwrap_or_default();
-        (row.command)(program, Files { folder: &folder, main, bytecode: &bytecode }, mode)
+        program.command(Files { folder: &folder, bytecode: &bytecode }, mode)
     }
 }
 

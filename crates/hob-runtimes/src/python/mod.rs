@@ -113,7 +113,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
     let mut argv = vec![program.prefix.first().unwrap_or(&program.interpreter).clone()];
     argv.extend(program.options.iter().cloned());
     argv.push(b"-S".to_vec());
-    argv.push(files.main());
+    argv.push(files.main(program));
     let word: &[u8] = if matches!(mode, Mode::Learn(_)) { b"learn" } else { b"serve" };
     argv.extend([word.to_vec(), files.folder.to_vec(), files.bytecode.to_vec()]);
     match mode {

@@ -25,7 +25,7 @@ pub(super) fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
     while let Some(word) = words.get(at) {
         match word.as_slice() {
             b"-" => return Err(ColdNote::StandardInput),
-            b"--" => return script(words, at + 1, options),
+            b"--" => return CommandLine::script(words, at + 1, options, ColdNote::Interactive),
             b"--check-hash-based-pycs" => {
                 let value = words.get(at + 1).ok_or(ColdNote::UnknownOption)?;
                 options.extend([word.clone(), value.clone()]);
@@ -48,19 +48,10 @@ pub(super) fn parse(words: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {
                     });
                 }
             },
-            _ => return script(words, at, options),
+            _ => return CommandLine::script(words, at, options, ColdNote::Interactive),
         }
     }
     Err(ColdNote::Interactive)
-}
-
-fn script(words: &[Vec<u8>], at: usize, options: Vec<Vec<u8>>) -> Result<CommandLine, ColdNote> {
-    let target = words.get(at).ok_or(ColdNote::Interactive)?.clone();
-    if target.is_empty() {
-        return Err(ColdNote::ScriptMissing);
-    }
-    let before = words[..at].to_vec();
-    Ok(CommandLine { before, options, kind: TargetKind::Script, target, used: at + 1 })
 }
 
 /// What one word of joined letters was.

@@ -81,12 +81,7 @@ impl Repeated {
 /// The interpreter as a daemon starts it.
 fn image(runtime: &Path, program: &Program, env: &[CString]) -> Option<Image> {
     let folder = runtime.as_os_str().as_bytes();
-    let main = program.row().main().unwrap_or_default();
-    let files = Files { folder, main, bytecode: b"" };
-    let mut argv = (program.row().command)(program, files, Mode::Serve);
-    if argv[0].contains(&b'/') {
-        argv[0].clone_from(&program.interpreter);
-    }
+    let argv = program.command(Files { folder, bytecode: b"" }, Mode::Serve);
     let argv: Result<Vec<_>, _> = argv.into_iter().map(CString::new).collect();
     let file = CString::new(program.interpreter.clone()).ok()?;
     Some(Image { file, argv: argv.ok()?, env: env.to_vec() })
@@ -97,9 +92,11 @@ fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u
         TargetKind::Script => worker::TargetKind::Script,
         TargetKind::Module => worker::TargetKind::Module,
     };
-    // The first argument and their number are what imports may look at.
+    // The first argument and their number are what imports may look at; some decide what is loaded.
     let first = program.argv.first().unwrap_or(&program.target.name);
-    let rest = std::iter::repeat_n(&[][..], program.argv.len().saturating_sub(1));
+    let words = program.deciding();
+    let rest = std::iter::repeat_n(&[][..], program.arguments() - words.len());
+    let rest = words.iter().map(Vec::as_slice).chain(rest);
     let preload = Preload {
         role: Role::Zygote,
         kind,
