@@ -128,6 +128,8 @@ pub enum Event {
         /// What all that waits may hold from now on: the budget, less what others hold of it.
         allowed_kib: u64,
     },
+    /// Something that is about requests alone.
+    Request(crate::requests::Event),
     /// Somebody other than a caller relies on the daemon: it does not leave for idleness yet.
     Active,
     /// The time that [`crate::supervisor::Supervisor::next_deadline`] named has come.
@@ -304,6 +306,8 @@ pub enum Effect {
         /// How it was performed.
         how: Performed,
     },
+    /// Something that is about requests alone.
+    Request(crate::requests::Effect),
     /// All is retired after [`Event::Drain`], or the daemon has been idle for long enough: exit.
     Exit,
 }

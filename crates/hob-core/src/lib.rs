@@ -10,18 +10,19 @@
 //! - every queue, pool and wait is bounded, and the bound has a name in [`limits::Limits`].
 #![forbid(unsafe_code)]
 
+mod calls;
 pub mod event;
 pub mod hooks;
 pub mod ids;
 pub mod isolation;
 pub mod key;
 pub mod limits;
-pub mod messages;
 pub mod outcome;
 mod pace;
 pub mod phase;
 pub mod plan;
 pub mod pool;
 pub mod receipt;
+pub mod requests;
 pub mod status;
 pub mod supervisor;

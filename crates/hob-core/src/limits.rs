@@ -29,6 +29,8 @@ pub struct Limits {
     pub refills_at_once: u32,
     /// Zygotes and standbys that start at one time.
     pub starts_at_once: u32,
+    /// The same for those that a request waits for, which may wait for each other.
+    pub starts_waited_for: u32,
     /// How long nothing was given or settled before a copy is made ahead.
     pub quiet_us: u64,
     /// A call that runs for longer than this is no reason to wait with a refill.
@@ -117,6 +119,7 @@ impl Default for Limits {
             ahead_asked_max: 64,
             refills_at_once: 1,
             starts_at_once: 2,
+            starts_waited_for: 8,
             quiet_us: 1500,
             in_flight_us: 50 * MS,
             refill_patience_us: 20 * MS,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hob_core::isolation::{Name, Origin, Uses};
-use hob_core::messages::{Affinity, Terms};
+use hob_core::requests::{Affinity, After, Refill, Terms};
 use hob_runtimes::{Handlers, Runtime, RuntimeId};
 use hob_wire::message::Reason;
 use serde::Deserialize;
@@ -30,6 +30,9 @@ const LEVELS_MAX: usize = 64;
 const WORKERS_MAX: u32 = 64;
 /// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
 const USES: u32 = 10_000;
+/// A handler that could not be loaded is not tried again before this; messages wait for that. Short,
+/// for what was mended is to be seen at once.
+const BACKOFF_MAX_US: u64 = 1_000_000;
 /// What `tries` may ask for.
 const TRIES_MAX: u32 = 100;
 /// What `queue` may ask for.
@@ -294,11 +297,15 @@ impl Section {
         };
         Ok(Terms {
             recipe,
+            slots: 1,
+            after: After::Ready,
+            refill: Refill::AtOnce,
             affinity: if name == Name::Session { Affinity::Session } else { Affinity::Any },
             workers_max,
             queue_max: within("queue", self.queue.unwrap_or(1024), QUEUE_MAX)?,
             worker_kib,
             idle_us,
+            backoff_max_us: BACKOFF_MAX_US,
         })
     }
 }

@@ -102,7 +102,7 @@ async fn serve(
         // A loop that has ended hears nothing any more.
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
-    let desk = Desk::new(config.limits.clone(), outbox);
+    let desk = Desk::new(outbox);
     let owner = Owner {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),

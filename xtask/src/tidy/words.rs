@@ -4,7 +4,7 @@ use super::Found;
 use super::source::{Language, Source};
 
 /// Words that say nothing (or that another word stands for), and what to do instead.
-const DROPPED: [(&str, &str); 12] = [
+const DROPPED: [(&str, &str); 11] = [
     ("manager", "say what it owns"),
     ("handler", "say what it does"),
     ("helper", "put it beside what it helps"),
@@ -16,7 +16,6 @@ const DROPPED: [(&str, &str); 12] = [
     ("data", "say which"),
     ("info", "say which"),
     ("template", "the word is zygote"),
-    ("engine", "the word is runtime, or worker"),
 ];
 const DROPPED_TOO: [(&str, &str); 2] =
     [("door", "the word is front"), ("master", "the word is zygote, or daemon")];

@@ -11,19 +11,21 @@ use crate::ids::{PoolId, ProgramId, Time};
 pub struct Held {
     /// The pool.
     pub pool: PoolId,
-    /// Its program.
-    pub program: ProgramId,
+    /// The program whose calls it performs.
+    pub program: Option<ProgramId>,
     /// When it was last used.
     pub last_used: Time,
-    /// Its zygote and the workers that wait, in KiB.
+    /// What dropping it would free, in KiB: its zygote and the workers that wait.
     pub kib: u64,
-    /// Whether calls are with it.
-    pub calls: Calls,
+    /// What waits and stays all the same: the state of sessions, and what they need.
+    pub kept_kib: u64,
+    /// Whether something is with it.
+    pub used: Use,
 }
 
-/// Whether calls are with a pool.
+/// Whether something is with a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calls {
+pub enum Use {
     /// None: dropping the pool frees all that it holds.
     None,
     /// Some: dropping it frees its waiting workers only.
@@ -34,9 +36,9 @@ pub enum Calls {
 /// go last, when nothing else is left.
 #[must_use]
 pub fn evictions(held: &[Held], budget_kib: u64) -> Vec<PoolId> {
-    let mut total: u64 = held.iter().map(|pool| pool.kib).sum();
+    let mut total: u64 = held.iter().map(|pool| pool.kib + pool.kept_kib).sum();
     let mut order: Vec<&Held> = held.iter().filter(|pool| pool.kib > 0).collect();
-    order.sort_by_key(|pool| (pool.calls == Calls::Open, pool.last_used, pool.pool));
+    order.sort_by_key(|pool| (pool.used == Use::Open, pool.last_used, pool.pool));
     let mut evicted = Vec::new();
     for pool in order {
         if total <= budget_kib {
@@ -48,49 +50,16 @@ pub fn evictions(held: &[Held], budget_kib: u64) -> Vec<PoolId> {
     evicted
 }
 
-/// What waits in a pool, whoever owns the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    /// When it was last used.
-    pub last_used: Time,
-    /// What dropping it would free, in KiB.
-    pub kib: u64,
-    /// Whether something is with it.
-    pub calls: Calls,
-}
-
-/// What each of several owners (calls, handlers) may keep of their one budget: the least recently
-/// used goes first, whoever owns it, and what is free is free for each.
-#[must_use]
-pub fn allowances<const OWNERS: usize>(
-    waiting: [&[Waiting]; OWNERS],
-    budget_kib: u64,
-) -> [u64; OWNERS] {
-    let all = waiting.iter().enumerate();
-    let mut order: Vec<(usize, Waiting)> =
-        all.flat_map(|(owner, pools)| pools.iter().map(move |pool| (owner, *pool))).collect();
-    order.sort_by_key(|(owner, pool)| (pool.calls == Calls::Open, pool.last_used, *owner));
-    let mut total: u64 = order.iter().map(|(_, pool)| pool.kib).sum();
-    let mut kept = waiting.map(|pools| pools.iter().map(|pool| pool.kib).sum::<u64>());
-    for (owner, pool) in order {
-        if total <= budget_kib {
-            break;
-        }
-        total -= pool.kib;
-        kept[owner] -= pool.kib;
-    }
-    let free = budget_kib.saturating_sub(total);
-    kept.map(|kept| kept + free)
-}
-
 /// The programs that are over the budget all by themselves.
 #[must_use]
 pub fn too_large(held: &[Held], budget_kib: u64) -> Vec<ProgramId> {
-    let mut programs: Vec<ProgramId> = held.iter().map(|pool| pool.program).collect();
+    let mut programs: Vec<ProgramId> = held.iter().filter_map(|pool| pool.program).collect();
     programs.sort_unstable();
     programs.dedup();
-    let of = |program| held.iter().filter(move |pool| pool.program == program);
-    programs.retain(|program| of(*program).map(|pool| pool.kib).sum::<u64>() > budget_kib);
+    let of = |program| held.iter().filter(move |pool| pool.program == Some(program));
+    programs.retain(|program| {
+        of(*program).map(|pool| pool.kib + pool.kept_kib).sum::<u64>() > budget_kib
+    });
     programs
 }
 
@@ -98,32 +67,14 @@ pub fn too_large(held: &[Held], budget_kib: u64) -> Vec<ProgramId> {
 mod tests {
     use super::*;
 
-    fn waiting(last_used: u64, kib: u64, calls: Calls) -> Waiting {
-        Waiting { last_used: Time(last_used), kib, calls }
-    }
-
-    #[test]
-    fn one_budget_is_kept_by_all_owners_together() {
-        let script = [waiting(1, 40, Calls::None)];
-        let handler = [waiting(2, 60, Calls::None)];
-        // The script's pool goes; what is left of the budget either may take.
-        assert_eq!(allowances([&script, &handler], 80), [20, 80]);
-        assert_eq!(allowances([&script, &handler], 100), [40, 60]);
-        assert_eq!(allowances([&script, &handler], 130), [70, 90]);
-        // What is in use goes last, whoever has it.
-        let busy = [waiting(0, 40, Calls::Open), waiting(3, 10, Calls::None)];
-        assert_eq!(allowances([&busy, &handler], 80), [80, 30]);
-        assert_eq!(allowances([&busy, &handler], 45), [45, 5]);
-        assert_eq!(allowances([&busy, &handler], 0), [0, 0]);
-    }
-
-    fn held(pool: u64, program: u64, last_used: u64, kib: u64, calls: Calls) -> Held {
+    fn held(pool: u64, program: u64, last_used: u64, kib: u64, used: Use) -> Held {
         Held {
             pool: PoolId(pool),
-            program: ProgramId(program),
+            program: Some(ProgramId(program)),
             last_used: Time(last_used),
             kib,
-            calls,
+            kept_kib: 0,
+            used,
         }
     }
 
@@ -135,9 +86,9 @@ mod tests {
     #[test]
     fn the_least_recently_used_goes_first_and_no_more_than_needed() {
         let pools = [
-            held(1, 1, 30, 100, Calls::None),
-            held(2, 2, 10, 100, Calls::None),
-            held(3, 3, 20, 100, Calls::None),
+            held(1, 1, 30, 100, Use::None),
+            held(2, 2, 10, 100, Use::None),
+            held(3, 3, 20, 100, Use::None),
         ];
         check(&pools, 300, &[]);
         check(&pools, 299, &[2]);
@@ -149,9 +100,9 @@ mod tests {
     #[test]
     fn pools_in_use_go_last_and_empty_ones_never() {
         let pools = [
-            held(1, 1, 1, 100, Calls::Open),
-            held(2, 2, 2, 0, Calls::None),
-            held(3, 3, 3, 100, Calls::None),
+            held(1, 1, 1, 100, Use::Open),
+            held(2, 2, 2, 0, Use::None),
+            held(3, 3, 3, 100, Use::None),
         ];
         check(&pools, 150, &[3]);
         check(&pools, 50, &[3, 1]);
@@ -160,9 +111,9 @@ mod tests {
     #[test]
     fn a_program_is_too_large_by_the_sum_of_its_pools() {
         let pools = [
-            held(1, 1, 1, 60, Calls::None),
-            held(2, 1, 2, 41, Calls::Open),
-            held(3, 2, 3, 100, Calls::None),
+            held(1, 1, 1, 60, Use::None),
+            held(2, 1, 2, 41, Use::Open),
+            held(3, 2, 3, 100, Use::None),
         ];
         assert_eq!(too_large(&pools, 100), [ProgramId(1)]);
         assert_eq!(too_large(&pools, 101), []);

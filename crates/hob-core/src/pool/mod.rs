@@ -11,23 +11,43 @@
 //!                               Standby                            (recipes that execute)
 //! ```
 //!
-//! A pool whose warm state is not to be used any more is dropped at once; its workers end on their
-//! own, so there is no state for it. The pool knows no clock and emits nothing: the supervisor
-//! moves workers through it, and counts in one place (`Pool::count`).
+//! A pool of calls whose warm state is not to be used any more is dropped at once; one of requests
+//! begins a new generation, since its queue is kept. Its workers end on their own, so there is no
+//! state for it. A pool knows no clock and emits nothing: the engine moves workers through it, and
+//! counts in one place (`Pool::count`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `engine` | all pools and workers; pools that are opened, dropped, renewed, failed |
+//! | `processes` | workers: asked for, ready, given, done, lent, told to end, gone |
+//! | `refill` | what is started or forked ahead, and when; what is given up when idle |
+//! | `memory` | readings, and what goes when the budget is passed; `budget` the pure part |
+//! | `timers` | what is to be looked at when |
+//! | `terms` | what a pool works by |
+//! | `worker` | the states of one process |
+//! | `recycle` | when a worker has done enough |
+//! | `stats` | arrivals and averages |
 
 pub mod budget;
+pub(crate) mod engine;
+mod memory;
+pub(crate) mod processes;
 pub mod recycle;
+mod refill;
 pub(crate) mod stats;
+pub mod terms;
+pub(crate) mod timers;
 pub mod worker;
 
 use std::collections::VecDeque;
 
-use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
+use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::isolation::{Origin, Recipe, Uses};
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::pool::stats::{Arrivals, Average};
-use crate::pool::worker::State as WorkerState;
+use crate::pool::terms::{Refill, Terms};
+use crate::pool::worker::{Serves, State as WorkerState};
 
 /// How a pool stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,25 +106,34 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub(crate) struct Pool {
     pub(crate) id: PoolId,
-    pub(crate) program: ProgramId,
+    pub(crate) serves: Serves,
     pub(crate) key: Key,
-    pub(crate) recipe: Recipe,
+    pub(crate) terms: Terms,
     pub(crate) state: State,
+    /// Workers of an older one have what is not to be used any more.
+    pub(crate) generation: u64,
     /// `--ahead` of the newest call that has a say; until there is one, nothing waits.
     pub(crate) asked: Option<u32>,
+    /// Nothing is made ahead until a request comes or what is loaded changes: it is idle, its
+    /// memory was needed, or its workers die while they wait.
+    pub(crate) rests: bool,
+    /// Requests that wait, and for which no worker is there or comes back.
+    pub(crate) wanted: u32,
     /// Workers that wait; the newest is given first, its pages are the least likely to be out.
     pub(crate) idle: Vec<WorkerId>,
-    /// Calls that wait for a worker of this pool, in order.
+    /// What waits for a worker of this pool, in order.
     pub(crate) queue: VecDeque<CallId>,
     pub(crate) starting: u32,
+    /// Workers that have a request or a lane.
     pub(crate) busy: u32,
     /// Processes that performed a call and have not ended yet, or were told to end.
     pub(crate) retiring: u32,
     /// Failures in a row, for the back-off.
     pub(crate) failures: u32,
-    /// Workers that died in a row with no call performed.
+    /// Workers that died in a row with nothing performed.
     pub(crate) deaths: u32,
-    pub(crate) calls: u64,
+    /// What came for it so far.
+    pub(crate) requests: u64,
     pub(crate) last_used: Time,
     pub(crate) arrivals: Arrivals,
     /// How long a copy takes from its fork to being ready.
@@ -116,18 +145,17 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(id: PoolId, program: ProgramId, key: Key, recipe: Recipe) -> Pool {
-        let state = match recipe.origin {
-            Origin::Fork => State::Waiting,
-            Origin::Exec => State::Standby,
-        };
+    pub(crate) fn new(id: PoolId, serves: Serves, key: Key, terms: Terms) -> Pool {
         Pool {
             id,
-            program,
+            serves,
             key,
-            recipe,
-            state,
+            terms,
+            state: first_state(&terms),
+            generation: 0,
             asked: Some(0),
+            rests: false,
+            wanted: 0,
             idle: Vec::new(),
             queue: VecDeque::new(),
             starting: 0,
@@ -135,7 +163,7 @@ impl Pool {
             retiring: 0,
             failures: 0,
             deaths: 0,
-            calls: 0,
+            requests: 0,
             last_used: Time::default(),
             arrivals: Arrivals::default(),
             pay_us: Average::default(),
@@ -146,14 +174,11 @@ impl Pool {
 
     /// The state that it begins in, also after a failure.
     pub(crate) fn fresh(&self) -> State {
-        match self.recipe.origin {
-            Origin::Fork => State::Waiting,
-            Origin::Exec => State::Standby,
-        }
+        first_state(&self.terms)
     }
 
     pub(crate) fn shelf(&self) -> Shelf {
-        Shelf::new(self.key, self.recipe)
+        Shelf::new(self.key, self.terms.recipe)
     }
 
     /// The zygote, whether it is ready or not.
@@ -173,7 +198,7 @@ impl Pool {
         u32::try_from(self.idle.len()).expect("a pool's workers are bounded by workers_max")
     }
 
-    /// Whether no call is with it or waits for it.
+    /// Whether nothing is with it or waits for it.
     pub(crate) fn is_unused(&self) -> bool {
         self.busy == 0 && self.queue.is_empty()
     }
@@ -183,21 +208,42 @@ impl Pool {
         match from {
             Some(WorkerState::Starting) => self.starting -= 1,
             Some(WorkerState::Ready) => self.idle.retain(|idle| *idle != worker),
-            Some(WorkerState::Busy(_)) => self.busy -= 1,
+            Some(WorkerState::Busy(_) | WorkerState::Lent(_) | WorkerState::Recalled(_)) => {
+                self.busy -= 1;
+            }
             Some(WorkerState::Retiring) => self.retiring -= 1,
             Some(WorkerState::Gone) | None => {}
         }
         match to {
             WorkerState::Starting => self.starting += 1,
             WorkerState::Ready => self.idle.push(worker),
-            WorkerState::Busy(_) => self.busy += 1,
+            WorkerState::Busy(_) | WorkerState::Lent(_) | WorkerState::Recalled(_) => {
+                self.busy += 1;
+            }
             WorkerState::Retiring => self.retiring += 1,
             WorkerState::Gone => {}
         }
     }
 
+    /// How many more workers it wants, not counting how many it may have.
+    pub(crate) fn missing(&self, limits: &Limits, now: Time) -> u32 {
+        let ahead = self.target(limits, now).saturating_sub(self.idle_count());
+        self.wanted.max(ahead).saturating_sub(self.starting)
+    }
+
+    /// Whether a zygote is to be there: calls that have no copy waiting are forked for.
+    pub(crate) fn wants_a_zygote(&self, limits: &Limits, now: Time) -> bool {
+        match self.terms.refill {
+            Refill::Quiet => true,
+            Refill::AtOnce => self.missing(limits, now) > 0,
+        }
+    }
+
     /// How many workers are to wait now.
     pub(crate) fn target(&self, limits: &Limits, now: Time) -> u32 {
+        if self.terms.refill == Refill::AtOnce {
+            return if self.rests { 0 } else { self.terms.recipe.ahead };
+        }
         let idle_us = now.us_since(self.last_used);
         if idle_us >= limits.pool_idle_us {
             return 0;
@@ -231,11 +277,7 @@ impl Pool {
     /// whose workers are executed has no other way, so it is never under load.
     pub(crate) fn load_ends(&self, limits: &Limits, now: Time) -> Option<Time> {
         let pay_us = self.pay_guess_us(limits).min(limits.load_gap_us);
-        let forks = match self.recipe.origin {
-            Origin::Fork => true,
-            Origin::Exec => false,
-        };
-        if !forks || self.arrivals.gap_us(now)? >= pay_us {
+        if !self.terms.forks() || self.arrivals.gap_us(now)? >= pay_us {
             return None;
         }
         Some(self.arrivals.last()?.after_us(pay_us))
@@ -244,7 +286,8 @@ impl Pool {
     /// Whether its calls come one directly after another, never two at a time, and closer than it
     /// would wait for a quiet moment. With several at a time no processor is left to fork ahead on.
     pub(crate) fn calls_in_a_row(&self, limits: &Limits, now: Time) -> bool {
-        self.recipe.uses == Uses::Once
+        self.terms.recipe.uses == Uses::Once
+            && self.terms.refill == Refill::Quiet
             && self.arrivals.peak(limits.rate_us, now) < 2
             && self.arrivals.last_gap_us(now).is_some_and(|gap| gap < limits.refill_patience_us)
     }
@@ -255,9 +298,17 @@ impl Pool {
     }
 }
 
+fn first_state(terms: &Terms) -> State {
+    match terms.recipe.origin {
+        Origin::Fork => State::Waiting,
+        Origin::Exec => State::Standby,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::ProgramId;
     use crate::isolation::Name;
 
     /// A pool with calls so far apart, the last of them now.
@@ -269,7 +320,10 @@ mod tests {
             ahead_max: 9,
             ..Limits::default()
         };
-        let mut pool = Pool::new(PoolId(1), ProgramId(1), Key([0; 16]), name.lower(4));
+        let mut pool = {
+            let terms = Terms::of_calls(name.lower(4), &limits);
+            Pool::new(PoolId(1), Serves::Calls(ProgramId(1)), Key([0; 16]), terms)
+        };
         pool.asked = None;
         let mut now = Time(1_000_000_000);
         pool.arrivals.note(now, 1, limits.rate_us);

@@ -1,4 +1,4 @@
-//! When a worker has performed its last call.
+//! When a worker has performed its last request.
 //!
 //! The recipe decides, then memory. A `prefork` worker's number of uses is lowered by some jitter,
 //! so that workers that were made together are not replaced together. The jitter follows from the
@@ -10,24 +10,16 @@ use crate::isolation::{Recipe, Uses};
 /// The jitter is less than one part in so many of the uses.
 const JITTER: u32 = 8;
 
-/// What becomes of a worker that has performed a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
-    /// It performs another one.
-    Again,
-    /// It ends.
-    Retire,
-}
-
-/// Decides after the `used`th call of a worker that occupies `kib` of memory.
+/// How many more requests a worker is good for that was given `used`.
 #[must_use]
-pub fn after(recipe: Recipe, worker: WorkerId, used: u32, memory: Memory) -> After {
-    let spent = match recipe.uses {
-        Uses::Once => true,
-        Uses::Times(times) => used >= uses_of(worker, times),
-        Uses::Unlimited => false,
+pub fn uses_left(recipe: Recipe, worker: WorkerId, used: u32, memory: Memory) -> u32 {
+    let uses = match recipe.uses {
+        _ if memory == Memory::Over => return 0,
+        Uses::Once => 1,
+        Uses::Times(times) => uses_of(worker, times),
+        Uses::Unlimited => return u32::MAX,
     };
-    if spent || memory == Memory::Over { After::Retire } else { After::Again }
+    uses.saturating_sub(used)
 }
 
 /// How a worker's memory compares with its limit.
@@ -40,7 +32,7 @@ pub enum Memory {
 }
 
 /// How many calls this worker performs, of at most `times`; at least one.
-pub(crate) fn uses_of(worker: WorkerId, times: u32) -> u32 {
+fn uses_of(worker: WorkerId, times: u32) -> u32 {
     let spread = u64::from(times / JITTER);
     if spread == 0 {
         return times.max(1);
@@ -58,7 +50,7 @@ mod tests {
 
     fn uses(name: Name, worker: u64, memory: Memory) -> Option<u32> {
         let recipe = name.lower(1);
-        (1..1000).find(|used| after(recipe, WorkerId(worker), *used, memory) == After::Retire)
+        (1..1000).find(|used| uses_left(recipe, WorkerId(worker), *used, memory) == 0)
     }
 
     #[test]

@@ -1,97 +1,39 @@
-//! The one place that decides over calls, pools and workers. It takes events and the time, and
-//! appends effects; it never waits, and what comes of an effect returns as an event.
+//! The one place that decides over what is served, pools and workers. It takes events and the time,
+//! and appends effects; it never waits, and what comes of an effect returns as an event.
 //!
-//! One file per kind of event:
-//!
-//! | file | decides |
+//! | part | decides |
 //! |---|---|
-//! | `arrive` | what becomes of a new call: cold, refused, given, queued |
-//! | `calls` | how a call ends: caller gone, cold run ended, timed out, settled |
-//! | `workers` | copies and standbys: ready, finished, gone; gives and forks that failed |
-//! | `zygotes` | zygotes and pools: ready, gone, demoted, failed, dropped |
-//! | `learn` | programs: learned, stale, slower warm |
-//! | `refill` | what is started or forked ahead, and when; what is given up when idle |
-//! | `memory` | what goes when the budget is passed |
-//! | `drain` | stopping, idle exit |
-//! | `view` | what `hob status` shows |
-//!
-//! Invariants: a call is in `calls` from its arrival until it is settled, once; a worker is in
-//! `workers` from the effect that asked for it until its `Gone`; a queued call is in its pool's
-//! queue and nowhere else; `given` and `queued` count what they say. Events about what is not
-//! there any more are late, not wrong: they are ignored and counted.
+//! | `pool` | the engine: workers are made, given, lent, ended; the budget |
+//! | `calls` | calls: warm, cold or refused; learning |
+//! | `requests` | messages and what else is served here or refused; sessions, lanes |
+//! | `stop` (here) | stopping, idle exit |
+//! | `view` (here) | what `hob status` shows |
 
-mod arrive;
-mod calls;
-mod drain;
-mod learn;
-mod memory;
-mod refill;
-mod tables;
-mod timers;
+mod stop;
 mod view;
-mod workers;
-mod zygotes;
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::calls::Calls;
 use crate::event::{Effect, Event};
-use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
+use crate::ids::{PoolId, ProgramId, Time};
 use crate::limits::Limits;
-use crate::pool::worker::Worker;
-use crate::pool::{Pool, Shelf};
+use crate::pool::engine::Engine;
+use crate::pool::timers::Timer;
+use crate::pool::worker::Serves;
+use crate::requests::Requests;
 
-use drain::Stage;
-use tables::{Call, Program};
-use timers::{Timer, Timers};
-
-pub use tables::Demotion;
+pub use crate::calls::Demotion;
 pub use view::{Counts, PoolView};
-
-const SIGTERM: u8 = 15;
-const SIGKILL: u8 = 9;
 
 /// The state of a daemon.
 ///
 /// Use: [`Supervisor::handle`] for each event, perform the effects in order; call it with
-/// [`Event::Tick`] when [`Supervisor::next_deadline`] has come. The other methods only read.
+/// [`Event::Tick`] when [`Supervisor::next_deadline`] has come. The other methods only read, but
+/// for [`Supervisor::new_pool`].
 #[derive(Debug)]
 pub struct Supervisor {
-    limits: Limits,
-    /// The latest time that an event came with. It never goes back.
-    now: Time,
-    stage: Stage,
-    calls: BTreeMap<CallId, Call>,
-    programs: BTreeMap<ProgramId, Program>,
-    pools: BTreeMap<PoolId, Pool>,
-    shelves: BTreeMap<Shelf, PoolId>,
-    workers: BTreeMap<WorkerId, Worker>,
-    timers: Timers,
-    /// Calls that are given or run cold, by when that began.
-    in_flight: BTreeSet<(Time, CallId)>,
-    given: u32,
-    queued: u32,
-    /// Copies that pay for their pages, and interpreters that start.
-    paying: u32,
-    starting: u32,
-    /// When a call was last begun or settled.
-    last_activity: Time,
-    /// The newest memory readings of what waits.
-    held_kib: u64,
-    /// What may wait: the budget, less what others hold of it.
-    allowed_kib: u64,
-    /// Whether a worker was freed since the queues were last looked at.
-    freed: Freed,
-    next_pool: u64,
-    next_worker: u64,
-    settled: u64,
-    ignored: u64,
-}
-
-/// Whether a queued call may find a worker now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Freed {
-    No,
-    Yes,
+    engine: Engine,
+    calls: Calls,
+    requests: Requests,
 }
 
 impl Supervisor {
@@ -99,127 +41,131 @@ impl Supervisor {
     #[must_use]
     pub fn new(limits: Limits) -> Supervisor {
         Supervisor {
-            allowed_kib: limits.budget_kib,
-            limits,
-            now: Time::default(),
-            stage: Stage::Open,
-            calls: BTreeMap::new(),
-            programs: BTreeMap::new(),
-            pools: BTreeMap::new(),
-            shelves: BTreeMap::new(),
-            workers: BTreeMap::new(),
-            timers: Timers::default(),
-            in_flight: BTreeSet::new(),
-            given: 0,
-            queued: 0,
-            paying: 0,
-            starting: 0,
-            last_activity: Time::default(),
-            held_kib: 0,
-            freed: Freed::No,
-            next_pool: 1,
-            next_worker: 1,
-            settled: 0,
-            ignored: 0,
+            engine: Engine::new(limits),
+            calls: Calls::default(),
+            requests: Requests::default(),
         }
     }
 
     /// Takes an event and appends what is to be done. `now` may stand still or jump; if it goes
     /// back, the latest time counts.
     pub fn handle(&mut self, now: Time, event: Event, out: &mut Vec<Effect>) {
-        self.now = self.now.max(now);
-        self.forgive_lateness();
+        self.engine.now = self.engine.now.max(now);
+        self.engine.forgive_lateness();
+        self.take(event);
+        self.fire_due();
+        self.calls.serve_queues(&mut self.engine);
+        self.requests.serve_touched(&mut self.engine);
+        self.engine.refill();
+        self.rest();
+        out.append(&mut self.engine.out);
+    }
+
+    fn take(&mut self, event: Event) {
+        let engine = &mut self.engine;
         match event {
-            Event::Arrived(arrival) => self.arrived(&arrival, out),
-            Event::Learned { program, lesson, key } => self.learned(program, lesson, key, out),
-            Event::Stale { program } => self.stale(program, out),
-            Event::ZygoteReady { zygote, threads, preload } => {
-                self.zygote_ready(zygote, threads, preload, out);
+            Event::ZygoteReady { zygote, threads, preload } => match engine.serves(zygote) {
+                Some(Serves::Calls(_)) => {
+                    self.calls.zygote_ready(engine, zygote, (threads, preload));
+                }
+                Some(Serves::Requests) => self.requests.zygote_ready(engine, zygote, threads),
+                None => engine.ignore(),
+            },
+            Event::Ready { worker, threads: _ } => match engine.serves(worker) {
+                Some(Serves::Calls(_)) => _ = engine.worker_ready(worker),
+                Some(Serves::Requests) => self.requests.worker_ready(engine, worker),
+                None => engine.ignore(),
+            },
+            Event::ForkFailed { worker, why } => match engine.serves(worker) {
+                Some(Serves::Calls(_)) => self.calls.fork_failed(engine, worker, why),
+                Some(Serves::Requests) => self.requests.fork_failed(engine, worker, why),
+                None => engine.ignore(),
+            },
+            Event::Gone { worker, exit } => match engine.serves(worker) {
+                Some(Serves::Calls(_)) => self.calls.gone(engine, worker, exit),
+                Some(Serves::Requests) => self.requests.gone(engine, worker),
+                None => engine.ignore(),
+            },
+            Event::Memory { readings, allowed_kib } => {
+                engine.read(&readings, allowed_kib);
+                for program in engine.too_large() {
+                    self.calls.too_large(engine, program);
+                }
+                engine.evict();
             }
-            Event::ForkFailed { worker, why } => self.fork_failed(worker, why, out),
-            Event::Ready { worker, threads: _ } => self.worker_ready(worker),
-            Event::Finished { worker, exit } => self.finished(worker, exit, out),
-            Event::Gone { worker, exit } => self.gone(worker, exit, out),
-            Event::GiveFailed { call, worker, why } => self.give_failed(call, worker, why, out),
-            Event::CallerGone { call } => self.caller_gone(call, out),
-            Event::TakenBack { call } => self.taken_back(call, out),
-            Event::ColdEnded { call, exit, timing } => self.cold_ended(call, exit, timing, out),
-            Event::Measured { program, took } => self.measured(program, took, out),
-            Event::Memory { readings, allowed_kib } => self.memory(&readings, allowed_kib, out),
             Event::Active => {
-                if self.timers.is_set(Timer::Idle) {
-                    let idle = self.now.after_us(self.limits.idle_exit_us);
-                    self.timers.set(Timer::Idle, Some(idle));
+                if engine.timers.is_set(Timer::Idle) {
+                    let idle = engine.now.after_us(engine.limits.idle_exit_us);
+                    engine.timers.set(Timer::Idle, Some(idle));
                 }
             }
             Event::Tick => {}
-            Event::Drain => self.drain(out),
+            Event::Drain => self.drain(),
+            Event::Request(event) => self.requests.handle(engine, event),
+            Event::Arrived(_)
+            | Event::Learned { .. }
+            | Event::Stale { .. }
+            | Event::Finished { .. }
+            | Event::GiveFailed { .. }
+            | Event::CallerGone { .. }
+            | Event::TakenBack { .. }
+            | Event::ColdEnded { .. }
+            | Event::Measured { .. } => self.calls.handle(engine, event),
         }
-        self.fire_due(out);
-        self.serve_queues(out);
-        self.refill(out);
-        self.rest(out);
+    }
+
+    fn fire_due(&mut self) {
+        while let Some(timer) = self.engine.timers.pop_due(self.engine.now) {
+            let engine = &mut self.engine;
+            match timer {
+                Timer::Call(call) if self.requests.has(call) => {
+                    self.requests.call_due(engine, call);
+                }
+                Timer::Call(call) => self.calls.call_due(engine, call),
+                Timer::Worker(worker) => match engine.serves(worker) {
+                    Some(Serves::Calls(_)) => self.calls.worker_due(engine, worker),
+                    Some(Serves::Requests) => self.requests.worker_due(engine, worker),
+                    None => {}
+                },
+                Timer::Pool(pool) => {
+                    engine.pool_due(pool);
+                    self.requests.touch(pool);
+                }
+                Timer::Program(program) => self.calls.learning_due(engine, program),
+                // The refill at the end of every event looks by itself.
+                Timer::Refill => {}
+                Timer::Idle => self.idle_due(),
+                Timer::Drain => self.drain_due(),
+            }
+        }
     }
 
     /// When the next [`Event::Tick`] is due. It may have come already.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.engine.timers.next()
+    }
+
+    /// A number for a pool of requests that is about to be opened.
+    pub fn new_pool(&mut self) -> PoolId {
+        self.engine.new_pool_id()
     }
 
     /// Why a program is not forked, if it is not.
     #[must_use]
     pub fn demotion(&self, program: ProgramId) -> Option<Demotion> {
-        self.programs.get(&program)?.demoted
+        self.calls.demotion(program)
+    }
+
+    /// Whether the program's calls run cold because they were slower warm.
+    #[must_use]
+    pub fn is_slower_warm(&self, program: ProgramId) -> bool {
+        self.calls.is_slower_warm(program, self.engine.now)
     }
 
     /// The programs that could not be warmed and run cold for a while, without a pool.
     #[must_use]
     pub fn resting(&self) -> Vec<ProgramId> {
-        let rests = |until: Option<Time>| until.is_some_and(|until| until > self.now);
-        let programs = self.programs.iter().filter(|(_, program)| rests(program.failed_until));
-        programs.map(|(id, _)| *id).collect()
-    }
-
-    /// A daemon that was stopped finds every deadline passed at once. Whoever is waited for had
-    /// no chance to be heard meanwhile: it gets one.
-    fn forgive_lateness(&mut self) {
-        let late_us = self.limits.late_us;
-        let held_up = self.timers.next().is_some_and(|due| self.now > due.after_us(late_us));
-        if held_up {
-            self.timers.postpone_judging(self.now, self.now.after_us(late_us));
-        }
-    }
-
-    fn fire_due(&mut self, out: &mut Vec<Effect>) {
-        while let Some(timer) = self.timers.pop_due(self.now) {
-            match timer {
-                Timer::Call(call) => self.call_due(call, out),
-                Timer::Worker(worker) => self.worker_due(worker, out),
-                Timer::Pool(pool) => self.pool_due(pool, out),
-                Timer::Program(program) => self.learning_due(program),
-                // The refill at the end of every event looks by itself.
-                Timer::Refill => {}
-                Timer::Idle => self.idle_due(out),
-                Timer::Drain => self.drain_due(out),
-            }
-        }
-    }
-
-    fn new_worker_id(&mut self) -> WorkerId {
-        let id = WorkerId(self.next_worker);
-        self.next_worker += 1;
-        id
-    }
-
-    fn new_pool_id(&mut self) -> PoolId {
-        let id = PoolId(self.next_pool);
-        self.next_pool += 1;
-        id
-    }
-
-    /// Counts an event about something that is not there, or that cannot happen to it now.
-    fn ignore(&mut self) {
-        self.ignored += 1;
+        self.calls.resting(self.engine.now)
     }
 }

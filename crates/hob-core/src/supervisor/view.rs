@@ -3,19 +3,18 @@
 use crate::ids::{PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
+use crate::pool::engine::Stage;
 use crate::pool::{Mode, Pool};
 
-use super::Supervisor;
-use super::drain::Stage;
-use super::tables::{CallState, Demotion};
+use super::{Demotion, Supervisor};
 
 /// One pool, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolView {
     /// Its number.
     pub id: PoolId,
-    /// Its program.
-    pub program: ProgramId,
+    /// Its program; `None` for a pool of requests.
+    pub program: Option<ProgramId>,
     /// Its key.
     pub key: Key,
     /// `waiting`, `warming`, `ready`, `standby` or `failed`.
@@ -26,18 +25,18 @@ pub struct PoolView {
     pub mode: Mode,
     /// Its zygote, ready or not.
     pub zygote: Option<WorkerId>,
-    /// Workers that wait for a call.
+    /// Workers that wait for something to do.
     pub idle: u32,
     /// Workers that are not ready yet.
     pub starting: u32,
-    /// Workers that perform a call.
+    /// Workers that perform something, or are lent.
     pub busy: u32,
-    /// Calls that wait for a worker.
+    /// What waits for a worker.
     pub queued: u32,
     /// How many workers are to wait.
     pub ahead: u32,
-    /// Calls that came for it.
-    pub calls: u64,
+    /// What came for it so far: calls, or requests.
+    pub requests: u64,
     /// When it was last used.
     pub last_used: Time,
     /// Its zygote and waiting workers, by the newest readings.
@@ -59,6 +58,8 @@ pub struct Counts {
     pub cold: u32,
     /// Calls that were settled or refused since the start.
     pub settled: u64,
+    /// Requests that are not settled.
+    pub requests: u32,
     /// Living processes: zygotes, copies, standbys.
     pub workers: u32,
     /// Copies that pay for their pages.
@@ -79,56 +80,57 @@ impl Supervisor {
     /// Every pool, in order of their numbers.
     #[must_use]
     pub fn pools(&self) -> Vec<PoolView> {
-        self.pools.values().map(|pool| self.view(pool)).collect()
+        self.engine.pools.values().map(|pool| self.view(pool)).collect()
     }
 
     fn view(&self, pool: &Pool) -> PoolView {
+        let engine = &self.engine;
+        let program = pool.serves.program();
         PoolView {
             id: pool.id,
-            program: pool.program,
+            program,
             key: pool.key,
             state: pool.state.code(),
-            recipe: pool.recipe,
-            mode: pool.mode(&self.limits, self.now),
+            recipe: pool.terms.recipe,
+            mode: pool.mode(&engine.limits, engine.now),
             zygote: pool.zygote(),
             idle: pool.idle_count(),
             starting: pool.starting,
             busy: pool.busy,
             queued: count(pool.queue.len()),
-            ahead: pool.target(&self.limits, self.now),
-            calls: pool.calls,
+            ahead: pool.target(&engine.limits, engine.now),
+            requests: pool.requests,
             last_used: pool.last_used,
-            kib: self.kib_of(pool.id),
-            demoted: self.demotion(pool.program),
+            kib: engine.kib_of(pool.id),
+            demoted: program.and_then(|program| self.demotion(program)),
         }
     }
 
     /// Whether it stops, or has been told to exit: every new call runs cold.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
-        self.stage != Stage::Open
+        self.engine.stage != Stage::Open
     }
 
     /// How much there is of everything.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let cold = |state| match state {
-            CallState::Cold { .. } => 1,
-            CallState::Queued { .. } | CallState::Given { .. } => 0,
-        };
+        let engine = &self.engine;
+        let (calls, cold) = self.calls.counts();
         Counts {
-            calls: count(self.calls.len()),
-            given: self.given,
-            queued: self.queued,
-            cold: self.calls.values().map(|call| cold(call.state)).sum(),
-            settled: self.settled,
-            workers: count(self.workers.len()),
-            paying: self.paying,
-            starting: self.starting,
-            pools: count(self.pools.len()),
-            programs: count(self.programs.len()),
-            held_kib: self.held_kib,
-            ignored: self.ignored,
+            calls: count(calls),
+            given: self.calls.given,
+            queued: self.calls.queued,
+            cold: count(cold),
+            settled: self.calls.settled,
+            requests: count(self.requests.len()),
+            workers: count(engine.workers.len()),
+            paying: engine.paying,
+            starting: engine.starting,
+            pools: count(engine.pools.len()),
+            programs: count(self.calls.programs()),
+            held_kib: engine.held_kib,
+            ignored: engine.ignored,
         }
     }
 }

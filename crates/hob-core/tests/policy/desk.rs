@@ -103,6 +103,20 @@ impl Desk {
         zygote
     }
 
+    /// A call for the program that was learned brings its zygote back.
+    pub(crate) fn start_pool_again(&mut self) -> WorkerId {
+        let (call, effects) = self.call();
+        let started = effects.iter().find_map(|effect| match effect {
+            Effect::StartZygote { zygote, .. } => Some(*zygote),
+            _ => None,
+        });
+        self.cold_ends(call);
+        self.caller_gone(call);
+        let zygote = started.unwrap_or_else(|| panic!("no zygote is started: {effects:?}"));
+        self.zygote_is_ready(zygote);
+        zygote
+    }
+
     pub(crate) fn tell(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.core.handle(self.now, event, &mut effects);

@@ -7,11 +7,11 @@
 mod anything;
 mod calls;
 mod desk;
-mod idle;
 mod learning;
 mod memory;
 mod pace;
 mod refill;
+mod requests;
 mod stopping;
 mod trouble;
 mod warm;

@@ -188,7 +188,7 @@ fn when_all_calls_are_taken_the_next_waits_and_is_given_in_order() {
     let (fourth, effects) = desk.call();
     assert_eq!(effects, [Effect::Queue { call: fourth }]);
     assert_eq!(desk.core.counts().queued, 2);
-    assert_eq!((desk.pool().queued, desk.pool().calls), (2, 4));
+    assert_eq!((desk.pool().queued, desk.pool().requests), (2, 4));
     let effects = desk.finished(two, OK);
     let worker = given_to(&effects, third).expect("the first in the queue is given");
     assert_eq!(given_to(&effects, fourth), None);

@@ -35,6 +35,7 @@ impl World {
             | Event::ColdEnded { .. }
             | Event::Measured { .. }
             | Event::Memory { .. }
+            | Event::Request(_)
             | Event::Active
             | Event::Tick => {}
         }
@@ -46,9 +47,15 @@ impl World {
         let limits = &self.limits;
         hold!(counts.given <= limits.calls_max, "{} calls at once", counts.given);
         hold!(counts.queued <= limits.queue_max, "{} calls wait", counts.queued);
-        hold!(counts.pools <= limits.pools_max, "{} pools", counts.pools);
+        // A handler is opened over the bound when all other pools are in use.
+        let handlers = u32::try_from(self.scenario.handlers).expect("a small world");
+        hold!(counts.pools <= limits.pools_max + handlers, "{} pools", counts.pools);
         hold!(counts.paying <= limits.refills_at_once, "{} copies pay", counts.paying);
-        hold!(counts.starting <= limits.starts_at_once, "{} start", counts.starting);
+        let starts = match self.scenario.handlers {
+            0 => limits.starts_at_once,
+            _ => limits.starts_at_once.max(limits.starts_waited_for),
+        };
+        hold!(counts.starting <= starts, "{} start", counts.starting);
         hold!(
             counts.programs <= limits.programs_max + limits.pools_max + self.most_open,
             "{} programs",
@@ -61,6 +68,8 @@ impl World {
         if self.at_once.is_empty() && !self.exited {
             let open = u32::try_from(self.open.len()).expect("a small world");
             let live = u32::try_from(self.processes.len()).expect("a small world");
+            let requests = u32::try_from(self.handlers.open()).expect("a small world");
+            hold!(counts.requests == requests, "{requests} requests are open, not {counts:?}");
             hold!(counts.calls == open, "{} calls are open, not {}", open, counts.calls);
             hold!(counts.workers == live, "{} processes live, not {}", live, counts.workers);
             if let Some(deadline) = self.core.next_deadline() {
@@ -85,7 +94,8 @@ impl World {
         let paying = self.processes.values().filter(pays).count();
         let most = usize::try_from(self.limits.refills_at_once).expect("a small number");
         hold!(paying <= most, "{paying} copies pay at one time");
-        for pool in self.core.pools() {
+        self.check_handlers()?;
+        for pool in self.core.pools().into_iter().filter(|pool| pool.program.is_some()) {
             let live = pool.idle + pool.starting + pool.busy;
             hold!(live <= self.limits.workers_max, "{live} workers in {pool:?}");
             hold!(pool.ahead <= self.limits.ahead_asked_max, "too far ahead: {pool:?}");
@@ -103,6 +113,7 @@ impl World {
 
     /// After `Exit`: everything has ended.
     pub(crate) fn check_end(&self) -> Result<(), String> {
+        hold!(self.handlers.open() == 0, "requests were never settled: {:?}", self.handlers);
         if let Some(call) = self.open.first() {
             return Err(format!("{call:?} was never settled: {:?}", self.callers[call]));
         }

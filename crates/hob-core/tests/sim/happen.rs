@@ -30,6 +30,13 @@ impl World {
             Happening::ConnectionEnds(call) => Some(Event::CallerGone { call }),
             Happening::ColdRunEnds(call) => self.cold_run_ends(call),
             Happening::NotesArrive(program, generation) => self.notes_arrive(program, generation),
+            Happening::RequestArrives => self.request_arrives(),
+            Happening::RequestIsAnswered(worker, call) => self.request_answered(worker, call),
+            Happening::RequestIsTakenBack(call) => self.request_taken_back(call),
+            Happening::HandlerChanges => self.handler_changes(),
+            Happening::LaneIsWanted => self.lane_is_wanted(),
+            Happening::LaneIsLeft(worker) => self.lane_is_left(worker),
+            Happening::LaneEnds(worker) => self.lane_ends(worker),
             Happening::MemoryIsRead => self.memory_is_read(),
             Happening::Drain => {
                 self.draining = true;
@@ -179,6 +186,7 @@ impl World {
         if kind != Kind::Zygote {
             return Some(Event::Ready { worker, threads });
         }
+        let amends = amends && process.duty.pool.is_none();
         let preload = if amends { Preload::Amended } else { Preload::AsLearned };
         if amends {
             self.programs.entry(program).or_default().amended += 1;

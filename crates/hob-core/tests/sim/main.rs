@@ -8,6 +8,7 @@
 mod check;
 mod happen;
 mod perform;
+mod requests;
 mod rng;
 mod scenario;
 mod world;

@@ -3,12 +3,13 @@
 use hob_core::event::{
     Effect, Event, ForkFailure, Found, GiveFailure, Learning, Pages, Performed, Took,
 };
-use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::isolation::Uses;
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_wire::exit::Exit;
 
+use crate::requests::Duty;
 use crate::world::{Happening, Kind, Process, World};
 
 /// Says what was violated.
@@ -46,13 +47,18 @@ impl World {
                 caller.queued = true;
                 Ok(())
             }
-            Effect::StartZygote { zygote, key, .. } => self.start(zygote, Kind::Zygote, key),
-            Effect::StartStandby { worker, key, .. } => self.start(worker, Kind::Standby, key),
+            Effect::StartZygote { pool, zygote, key } => {
+                self.start(zygote, Kind::Zygote, pool, key)
+            }
+            Effect::StartStandby { pool, worker, key } => {
+                self.start(worker, Kind::Standby, pool, key)
+            }
             Effect::Fork { zygote, worker, pages } => self.fork(zygote, worker, pages),
             Effect::Give { call, worker } => self.give(call, worker),
             Effect::Signal { worker, signal } => self.signal(worker, signal),
             Effect::Retire { worker } => self.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
+            Effect::Request(effect) => self.perform_request(effect),
             Effect::Exit => {
                 self.exited = true;
                 Ok(())
@@ -141,17 +147,24 @@ impl World {
     }
 
     /// A zygote or standby starts: it becomes ready, dies on the way, or hangs.
-    fn start(&mut self, worker: WorkerId, kind: Kind, key: Key) -> Result<(), String> {
-        let Some(program) = self.keys.get(&key).copied() else {
+    fn start(
+        &mut self,
+        worker: WorkerId,
+        kind: Kind,
+        pool: PoolId,
+        key: Key,
+    ) -> Result<(), String> {
+        let (program, generation, duty) = if self.handlers.has(pool) {
+            (ProgramId(u64::MAX), 0, self.duty_for(pool))
+        } else if let Some(program) = self.keys.get(&key).copied() {
+            (program, self.programs[&program].told_generation, Duty::default())
+        } else {
             return Err(format!("{worker:?} is started for a key that nobody has"));
         };
         let threads = if self.rng.chance(self.scenario.threads) { 2 } else { 1 };
         let hangs = self.rng.chance(self.scenario.hangs);
-        let process = Process {
-            threads,
-            hangs,
-            ..Process::new(kind, key, (program, self.programs[&program].told_generation))
-        };
+        let process =
+            Process { threads, hangs, duty, ..Process::new(kind, key, (program, generation)) };
         self.new_process(worker, process)?;
         let wait = self.rng.between(5_000, 200_000);
         if self.rng.chance(self.scenario.process_dies) {
@@ -175,6 +188,7 @@ impl World {
         let (key, program, generation, alive) =
             (parent.key, parent.program, parent.generation, parent.alive);
         let zygote_died = !alive;
+        let duty = parent.duty.clone();
         let phantom = zygote_died || self.rng.chance(self.scenario.fork_fails / 4);
         let hangs = self.rng.chance(self.scenario.hangs / 2);
         let copy = Process {
@@ -182,8 +196,11 @@ impl World {
             hangs,
             pages,
             zygote_died,
+            duty,
             ..Process::new(Kind::Copy(zygote), key, (program, generation))
         };
+        // A handler's copy says that it is ready; a call's waits in its channel.
+        let says_so = pages != Pages::Unpaid || copy.duty.pool.is_some();
         self.new_process(worker, copy)?;
         let wait = self.rng.between(500, 12_000);
         if zygote_died {
@@ -194,9 +211,9 @@ impl World {
             let whys = [ForkFailure::System, ForkFailure::System, ForkFailure::Threads];
             let why = self.rng.pick(&whys);
             self.later(wait / 4, Happening::ForkFails(worker, why));
-        } else if pages != Pages::Unpaid && self.rng.chance(self.scenario.process_dies) {
+        } else if says_so && self.rng.chance(self.scenario.process_dies) {
             self.later(wait, Happening::ProcessDies(worker, Exit::Signal(11)));
-        } else if pages != Pages::Unpaid && !hangs {
+        } else if says_so && !hangs {
             self.later(wait, Happening::ProcessReady(worker));
         }
         Ok(())
@@ -277,6 +294,7 @@ impl World {
         match signal {
             9 => {
                 process.killed = true;
+                process.duty.work.clear();
                 process.hangs = false;
                 if process.phantom {
                     return Ok(());
@@ -284,7 +302,10 @@ impl World {
                 self.later(wait, Happening::ProcessDies(worker, Exit::Signal(9)));
             }
             15 => {
-                hold!(process.call.is_some() || !process.alive, "{worker:?} has no call to end");
+                let at_work = process.call.is_some() || process.duty.pool.is_some();
+                hold!(at_work || !process.alive, "{worker:?} has no call to end");
+                process.told_to_end |= process.duty.pool.is_some();
+                process.duty.work.clear();
                 if !ignores {
                     self.later(wait, Happening::ProcessDies(worker, Exit::Signal(15)));
                 }
@@ -308,6 +329,10 @@ impl World {
         hold!(
             process.call.is_none() || process.zygote_died || !process.alive || draining,
             "{worker:?} is told to end while it has a call"
+        );
+        hold!(
+            !process.duty.is_at_work() || process.zygote_died || !process.alive,
+            "{worker:?} is told to end while it handles a request"
         );
         process.told_to_end = true;
         if !process.hangs {

@@ -29,6 +29,8 @@ pub(crate) struct Scenario {
     pub(crate) pressure: u64,
     /// So many of a thousand programs are slower warm. In few worlds: they leave little to see.
     pub(crate) slower: u64,
+    /// Handlers of messages beside the programs; none in some worlds.
+    pub(crate) handlers: u64,
     pub(crate) ending: Finale,
 }
 
@@ -63,6 +65,7 @@ impl Scenario {
             clock_jumps: odds(10),
             pressure: odds(300),
             slower,
+            handlers: rng.pick(&[0, 1, 1, 2, 5]),
             calls: rng.between(200, 6000),
             programs: rng.pick(&[0, 0, 1, 2, 4, 40]),
             variants: rng.pick(&[1, 1, 1, 3]),

@@ -15,6 +15,7 @@ use hob_core::outcome::{ColdReason, Outcome};
 use hob_core::supervisor::Supervisor;
 use hob_wire::exit::Exit;
 
+use crate::requests::{Duty, Handlers};
 use crate::rng::Rng;
 use crate::scenario::{Scenario, limits};
 
@@ -38,6 +39,13 @@ pub(crate) enum Happening {
     ConnectionEnds(CallId),
     ColdRunEnds(CallId),
     NotesArrive(ProgramId, u64),
+    RequestArrives,
+    RequestIsAnswered(WorkerId, CallId),
+    RequestIsTakenBack(CallId),
+    HandlerChanges,
+    LaneIsWanted,
+    LaneIsLeft(WorkerId),
+    LaneEnds(WorkerId),
     MemoryIsRead,
     Drain,
 }
@@ -77,6 +85,8 @@ pub(crate) struct Process {
     pub(crate) reads_nothing: bool,
     pub(crate) performed: u32,
     pub(crate) exit: Exit,
+    /// What it does for a handler.
+    pub(crate) duty: Duty,
 }
 
 impl Process {
@@ -101,6 +111,7 @@ impl Process {
             reads_nothing: false,
             performed: 0,
             exit: Exit::Code(0),
+            duty: Duty::default(),
         }
     }
 }
@@ -146,6 +157,8 @@ pub(crate) struct Totals {
     pub(crate) cold: BTreeMap<&'static str, u64>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
     pub(crate) found: BTreeMap<&'static str, u64>,
+    /// What became of requests, and how often workers were lent.
+    pub(crate) requests: BTreeMap<&'static str, u64>,
 }
 
 /// One world.
@@ -168,6 +181,7 @@ pub(crate) struct World {
     pub(crate) arrived: u64,
     pub(crate) open: BTreeSet<CallId>,
     pub(crate) most_open: u32,
+    pub(crate) handlers: Handlers,
     pub(crate) draining: bool,
     pub(crate) drain_is_set: bool,
     pub(crate) exited: bool,
@@ -198,6 +212,7 @@ impl World {
             arrived: 0,
             open: BTreeSet::new(),
             most_open: 0,
+            handlers: Handlers::default(),
             draining: false,
             drain_is_set: false,
             exited: false,
@@ -208,6 +223,7 @@ impl World {
         world.line(|world| format!("{:?}\n{:?}", world.scenario, world.limits));
         world.later(0, Happening::Arrive);
         world.later(500_000, Happening::MemoryIsRead);
+        world.begin_requests();
         world
     }
 
@@ -223,6 +239,7 @@ impl World {
         }
         self.check_end()?;
         self.totals.calls = self.arrived;
+        self.totals.requests = std::mem::take(&mut self.handlers.outcomes);
         Ok(self.totals.clone())
     }
 
@@ -264,10 +281,18 @@ impl World {
         self.line(|world| format!("{:>12} {event:?}", world.now.0 / 1000));
         let mut effects: Vec<Effect> = Vec::new();
         self.note(&event);
+        let memory = if let Event::Memory { readings, allowed_kib } = &event {
+            Some((readings.clone(), *allowed_kib))
+        } else {
+            None
+        };
         self.core.handle(self.now, event, &mut effects);
         for effect in effects {
             self.line(|_| format!("             -> {effect:?}"));
             self.perform(effect)?;
+        }
+        if let Some((readings, allowed_kib)) = memory {
+            self.check_budget(&readings, allowed_kib)?;
         }
         self.check()
     }
@@ -304,6 +329,7 @@ impl Totals {
             (&mut self.cold, &other.cold),
             (&mut self.outcomes, &other.outcomes),
             (&mut self.found, &other.found),
+            (&mut self.requests, &other.requests),
         ] {
             for (what, count) in others {
                 *mine.entry(what).or_default() += count;
@@ -332,6 +358,20 @@ impl Totals {
         }
         for found in ["CopyReady", "StandbyReady", "ForkedOnDemand", "Queued"] {
             assert!(self.found.contains_key(found), "no call found {found}");
+        }
+        for name in [
+            "answered",
+            "lost",
+            "timed-out",
+            "taken-back",
+            "queue-full",
+            "sessions-full",
+            "not-loaded",
+            "stopping",
+            "lent",
+            "recalled",
+        ] {
+            assert!(self.requests.contains_key(name), "no request or lane was {name}");
         }
         assert!(self.warm * 5 > self.calls, "only {} of {} were warm", self.warm, self.calls);
     }

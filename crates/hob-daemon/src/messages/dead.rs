@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use hob_core::messages::dead::{Changed, Dead, Letter, SCHEMA};
+use hob_core::requests::dead::{Changed, Dead, Letter, SCHEMA};
 use hob_core::status::MessagesPart;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

@@ -14,9 +14,9 @@
 use std::sync::Arc;
 
 use hob_core::ids::{LaneId, PoolId, Time, WorkerId};
-use hob_core::messages::{Event, Over};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::WorkerPart;
+use hob_core::requests::{Event, Over};
 use hob_os::tally::{self, Tally};
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
@@ -180,7 +180,7 @@ impl Owner {
             look_at: None,
         };
         self.desk.lanes.insert(lane, wanted);
-        self.desk.push(Event::WantLane { lane, pool });
+        self.push(Event::WantLane { lane, pool });
     }
 
     fn no_lane(&mut self, sender: SenderId, number: u64) {
@@ -235,7 +235,7 @@ impl Owner {
     /// A lane that did not come about: its worker is of no use to anybody.
     fn unlend(&mut self, id: LaneId, worker: WorkerId) {
         self.refuse_lane(id);
-        self.desk.push(Event::Unreached { worker });
+        self.push(Event::Unreached { worker });
     }
 
     pub(super) fn recall(&mut self, worker: WorkerId) {
@@ -269,7 +269,7 @@ impl Owner {
         if let Some(known) = self.desk.lanes.get_mut(&lane) {
             known.left = true;
         }
-        self.desk.push(Event::LaneLeft { lane });
+        self.push(Event::LaneLeft { lane });
     }
 
     /// A worker says what it has handled on its lane.
@@ -284,7 +284,7 @@ impl Owner {
         if handled.over {
             self.desk.lanes.remove(&id);
             let (lane, lane_over) = (id, Over::Yes);
-            self.desk.push(Event::Handled { worker, lane, count: 0, lane_over });
+            self.push(Event::Handled { worker, lane, count: 0, lane_over });
         } else {
             self.look_again(id);
         }
@@ -329,7 +329,7 @@ impl Owner {
         }
         if let Some(worker) = lane.worker {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            self.desk.push(Event::Handled { worker, lane: id, count, lane_over: Over::No });
+            self.push(Event::Handled { worker, lane: id, count, lane_over: Over::No });
         }
         for newest in counted.iter().filter(|newest| newest.count > 0) {
             self.record_lane(id, newest);

@@ -1,5 +1,5 @@
 //! Messages in the daemon: who sends, what is open, which handlers are loaded. The owner's state
-//! for them, and the inputs that concern them; what is decided is `hob_core::messages`'.
+//! for them, and the inputs that concern them; what is decided is `hob_core::requests`'.
 //!
 //! | file | does |
 //! |---|---|
@@ -27,15 +27,15 @@ mod tells;
 mod thin;
 mod workers;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hob_core::event;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
-use hob_core::key::Key;
-use hob_core::limits::Limits;
-use hob_core::messages::state::Shared;
-use hob_core::messages::{Effect, Event, Found, Messages, WORKERS_FROM};
+use hob_core::requests::shared_state::Shared;
+use hob_core::requests::{Event, Found};
 use hob_os::clock;
+use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Manner, Message, Named, Reason};
 
@@ -57,14 +57,12 @@ const ROUTES_MAX: usize = 256;
 /// All that the owner holds for messages.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    core: Messages,
-    events: VecDeque<Event>,
     senders: HashMap<SenderId, Sender>,
     open: HashMap<CallId, Open>,
     lanes: HashMap<LaneId, Lane>,
     /// Processes that have ended and whose channel is not read to its end yet: their last words
-    /// come before their end. Each with its key.
-    leaving: HashMap<WorkerId, Key>,
+    /// come before their end. Each with its handler and how it ended.
+    leaving: HashMap<WorkerId, (PoolId, Exit)>,
     /// Processes whose channel has ended, and that have not.
     silent: HashSet<WorkerId>,
     handlers: HashMap<PoolId, Loaded>,
@@ -75,7 +73,6 @@ pub(crate) struct Desk {
     /// Nothing new is delivered.
     stopping: bool,
     open_bytes: usize,
-    next_pool: u64,
     next_lane: u64,
     /// Whether anything happened since the supervisor was last told.
     active: bool,
@@ -123,10 +120,8 @@ enum Said {
 }
 
 impl Desk {
-    pub(crate) fn new(limits: Limits, outbox: Outbox) -> Desk {
+    pub(crate) fn new(outbox: Outbox) -> Desk {
         Desk {
-            core: Messages::new(limits),
-            events: VecDeque::new(),
             senders: HashMap::new(),
             open: HashMap::new(),
             lanes: HashMap::new(),
@@ -139,34 +134,15 @@ impl Desk {
             tells: Tells::new(outbox),
             stopping: false,
             open_bytes: 0,
-            next_pool: 1,
             next_lane: 1,
             active: false,
         }
     }
 
-    /// What of handlers would wait by these readings.
-    pub(crate) fn waiting(
-        &mut self,
-        readings: &[(WorkerId, u64)],
-    ) -> Vec<hob_core::pool::budget::Waiting> {
-        self.core.waiting(readings)
-    }
-
-    /// Whether this process is a handler's.
-    pub(crate) fn has(worker: WorkerId) -> bool {
-        worker.0 >= WORKERS_FROM
-    }
-
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lanes = self.lanes.values().filter_map(Lane::next_look).min();
-        let due = [self.core.next_deadline(), self.tells.next_due(), self.thin.next_due(), lanes];
+        let due = [self.tells.next_due(), self.thin.next_due(), lanes];
         due.into_iter().flatten().min()
-    }
-
-    /// Whether the daemon can end without taking anything away from anybody.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.core.is_empty()
     }
 
     /// Whether somebody relies on this daemon to be there: it does not leave for idleness.
@@ -178,29 +154,18 @@ impl Desk {
     /// From now on nothing new is given.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
-        self.events.push_back(Event::Drain);
     }
 
     /// Gives the outbox up, for another daemon to open.
     pub(crate) fn close(&self) {
         self.tells.close();
     }
-
-    pub(crate) fn push(&mut self, event: Event) {
-        self.events.push_back(event);
-    }
 }
 
 impl Owner {
-    /// Hands events to the core and performs its effects until nothing comes of it any more.
-    pub(crate) fn settle_messages(&mut self) {
-        let mut effects: Vec<Effect> = Vec::new();
-        while let Some(event) = self.desk.events.pop_front() {
-            self.desk.core.handle(Time(clock::now_ns()), event, &mut effects);
-            for effect in effects.drain(..) {
-                self.perform_message(effect);
-            }
-        }
+    /// Something has happened that is about requests alone.
+    pub(super) fn push(&mut self, event: Event) {
+        self.events.push_back(event::Event::Request(event));
     }
 
     pub(crate) fn sender(&mut self, id: SenderId, event: SenderEvent) {
@@ -219,7 +184,7 @@ impl Owner {
             SenderEvent::Cancel { id: number } => {
                 let open = self.desk.senders.get(&id).and_then(|sender| sender.open.get(&number));
                 if let Some(call) = open.copied() {
-                    self.desk.push(Event::SenderGone { call });
+                    self.push(Event::SenderGone { call });
                 }
             }
             SenderEvent::WantLane { id: number, program } => self.want_lane(id, number, &program),
@@ -297,8 +262,8 @@ impl Owner {
             sender.open.insert(message.id, call);
         }
         let deadline = deadline_ns.map(Time);
-        self.desk.push(Event::Arrived { call, pool, key: message.key.to_vec(), deadline });
-        self.settle_messages();
+        self.push(Event::Arrived { call, pool, key: message.key.to_vec(), deadline });
+        self.settle_events();
         self.accept_tell(call);
         Ok(())
     }
@@ -320,7 +285,7 @@ impl Owner {
     fn sender_gone(&mut self, id: SenderId) {
         let Some(sender) = self.desk.senders.remove(&id) else { return };
         for call in sender.open.into_values() {
-            self.desk.push(Event::SenderGone { call });
+            self.push(Event::SenderGone { call });
         }
         self.lanes_left(id);
     }

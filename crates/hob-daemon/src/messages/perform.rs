@@ -1,7 +1,7 @@
 //! What the core answers, performed.
 
 use hob_core::ids::{CallId, PoolId, WorkerId};
-use hob_core::messages::{Effect, Event, Found};
+use hob_core::requests::{Effect, Event, Found};
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Message;
@@ -9,38 +9,26 @@ use hob_wire::worker::{Preload, Role, TargetKind};
 
 use crate::channel;
 use crate::owner::Owner;
-use crate::workers::hands::Origin;
-
-const SIGKILL: u8 = 9;
+use crate::workers::hands::{self, Origin};
 
 impl Owner {
-    pub(super) fn perform_message(&mut self, effect: Effect) {
+    pub(crate) fn perform_message(&mut self, effect: Effect) {
         match effect {
-            Effect::StartZygote { pool, worker } => self.start_handler(pool, worker, Role::Zygote),
-            Effect::StartWorker { pool, worker } => self.start_handler(pool, worker, Role::Standby),
-            Effect::Fork { zygote, worker } => {
-                if !self.hands.fork(zygote, worker, hob_core::event::Pages::Unpaid) {
-                    self.desk.push(Event::ForkFailed { worker });
-                }
-            }
             Effect::Give { call, worker, found } => self.give_message(call, worker, found),
             Effect::Lend { lane, worker, uses } => self.lend(lane, worker, uses),
             Effect::NoLane { lane } => self.refuse_lane(lane),
             Effect::Recall { worker } => self.recall(worker),
-            Effect::Retire { worker } => self.hands.retire(worker),
             Effect::Forget { pool } => {
                 self.desk.handlers.remove(&pool);
                 self.desk.thin.forget(pool);
             }
-            Effect::Kill { worker } => self.hands.signal(worker, SIGKILL),
             Effect::Settle { call, outcome } => self.settle_message(call, outcome),
         }
     }
 
-    fn start_handler(&mut self, pool: PoolId, worker: WorkerId, role: Role) {
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
-            return self.desk.push(Event::Gone { worker });
-        };
+    /// Starts a process of a handler; `false`: the pool is a program's.
+    pub(crate) fn start_handler(&mut self, pool: PoolId, worker: WorkerId, role: Role) -> bool {
+        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
         let host = &loaded.host;
         let argv = self.hands.runtimes().handler(host);
         let preload = Preload {
@@ -54,6 +42,7 @@ impl Owner {
         let started = argv.and_then(|argv| {
             let origin = Origin {
                 program: hob_core::ids::ProgramId(0),
+                handler: Some(pool),
                 key: loaded.key,
                 session: 0,
                 file: &host.interpreter,
@@ -66,8 +55,9 @@ impl Owner {
         if let Err(error) = started {
             let file = String::from_utf8_lossy(&loaded.target);
             loaded.trouble = Some(format!("{file}: {error}"));
-            self.desk.push(Event::Gone { worker });
+            self.events.push_back(hands::stillborn(worker));
         }
+        true
     }
 
     fn give_message(&mut self, call: CallId, worker: WorkerId, found: Found) {
@@ -89,7 +79,7 @@ impl Owner {
         let bytes = channel::encode(Kind::Message, 0, |out| message.encode(out));
         let sent = bytes.is_some_and(|bytes| self.hands.tell(worker, bytes, &[]));
         if !sent {
-            self.desk.push(Event::Unreached { worker });
+            self.push(Event::Unreached { worker });
         }
     }
 }

@@ -13,9 +13,9 @@ use std::time::SystemTime;
 
 use hob_core::ids::PoolId;
 use hob_core::key::{Key, KeyBuilder, Part};
-use hob_core::messages::Event;
 use hob_core::plan::Hosted;
 use hob_core::receipt::ProgramPart;
+use hob_core::requests::Event;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
@@ -152,7 +152,7 @@ impl Owner {
         let Some(id) = loaded.fingerprint else { return };
         if loaded.freshness.verdict(id) != Verdict::Fresh {
             loaded.unload();
-            self.desk.push(Event::Stale { pool });
+            self.push(Event::Stale { pool });
         }
     }
 
@@ -267,8 +267,7 @@ impl Owner {
             target.extend_from_slice(function.as_bytes());
         }
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
-        let pool = PoolId(self.desk.next_pool);
-        self.desk.next_pool += 1;
+        let pool = self.core.new_pool();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let face = Face {
             program: ProgramPart {
@@ -297,7 +296,7 @@ impl Owner {
             trouble: None,
         };
         self.desk.handlers.insert(pool, loaded);
-        self.desk.push(Event::Opened { pool, terms: handler.terms });
+        self.push(Event::Opened { pool, key, terms: handler.terms });
         Ok(pool)
     }
 

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
-use hob_core::messages::{Found, Given, Refusal, Settled};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, WorkerPart};
+use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
@@ -140,7 +140,7 @@ impl Owner {
     /// Leaves receipts of all messages that have ended by now.
     pub(crate) fn leave_all_receipts(&mut self) {
         self.count_lanes();
-        self.settle_messages();
+        self.settle_events();
         for (told, stands_for) in self.desk.thin.all(Time(clock::now_ns())) {
             self.write_receipt(told, stands_for);
         }
@@ -180,7 +180,7 @@ impl Owner {
 
 /// What a receipt says of a worker's process.
 pub(super) fn part_of(id: WorkerId, process: &Process) -> WorkerPart {
-    let generation = process.zygote.unwrap_or(id).0 - hob_core::messages::WORKERS_FROM;
+    let generation = process.zygote.unwrap_or(id).0;
     WorkerPart { pid: process.pid, generation }
 }
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, Time};
-use hob_core::messages::{Event, Found, Given, Refusal, Settled};
+use hob_core::requests::{Event, Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Named, Reason};
@@ -307,7 +307,7 @@ impl Owner {
         };
         self.desk.open_bytes += open.payload.len();
         self.desk.open.insert(call, open);
-        self.desk.push(Event::Arrived { call, pool, key, deadline: None });
+        self.push(Event::Arrived { call, pool, key, deadline: None });
     }
 
     /// A message that was told has its outcome: it leaves the outbox, or is tried again.

@@ -1,17 +1,24 @@
 //! What handlers' processes say, and how they end.
 
-use hob_core::ids::{CallId, WorkerId};
-use hob_core::messages::{Event, PoolView};
+use hob_core::event::{self, ForkFailure};
+use hob_core::ids::{CallId, PoolId, WorkerId};
+use hob_core::requests::Event;
 use hob_core::status::PoolPart;
+use hob_core::supervisor::PoolView;
 use hob_wire::message::{Answer, Failure};
 use hob_wire::worker::{Ready, Role};
 
 use crate::owner::{Owner, WorkerEvent};
-use crate::workers::hands::Process;
+use crate::workers::hands::{Ended, Process};
 
 use super::Said;
 
 impl Owner {
+    /// Whether this process is, or was a moment ago, a handler's.
+    pub(crate) fn is_handlers(&mut self, worker: WorkerId) -> bool {
+        self.pool_of(worker).is_some()
+    }
+
     /// Takes what a handler's process says.
     pub(crate) fn handler_says(&mut self, worker: WorkerId, event: WorkerEvent) {
         match event {
@@ -22,10 +29,14 @@ impl Owner {
                     self.hands.forked(copy, forked.pid, pidfd);
                 } else {
                     self.hands.unforked(copy);
-                    self.desk.push(Event::ForkFailed { worker: copy });
+                    let why = match forked.error.as_slice() {
+                        b"threads" => ForkFailure::Threads,
+                        _ => ForkFailure::System,
+                    };
+                    self.events.push_back(event::Event::ForkFailed { worker: copy, why });
                 }
             }
-            WorkerEvent::Gone(gone) => self.gone(crate::workers::hands::Ended {
+            WorkerEvent::Gone(gone) => self.gone(Ended {
                 worker: WorkerId(gone.worker),
                 exit: gone.exit,
                 usage: Some(gone.usage),
@@ -63,9 +74,9 @@ impl Owner {
             | WorkerEvent::Notes(_)
             | WorkerEvent::Joined(_) => {}
             WorkerEvent::Closed => {
-                if self.desk.leaving.remove(&worker).is_some() {
+                if let Some((_, exit)) = self.desk.leaving.remove(&worker) {
                     self.lane_lost(worker);
-                    self.desk.push(Event::Gone { worker });
+                    self.events.push_back(event::Event::Gone { worker, exit });
                 } else if self.hands.get(worker).is_some() {
                     self.desk.silent.insert(worker);
                 }
@@ -76,7 +87,7 @@ impl Owner {
     /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
     pub(crate) fn handler_pools(&self, now_ns: u64) -> Vec<PoolPart> {
         let part = |view: PoolView| {
-            let loaded = self.desk.handlers.get(&view.pool)?;
+            let loaded = self.desk.handlers.get(&view.id)?;
             let state = match (&loaded.trouble, view.idle + view.busy) {
                 (Some(_), _) => "cold",
                 (None, 0) => "warming",
@@ -89,25 +100,24 @@ impl Owner {
             Some(PoolPart {
                 program: loaded.name.clone(),
                 runtime: loaded.host.row().name.to_owned(),
-                isolation: view.terms.recipe.name().code().to_owned(),
+                isolation: view.recipe.name().code().to_owned(),
                 state: state.to_owned(),
                 ready: view.idle,
                 busy: view.busy,
                 queued: view.queued,
-                ahead: view.terms.recipe.ahead,
-                calls: view.messages,
+                ahead: view.recipe.ahead,
+                calls: view.requests,
                 memory_kib: view.kib,
                 idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
                 why: loaded.trouble.clone(),
             })
         };
-        self.desk.core.pools().into_iter().filter_map(part).collect()
+        self.core.pools().into_iter().filter_map(part).collect()
     }
 
-    fn pool_of(&mut self, worker: WorkerId) -> Option<hob_core::ids::PoolId> {
-        let leaving = self.desk.leaving.get(&worker).copied();
-        let key = self.hands.get(worker).map(|process| process.key).or(leaving)?;
-        self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key).map(|(pool, _)| *pool)
+    fn pool_of(&mut self, worker: WorkerId) -> Option<PoolId> {
+        let leaving = self.desk.leaving.get(&worker).map(|(pool, _)| *pool);
+        self.hands.get(worker).and_then(|process| process.handler).or(leaving)
     }
 
     fn handler_ready(&mut self, worker: WorkerId, ready: &Ready) {
@@ -120,13 +130,17 @@ impl Owner {
                 if let Some(loaded) = self.desk.handlers.get_mut(&pool) {
                     loaded.unload();
                 }
-                self.desk.push(Event::Stale { pool });
+                self.push(Event::Stale { pool });
                 return;
             }
         }
-        self.desk.push(match ready.role {
-            Role::Zygote => Event::ZygoteReady { zygote: worker, threads: ready.threads },
-            Role::Standby | Role::Copy => Event::Ready { worker },
+        let threads = ready.threads;
+        self.events.push_back(match ready.role {
+            Role::Zygote => {
+                let preload = event::Preload::AsLearned;
+                event::Event::ZygoteReady { zygote: worker, threads, preload }
+            }
+            Role::Standby | Role::Copy => event::Event::Ready { worker, threads },
         });
     }
 
@@ -134,19 +148,20 @@ impl Owner {
         let Some(open) = self.desk.open.get_mut(&call) else { return };
         if open.worker == Some(worker) {
             open.said.get_or_insert(said);
-            self.desk.push(Event::Answered { worker, call });
+            self.push(Event::Answered { worker, call });
         }
     }
 
     /// A handler's process has ended; its lane with it. What it said last (an answer, or why it
     /// cannot load its handler) may still lie in its channel, and is read first.
-    pub(crate) fn handler_gone(&mut self, worker: WorkerId, process: &Process) {
+    pub(crate) fn handler_gone(&mut self, ended: &Ended, process: &Process, pool: PoolId) {
+        let (worker, exit) = (ended.worker, ended.exit);
         self.lane_cut(worker, process);
         if self.desk.silent.remove(&worker) {
             self.lane_lost(worker);
-            self.desk.push(Event::Gone { worker });
+            self.events.push_back(event::Event::Gone { worker, exit });
         } else {
-            self.desk.leaving.insert(worker, process.key);
+            self.desk.leaving.insert(worker, (pool, exit));
         }
     }
 }

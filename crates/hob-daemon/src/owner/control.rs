@@ -137,7 +137,8 @@ impl Owner {
     fn status(&self) -> Status {
         let now_ns = clock::now_ns();
         let counts = self.core.counts();
-        let mut pools: Vec<_> = self.core.pools();
+        let mut pools = self.core.pools();
+        pools.retain(|pool| pool.program.is_some());
         pools.sort_by_key(|pool| std::cmp::Reverse(pool.last_used));
         Status {
             schema: SCHEMA.to_owned(),
@@ -188,7 +189,7 @@ impl Owner {
     }
 
     fn pool(&self, pool: &PoolView, now_ns: u64) -> PoolPart {
-        let entry = self.programs.get(pool.program);
+        let entry = pool.program.and_then(|program| self.programs.get(program));
         let state = match pool.state {
             "ready" | "standby" => "warm",
             "failed" => "cold",
@@ -205,7 +206,7 @@ impl Owner {
             busy: pool.busy,
             queued: pool.queued,
             ahead: pool.ahead,
-            calls: pool.calls,
+            calls: pool.requests,
             memory_kib: pool.kib,
             idle_s: now_ns.saturating_sub(pool.last_used.0) / 1_000_000_000,
             why: demoted.or(trouble.filter(|_| state == "cold")),

@@ -14,7 +14,6 @@ use std::time::Duration;
 use hob_core::event::{Effect, Event, GiveFailure, Lesson as Told, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::phase::Mark;
-use hob_core::pool::budget::allowances;
 use hob_core::receipt::Receipt;
 use hob_core::supervisor::Supervisor;
 use hob_os::process::processors;
@@ -241,8 +240,7 @@ impl Owner {
             }
             self.settle_events();
             self.make_way();
-            self.settle_messages();
-            self.leaving = self.retired && self.desk.is_empty() && self.sets.is_empty();
+            self.leaving = self.retired && self.sets.is_empty();
             self.record_runs();
             self.flush_when_complete();
         }
@@ -265,7 +263,6 @@ impl Owner {
 
     fn tick(&mut self) {
         self.events.push_back(Event::Tick);
-        self.desk.push(hob_core::messages::Event::Tick);
         self.tick_tells();
         self.tick_receipts();
         let now = Time(clock::now_ns());
@@ -301,21 +298,14 @@ impl Owner {
             Input::SetsEnded => {}
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
-                let (handlers, readings): (Vec<_>, Vec<_>) =
-                    readings.into_iter().partition(|(worker, _)| Desk::has(*worker));
-                let waiting = [self.core.waiting(&readings), self.desk.waiting(&handlers)];
-                let [calls, messages] =
-                    allowances(waiting.each_ref().map(Vec::as_slice), self.budget_kib);
-                let event =
-                    hob_core::messages::Event::Memory { readings: handlers, allowed_kib: messages };
-                self.desk.push(event);
-                self.events.push_back(Event::Memory { readings, allowed_kib: calls });
+                let allowed_kib = self.budget_kib;
+                self.events.push_back(Event::Memory { readings, allowed_kib });
             }
         }
     }
 
     /// Hands events to the core and performs its effects until nothing comes of it any more.
-    fn settle_events(&mut self) {
+    pub(crate) fn settle_events(&mut self) {
         let mut effects: Vec<Effect> = Vec::new();
         while let Some(event) = self.events.pop_front() {
             self.core.handle(Time(clock::now_ns()), event, &mut effects);
@@ -379,7 +369,7 @@ impl Owner {
     }
 
     fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
-        if Desk::has(worker) {
+        if self.is_handlers(worker) {
             self.hands.is_busy();
             return self.handler_says(worker, event);
         }
@@ -532,8 +522,8 @@ impl Owner {
         let mut all = Vec::new();
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
-            if Desk::has(ended.worker) {
-                self.handler_gone(ended.worker, &process);
+            if let Some(pool) = process.handler {
+                self.handler_gone(&ended, &process, pool);
                 continue;
             }
             if let Some(call) = process.call

@@ -1,7 +1,8 @@
 //! What the core answers, performed.
 
 use hob_core::event::{Effect, Event, ForkFailure, GiveFailure, Learning, Performed, Took};
-use hob_core::ids::{CallId, WorkerId};
+use hob_core::ids::{CallId, PoolId, WorkerId};
+use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
@@ -26,8 +27,12 @@ impl Owner {
             Effect::RunCold { call, reason, learning } => self.run_cold(call, reason, learning),
             Effect::Refuse { call, reason } => self.refuse(call, reason),
             Effect::Queue { call } => self.queue(call),
-            Effect::StartZygote { zygote, key, .. } => self.start(zygote, Role::Zygote, key),
-            Effect::StartStandby { worker, key, .. } => self.start(worker, Role::Standby, key),
+            Effect::StartZygote { pool, zygote, key } => {
+                self.start(zygote, Role::Zygote, (pool, key));
+            }
+            Effect::StartStandby { pool, worker, key } => {
+                self.start(worker, Role::Standby, (pool, key));
+            }
             Effect::Fork { zygote, worker, pages } => {
                 if !self.hands.fork(zygote, worker, pages) {
                     self.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
@@ -37,9 +42,10 @@ impl Owner {
             Effect::Signal { worker, signal } => self.hands.signal(worker, signal),
             Effect::Retire { worker } => self.hands.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
+            Effect::Request(effect) => self.perform_message(effect),
             Effect::Exit => {
                 self.retired = true;
-                // Idle, not asked to: handlers go with it.
+                // Idle, not asked to: nothing more is delivered.
                 self.desk.stop();
             }
         }
@@ -103,7 +109,10 @@ impl Owner {
         send(entry, Kind::Queued, |_| ());
     }
 
-    fn start(&mut self, worker: WorkerId, role: Role, key: hob_core::key::Key) {
+    fn start(&mut self, worker: WorkerId, role: Role, (pool, key): (PoolId, Key)) {
+        if self.start_handler(pool, worker, role) {
+            return;
+        }
         let seed = self.programs.seed(key);
         let lesson = seed.and_then(|seed| self.programs.get(seed.id)?.lesson.as_ref());
         let started = match (seed, lesson) {

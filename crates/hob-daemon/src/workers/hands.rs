@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use hob_core::event::{Event, GiveFailure, Pages};
-use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::key::Key;
 use hob_os::claim::{self, Claimed};
 use hob_os::process::near::Near;
@@ -54,6 +54,8 @@ const SIGTSTP: u8 = 20;
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) program: ProgramId,
+    /// The handler that it is of, if it is none of a program's calls.
+    pub(crate) handler: Option<PoolId>,
     pub(crate) key: Key,
     /// 0 until it is known.
     pub(crate) pid: u32,
@@ -79,6 +81,8 @@ pub(crate) struct Process {
 #[derive(Debug)]
 pub(crate) struct Origin<'a> {
     pub(crate) program: ProgramId,
+    /// The handler that it is of, if it is none of a program's calls.
+    pub(crate) handler: Option<PoolId>,
     pub(crate) key: Key,
     /// The terminal's session that it lives in; 0: one of its own.
     pub(crate) session: u32,
@@ -223,6 +227,7 @@ impl Hands {
         let argv = self.runtimes.serve(program)?;
         let origin = Origin {
             program: seed.id,
+            handler: None,
             key,
             session: seed.session,
             file: &program.interpreter,
@@ -268,6 +273,7 @@ impl Hands {
             worker,
             Process {
                 program: origin.program,
+                handler: origin.handler,
                 key: origin.key,
                 pid,
                 zygote: None,
@@ -380,7 +386,8 @@ impl Hands {
     /// Asks a zygote for a copy. `false`: the zygote is not there any more.
     pub(crate) fn fork(&mut self, zygote: WorkerId, worker: WorkerId, pages: Pages) -> bool {
         let Some(parent) = self.processes.get(&zygote) else { return false };
-        let (program, key, loads_since) = (parent.program, parent.key, parent.loads_since);
+        let (program, handler) = (parent.program, parent.handler);
+        let (key, loads_since) = (parent.key, parent.loads_since);
         let to_zygote = Arc::clone(&parent.stream);
         let Ok((ours, theirs)) = uds::pair() else { return false };
         if rustix::io::ioctl_fionbio(&theirs, false).is_err() {
@@ -403,6 +410,7 @@ impl Hands {
             worker,
             Process {
                 program,
+                handler,
                 key,
                 pid: 0,
                 zygote: Some(zygote),

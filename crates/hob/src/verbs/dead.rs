@@ -1,7 +1,7 @@
 //! `hob dead`: tells that failed too often.
 
 use clap::{Args, Subcommand};
-use hob_core::messages::dead::{self, Changed, SCHEMA};
+use hob_core::requests::dead::{self, Changed, SCHEMA};
 use hob_os::start::Start;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Dead letters as text: a line each, and below it why it failed.
 
-use hob_core::messages::dead::{Dead, Letter};
+use hob_core::requests::dead::{Dead, Letter};
 
 use super::super::clock::Clock;
 use super::super::style::{Look, Tone};
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn letters_are_listed_within_the_columns() {
         let dead = Dead {
-            schema: hob_core::messages::dead::SCHEMA.to_owned(),
+            schema: hob_core::requests::dead::SCHEMA.to_owned(),
             total: 1003,
             letters: vec![
                 letter(

@@ -6,29 +6,33 @@ use crate::outcome::{CancelledBy, ColdReason, Outcome};
 use crate::phase::Phase;
 use hob_wire::exit::Exit;
 
-use super::tables::{CallState, Ending, LessonState};
-use super::{Freed, SIGKILL, SIGTERM, Supervisor, Timer};
+use crate::pool::engine::{Engine, Freed};
+use crate::pool::processes::{SIGKILL, SIGTERM};
+use crate::pool::timers::Timer;
 
-impl Supervisor {
-    pub(super) fn caller_gone(&mut self, call: CallId, out: &mut Vec<Effect>) {
+use super::Calls;
+use super::tables::{CallState, Ending, LessonState};
+
+impl Calls {
+    pub(crate) fn caller_gone(&mut self, engine: &mut Engine, call: CallId) {
         // A caller that leaves after its call was settled is how every call ends.
         let Some(entry) = self.calls.get(&call) else {
             return;
         };
         match entry.state {
             CallState::Cold { .. } => {}
-            CallState::Queued { pool, .. } => self.leave_queue(call, pool),
-            CallState::Given { worker, .. } => self.kill(worker, out),
+            CallState::Queued { pool, .. } => self.leave_queue(engine, call, pool),
+            CallState::Given { worker, .. } => engine.kill(worker),
         }
-        self.settle(call, Outcome::Cancelled(CancelledBy::Caller), out);
+        self.settle(engine, call, Outcome::Cancelled(CancelledBy::Caller));
     }
 
-    pub(super) fn taken_back(&mut self, call: CallId, out: &mut Vec<Effect>) {
+    pub(crate) fn taken_back(&mut self, engine: &mut Engine, call: CallId) {
         let Some(entry) = self.calls.get(&call) else {
             return;
         };
         let CallState::Cold { .. } = entry.state else {
-            self.ignore();
+            engine.ignore();
             return;
         };
         // Nothing was run to learn from, which says nothing about the program.
@@ -38,74 +42,74 @@ impl Supervisor {
         {
             program.lesson = LessonState::None;
         }
-        self.settle_unperformed(call, Outcome::Cancelled(CancelledBy::Caller), out);
+        self.settle_unperformed(engine, call, Outcome::Cancelled(CancelledBy::Caller));
     }
 
-    pub(super) fn cold_ended(
+    pub(crate) fn cold_ended(
         &mut self,
+        engine: &mut Engine,
         call: CallId,
         exit: Exit,
         timing: ColdTiming,
-        out: &mut Vec<Effect>,
     ) {
         let cold = self.calls.get(&call).map(|entry| entry.state);
         let Some(CallState::Cold { .. }) = cold else {
-            self.ignore();
+            engine.ignore();
             return;
         };
         let outcome = match timing {
             ColdTiming::InTime => Outcome::Exited(exit),
             ColdTiming::TimedOut => Outcome::TimedOut(Phase::Main),
         };
-        self.settle(call, outcome, out);
+        self.settle(engine, call, outcome);
     }
 
     /// The time of this call has come: its deadline, the end of its waiting, or the next step of
     /// its killing.
-    pub(super) fn call_due(&mut self, call: CallId, out: &mut Vec<Effect>) {
+    pub(crate) fn call_due(&mut self, engine: &mut Engine, call: CallId) {
         let Some(entry) = self.calls.get(&call) else {
             return;
         };
-        let timed_out = entry.deadline.is_some_and(|deadline| deadline <= self.now);
+        let timed_out = entry.deadline.is_some_and(|deadline| deadline <= engine.now);
         match entry.state {
             CallState::Cold { .. } => {}
             CallState::Queued { pool, .. } if timed_out => {
-                self.leave_queue(call, pool);
-                self.settle(call, Outcome::TimedOut(Phase::Queue), out);
+                self.leave_queue(engine, call, pool);
+                self.settle(engine, call, Outcome::TimedOut(Phase::Queue));
             }
             CallState::Queued { pool, .. } => {
-                self.leave_queue(call, pool);
-                self.begin_cold(call, ColdReason::Busy, Learning::No, out);
+                self.leave_queue(engine, call, pool);
+                self.begin_cold(engine, call, ColdReason::Busy, Learning::No);
             }
             CallState::Given { worker, ending: Ending::Not, .. } => {
-                out.push(Effect::Signal { worker, signal: SIGTERM });
-                self.set_ending(call, Ending::Terminated);
+                engine.out.push(Effect::Signal { worker, signal: SIGTERM });
+                self.set_ending(engine, call, Ending::Terminated);
             }
             CallState::Given { worker, ending: Ending::Terminated, .. } => {
-                out.push(Effect::Signal { worker, signal: SIGKILL });
-                self.set_ending(call, Ending::Killed);
+                engine.out.push(Effect::Signal { worker, signal: SIGKILL });
+                self.set_ending(engine, call, Ending::Killed);
             }
             // What survives SIGKILL does not hold its caller.
             CallState::Given { worker, ending: Ending::Killed, .. } => {
-                self.kill(worker, out);
-                self.settle(call, Outcome::TimedOut(Phase::Main), out);
+                engine.kill(worker);
+                self.settle(engine, call, Outcome::TimedOut(Phase::Main));
             }
         }
     }
 
     /// Takes the next step of a given call's killing; the one after it has its time.
-    fn set_ending(&mut self, call: CallId, to: Ending) {
+    fn set_ending(&mut self, engine: &mut Engine, call: CallId, to: Ending) {
         if let Some(entry) = self.calls.get_mut(&call)
             && let CallState::Given { ending, .. } = &mut entry.state
         {
             *ending = to;
         }
-        let next = self.now.after_us(self.limits.kill_grace_us);
-        self.timers.set(Timer::Call(call), Some(next));
+        let next = engine.now.after_us(engine.limits.kill_grace_us);
+        engine.timers.set(Timer::Call(call), Some(next));
     }
 
     /// Sets the timer of a call whose state is new.
-    pub(super) fn set_call_timer(&mut self, call: CallId) {
+    pub(crate) fn set_call_timer(&mut self, engine: &mut Engine, call: CallId) {
         let at = self.calls.get(&call).and_then(|entry| match entry.state {
             // The client times its own runs.
             CallState::Cold { .. } => None,
@@ -114,11 +118,11 @@ impl Supervisor {
             }
             CallState::Given { .. } => entry.deadline,
         });
-        self.timers.set(Timer::Call(call), at);
+        engine.timers.set(Timer::Call(call), at);
     }
 
     /// What a given call's end means: its deadline may have brought it about.
-    pub(super) fn outcome_of(&self, call: CallId, outcome: Outcome) -> Outcome {
+    pub(crate) fn outcome_of(&self, call: CallId, outcome: Outcome) -> Outcome {
         match self.calls.get(&call).map(|entry| entry.state) {
             Some(CallState::Given { ending: Ending::Terminated | Ending::Killed, .. }) => {
                 Outcome::TimedOut(Phase::Main)
@@ -133,64 +137,65 @@ impl Supervisor {
     }
 
     /// Ends a call with its one outcome.
-    pub(super) fn settle(&mut self, call: CallId, outcome: Outcome, out: &mut Vec<Effect>) {
-        let Some(how) = self.calls.get(&call).map(|entry| self.performed(entry.state)) else {
+    pub(crate) fn settle(&mut self, engine: &mut Engine, call: CallId, outcome: Outcome) {
+        let Some(how) = self.calls.get(&call).map(|entry| self.performed(engine, entry.state))
+        else {
             return;
         };
-        self.settle_as(call, outcome, how, out);
+        self.settle_as(engine, call, outcome, how);
     }
 
     /// Ends a call whose give or fork came to nothing: nobody performed it.
-    pub(super) fn settle_unperformed(
+    pub(crate) fn settle_unperformed(
         &mut self,
+        engine: &mut Engine,
         call: CallId,
         outcome: Outcome,
-        out: &mut Vec<Effect>,
     ) {
-        self.settle_as(call, outcome, Performed::Not, out);
+        self.settle_as(engine, call, outcome, Performed::Not);
     }
 
-    fn settle_as(&mut self, call: CallId, outcome: Outcome, how: Performed, out: &mut Vec<Effect>) {
-        self.leave_flight(call);
+    fn settle_as(&mut self, engine: &mut Engine, call: CallId, outcome: Outcome, how: Performed) {
+        self.leave_flight(engine, call);
         let Some(entry) = self.calls.remove(&call) else {
             return;
         };
-        self.timers.set(Timer::Call(call), None);
-        self.last_activity = self.now;
+        engine.timers.set(Timer::Call(call), None);
+        engine.last_activity = engine.now;
         self.settled += 1;
         if let Some(program) = self.programs.get(&entry.program)
             && let LessonState::Learning(run) = program.lesson
             && run.call == call
         {
-            let until = self.now.after_us(self.limits.learn_wait_us);
-            self.timers.set(Timer::Program(entry.program), Some(until));
+            let until = engine.now.after_us(engine.limits.learn_wait_us);
+            engine.timers.set(Timer::Program(entry.program), Some(until));
         }
         if let CallState::Given { worker, .. } = entry.state
-            && let Some(pool) = self.workers.get(&worker).map(|worker| worker.pool)
-            && let Some(pool) = self.pools.get_mut(&pool)
+            && let Some(pool) = engine.workers.get(&worker).map(|worker| worker.pool)
+            && let Some(pool) = engine.pools.get_mut(&pool)
         {
-            pool.last_used = self.now;
+            pool.last_used = engine.now;
         }
-        out.push(Effect::Settle { call, outcome, how });
+        engine.out.push(Effect::Settle { call, outcome, how });
     }
 
-    fn performed(&self, state: CallState) -> Performed {
+    fn performed(&self, engine: &Engine, state: CallState) -> Performed {
         match state {
             CallState::Cold { reason, .. } => Performed::Cold(reason),
             CallState::Queued { .. } => Performed::Not,
-            CallState::Given { worker, found, .. } => self.by(worker, found),
+            CallState::Given { worker, found, .. } => self.by(engine, worker, found),
         }
     }
 
-    fn by(&self, worker: WorkerId, found: Found) -> Performed {
-        match self.workers.get(&worker) {
+    fn by(&self, engine: &Engine, worker: WorkerId, found: Found) -> Performed {
+        match engine.workers.get(&worker) {
             Some(entry) => Performed::Warm { recipe: entry.recipe, worker, found },
             None => Performed::Not,
         }
     }
 
     /// A given or cold call is that no longer.
-    pub(super) fn leave_flight(&mut self, call: CallId) {
+    pub(crate) fn leave_flight(&mut self, engine: &mut Engine, call: CallId) {
         let Some(entry) = self.calls.get(&call) else {
             return;
         };
@@ -199,10 +204,10 @@ impl Supervisor {
             CallState::Cold { since, .. } => since,
             CallState::Given { since, .. } => {
                 self.given -= 1;
-                self.freed = Freed::Yes;
+                engine.freed = Freed::Yes;
                 since
             }
         };
-        self.in_flight.remove(&(since, call));
+        engine.in_flight.remove(&(since, call));
     }
 }

@@ -16,20 +16,19 @@
 
 use crate::event::{Effect, Pages};
 use crate::ids::{PoolId, Time};
-use crate::outcome::ColdReason;
-use crate::pool::worker::{Role, State as WorkerState};
+use crate::pool::engine::{Engine, Stage};
+use crate::pool::terms::Refill;
+use crate::pool::timers::Timer;
+use crate::pool::worker::{Role, Serves, State as WorkerState};
 use crate::pool::{Pool, State};
 
-use super::drain::Stage;
-use super::{Supervisor, Timer};
-
-impl Supervisor {
+impl Engine {
     /// Starts and forks what is wanted and may begin now; sets the timer for what may begin later.
-    pub(super) fn refill(&mut self, out: &mut Vec<Effect>) {
+    pub(crate) fn refill(&mut self) {
         if self.stage != Stage::Open {
             return;
         }
-        self.start_zygotes(out);
+        self.start_zygotes();
         self.note_bare_pools();
         let quiet = self.quiet_at();
         let mut later: Option<Time> = None;
@@ -37,7 +36,7 @@ impl Supervisor {
             if at > self.now {
                 later = Some(later.map_or(at, |later| later.min(at)));
             } else {
-                self.refill_pool(id, out);
+                self.refill_pool(id);
             }
         }
         self.timers.set(Timer::Refill, later);
@@ -45,41 +44,50 @@ impl Supervisor {
 
     /// Zygotes that are missing: calls run cold until they are there, so nothing is gained by
     /// waiting for quiet. The most recently used pool's is the first.
-    fn start_zygotes(&mut self, out: &mut Vec<Effect>) {
-        if self.starting >= self.limits.starts_at_once {
-            return;
-        }
-        let mut waiting: Vec<(Time, PoolId)> = self
+    fn start_zygotes(&mut self) {
+        let mut waiting: Vec<(bool, Time, PoolId)> = self
             .pools
             .values()
-            .filter(|pool| pool.state == State::Waiting)
-            .map(|pool| (pool.last_used, pool.id))
+            .filter(|pool| {
+                pool.state == State::Waiting && pool.wants_a_zygote(&self.limits, self.now)
+            })
+            .map(|pool| (pool.wanted > 0, pool.last_used, pool.id))
             .collect();
         waiting.sort_unstable_by(|one, two| two.cmp(one));
-        for (_, id) in waiting {
-            if self.starting >= self.limits.starts_at_once {
-                return;
+        for (_, _, id) in waiting {
+            if self.pools.get(&id).is_some_and(|pool| self.may_start(pool)) {
+                self.start_zygote(id);
             }
-            self.start_zygote(id, out);
         }
     }
 
-    fn start_zygote(&mut self, id: PoolId, out: &mut Vec<Effect>) {
+    /// Whether one more interpreter may start for a pool. What a request waits for may start beside
+    /// more others: a handler that is being loaded may itself wait for another one.
+    fn may_start(&self, pool: &Pool) -> bool {
+        let most = if pool.wanted > 0 {
+            self.limits.starts_at_once.max(self.limits.starts_waited_for)
+        } else {
+            self.limits.starts_at_once
+        };
+        self.starting < most
+    }
+
+    fn start_zygote(&mut self, id: PoolId) {
         let Some(zygote) = self.new_worker(id, Role::Zygote { copies: 0 }, Pages::Unpaid) else {
             return;
         };
         if let Some(pool) = self.pools.get_mut(&id) {
             pool.state = State::Warming(zygote);
-            out.push(Effect::StartZygote { pool: id, zygote, key: pool.key });
+            self.out.push(Effect::StartZygote { pool: id, zygote, key: pool.key });
         }
     }
 
-    fn start_standby(&mut self, id: PoolId, out: &mut Vec<Effect>) {
+    fn start_standby(&mut self, id: PoolId) {
         let Some(worker) = self.new_worker(id, Role::Standby, Pages::Unpaid) else {
             return;
         };
         if let Some(pool) = self.pools.get(&id) {
-            out.push(Effect::StartStandby { pool: id, worker, key: pool.key });
+            self.out.push(Effect::StartStandby { pool: id, worker, key: pool.key });
         }
     }
 
@@ -109,6 +117,7 @@ impl Supervisor {
                 continue;
             }
             let mut at = match pool.bare_since {
+                _ if pool.terms.refill == Refill::AtOnce => self.now,
                 Some(since) => quiet.min(since.after_us(self.limits.refill_patience_us)),
                 None => quiet,
             };
@@ -132,68 +141,100 @@ impl Supervisor {
         bare && pool.calls_in_a_row(&self.limits, self.now)
     }
 
+    /// Whether the next copy of a pool pays for its pages.
+    fn pages_of(&self, pool: &Pool) -> Pages {
+        match pool.terms.refill {
+            Refill::AtOnce => Pages::Unpaid,
+            Refill::Quiet if self.in_a_row(pool) => Pages::Plain,
+            Refill::Quiet => Pages::Paid,
+        }
+    }
+
     /// How many more workers a pool wants and may have, not counting who may begin now.
     fn wants(&self, pool: &Pool) -> u32 {
         let has_source = match pool.state {
-            State::Ready(_) if self.in_a_row(pool) => true,
+            State::Ready(_) if self.pages_of(pool) != Pages::Paid => true,
             State::Ready(_) => self.paying < self.limits.refills_at_once,
-            State::Standby => self.starting < self.limits.starts_at_once,
+            State::Standby => self.may_start(pool),
             State::Waiting | State::Warming(_) | State::Failed { .. } => false,
         };
-        if !has_source || pool.live() >= self.limits.workers_max {
+        if !has_source || pool.live() >= pool.terms.workers_max {
             return 0;
         }
-        let target = pool.target(&self.limits, self.now);
-        let missing = target.saturating_sub(pool.idle_count() + pool.starting);
-        if missing > 0 && self.has_room(pool) { missing } else { 0 }
+        let missing = pool.missing(&self.limits, self.now);
+        // What a request waits for is no memory that waits.
+        if missing > 0 && (pool.wanted > pool.starting || self.has_room(pool)) {
+            missing
+        } else {
+            0
+        }
     }
 
     /// Starts as many as are wanted and as may begin at one time.
-    fn refill_pool(&mut self, id: PoolId, out: &mut Vec<Effect>) {
+    fn refill_pool(&mut self, id: PoolId) {
         while let Some(pool) = self.pools.get(&id)
             && self.wants(pool) > 0
         {
             match pool.state {
                 State::Ready(zygote) => {
-                    let plain = self.in_a_row(pool);
-                    let pages = if plain { Pages::Plain } else { Pages::Paid };
+                    let pages = self.pages_of(pool);
                     // What pays as well waits for quiet.
-                    if self.fork(id, zygote, pages, out).is_none() || plain {
+                    if self.fork(id, zygote, pages).is_none() || pages == Pages::Plain {
                         return;
                     }
                 }
-                State::Standby => self.start_standby(id, out),
+                State::Standby => self.start_standby(id),
                 State::Waiting | State::Warming(_) | State::Failed { .. } => return,
             }
         }
     }
 
-    /// The next step of a pool that is not called: fewer copies, one, none.
-    pub(super) fn pool_due(&mut self, id: PoolId, out: &mut Vec<Effect>) {
+    /// The next step of a pool that is not used: fewer copies, one, none.
+    pub(crate) fn pool_due(&mut self, id: PoolId) {
+        self.try_again(id);
         let Some(pool) = self.pools.get(&id) else {
             return;
         };
         let idle_us = self.now.us_since(pool.last_used);
-        if idle_us >= self.limits.pool_idle_us && pool.is_unused() {
-            self.drop_pool(id, ColdReason::Warming, out);
+        if idle_us >= pool.terms.idle_us && pool.queue.is_empty() && !self.is_at_work(id) {
+            match pool.serves {
+                Serves::Calls(_) => _ = self.drop_pool(id),
+                Serves::Requests => self.rest_pool(id),
+            }
             return;
         }
         let limits = &self.limits;
-        let steps = [limits.rate_us, limits.copies_idle_us, limits.pool_idle_us];
-        let next = match steps.into_iter().find(|step| *step > idle_us) {
-            Some(step) => pool.last_used.after_us(step),
+        let steps = match pool.terms.refill {
+            Refill::Quiet => [limits.rate_us, limits.copies_idle_us, pool.terms.idle_us],
+            Refill::AtOnce => [pool.terms.idle_us; 3],
+        };
+        let next = match (pool.state, steps.into_iter().find(|step| *step > idle_us)) {
+            // What waits is tried again then.
+            (State::Failed { until }, _) if !pool.queue.is_empty() => until,
+            (_, Some(step)) => pool.last_used.after_us(step),
             // In use for very long: look again later.
-            None => self.now.after_us(limits.copies_idle_us),
+            (_, None) => self.now.after_us(limits.copies_idle_us),
         };
         self.timers.set(Timer::Pool(id), Some(next));
         let target = pool.target(limits, self.now);
-        let surplus = pool.idle_count().saturating_sub(target);
+        let surplus = match pool.terms.refill {
+            Refill::Quiet => pool.idle_count().saturating_sub(target),
+            // As many as there was work for; they go together, when the pool rests.
+            Refill::AtOnce => 0,
+        };
         // The oldest go: they are at the front.
         let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);
         let extra: Vec<_> = pool.idle.iter().copied().take(surplus).collect();
         for worker in extra {
-            self.retire(worker, out);
+            self.retire(worker);
         }
+    }
+
+    /// Whether a worker of a pool performs something; one that is lent need not.
+    fn is_at_work(&self, id: PoolId) -> bool {
+        self.workers
+            .values()
+            .any(|entry| entry.pool == id && matches!(entry.state, WorkerState::Busy(_)))
     }
 
     /// Whether one more waiting worker of this pool fits into the memory budget, by what its last

@@ -10,10 +10,10 @@ use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 
 /// What is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Timer {
+pub(crate) enum Timer {
     /// Its deadline, its wait in the queue, the next step of its killing.
     Call(CallId),
-    /// It starts, pays or ends for too long.
+    /// It starts, pays, ends or comes back for too long; or its session rests.
     Worker(WorkerId),
     /// It has been idle for long enough for the next step.
     Pool(PoolId),
@@ -40,14 +40,14 @@ impl Timer {
 
 /// All timers.
 #[derive(Debug, Default)]
-pub(super) struct Timers {
+pub(crate) struct Timers {
     of: BTreeMap<Timer, Time>,
     order: BTreeSet<(Time, Timer)>,
 }
 
 impl Timers {
     /// Sets, moves or (with `None`) removes a timer.
-    pub(super) fn set(&mut self, timer: Timer, at: Option<Time>) {
+    pub(crate) fn set(&mut self, timer: Timer, at: Option<Time>) {
         let before = match at {
             Some(at) => self.of.insert(timer, at),
             None => self.of.remove(&timer),
@@ -64,17 +64,17 @@ impl Timers {
     }
 
     /// Whether a timer is set.
-    pub(super) fn is_set(&self, timer: Timer) -> bool {
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
         self.of.contains_key(&timer)
     }
 
     /// The earliest.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.order.first().map(|(at, _)| *at)
     }
 
     /// Takes the earliest that is due.
-    pub(super) fn pop_due(&mut self, now: Time) -> Option<Timer> {
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
         let (at, timer) = *self.order.first()?;
         if at > now {
             return None;
@@ -84,7 +84,7 @@ impl Timers {
     }
 
     /// Moves what is due and judges others to `later`.
-    pub(super) fn postpone_judging(&mut self, now: Time, later: Time) {
+    pub(crate) fn postpone_judging(&mut self, now: Time, later: Time) {
         let late: Vec<Timer> = self
             .order
             .iter()

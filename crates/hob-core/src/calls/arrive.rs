@@ -8,30 +8,32 @@ use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
 use crate::outcome::ColdReason;
 use crate::plan::{Plan, Standing, plan};
-use crate::pool::worker::{Input, Role, State as WorkerState, Worker};
-use crate::pool::{Pool, Shelf, State};
+use crate::pool::State;
+use crate::pool::engine::{Engine, Freed, Stage};
+use crate::pool::terms::Terms;
+use crate::pool::timers::Timer;
+use crate::pool::worker::{Serves, State as WorkerState, Worker};
 
-use super::drain::Stage;
+use super::Calls;
 use super::tables::{Call, CallState, Ending, LearningRun, LessonState, Program, Source, Wish};
-use super::{Freed, Supervisor, Timer};
 
-impl Supervisor {
-    pub(super) fn arrived(&mut self, arrival: &Arrival, out: &mut Vec<Effect>) {
+impl Calls {
+    pub(crate) fn arrived(&mut self, engine: &mut Engine, arrival: &Arrival) {
         if self.calls.contains_key(&arrival.call) {
-            self.ignore();
+            engine.ignore();
             return;
         }
-        self.last_activity = self.now;
-        self.timers.set(Timer::Idle, None);
-        self.remember_program(arrival.program);
+        engine.last_activity = engine.now;
+        engine.timers.set(Timer::Idle, None);
+        self.remember_program(engine, arrival.program);
         let key = arrival.key.filter(|_| !self.must_learn(arrival.program));
-        match plan(&arrival.facts, self.standing(arrival.program), key) {
+        match plan(&arrival.facts, self.standing(engine, arrival.program), key) {
             Plan::Refuse(reason) => {
                 self.settled += 1;
-                out.push(Effect::Refuse { call: arrival.call, reason });
+                engine.out.push(Effect::Refuse { call: arrival.call, reason });
             }
-            Plan::Cold(reason) => self.open_cold(arrival, reason, out),
-            Plan::Warm(key) => self.open_warm(arrival, key, out),
+            Plan::Cold(reason) => self.open_cold(engine, arrival, reason),
+            Plan::Warm(key) => self.open_warm(engine, arrival, key),
         }
     }
 
@@ -44,30 +46,30 @@ impl Supervisor {
     }
 
     /// How the program stands, for the plan.
-    fn standing(&self, program: ProgramId) -> Standing {
-        if self.stage != Stage::Open {
+    fn standing(&self, engine: &Engine, program: ProgramId) -> Standing {
+        if engine.stage != Stage::Open {
             return Standing::Stopping;
         }
         let Some(program) = self.programs.get(&program) else {
             return Standing::Unlearned;
         };
-        let passed = |until: Option<Time>| until.is_none_or(|until| until <= self.now);
+        let passed = |until: Option<Time>| until.is_none_or(|until| until <= engine.now);
         match program.lesson {
             LessonState::None => Standing::Unlearned,
             LessonState::Stale => Standing::Stale,
             LessonState::Learning(run) => {
-                let patience = run.since.after_us(self.limits.learn_patience_us);
-                if self.now < patience { Standing::BeingLearned } else { Standing::Unlearned }
+                let patience = run.since.after_us(engine.limits.learn_patience_us);
+                if engine.now < patience { Standing::BeingLearned } else { Standing::Unlearned }
             }
             LessonState::Learned(_) if !passed(program.failed_until) => Standing::WarmFailed,
             LessonState::Learned(_) if !passed(program.memory_until) => Standing::OverBudget,
-            LessonState::Learned(_) if program.pace.is_cold(self.now) => Standing::SlowerWarm,
+            LessonState::Learned(_) if program.pace.is_cold(engine.now) => Standing::SlowerWarm,
             LessonState::Learned(_) => Standing::Learned,
         }
     }
 
     /// Opens a call that the plan sends cold; some of them learn.
-    fn open_cold(&mut self, arrival: &Arrival, reason: ColdReason, out: &mut Vec<Effect>) {
+    fn open_cold(&mut self, engine: &mut Engine, arrival: &Arrival, reason: ColdReason) {
         let learns = match reason {
             ColdReason::Learning | ColdReason::Stale => Learning::Yes,
             ColdReason::Asked
@@ -95,20 +97,20 @@ impl Supervisor {
             && let Some(program) = self.programs.get_mut(&arrival.program)
         {
             let wish = Wish::of(arrival);
-            let run = LearningRun { call: arrival.call, since: self.now, wish };
+            let run = LearningRun { call: arrival.call, since: engine.now, wish };
             program.lesson = LessonState::Learning(run);
-            self.timers.set(Timer::Program(arrival.program), None);
+            engine.timers.set(Timer::Program(arrival.program), None);
         }
-        self.open(arrival, Source::Waiting);
-        self.begin_cold(arrival.call, reason, learns, out);
+        self.open(engine, arrival, Source::Waiting);
+        self.begin_cold(engine, arrival.call, reason, learns);
     }
 
     /// Opens a call that the plan wants warm.
-    fn open_warm(&mut self, arrival: &Arrival, key: Key, out: &mut Vec<Effect>) {
+    fn open_warm(&mut self, engine: &mut Engine, arrival: &Arrival, key: Key) {
         let wish = Wish::of(arrival);
-        let recipe = self.recipe(arrival.program, wish);
+        let recipe = self.recipe(engine, arrival.program, wish);
         if recipe.name() == Name::Spawn {
-            self.open_cold(arrival, ColdReason::SpawnAsked, out);
+            self.open_cold(engine, arrival, ColdReason::SpawnAsked);
             return;
         }
         if let Some(program) = self.programs.get_mut(&arrival.program)
@@ -121,20 +123,22 @@ impl Supervisor {
             (Origin::Fork, Some(0)) => Source::OnDemand,
             (Origin::Fork | Origin::Exec, _) => Source::Waiting,
         };
-        self.open(arrival, source);
-        let Some(pool) = self.pool_for(arrival.program, key, recipe, out) else {
-            self.begin_cold(arrival.call, ColdReason::Busy, Learning::No, out);
+        self.open(engine, arrival, source);
+        let Some(pool) =
+            engine.pool_for(arrival.program, key, Terms::of_calls(recipe, &engine.limits))
+        else {
+            self.begin_cold(engine, arrival.call, ColdReason::Busy, Learning::No);
             return;
         };
-        self.note_arrival(pool, arrival.ahead);
-        self.place(arrival.call, pool, out);
+        self.note_arrival(engine, pool, arrival.ahead);
+        self.place(engine, arrival.call, pool);
     }
 
-    fn open(&mut self, arrival: &Arrival, source: Source) {
-        let deadline = arrival.timeout_us.map(|timeout_us| self.now.after_us(timeout_us));
+    fn open(&mut self, engine: &mut Engine, arrival: &Arrival, source: Source) {
+        let deadline = arrival.timeout_us.map(|timeout_us| engine.now.after_us(timeout_us));
         let call = Call {
             program: arrival.program,
-            state: CallState::Cold { reason: ColdReason::Warming, since: self.now },
+            state: CallState::Cold { reason: ColdReason::Warming, since: engine.now },
             deadline,
             source,
             gives: 0,
@@ -143,8 +147,9 @@ impl Supervisor {
     }
 
     /// What a wish means for this program: forks, unless it cannot be forked.
-    pub(super) fn recipe(&self, program: ProgramId, wish: Wish) -> Recipe {
-        let ahead = wish.ahead.unwrap_or(self.limits.ahead_max).min(self.limits.ahead_asked_max);
+    pub(super) fn recipe(&self, engine: &Engine, program: ProgramId, wish: Wish) -> Recipe {
+        let ahead =
+            wish.ahead.unwrap_or(engine.limits.ahead_max).min(engine.limits.ahead_asked_max);
         let recipe = wish.isolation.unwrap_or(Name::Fork).lower(ahead);
         match (recipe.origin, self.demotion(program)) {
             (Origin::Fork, Some(_)) => Name::Standby.lower(ahead.max(1)),
@@ -152,54 +157,42 @@ impl Supervisor {
         }
     }
 
-    /// The pool for this key and recipe; a new one if there is none and room.
-    pub(super) fn pool_for(
-        &mut self,
+    /// Begins a program's pool before a call asks for it.
+    pub(crate) fn begin_pool(
+        &self,
+        engine: &mut Engine,
         program: ProgramId,
         key: Key,
-        recipe: Recipe,
-        out: &mut Vec<Effect>,
-    ) -> Option<PoolId> {
-        let shelf = Shelf::new(key, recipe);
-        if let Some(pool) = self.shelves.get(&shelf) {
-            return Some(*pool);
+        asked: Option<u32>,
+    ) {
+        let recipe = self.recipe(engine, program, Wish { isolation: None, ahead: asked });
+        let terms = Terms::of_calls(recipe, &engine.limits);
+        if let Some(pool) = engine.pool_for(program, key, terms) {
+            engine.begin_pool(pool, asked);
         }
-        if !self.make_room_for_a_pool(out) {
-            return None;
-        }
-        let id = self.new_pool_id();
-        let mut pool = Pool::new(id, program, key, recipe);
-        pool.last_used = self.now;
-        self.shelves.insert(shelf, id);
-        self.pools.insert(id, pool);
-        Some(id)
     }
 
-    fn note_arrival(&mut self, id: PoolId, ahead: Option<u32>) {
-        let Some(pool) = self.pools.get_mut(&id) else {
+    fn note_arrival(&mut self, engine: &mut Engine, id: PoolId, ahead: Option<u32>) {
+        let Some(pool) = engine.pools.get_mut(&id) else {
             return;
         };
         let waiting = u32::try_from(pool.queue.len()).unwrap_or(u32::MAX);
-        pool.arrivals.note(self.now, pool.busy + waiting + 1, self.limits.rate_us);
+        pool.arrivals.note(engine.now, pool.busy + waiting + 1, engine.limits.rate_us);
         // A call that takes no copy has no say in how many wait.
         if ahead != Some(0) {
             pool.asked = ahead;
-            pool.recipe.ahead =
-                ahead.unwrap_or(self.limits.ahead_max).min(self.limits.ahead_asked_max);
+            pool.terms.recipe.ahead =
+                ahead.unwrap_or(engine.limits.ahead_max).min(engine.limits.ahead_asked_max);
         }
-        pool.calls += 1;
-        pool.last_used = self.now;
-        if let State::Failed { until } = pool.state
-            && until <= self.now
-        {
-            pool.state = pool.fresh();
-        }
-        self.timers.set(Timer::Pool(id), Some(self.now.after_us(self.limits.rate_us)));
+        pool.requests += 1;
+        pool.last_used = engine.now;
+        engine.try_again(id);
+        engine.timers.set(Timer::Pool(id), Some(engine.now.after_us(engine.limits.rate_us)));
     }
 
     /// Finds a worker for a call that has just arrived, or decides what else becomes of it.
-    fn place(&mut self, call: CallId, id: PoolId, out: &mut Vec<Effect>) {
-        let Some(pool) = self.pools.get(&id) else {
+    fn place(&mut self, engine: &mut Engine, call: CallId, id: PoolId) {
+        let Some(pool) = engine.pools.get(&id) else {
             return;
         };
         let cold = match pool.state {
@@ -210,55 +203,55 @@ impl Supervisor {
             State::Standby | State::Ready(_) => None,
         };
         if let Some(reason) = cold {
-            self.begin_cold(call, reason, Learning::No, out);
+            self.begin_cold(engine, call, reason, Learning::No);
             return;
         }
-        match self.find_worker(call, id, out) {
-            Some((worker, found)) => self.give(call, worker, found, out),
-            None => self.enqueue(call, id, out),
+        match self.find_worker(engine, call, id) {
+            Some((worker, found)) => self.give(engine, call, worker, found),
+            None => self.enqueue(engine, call, id),
         }
     }
 
     /// A worker that this call can be given now: one that waits, or one that is forked for it.
-    pub(super) fn find_worker(
+    pub(crate) fn find_worker(
         &mut self,
+        engine: &mut Engine,
         call: CallId,
         id: PoolId,
-        out: &mut Vec<Effect>,
     ) -> Option<(WorkerId, Found)> {
-        if self.given >= self.limits.calls_max {
+        if self.given >= engine.limits.calls_max {
             return None;
         }
         let source = self.calls.get(&call)?.source;
-        let pool = self.pools.get(&id)?;
+        let pool = engine.pools.get(&id)?;
         if source == Source::Waiting
             && let Some(worker) = pool.idle.last()
         {
-            let found = match pool.recipe.origin {
+            let found = match pool.terms.recipe.origin {
                 Origin::Fork => Found::CopyReady,
                 Origin::Exec => Found::StandbyReady,
             };
             return Some((*worker, found));
         }
         if source == Source::Waiting
-            && let Some(worker) = self.plain_to_come(id)
+            && let Some(worker) = self.plain_to_come(engine, id)
         {
             return Some((worker, Found::ForkedOnDemand));
         }
         let State::Ready(zygote) = pool.state else {
             return None;
         };
-        if pool.live() >= self.limits.workers_max {
+        if pool.live() >= engine.limits.workers_max {
             return None;
         }
-        let worker = self.fork(id, zygote, Pages::Unpaid, out)?;
+        let worker = engine.fork(id, zygote, Pages::Unpaid)?;
         Some((worker, Found::ForkedOnDemand))
     }
 
     /// A plain copy of this pool that is being forked: a call that waits in its channel is there
     /// sooner than one for which another is forked.
-    fn plain_to_come(&self, id: PoolId) -> Option<WorkerId> {
-        let pool = self.pools.get(&id)?;
+    fn plain_to_come(&self, engine: &Engine, id: PoolId) -> Option<WorkerId> {
+        let pool = engine.pools.get(&id)?;
         if pool.starting == 0 {
             return None;
         }
@@ -268,133 +261,116 @@ impl Supervisor {
                 && entry.pages == Pages::Plain
                 && entry.used == 0
         };
-        self.workers.iter().rev().find(|(_, entry)| found(entry)).map(|(worker, _)| *worker)
+        engine.workers.iter().rev().find(|(_, entry)| found(entry)).map(|(worker, _)| *worker)
     }
 
     /// Lets a call wait for a worker of its pool, or sends it cold if too many wait.
-    pub(super) fn enqueue(&mut self, call: CallId, id: PoolId, out: &mut Vec<Effect>) {
-        if self.queued >= self.limits.queue_max {
-            self.begin_cold(call, ColdReason::Busy, Learning::No, out);
+    pub(crate) fn enqueue(&mut self, engine: &mut Engine, call: CallId, id: PoolId) {
+        if self.queued >= engine.limits.queue_max {
+            self.begin_cold(engine, call, ColdReason::Busy, Learning::No);
             return;
         }
-        let until = self.now.after_us(self.limits.queue_wait_us);
-        let (Some(entry), Some(pool)) = (self.calls.get_mut(&call), self.pools.get_mut(&id)) else {
+        let until = engine.now.after_us(engine.limits.queue_wait_us);
+        let (Some(entry), Some(pool)) = (self.calls.get_mut(&call), engine.pools.get_mut(&id))
+        else {
             return;
         };
         entry.state = CallState::Queued { pool: id, until };
         pool.queue.push_back(call);
         self.queued += 1;
-        self.set_call_timer(call);
-        out.push(Effect::Queue { call });
+        self.set_call_timer(engine, call);
+        engine.out.push(Effect::Queue { call });
     }
 
     /// Gives queued calls what has become free: within a pool in order, among pools whoever has
     /// waited longest.
-    pub(super) fn serve_queues(&mut self, out: &mut Vec<Effect>) {
-        if self.freed == Freed::No {
+    pub(crate) fn serve_queues(&mut self, engine: &mut Engine) {
+        if engine.freed == Freed::No {
             return;
         }
-        self.freed = Freed::No;
+        engine.freed = Freed::No;
         if self.queued == 0 {
             return;
         }
-        let mut fronts: Vec<(CallId, PoolId)> =
-            self.pools.values().filter_map(|pool| Some((*pool.queue.front()?, pool.id))).collect();
+        let mut fronts: Vec<(CallId, PoolId)> = engine
+            .pools
+            .values()
+            .filter(|pool| pool.serves != Serves::Requests)
+            .filter_map(|pool| Some((*pool.queue.front()?, pool.id)))
+            .collect();
         fronts.sort_unstable();
         for (_, id) in fronts {
-            while let Some(call) = self.pools.get(&id).and_then(|pool| pool.queue.front().copied())
+            while let Some(call) =
+                engine.pools.get(&id).and_then(|pool| pool.queue.front().copied())
             {
-                let Some((worker, _)) = self.find_worker(call, id, out) else {
+                let Some((worker, _)) = self.find_worker(engine, call, id) else {
                     break;
                 };
-                self.leave_queue(call, id);
-                self.give(call, worker, Found::Queued, out);
+                self.leave_queue(engine, call, id);
+                self.give(engine, call, worker, Found::Queued);
             }
         }
     }
 
     /// Takes a call out of its pool's queue.
-    pub(super) fn leave_queue(&mut self, call: CallId, id: PoolId) {
-        if let Some(pool) = self.pools.get_mut(&id) {
+    pub(crate) fn leave_queue(&mut self, engine: &mut Engine, call: CallId, id: PoolId) {
+        if let Some(pool) = engine.pools.get_mut(&id) {
             pool.queue.retain(|queued| *queued != call);
         }
         self.queued -= 1;
     }
 
-    pub(super) fn give(
+    pub(crate) fn give(
         &mut self,
+        engine: &mut Engine,
         call: CallId,
         worker: WorkerId,
         found: Found,
-        out: &mut Vec<Effect>,
     ) {
         let Some(entry) = self.calls.get_mut(&call) else {
             return;
         };
         entry.gives += 1;
-        entry.state = CallState::Given { worker, found, since: self.now, ending: Ending::Not };
+        entry.state = CallState::Given { worker, found, since: engine.now, ending: Ending::Not };
         self.given += 1;
-        self.in_flight.insert((self.now, call));
-        self.last_activity = self.now;
-        if let Some(entry) = self.workers.get_mut(&worker) {
-            entry.used += 1;
-        }
-        let gave = self.step_worker(worker, Input::Give(call));
-        debug_assert!(
-            gave.is_ok(),
-            "only a worker that waits, or is forked for the call, is found"
-        );
-        self.set_call_timer(call);
-        out.push(Effect::Give { call, worker });
+        engine.in_flight.insert((engine.now, call));
+        engine.last_activity = engine.now;
+        engine.give(worker, call);
+        self.set_call_timer(engine, call);
+        engine.out.push(Effect::Give { call, worker });
     }
 
     /// Sends a call cold. It stays open until the client says how it ended.
-    pub(super) fn begin_cold(
+    pub(crate) fn begin_cold(
         &mut self,
+        engine: &mut Engine,
         call: CallId,
         reason: ColdReason,
         learning: Learning,
-        out: &mut Vec<Effect>,
     ) {
         let Some(entry) = self.calls.get_mut(&call) else {
             return;
         };
-        entry.state = CallState::Cold { reason, since: self.now };
-        self.in_flight.insert((self.now, call));
-        self.last_activity = self.now;
-        self.set_call_timer(call);
-        out.push(Effect::RunCold { call, reason, learning });
-    }
-
-    /// Forks a copy off a ready zygote.
-    pub(super) fn fork(
-        &mut self,
-        pool: PoolId,
-        zygote: WorkerId,
-        pages: Pages,
-        out: &mut Vec<Effect>,
-    ) -> Option<WorkerId> {
-        match &mut self.workers.get_mut(&zygote)?.role {
-            Role::Zygote { copies } => *copies += 1,
-            Role::Copy { .. } | Role::Standby => return None,
-        }
-        let worker = self.new_worker(pool, Role::Copy { zygote }, pages)?;
-        out.push(Effect::Fork { zygote, worker, pages });
-        Some(worker)
+        entry.state = CallState::Cold { reason, since: engine.now };
+        engine.in_flight.insert((engine.now, call));
+        engine.last_activity = engine.now;
+        self.set_call_timer(engine, call);
+        engine.out.push(Effect::RunCold { call, reason, learning });
     }
 
     /// Remembers a program, and forgets those that were not used for longest if there are too
     /// many: they are learned again. What is pooled, or
     /// learned by a running call, stays.
-    pub(super) fn remember_program(&mut self, id: ProgramId) {
-        let now = self.now;
+    pub(crate) fn remember_program(&mut self, engine: &mut Engine, id: ProgramId) {
+        let now = engine.now;
         self.programs.entry(id).or_insert_with(|| Program::new(now)).last_used = now;
-        let most = usize::try_from(self.limits.programs_max).unwrap_or(usize::MAX);
+        let most = usize::try_from(engine.limits.programs_max).unwrap_or(usize::MAX);
         let surplus = self.programs.len().saturating_sub(most);
         if surplus == 0 {
             return;
         }
-        let pooled: BTreeSet<ProgramId> = self.pools.values().map(|pool| pool.program).collect();
+        let pooled: BTreeSet<ProgramId> =
+            engine.pools.values().filter_map(|pool| pool.serves.program()).collect();
         let mut oldest: Vec<(Time, ProgramId)> = self
             .programs
             .iter()
@@ -410,7 +386,7 @@ impl Supervisor {
         oldest.sort_unstable();
         for (_, program) in oldest.into_iter().take(surplus) {
             self.programs.remove(&program);
-            self.timers.set(Timer::Program(program), None);
+            engine.timers.set(Timer::Program(program), None);
         }
     }
 }

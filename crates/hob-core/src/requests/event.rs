@@ -1,52 +1,26 @@
-//! What the daemon tells [`super::Messages`], and what that asks of the daemon.
+//! What the daemon tells about requests, and what is asked of it for them. What happens to processes
+//! is the same for all that is served ([`crate::event`]).
 //!
 //! ```text
-//!   a sender    Arrived, WantLane ─────────▶ ┌──────────┐ ──▶ Give, Lend, NoLane
-//!               SenderGone, LaneLeft ──────▶ │ Messages │ ──▶ Settle
-//!   a worker    Ready, Answered, LaneOver ─▶ │          │ ──▶ StartZygote, StartWorker, Fork
-//!               ZygoteReady, Gone ─────────▶ │          │ ──▶ Recall, Retire, Kill
-//!   the clock   Tick ──────────────────────▶ └──────────┘ next_deadline()
+//!   a sender    Opened, Arrived, WantLane ─▶ ┌──────────┐ ──▶ Give, Lend, NoLane
+//!               SenderGone, LaneLeft ──────▶ │ requests │ ──▶ Settle
+//!   a worker    Answered, Handled ─────────▶ │          │ ──▶ Recall
+//!               Unreached ─────────────────▶ └──────────┘ ──▶ Forget
 //! ```
-//! Effects are performed in the order in which they were returned. Of a process, `Gone` or
-//! `ForkFailed` is the last event, and a zygote's comes before those of the copies that end with
-//! it.
 
 use crate::ids::{CallId, LaneId, PoolId, Time, WorkerId};
-use crate::isolation::Recipe;
-
-/// What a pool of handlers works by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// Where workers come from, how many wait, and for how many messages each is good.
-    pub recipe: Recipe,
-    /// Whether a worker belongs to the key that it was first given, and performs it in order.
-    pub affinity: Affinity,
-    /// Workers at one time.
-    pub workers_max: u32,
-    /// Messages that wait at one time.
-    pub queue_max: u32,
-    /// Memory of a worker, in KiB, after which it is replaced.
-    pub worker_kib: u64,
-    /// After this without a message, a pool (or a session's worker) is retired.
-    pub idle_us: u64,
-}
-
-/// Which worker a message may go to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Affinity {
-    /// To any of its pool.
-    Any,
-    /// To the one of its key.
-    Session,
-}
+use crate::key::Key;
+use crate::pool::terms::Terms;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A handler that was not known before, or whose configuration is another now.
     Opened {
-        /// Its pool.
+        /// Its pool, by a number of [`crate::supervisor::Supervisor::new_pool`].
         pool: PoolId,
+        /// What is loaded, and with what.
+        key: Key,
         /// What it works by.
         terms: Terms,
     },
@@ -95,23 +69,6 @@ pub enum Event {
         /// Whether the lane is over, and the worker here again.
         lane_over: Over,
     },
-    /// A zygote has loaded its handler.
-    ZygoteReady {
-        /// The zygote.
-        zygote: WorkerId,
-        /// Its tasks; more than one and it is never forked.
-        threads: u32,
-    },
-    /// A copy could not be forked.
-    ForkFailed {
-        /// The copy.
-        worker: WorkerId,
-    },
-    /// A worker can be given messages.
-    Ready {
-        /// The worker.
-        worker: WorkerId,
-    },
     /// A worker has answered its message, or said that its handler raised.
     Answered {
         /// The worker.
@@ -124,22 +81,6 @@ pub enum Event {
         /// The worker.
         worker: WorkerId,
     },
-    /// A process has ended.
-    Gone {
-        /// The process.
-        worker: WorkerId,
-    },
-    /// PSS in KiB of processes, and what may wait from now on.
-    Memory {
-        /// One reading a process.
-        readings: Vec<(WorkerId, u64)>,
-        /// What all that waits may hold from now on: the budget, less what others hold of it.
-        allowed_kib: u64,
-    },
-    /// The time of [`super::Messages::next_deadline`] has come.
-    Tick,
-    /// Take no new message, let open ones end, retire everything.
-    Drain,
 }
 
 /// Whether a lane goes on.
@@ -154,27 +95,6 @@ pub enum Over {
 /// Something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Start a process that loads the handler and is forked.
-    StartZygote {
-        /// The pool.
-        pool: PoolId,
-        /// Its number.
-        worker: WorkerId,
-    },
-    /// Start a process that loads the handler and performs messages itself.
-    StartWorker {
-        /// The pool.
-        pool: PoolId,
-        /// Its number.
-        worker: WorkerId,
-    },
-    /// Fork a copy.
-    Fork {
-        /// The zygote.
-        zygote: WorkerId,
-        /// The copy's number.
-        worker: WorkerId,
-    },
     /// Send the message to the worker.
     Give {
         /// The message.
@@ -203,21 +123,11 @@ pub enum Effect {
         /// The worker.
         worker: WorkerId,
     },
-    /// Close the process's channel: it ends by that.
-    Retire {
-        /// The process.
-        worker: WorkerId,
-    },
     /// There are too many pools, and this one, which has nothing to do, is no longer known: whoever
     /// wants it again opens another.
     Forget {
         /// The pool.
         pool: PoolId,
-    },
-    /// End the process by force.
-    Kill {
-        /// The process.
-        worker: WorkerId,
     },
     /// The message has its one outcome.
     Settle {

@@ -1,0 +1,104 @@
+//! Calls: what runs warm in a pool, or cold at its caller. A policy above the engine of pools.
+//!
+//! One file per kind of event:
+//!
+//! | file | decides |
+//! |---|---|
+//! | `arrive` | what becomes of a new call: cold, refused, given, queued |
+//! | `end` | how a call ends: caller gone, cold run ended, timed out, settled |
+//! | `workers` | what the ends of workers and zygotes mean for calls |
+//! | `learn` | programs: learned, stale, slower warm, demoted |
+//! | `stop` | what stopping means for calls |
+//! | `tables` | what is remembered of a call and of a program |
+//!
+//! Invariants: a call is in `calls` from its arrival until it is settled, once; a queued call is in
+//! its pool's queue and nowhere else; `given` and `queued` count what they say. Events about what
+//! is not there any more are late, not wrong: they are ignored and counted.
+
+mod arrive;
+mod end;
+mod learn;
+mod stop;
+pub(crate) mod tables;
+mod workers;
+
+use std::collections::BTreeMap;
+
+use crate::event::Event;
+use crate::ids::{CallId, ProgramId, Time};
+use crate::pool::engine::Engine;
+
+pub use tables::Demotion;
+use tables::{Call, CallState, Program};
+
+/// All calls that are not settled, and the programs that they are of.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    calls: BTreeMap<CallId, Call>,
+    programs: BTreeMap<ProgramId, Program>,
+    /// Calls that a worker has.
+    pub(crate) given: u32,
+    /// Calls that wait for one.
+    pub(crate) queued: u32,
+    /// Calls that were settled or refused since the start.
+    pub(crate) settled: u64,
+}
+
+impl Calls {
+    /// Takes an event that is about calls alone.
+    pub(crate) fn handle(&mut self, engine: &mut Engine, event: Event) {
+        match event {
+            Event::Arrived(arrival) => self.arrived(engine, &arrival),
+            Event::Learned { program, lesson, key } => self.learned(engine, program, lesson, key),
+            Event::Stale { program } => self.stale(engine, program),
+            Event::Finished { worker, exit } => self.finished(engine, worker, exit),
+            Event::GiveFailed { call, worker, why } => self.give_failed(engine, call, worker, why),
+            Event::CallerGone { call } => self.caller_gone(engine, call),
+            Event::TakenBack { call } => self.taken_back(engine, call),
+            Event::ColdEnded { call, exit, timing } => self.cold_ended(engine, call, exit, timing),
+            Event::Measured { program, took } => self.measured(engine, program, took),
+            Event::Request(_)
+            | Event::ZygoteReady { .. }
+            | Event::ForkFailed { .. }
+            | Event::Ready { .. }
+            | Event::Gone { .. }
+            | Event::Memory { .. }
+            | Event::Active
+            | Event::Tick
+            | Event::Drain => {}
+        }
+    }
+
+    /// Whether no call is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Open calls: all of them, and those that their clients run.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let cold = |call: &&Call| matches!(call.state, CallState::Cold { .. });
+        (self.calls.len(), self.calls.values().filter(cold).count())
+    }
+
+    /// Programs that are remembered.
+    pub(crate) fn programs(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Why a program is not forked, if it is not.
+    pub(crate) fn demotion(&self, program: ProgramId) -> Option<Demotion> {
+        self.programs.get(&program)?.demoted
+    }
+
+    /// Whether the program's calls run cold because they were slower warm.
+    pub(crate) fn is_slower_warm(&self, program: ProgramId, now: Time) -> bool {
+        self.programs.get(&program).is_some_and(|program| program.pace.is_cold(now))
+    }
+
+    /// The programs that could not be warmed and run cold for a while, without a pool.
+    pub(crate) fn resting(&self, now: Time) -> Vec<ProgramId> {
+        let rests = |until: Option<Time>| until.is_some_and(|until| until > now);
+        let programs = self.programs.iter().filter(|(_, program)| rests(program.failed_until));
+        programs.map(|(id, _)| *id).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! What the ends of workers and zygotes mean for the calls that they had, and for the programs that
+//! they were made from.
+
+use crate::event::{ForkFailure, GiveFailure, Learning, Preload};
+use crate::ids::{CallId, PoolId, ProgramId, WorkerId};
+use crate::outcome::{CancelledBy, ColdReason, Outcome};
+use crate::phase::Phase;
+use crate::pool::State;
+use crate::pool::engine::Engine;
+use crate::pool::processes::Due;
+use crate::pool::worker::{Role, State as WorkerState};
+use hob_wire::exit::Exit;
+
+use super::Calls;
+use super::tables::Demotion;
+
+impl Calls {
+    pub(super) fn finished(&mut self, engine: &mut Engine, id: WorkerId, exit: Exit) {
+        let Some(call) = call_of(engine, id) else {
+            engine.ignore();
+            return;
+        };
+        let outcome = self.outcome_of(call, Outcome::Exited(exit));
+        engine.done(id, call);
+        self.settle(engine, call, outcome);
+    }
+
+    /// A zygote has loaded what a program was seen to load.
+    pub(crate) fn zygote_ready(
+        &mut self,
+        engine: &mut Engine,
+        id: WorkerId,
+        (threads, preload): (u32, Preload),
+    ) {
+        let program = engine.serves(id).and_then(crate::pool::worker::Serves::program);
+        let (Some(program), Some(pool)) = (program, engine.zygote_ready(id)) else {
+            return;
+        };
+        match preload {
+            Preload::Amended => self.amended(engine, pool, program),
+            Preload::AsLearned if threads > 1 => {
+                self.demote(engine, program, Demotion::Threads(threads));
+            }
+            Preload::AsLearned => {
+                if let Some(pool) = engine.pools.get_mut(&pool) {
+                    pool.state = State::Ready(id);
+                }
+                if let Some(program) = self.programs.get_mut(&program) {
+                    program.amended = 0;
+                    program.failures = 0;
+                }
+            }
+        }
+    }
+
+    /// The lesson was not complete. The key may have changed with it, so the pool goes; the next
+    /// call brings the new key. A lesson that never settles sends the program cold for a while.
+    fn amended(&mut self, engine: &mut Engine, pool: PoolId, id: ProgramId) {
+        self.drop_pool(engine, pool, ColdReason::Warming);
+        let Some(program) = self.programs.get_mut(&id) else {
+            return;
+        };
+        program.amended += 1;
+        if program.amended > engine.limits.amend_tries {
+            program.amended = 0;
+            program.failures = program.failures.saturating_add(1);
+            let wait_us = engine.limits.backoff_us(program.failures);
+            program.failed_until = Some(engine.now.after_us(wait_us));
+        }
+    }
+
+    pub(crate) fn gone(&mut self, engine: &mut Engine, id: WorkerId, exit: Exit) {
+        let Some(entry) = engine.workers.get(&id) else {
+            engine.ignore();
+            return;
+        };
+        let (role, pool, state) = (entry.role, entry.pool, entry.state);
+        if matches!(role, Role::Zygote { .. }) {
+            self.zygote_gone(engine, id);
+            return;
+        }
+        if let Some(call) = call_of(engine, id) {
+            // It ended by a signal or without its exit hooks. Whether its main had begun cannot be
+            // known, and what the process did is what the caller would have seen.
+            let outcome = self.outcome_of(call, Outcome::Exited(exit));
+            self.settle(engine, call, outcome);
+        }
+        engine.remove_worker(id);
+        if state.waits() {
+            self.count_death(engine, pool);
+        }
+    }
+
+    /// A zygote has ended, and with it all its copies: their ends will not be reported.
+    fn zygote_gone(&mut self, engine: &mut Engine, id: WorkerId) {
+        for (copy, work) in engine.copies_at_work(id) {
+            if engine.workers.get(&copy).is_some_and(|entry| entry.state == WorkerState::Retiring) {
+                continue;
+            }
+            for call in work {
+                let outcome = self.outcome_of(call, Outcome::Lost(Phase::Main));
+                self.settle(engine, call, outcome);
+            }
+            engine.retire(copy);
+        }
+        if let Some(pool) = engine.remove_zygote(id) {
+            self.fail_pool(engine, pool);
+        }
+    }
+
+    /// A program that cannot be forked: its pools that fork go, and a standby is made ready.
+    fn demote(&mut self, engine: &mut Engine, id: ProgramId, why: Demotion) {
+        if let Some(program) = self.programs.get_mut(&id) {
+            program.demoted = Some(why);
+        }
+        let forked: Vec<PoolId> = engine
+            .pools
+            .values()
+            .filter(|pool| pool.serves.program() == Some(id) && pool.terms.forks())
+            .map(|pool| pool.id)
+            .collect();
+        for old in forked {
+            let Some((key, asked)) = engine.pools.get(&old).map(|pool| (pool.key, pool.asked))
+            else {
+                continue;
+            };
+            self.drop_pool(engine, old, ColdReason::WarmFailed);
+            self.begin_pool(engine, id, key, asked);
+        }
+    }
+
+    /// A worker of this pool died with no call performed.
+    fn count_death(&mut self, engine: &mut Engine, id: PoolId) {
+        let queued = engine.count_death(id);
+        self.send_cold(engine, id, queued, ColdReason::WarmFailed);
+    }
+
+    fn fail_pool(&mut self, engine: &mut Engine, id: PoolId) {
+        let queued = engine.fail_pool(id);
+        self.send_cold(engine, id, queued, ColdReason::WarmFailed);
+    }
+
+    /// Ends a pool. Its running calls end on their own; its queued ones run cold.
+    pub(super) fn drop_pool(&mut self, engine: &mut Engine, id: PoolId, reason: ColdReason) {
+        let queued = engine.drop_pool(id);
+        self.send_cold(engine, id, queued, reason);
+    }
+
+    /// Drops all pools of a program.
+    pub(crate) fn drop_pools_of(
+        &mut self,
+        engine: &mut Engine,
+        program: ProgramId,
+        reason: ColdReason,
+    ) {
+        let of = engine.pools.values().filter(|pool| pool.serves.program() == Some(program));
+        let pools: Vec<PoolId> = of.map(|pool| pool.id).collect();
+        for pool in pools {
+            self.drop_pool(engine, pool, reason);
+        }
+    }
+
+    /// Sends calls cold that were queued in a pool.
+    fn send_cold(
+        &mut self,
+        engine: &mut Engine,
+        pool: PoolId,
+        queued: Vec<CallId>,
+        reason: ColdReason,
+    ) {
+        for call in queued {
+            self.leave_queue(engine, call, pool);
+            self.begin_cold(engine, call, reason, Learning::No);
+        }
+    }
+
+    pub(super) fn give_failed(
+        &mut self,
+        engine: &mut Engine,
+        call: CallId,
+        id: WorkerId,
+        why: GiveFailure,
+    ) {
+        if call_of(engine, id) != Some(call) {
+            engine.ignore();
+            return;
+        }
+        let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) else {
+            return;
+        };
+        match why {
+            GiveFailure::CallerLeft => {
+                engine.undo(id, call);
+                let left = Outcome::Cancelled(CancelledBy::Caller);
+                self.settle_unperformed(engine, call, left);
+            }
+            GiveFailure::WorkerClosed => {
+                engine.retire(id);
+                self.count_death(engine, pool);
+                self.give_anew(engine, call, pool);
+            }
+            // Its descriptors are gone with the worker, so that no other one can have it.
+            GiveFailure::Unread => {
+                engine.retire(id);
+                self.count_death(engine, pool);
+                self.leave_flight(engine, call);
+                self.begin_cold(engine, call, ColdReason::WorkerClosed, Learning::No);
+            }
+        }
+    }
+
+    /// Gives a call whose worker was closed to another one, a bounded number of times.
+    fn give_anew(&mut self, engine: &mut Engine, call: CallId, pool: PoolId) {
+        self.leave_flight(engine, call);
+        let gives = self.calls.get(&call).map_or(u32::MAX, |entry| entry.gives);
+        let may = gives < engine.limits.gives_max;
+        match if may { self.find_worker(engine, call, pool) } else { None } {
+            Some((worker, found)) => self.give(engine, call, worker, found),
+            None => self.begin_cold(engine, call, ColdReason::WorkerClosed, Learning::No),
+        }
+    }
+
+    pub(crate) fn fork_failed(&mut self, engine: &mut Engine, id: WorkerId, why: ForkFailure) {
+        let Some(entry) = engine.workers.get(&id) else {
+            engine.ignore();
+            return;
+        };
+        let (role, pool, serves) = (entry.role, entry.pool, entry.serves);
+        let Role::Copy { .. } = role else {
+            engine.ignore();
+            return;
+        };
+        if let Some(call) = call_of(engine, id) {
+            let reason = match why {
+                ForkFailure::Threads => ColdReason::WarmFailed,
+                ForkFailure::System => ColdReason::Busy,
+            };
+            self.leave_flight(engine, call);
+            self.begin_cold(engine, call, reason, Learning::No);
+        }
+        engine.remove_worker(id);
+        match (why, serves.program()) {
+            // The zygote did not say how many; more than one.
+            (ForkFailure::Threads, Some(program)) => {
+                self.demote(engine, program, Demotion::Threads(2));
+            }
+            (ForkFailure::Threads, None) | (ForkFailure::System, _) => {
+                self.count_death(engine, pool);
+            }
+        }
+    }
+
+    /// A worker has been starting or ending for too long.
+    pub(crate) fn worker_due(&mut self, engine: &mut Engine, id: WorkerId) {
+        let Some((role, pool)) = engine.workers.get(&id).map(|entry| (entry.role, entry.pool))
+        else {
+            return;
+        };
+        match (engine.worker_due(id), role) {
+            (Due::Stillborn, Role::Zygote { .. }) => self.fail_pool(engine, pool),
+            (Due::Stillborn, Role::Copy { .. } | Role::Standby) => self.count_death(engine, pool),
+            (Due::Killed | Due::SessionOver | Due::Nothing, _) => {}
+        }
+    }
+}
+
+/// The call that a worker has. It is open: whatever settles a call takes it from its worker.
+fn call_of(engine: &Engine, id: WorkerId) -> Option<CallId> {
+    let entry = engine.workers.get(&id)?;
+    entry.work.first().copied().filter(|_| entry.state.is_at_work())
+}

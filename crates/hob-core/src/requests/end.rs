@@ -1,0 +1,229 @@
+//! How requests end: answered, lost with their worker, out of time, taken back, stopped.
+
+use crate::event::{Effect as Asked, ForkFailure};
+use crate::ids::{CallId, PoolId, WorkerId};
+use crate::pool::State;
+use crate::pool::engine::Engine;
+use crate::pool::processes::{Due, SIGTERM};
+use crate::pool::timers::Timer;
+use crate::pool::worker::{Role, State as WorkerState};
+
+use super::{Effect, Given, Refusal, Requests, Settled};
+
+impl Requests {
+    /// Takes a request out of all tables and tells its outcome.
+    pub(super) fn settle(&mut self, engine: &mut Engine, call: CallId, outcome: Settled) {
+        let Some(request) = self.requests.remove(&call) else { return };
+        engine.timers.set(Timer::Call(call), None);
+        if request.worker.is_none()
+            && let Some(pool) = engine.pools.get_mut(&request.pool)
+        {
+            pool.queue.retain(|each| *each != call);
+        }
+        self.touch(request.pool);
+        engine.out.push(Asked::Request(Effect::Settle { call, outcome }));
+    }
+
+    /// A request ends before its handler has: a worker that has nothing else goes too.
+    pub(super) fn end_request(&mut self, engine: &mut Engine, call: CallId, outcome: Settled) {
+        let Some(request) = self.requests.get(&call) else { return };
+        let worker = request.worker;
+        self.settle(engine, call, outcome);
+        if let Some(worker) = worker {
+            let others = engine.workers.get(&worker).map_or_else(Vec::new, |entry| {
+                entry.work.iter().copied().filter(|other| *other != call).collect()
+            });
+            engine.terminate(worker);
+            for other in others {
+                self.settle(engine, other, Settled::Lost);
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, engine: &mut Engine, id: WorkerId, call: CallId) {
+        let has = engine.workers.get(&id).is_some_and(|entry| entry.work.contains(&call));
+        if !has {
+            return;
+        }
+        self.settle(engine, call, Settled::Answered);
+        engine.done(id, call);
+        if let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) {
+            Requests::is_used(engine, pool);
+        }
+    }
+
+    /// What was sent to a worker did not reach it: it is ending.
+    pub(super) fn unreached(&mut self, engine: &mut Engine, id: WorkerId) {
+        let work = engine.workers.get(&id).map_or_else(Vec::new, |entry| entry.work.clone());
+        engine.kill(id);
+        for call in work {
+            self.settle(engine, call, Settled::Lost);
+        }
+    }
+
+    /// A zygote has loaded its handler.
+    pub(crate) fn zygote_ready(&mut self, engine: &mut Engine, id: WorkerId, threads: u32) {
+        let Some(pool) = engine.zygote_ready(id) else { return };
+        if threads > 1 {
+            engine.starts_instead(pool);
+            engine.retire(id);
+        } else if let Some(pool) = engine.pools.get_mut(&pool)
+            && pool.zygote() == Some(id)
+        {
+            pool.state = State::Ready(id);
+        }
+        self.touch(pool);
+    }
+
+    pub(crate) fn worker_ready(&mut self, engine: &mut Engine, id: WorkerId) {
+        if let Some(pool) = engine.worker_ready(id) {
+            self.touch(pool);
+        }
+    }
+
+    pub(crate) fn fork_failed(&mut self, engine: &mut Engine, id: WorkerId, why: ForkFailure) {
+        let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) else {
+            engine.ignore();
+            return;
+        };
+        engine.remove_worker(id);
+        match why {
+            ForkFailure::Threads => engine.starts_instead(pool),
+            ForkFailure::System => self.count_death(engine, pool),
+        }
+        self.touch(pool);
+    }
+
+    /// A process has ended; what it said before that was heard.
+    pub(crate) fn gone(&mut self, engine: &mut Engine, id: WorkerId) {
+        let Some(entry) = engine.workers.get(&id) else {
+            engine.ignore();
+            return;
+        };
+        let (role, pool, state) = (entry.role, entry.pool, entry.state);
+        let current = engine.is_current(entry);
+        for call in entry.work.clone() {
+            self.settle(engine, call, Settled::Lost);
+        }
+        self.touch(pool);
+        if let Role::Zygote { .. } = role {
+            let was_the_pools = engine.remove_zygote(id) == Some(pool);
+            match (was_the_pools, state) {
+                // It could not be loaded: it says why, once.
+                (true, WorkerState::Starting) => self.fail_pool(engine, pool),
+                (true, _) => Requests::died_waiting(engine, pool),
+                (false, _) => {}
+            }
+            return;
+        }
+        // Copies end with their zygote: that is one death.
+        let by_itself = match role {
+            Role::Copy { zygote } => engine.workers.contains_key(&zygote),
+            Role::Standby | Role::Zygote { .. } => true,
+        };
+        engine.remove_worker(id);
+        if !current || !by_itself {
+            return;
+        }
+        if state == WorkerState::Starting {
+            self.count_death(engine, pool);
+        } else if state == WorkerState::Ready {
+            Requests::died_waiting(engine, pool);
+        }
+    }
+
+    /// A worker that was there died while it waited. Often enough, and none is made ahead until a
+    /// request comes: what comes finds a new one all the same.
+    fn died_waiting(engine: &mut Engine, id: PoolId) {
+        let most = engine.limits.deaths_max;
+        let Some(pool) = engine.pools.get_mut(&id) else { return };
+        if matches!(pool.state, State::Ready(zygote) if !engine.workers.contains_key(&zygote)) {
+            pool.state = pool.fresh();
+        }
+        pool.deaths += 1;
+        if pool.deaths >= most {
+            pool.deaths = 0;
+            pool.rests = true;
+        }
+    }
+
+    /// A worker died before it could be given anything.
+    fn count_death(&mut self, engine: &mut Engine, id: PoolId) {
+        let queued = engine.count_death(id);
+        self.refuse(engine, queued);
+    }
+
+    fn fail_pool(&mut self, engine: &mut Engine, id: PoolId) {
+        let queued = engine.fail_pool(id);
+        self.refuse(engine, queued);
+    }
+
+    fn refuse(&mut self, engine: &mut Engine, queued: Vec<CallId>) {
+        for call in queued {
+            self.settle(engine, call, Settled::Refused(Refusal::NotLoaded));
+        }
+    }
+
+    /// A worker has been starting, ending or coming back for too long, or its session rests.
+    pub(crate) fn worker_due(&mut self, engine: &mut Engine, id: WorkerId) {
+        let Some((role, pool)) = engine.workers.get(&id).map(|entry| (entry.role, entry.pool))
+        else {
+            return;
+        };
+        match (engine.worker_due(id), role) {
+            (Due::Stillborn, Role::Zygote { .. }) => self.fail_pool(engine, pool),
+            (Due::Stillborn, Role::Copy { .. } | Role::Standby) => self.count_death(engine, pool),
+            (Due::Killed | Due::SessionOver | Due::Nothing, _) => {}
+        }
+        self.touch(pool);
+    }
+
+    /// A request's time has passed.
+    pub(crate) fn call_due(&mut self, engine: &mut Engine, call: CallId) {
+        let given = match self.requests.get(&call).and_then(|request| request.worker) {
+            Some(_) => Given::Yes,
+            None => Given::No,
+        };
+        self.end_request(engine, call, Settled::TimedOut { given });
+    }
+
+    /// Nothing new is given; what waits is refused, and what is lent comes back.
+    pub(crate) fn drain(&mut self, engine: &mut Engine) {
+        let waiting = self.requests.iter().filter(|(_, request)| request.worker.is_none());
+        let waiting: Vec<CallId> = waiting.map(|(call, _)| *call).collect();
+        for call in waiting {
+            self.settle(engine, call, Settled::Refused(Refusal::Stopping));
+        }
+        let mine = engine.pools.values().filter(|pool| pool.serves.program().is_none());
+        let pools: Vec<PoolId> = mine.map(|pool| pool.id).collect();
+        for pool in pools {
+            engine.renew_pool(pool);
+        }
+    }
+
+    /// What runs has SIGTERM.
+    pub(crate) fn terminate(engine: &mut Engine) {
+        for worker in Requests::at_work(engine) {
+            engine.out.push(Asked::Signal { worker, signal: SIGTERM });
+        }
+    }
+
+    /// What runs has SIGKILL, and is lost.
+    pub(crate) fn kill(&mut self, engine: &mut Engine) {
+        for worker in Requests::at_work(engine) {
+            engine.kill(worker);
+        }
+        let open: Vec<CallId> = self.requests.keys().copied().collect();
+        for call in open {
+            self.settle(engine, call, Settled::Lost);
+        }
+    }
+
+    fn at_work(engine: &Engine) -> Vec<WorkerId> {
+        let of = engine
+            .workers
+            .iter()
+            .filter(|(_, entry)| entry.serves.program().is_none() && entry.state.is_at_work());
+        of.map(|(worker, _)| *worker).collect()
+    }
+}
