@@ -138,6 +138,13 @@ impl Marks {
         }
     }
 
+    /// Stamps a mark of which another process says when it was passed: the earlier stamp counts,
+    /// whatever was heard first.
+    pub fn stamp_as_told(&mut self, mark: Mark, at: Time) {
+        let slot = &mut self.at[mark as usize];
+        *slot = Some(slot.map_or(at, |known| known.min(at)));
+    }
+
     /// When a mark was passed.
     #[must_use]
     pub fn get(&self, mark: Mark) -> Option<Time> {
@@ -182,6 +189,16 @@ mod tests {
             marks.phases(),
             [(Phase::Send, 0, 200), (Phase::Plan, 200, 0), (Phase::Leave, 200, 800)]
         );
+    }
+
+    #[test]
+    fn what_another_process_says_of_a_mark_counts_whenever_it_is_heard() {
+        for heard in [[2_000_000, 9_000_000], [9_000_000, 2_000_000]] {
+            let mut marks = Marks::default();
+            marks.stamp(Mark::Settled, Time(heard[0]));
+            marks.stamp_as_told(Mark::Settled, Time(heard[1]));
+            assert_eq!(marks.get(Mark::Settled), Some(Time(2_000_000)), "{heard:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::around::Around;
 use crate::channel::{self, Listener, Reader};
 use crate::config::{Config, StartAs};
 use crate::fresh::Fingerprints;
-use crate::fronts::local::{Accepting, Front, Present};
+use crate::fronts::local::{Accepting, Front};
 use crate::messages::Desk;
 use crate::outbox::Outbox;
 use crate::owner::ledger::Ledger;
@@ -84,18 +84,16 @@ async fn serve(
     let listener = Listener::new(listener.map_err(std::io::Error::from)?)?;
     let around = Arc::new(Around::own());
     let sets = Sets::new(socket.path.clone(), Arc::clone(&recorder), inbox.clone());
-    let present = Present::default();
     let front = Front {
         build,
         owner: inbox.clone(),
         recorder: Arc::clone(&recorder),
         around: Arc::clone(&around),
         sets: sets.clone(),
-        present: present.clone(),
     };
     let runtimes = Runtimes::write(&config.directory, config.state_dir.as_deref())?;
     let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near))?;
-    let accepting = Accepting::begin(listener, front)?;
+    let accepting = Accepting::begin(listener, front);
     let told = inbox.clone();
     let outbox = Outbox::start(
         config.home.as_deref(),
@@ -123,8 +121,6 @@ async fn serve(
         events: VecDeque::new(),
         leaving: false,
         accepting: Some(accepting),
-        present,
-        given: None,
         inbox,
         flushes: Vec::new(),
         runs: Vec::new(),

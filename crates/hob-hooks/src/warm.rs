@@ -18,7 +18,7 @@ use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
 use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Meanwhile, Origin, Priority, Received, Signal, Terminal, World,
+    Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
@@ -143,7 +143,6 @@ impl Warm {
             // A hook leads a group of its own, and has no part in a terminal.
             terminal: Terminal::default(),
             processor: processors::current(),
-            meanwhile: Meanwhile::Works,
             start_ns: now_ns,
             connected_ns: clock::now_ns(),
             context: self.context.clone(),

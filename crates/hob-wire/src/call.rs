@@ -133,15 +133,6 @@ impl Terminal {
     pub const OUTSIDE: u32 = u32::MAX;
 }
 
-/// What a caller's process does between its call and the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meanwhile {
-    /// Nothing: it is there for this one call.
-    Waits,
-    /// It serves others.
-    Works,
-}
-
 /// What a program finds around it beside argv, environment and descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct World {
@@ -198,8 +189,6 @@ pub struct Call {
     pub terminal: Terminal,
     /// The number of the processor that it runs on.
     pub processor: u32,
-    /// What else it does until it has an answer.
-    pub meanwhile: Meanwhile,
     /// When the client's `main` began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub start_ns: u64,
     /// When the client began to send, on the same clock.
@@ -226,7 +215,6 @@ impl Call {
         out.put_u32(self.terminal.session);
         out.put_u32(self.terminal.group);
         out.put_u32(self.processor);
-        out.put_u8(u8::from(self.meanwhile == Meanwhile::Works));
         out.put_u64(self.start_ns);
         out.put_u64(self.connected_ns);
         out.put_blob(&self.context);
@@ -250,11 +238,6 @@ impl Call {
         let pid = cursor.u32("pid")?;
         let terminal = Terminal { session: cursor.u32("session")?, group: cursor.u32("group")? };
         let processor = cursor.u32("processor")?;
-        let meanwhile = match cursor.u8("meanwhile")? {
-            0 => Meanwhile::Waits,
-            1 => Meanwhile::Works,
-            _ => return Err(DecodeError::Value("meanwhile")),
-        };
         let start_ns = cursor.u64("start")?;
         let connected_ns = cursor.u64("connected")?;
         let context = cursor.blob("context")?;
@@ -273,7 +256,6 @@ impl Call {
             pid,
             terminal,
             processor,
-            meanwhile,
             start_ns,
             connected_ns,
             context: context.to_vec(),

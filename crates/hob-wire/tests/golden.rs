@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Isolation, Meanwhile, Origin, Priority, Received, Signal,
-    Terminal, Usage, World,
+    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Terminal, Usage,
+    World,
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
@@ -55,7 +55,6 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         pid: 42,
         terminal: Terminal { session: 40, group: 41 },
         processor: 1,
-        meanwhile: Meanwhile::Works,
         start_ns: 1_000_000_007,
         connected_ns: 1_000_090_007,
         context: b"Groups:\t0\n".to_vec(),

@@ -25,7 +25,7 @@ use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
-use hob_wire::call::{Call, Hello, Meanwhile, Origin, Received, Signal, Terminal};
+use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::{self, Kind};
 use hob_wire::reply::{Ended, Fate, Refused, RunCold};
@@ -245,7 +245,6 @@ fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
         pid: std::process::id(),
         terminal: caller.terminal,
         processor: processors::current(),
-        meanwhile: Meanwhile::Waits,
         start_ns: times.begun_ns,
         connected_ns: times.connected_ns,
         context: surroundings::context(&caller.status),

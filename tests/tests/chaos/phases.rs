@@ -175,41 +175,6 @@ fn a_worker_killed_before_it_has_read_its_call_costs_it_nothing() {
 }
 
 #[test]
-fn a_caller_that_was_kept_on_one_processor_runs_its_program_on_all_of_its_own() {
-    let (world, run) = counting();
-    let all = processors("self");
-    for _ in 0..KEPT_CALLS_MAX {
-        world.file("counts.py", COUNTS);
-        world.warm(&run, |_| {});
-        let _ = std::fs::remove_file(world.path("work/runs"));
-        let (running, copies, zygote) = given_and_unread(&world, &run);
-        let kept = processors(&running.pid().to_string()) != all;
-        let text = format!("import os\nprint(os.sched_getaffinity(0))\n{COUNTS}");
-        world.file("counts.py", &text);
-        kill(zygote, Signal::CONT);
-        copies.iter().for_each(|copy| kill(*copy, Signal::KILL));
-        let outcome = running.finish();
-        assert_eq!(world.reason(outcome.pid), "worker-closed");
-        let own = world.run(&["python3", "-c", "import os; print(os.sched_getaffinity(0))"]).go();
-        assert_eq!(outcome.text(), format!("{}hello\n", own.text()));
-        if kept || !all.contains(['-', ',']) {
-            return;
-        }
-    }
-    panic!("none of {KEPT_CALLS_MAX} callers was kept where it was");
-}
-
-/// How many calls may go by without a caller on the daemon's processor.
-const KEPT_CALLS_MAX: usize = 20;
-
-/// Which processors a process may run on, as the kernel writes it.
-fn processors(process: &str) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    line.unwrap_or_default().trim().to_owned()
-}
-
-#[test]
 fn a_caller_that_interrupts_an_unread_call_is_not_answered_by_a_cold_run() {
     let (world, run) = counting();
     let (running, copies, zygote) = given_and_unread(&world, &run);

@@ -4,7 +4,6 @@
 //! the client leaves), or any number of `control` requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hob_core::ids::{CallId, WorkerId};
@@ -12,7 +11,7 @@ use hob_os::{clock, process, uds};
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launcher;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -37,47 +36,17 @@ pub(crate) struct Front {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) around: Arc<Around>,
     pub(crate) sets: Sets,
-    pub(crate) present: Present,
-}
-
-/// How many connections there are on which something may come at any time, and somebody waits for
-/// what comes of it. Launchers are not among them: they are there as long as their terminals are.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Present(Arc<AtomicUsize>);
-
-/// One of them, until it is dropped.
-#[derive(Debug)]
-struct One(Present);
-
-impl Present {
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn one(&self) -> One {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        One(self.clone())
-    }
-}
-
-impl Drop for One {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Who accepts connections.
 #[derive(Debug)]
 pub(crate) struct Accepting {
     pub(crate) task: AbortHandle,
-    /// The socket that is listened on: to see whether anybody has come.
-    pub(crate) socket: OwnedFd,
 }
 
 impl Accepting {
-    pub(crate) fn begin(listener: Listener, front: Front) -> std::io::Result<Accepting> {
-        let socket = listener.as_fd().try_clone_to_owned()?;
-        Ok(Accepting { task: tokio::spawn(accept(listener, front)).abort_handle(), socket })
+    pub(crate) fn begin(listener: Listener, front: Front) -> Accepting {
+        Accepting { task: tokio::spawn(accept(listener, front)).abort_handle() }
     }
 }
 
@@ -107,9 +76,9 @@ async fn accept(listener: Listener, front: Front) {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok(stream) => {
-                let (front, one) = (front.clone(), front.present.one());
+                let front = front.clone();
                 tokio::spawn(async move {
-                    serve(stream, &front, one).await;
+                    serve(stream, &front).await;
                     drop(place);
                 });
                 // Before the next one is waited for, this one is looked at, and what it may have
@@ -125,7 +94,7 @@ async fn accept(listener: Listener, front: Front) {
 
 /// Serves one connection to its end. Whatever is wrong with it ends this connection and nothing
 /// else.
-async fn serve(stream: Arc<Stream>, front: &Front, one: One) {
+async fn serve(stream: Arc<Stream>, front: &Front) {
     let seen = match uds::peer(&*stream) {
         Ok(peer) if peer.uid == rustix::process::getuid().as_raw() => {
             Seen::look(&*stream, peer.pid)
@@ -145,7 +114,6 @@ async fn serve(stream: Arc<Stream>, front: &Front, one: One) {
     } else if frame.kind == Kind::Call && hello.build == front.build {
         call(frame, reader, (stream, seen), front).await;
     } else if frame.kind == Kind::Launcher && hello.build == front.build {
-        drop(one);
         launcher(frame, reader, stream, front).await;
     } else if frame.kind == Kind::Attach {
         // Senders live in other languages' processes, and outlive an upgrade: the version of the

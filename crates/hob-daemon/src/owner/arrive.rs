@@ -10,7 +10,7 @@ use hob_core::key::Key;
 use hob_core::phase::{Mark, Marks};
 use hob_core::plan::{ColdAsked, Facts, HardLimits, Hosted, Terminal};
 use hob_resolve::{EnvChanges, Program, ResolveError, WorkingDirectory};
-use hob_wire::call::{AHEAD_AUTO, Call, Isolation, Meanwhile};
+use hob_wire::call::{AHEAD_AUTO, Call, Isolation};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
 use rustix::fd::AsFd;
@@ -48,7 +48,7 @@ impl Owner {
             .as_ref()
             .map_or(ProgramId(0), |resolved| self.programs.id(resolved, &directory));
         self.programs.entry(program).name.clone_from(&name);
-        let Call { asked, pid, terminal, processor, meanwhile, world, env, .. } = call;
+        let Call { asked, pid, terminal, processor, world, env, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
             caller,
@@ -63,9 +63,6 @@ impl Owner {
             arguments,
             caller_pid: pid,
             processor,
-            // Where its pid is another one here, it is nobody's to move.
-            meanwhile: if seen.pid() == pid { meanwhile } else { Meanwhile::Works },
-            kept: None,
             terminal,
             joined_ns: None,
             world,

@@ -119,10 +119,8 @@ impl Owner {
                     recorder: Arc::clone(&self.recorder),
                     around: Arc::clone(&self.around),
                     sets: self.sets.clone(),
-                    present: self.present.clone(),
                 };
-                self.accepting =
-                    listener.and_then(|listener| Accepting::begin(listener, front).ok());
+                self.accepting = listener.map(|listener| Accepting::begin(listener, front));
                 if self.accepting.is_none() {
                     self.drain();
                 }

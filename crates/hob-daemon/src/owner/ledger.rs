@@ -14,10 +14,9 @@ use hob_core::receipt::{
     OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
 use hob_core::status::ColdPart;
-use hob_os::process::processors::Processors;
 use hob_resolve::Program;
 use hob_runtimes::RuntimeId;
-use hob_wire::call::{Meanwhile, Origin, Signal, Terminal, Usage, World};
+use hob_wire::call::{Origin, Signal, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 
@@ -47,10 +46,6 @@ pub(crate) struct Entry {
     pub(crate) caller_pid: u32,
     /// The processor that it called from.
     pub(crate) processor: u32,
-    /// What it does until it has an answer.
-    pub(crate) meanwhile: Meanwhile,
-    /// While it is kept on one processor: where it may run.
-    pub(crate) kept: Option<Processors>,
     /// The caller's terminal.
     pub(crate) terminal: Terminal,
     /// When its worker was known to be in the caller's process group.
@@ -188,18 +183,9 @@ impl Entry {
 
     /// The worker that was to perform it never read it: its caller may have to.
     pub(crate) fn was_not_given(&mut self) {
-        self.let_go();
         self.worker = None;
         self.worker_gone = true;
         self.worker_silent = true;
-    }
-
-    /// Gives the caller its processors back.
-    pub(crate) fn let_go(&mut self) {
-        if let Some(own) = self.kept.take() {
-            // One that has left needs none.
-            let _ = own.give_to(self.caller_pid);
-        }
     }
 
     /// The receipt of a settled call.

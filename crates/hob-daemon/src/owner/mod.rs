@@ -16,7 +16,6 @@ use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::phase::Mark;
 use hob_core::receipt::Receipt;
 use hob_core::supervisor::Supervisor;
-use hob_os::process::processors;
 use hob_os::{clock, process};
 use hob_wire::call::{ColdEnded, Received, Signal, Usage};
 use hob_wire::exit::Exit;
@@ -25,7 +24,7 @@ use hob_wire::launch::Launched;
 use hob_wire::message::Handled;
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -34,7 +33,7 @@ use crate::around::Around;
 use crate::channel::{Frame, Stream};
 use crate::fresh::{Admission, Fingerprints};
 use crate::freshness::NotYet;
-use crate::fronts::local::{Accepting, Incoming, Present};
+use crate::fronts::local::{Accepting, Incoming};
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::messages::Desk;
 use crate::outbox::Done;
@@ -189,10 +188,6 @@ pub(crate) struct Owner {
     pub(crate) leaving: bool,
     /// Who accepts; taken when the socket is given up.
     pub(crate) accepting: Option<Accepting>,
-    /// Connections on which something may come at any time.
-    pub(crate) present: Present,
-    /// The worker of a lone call that has just been given, until it was made way for.
-    pub(crate) given: Option<(WorkerId, CallId)>,
     pub(crate) inbox: mpsc::Sender<Input>,
     /// Who waits until every settled call's receipt is on the disk.
     pub(crate) flushes: Vec<oneshot::Sender<Value>>,
@@ -239,7 +234,6 @@ impl Owner {
                 }
             }
             self.settle_events();
-            self.make_way();
             self.leaving = self.retired && self.sets.is_empty();
             self.record_runs();
             self.flush_when_complete();
@@ -315,19 +309,6 @@ impl Owner {
         }
     }
 
-    /// Leaves this processor to the worker of a lone call that has just been given. Where nobody
-    /// else is connected, what is left to do for the call waits until the worker has ended it: it
-    /// would come between the worker and the caller, or the caller and whoever waits for it.
-    fn make_way(&mut self) {
-        let Some((worker, call)) = self.given.take() else { return };
-        match (&self.accepting, self.ledger.get(call)) {
-            (Some(accepting), Some(entry)) if self.present.count() == 1 => {
-                self.hands.wait_for(worker, (&entry.caller, accepting.socket.as_fd()));
-            }
-            (Some(_) | None, _) => processors::yield_now(),
-        }
-    }
-
     fn caller(&mut self, call: CallId, event: CallerEvent) {
         let Some(entry) = self.ledger.get(call) else { return };
         match event {
@@ -348,7 +329,7 @@ impl Owner {
                 // It was so when the caller said it, whenever that is heard here.
                 let Received { exit, at_ns } = received;
                 for mark in [Mark::Settled, Mark::Ended] {
-                    entry.stamp(mark, at_ns);
+                    entry.marks.stamp_as_told(mark, Time(at_ns));
                 }
                 if let Some(worker) = entry.worker {
                     self.events.push_back(Event::Finished { worker, exit });

@@ -18,7 +18,7 @@ use rustix::fd::OwnedFd;
 use crate::channel;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::workers::hands::{self, Crowd, Given, Woken};
+use crate::workers::hands::{self, Crowd, Given};
 
 impl Owner {
     /// Performs one effect. What comes of it is an event.
@@ -142,8 +142,7 @@ impl Owner {
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
         match self.hands.give(entry, worker, &given) {
-            Ok(woken) => {
-                self.given = (woken == Woken::Here).then_some((worker, call));
+            Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);
                 entry.worker_gone = false;

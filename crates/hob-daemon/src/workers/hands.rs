@@ -19,16 +19,15 @@ use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::key::Key;
 use hob_os::claim::{self, Claimed};
 use hob_os::process::near::Near;
-use hob_os::process::processors::Processors;
+use hob_os::process::processors::{self, Processors};
 use hob_os::spawn::{self, Image, Wait, Waited};
 use hob_os::{process, uds};
-use hob_wire::call::{Hello, Meanwhile, Usage};
+use hob_wire::call::{Hello, Usage};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Fork, Give, Paid, Preload, Role, TargetKind};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
@@ -42,9 +41,6 @@ use crate::workers::runtimes::Runtimes;
 
 /// The log begins anew when it has grown over this.
 const LOG_BYTES_MAX: i64 = 8 << 20;
-
-/// How long this process may make way for a worker: what else comes meanwhile is that much later.
-const WAY_MAX: Timespec = Timespec { tv_sec: 0, tv_nsec: 4_000_000 };
 
 const SIGKILL: u8 = 9;
 const SIGSTOP: u8 = 19;
@@ -109,15 +105,6 @@ pub(crate) enum Crowd {
     Alone,
     /// Somebody.
     Others,
-}
-
-/// Where the worker of a call begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
-    /// On this processor, once this process makes way.
-    Here,
-    /// Where the kernel puts it.
-    Anywhere,
 }
 
 /// All processes of ours.
@@ -458,7 +445,7 @@ impl Hands {
         entry: &mut ledger::Entry,
         worker: WorkerId,
         given: &Given<'_>,
-    ) -> Result<Woken, GiveFailure> {
+    ) -> Result<(), GiveFailure> {
         let fds = entry.fds.as_ref().ok_or(GiveFailure::CallerLeft)?;
         let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
         let place = Place::new(entry.caller_pid, (process.pid, self.processors), given.crowd);
@@ -475,14 +462,13 @@ impl Hands {
         if claim::take(&fds.claim) == Claimed::Theirs {
             return Err(GiveFailure::CallerLeft);
         }
-        entry.kept = place.arrange(process, entry);
+        place.arrange(process);
         let CallFds { stdio: [stdin, stdout, stderr], directory, claim } = fds;
         let caller = &*entry.caller;
         let with =
             [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory.as_fd(), caller.as_fd()];
         if channel::send(&process.stream, bytes, &with).is_err() {
             let _ = claim::put_back(claim);
-            entry.let_go();
             return Err(GiveFailure::WorkerClosed);
         }
         process.call = Some(given.call);
@@ -497,17 +483,10 @@ impl Hands {
         for signal in std::mem::take(&mut entry.signals) {
             self.signal(worker, signal);
         }
-        Ok(if place.here.is_some() { Woken::Here } else { Woken::Anywhere })
-    }
-
-    /// Sleeps until a worker says something or somebody connects, for a bounded time: whatever
-    /// else comes waits as long.
-    pub(crate) fn wait_for(&self, worker: WorkerId, (caller, listener): (&Stream, BorrowedFd<'_>)) {
-        let Some(process) = self.processes.get(&worker) else { return };
-        let awaited = [caller.as_fd(), process.stream.as_fd(), listener];
-        let mut awaited = awaited.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        // What came, if not time alone, the loop finds out.
-        let _ = poll(&mut awaited, Some(&WAY_MAX));
+        if place.here.is_some() {
+            processors::yield_now();
+        }
+        Ok(())
     }
 
     /// Sends a signal to exactly this process; later, if its process is not known yet. `^Z` would
@@ -627,11 +606,9 @@ impl Hands {
 ///
 /// A call passes from process to process, and one at a time has something to do. Left alone, the
 /// kernel wakes each on an idle processor, which on a virtual machine takes longer than the work
-/// (`docs/why/handover.md`). So a lone call's worker is woken here, and this process steps aside.
+/// (`docs/why/handover.md`). So a lone call's worker is woken here.
 /// The worker itself takes its caller's processors, before anything of the program runs.
 struct Place {
-    /// Those that its caller may run on.
-    theirs: Processors,
     /// The processor to wake it on.
     here: Option<Processors>,
     /// What the worker is told to take.
@@ -647,17 +624,15 @@ impl Place {
         };
         let as_they_are = here.is_none() && theirs == own;
         let told = if as_they_are { Vec::new() } else { theirs.to_bytes() };
-        Place { theirs, here, told }
+        Place { here, told }
     }
 
-    /// Sees to it that the worker is woken here, and a caller that only waits too, by its answer:
-    /// neither has anything to run before. Returns where such a caller may run.
-    fn arrange(&self, process: &Process, entry: &ledger::Entry) -> Option<Processors> {
+    /// Sees to it that the worker is woken here, where nothing else is to be done.
+    fn arrange(&self, process: &Process) {
         // One that cannot be placed is where the kernel puts it.
-        let here = self.here.as_ref()?;
-        let _ = here.give_to(process.pid);
-        let keeps = entry.meanwhile == Meanwhile::Waits && here.has(entry.processor);
-        (keeps && here.give_to(entry.caller_pid).is_ok()).then_some(self.theirs)
+        if let Some(here) = &self.here {
+            let _ = here.give_to(process.pid);
+        }
     }
 }
 
