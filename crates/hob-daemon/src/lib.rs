@@ -14,24 +14,24 @@
 mod around;
 mod channel;
 pub mod config;
-mod fresh;
+mod ctx;
 mod freshness;
 mod fronts;
+mod inputs;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;
 mod messages;
 pub mod outbox;
 mod owner;
-mod programs;
 pub mod project;
 pub mod recorder;
-mod resolutions;
 mod serve;
 mod sets;
 mod socket;
 pub mod trust;
+mod warm;
 mod workers;
 
 pub use config::Config;
-pub use programs::program_id;
 pub use serve::{DaemonError, run};
+pub use warm::programs::program_id;

@@ -15,17 +15,19 @@ use tokio::sync::mpsc;
 use crate::around::Around;
 use crate::channel::{self, Listener, Reader};
 use crate::config::{Config, StartAs};
-use crate::fresh::Fingerprints;
 use crate::fronts::local::{Accepting, Front};
-use crate::messages::Desk;
+use crate::inputs::{INBOX_MAX, Input};
+use crate::messages::Messages;
 use crate::outbox::Outbox;
+use crate::owner::Owner;
 use crate::owner::ledger::Ledger;
-use crate::owner::{INBOX_MAX, Input, Owner};
-use crate::programs::Programs;
 use crate::recorder::Recorder;
-use crate::resolutions::Resolutions;
 use crate::sets::Sets;
 use crate::socket::{ListenError, Socket};
+use crate::warm::Warm;
+use crate::warm::fresh::Fingerprints;
+use crate::warm::programs::Programs;
+use crate::warm::resolutions::Resolutions;
 use crate::workers::hands::Hands;
 use crate::workers::runtimes::Runtimes;
 
@@ -100,15 +102,17 @@ async fn serve(
         // A loop that has ended hears nothing any more.
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
-    let desk = Desk::new(outbox);
+    let messages = Messages::new(outbox);
     let owner = Owner {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
         hands,
         ledger: Ledger::default(),
-        programs: Programs::new(recorder.cold_times().clone()),
-        fresh: Fingerprints::new(),
-        resolutions: Resolutions::default(),
+        warm: Warm {
+            programs: Programs::new(recorder.cold_times().clone()),
+            fresh: Fingerprints::new(),
+            resolutions: Resolutions::default(),
+        },
         recorder,
         socket,
         directory: config.directory,
@@ -125,7 +129,7 @@ async fn serve(
         flushes: Vec::new(),
         runs: Vec::new(),
         silences: HashMap::new(),
-        desk,
+        messages,
         home: config.home,
         retired: false,
     };

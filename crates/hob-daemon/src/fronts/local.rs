@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::around::{Around, Seen};
 use crate::channel::{self, Frame, Listener, Reader, Stream};
 use crate::fronts::{hooks, message};
-use crate::owner::{CallerEvent, Input, WorkerEvent};
+use crate::inputs::{CallerEvent, Input, WorkerEvent};
 use crate::recorder::Recorder;
 use crate::sets::Sets;
 

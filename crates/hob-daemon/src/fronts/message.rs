@@ -12,7 +12,7 @@ use hob_wire::message::{Attach, Named, Numbered};
 
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::local::Front;
-use crate::owner::Input;
+use crate::inputs::Input;
 
 /// How many messages of a sender are one input of the loop at most: others have their turn.
 const TOGETHER_MAX: usize = 256;

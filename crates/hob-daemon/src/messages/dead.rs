@@ -9,10 +9,10 @@ use hob_core::status::MessagesPart;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::messages::Messages;
 use crate::outbox::{DeadLetter, MessageId, Which};
-use crate::owner::Owner;
 
-use super::{Desk, tells};
+use super::tells;
 
 /// How much of a frame a list takes. A letter is far smaller than the rest.
 const LIST_BYTES_MAX: usize = 768 << 10;
@@ -57,7 +57,7 @@ impl Asked {
     }
 }
 
-impl Desk {
+impl Messages {
     /// What the status says of tells.
     pub(crate) fn told(&self) -> MessagesPart {
         let queue = self.tells.queue();
@@ -71,7 +71,7 @@ impl Desk {
     }
 }
 
-impl Owner {
+impl Messages {
     pub(crate) fn dead_letters(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
         let id = request.get("id").and_then(Value::as_str);
         let which = match id.map(MessageId::parse) {
@@ -83,7 +83,7 @@ impl Owner {
             let _ = reply.send(value(&Changed { schema: SCHEMA.to_owned(), changed: 0, unknown }));
             return;
         };
-        let tells = &mut self.desk.tells;
+        let tells = &mut self.tells;
         tells.asked.next += 1;
         let token = tells.asked.next;
         let (outbox, total) = (tells.outbox(), tells.outbox().depth().2);

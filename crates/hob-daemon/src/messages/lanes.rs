@@ -25,11 +25,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::Shutdown;
 
 use crate::channel;
+use crate::ctx::Ctx;
 use crate::fronts::message::SenderId;
-use crate::owner::Owner;
+use crate::messages::Messages;
 use crate::workers::hands::Process;
 
-use super::Desk;
 use super::route::Face;
 use super::settle::part_of;
 use super::thin::{ANSWERED, EVERY_US, Told};
@@ -133,7 +133,7 @@ fn is_late(tally: &Tally, at_ns: u64) -> bool {
     tally.deadline_ns != 0 && at_ns >= tally.deadline_ns
 }
 
-impl Desk {
+impl Messages {
     /// Whether a lane is about to end: what was on it is not all counted yet.
     pub(crate) fn is_counting(&self) -> bool {
         self.lanes.values().any(|lane| lane.left || lane.ended.is_some())
@@ -145,19 +145,25 @@ impl Desk {
     }
 }
 
-impl Owner {
-    pub(super) fn want_lane(&mut self, id: SenderId, number: u64, program: &[u8]) {
-        let pid = match self.desk.senders.get(&id) {
+impl Messages {
+    pub(super) fn want_lane(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: SenderId,
+        number: u64,
+        program: &[u8],
+    ) {
+        let pid = match self.senders.get(&id) {
             Some(sender) => sender.pid,
             None => return,
         };
-        let lane = LaneId(self.desk.next_lane);
-        self.desk.next_lane += 1;
+        let lane = LaneId(self.next_lane);
+        self.next_lane += 1;
         // Whatever is wrong with the program is told to its first message.
-        let routed = self.from(id).and_then(|from| self.route(&from, program)).ok();
+        let routed = self.from(id).and_then(|from| self.route(ctx, &from, program)).ok();
         let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
         let lendable = lendable.and_then(|(pool, _)| {
-            self.desk.handlers.get(&pool).map(|loaded| (pool, Arc::clone(&loaded.face)))
+            self.handlers.get(&pool).map(|loaded| (pool, Arc::clone(&loaded.face)))
         });
         let Some((pool, face)) = lendable else {
             self.no_lane(id, number);
@@ -179,12 +185,12 @@ impl Owner {
             unread: false,
             look_at: None,
         };
-        self.desk.lanes.insert(lane, wanted);
-        self.push(Event::WantLane { lane, pool });
+        self.lanes.insert(lane, wanted);
+        ctx.request(Event::WantLane { lane, pool });
     }
 
     fn no_lane(&mut self, sender: SenderId, number: u64) {
-        if let Some(sender) = self.desk.senders.get(&sender) {
+        if let Some(sender) = self.senders.get(&sender) {
             let lent = Lent { id: number, lane: 0 };
             sender.outlet.send(channel::encode(Kind::Lent, 0, |out| lent.encode(out)));
         }
@@ -192,20 +198,20 @@ impl Owner {
 
     /// A lane does not come about.
     pub(super) fn refuse_lane(&mut self, id: LaneId) {
-        if let Some(lane) = self.desk.lanes.remove(&id) {
+        if let Some(lane) = self.lanes.remove(&id) {
             self.no_lane(lane.sender, lane.request);
         }
     }
 
     /// Connects a lane's sender and its worker.
-    pub(super) fn lend(&mut self, id: LaneId, worker: WorkerId, uses: u32) {
-        let Some(lane) = self.desk.lanes.get_mut(&id) else { return };
+    pub(super) fn lend(&mut self, ctx: &mut Ctx<'_>, id: LaneId, worker: WorkerId, uses: u32) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.worker = Some(worker);
         let (sender, request, pool) = (lane.sender, lane.request, lane.pool);
-        let doorbell = self.desk.handlers.get(&pool).and_then(|known| known.freshness.doorbell());
+        let doorbell = self.handlers.get(&pool).and_then(|known| known.freshness.doorbell());
         let (Some(doorbell), Ok((ours, theirs)), Ok(tally)) = (doorbell, uds::pair(), tally::new())
         else {
-            self.unlend(id, worker);
+            self.unlend(ctx, id, worker);
             return;
         };
         // Both ends wait in their reads: they have nothing else to do.
@@ -215,31 +221,31 @@ impl Owner {
         let sent = waits.iter().all(Result::is_ok)
             && bytes.is_some_and(|bytes| {
                 let with = [theirs.as_fd(), doorbell.as_fd(), tally.as_fd()];
-                self.hands.tell(worker, bytes, &with)
+                ctx.hands.tell(worker, bytes, &with)
             });
         let lent = Lent { id: request, lane: id.0 };
         let bytes = channel::encode(Kind::Lent, 1, |out| lent.encode(out));
-        let known = self.desk.senders.get(&sender);
+        let known = self.senders.get(&sender);
         let told =
             sent && known.is_some_and(|sender| sender.outlet.send_with(bytes, &[ours.as_fd()]));
-        if let Some(lane) = self.desk.lanes.get_mut(&id) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
             (lane.end, lane.tally) = (Some(theirs), Some(tally));
         }
         if !sent {
-            self.unlend(id, worker);
+            self.unlend(ctx, id, worker);
         } else if !told {
-            self.leave_lane(id);
+            self.leave_lane(ctx, id);
         }
     }
 
     /// A lane that did not come about: its worker is of no use to anybody.
-    fn unlend(&mut self, id: LaneId, worker: WorkerId) {
+    fn unlend(&mut self, ctx: &mut Ctx<'_>, id: LaneId, worker: WorkerId) {
         self.refuse_lane(id);
-        self.push(Event::Unreached { worker });
+        ctx.request(Event::Unreached { worker });
     }
 
     pub(super) fn recall(&mut self, worker: WorkerId) {
-        if let Some((_, lane)) = self.desk.lane_of(worker) {
+        if let Some((_, lane)) = self.lane_of(worker) {
             lane.shut();
         }
     }
@@ -247,44 +253,44 @@ impl Owner {
     /// Shuts the workers' ends of a pool's lanes: what was sent before is read and refused, what
     /// comes after never arrives.
     pub(super) fn recall_lanes(&mut self, pool: PoolId) {
-        for lane in self.desk.lanes.values().filter(|lane| lane.pool == pool) {
+        for lane in self.lanes.values().filter(|lane| lane.pool == pool) {
             lane.shut();
         }
     }
 
-    pub(super) fn lane_left(&mut self, sender: SenderId, lane: LaneId) {
-        if self.desk.lanes.get(&lane).is_some_and(|known| known.sender == sender) {
-            self.leave_lane(lane);
+    pub(super) fn lane_left(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, lane: LaneId) {
+        if self.lanes.get(&lane).is_some_and(|known| known.sender == sender) {
+            self.leave_lane(ctx, lane);
         }
     }
 
     /// A sender has left all its lanes.
-    pub(super) fn lanes_left(&mut self, sender: SenderId) {
-        let lanes = self.desk.lanes.iter().filter(|(_, lane)| lane.sender == sender);
+    pub(super) fn lanes_left(&mut self, ctx: &mut Ctx<'_>, sender: SenderId) {
+        let lanes = self.lanes.iter().filter(|(_, lane)| lane.sender == sender);
         let lanes: Vec<LaneId> = lanes.map(|(lane, _)| *lane).collect();
-        lanes.into_iter().for_each(|lane| self.leave_lane(lane));
+        lanes.into_iter().for_each(|lane| self.leave_lane(ctx, lane));
     }
 
-    fn leave_lane(&mut self, lane: LaneId) {
-        if let Some(known) = self.desk.lanes.get_mut(&lane) {
+    fn leave_lane(&mut self, ctx: &mut Ctx<'_>, lane: LaneId) {
+        if let Some(known) = self.lanes.get_mut(&lane) {
             known.left = true;
         }
-        self.push(Event::LaneLeft { lane });
+        ctx.request(Event::LaneLeft { lane });
     }
 
     /// A worker says what it has handled on its lane.
-    pub(super) fn handled(&mut self, worker: WorkerId, handled: &Handled) {
-        self.desk.active = true;
+    pub(super) fn handled(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, handled: &Handled) {
+        self.active = true;
         let id = LaneId(handled.lane);
-        let lane = self.desk.lanes.get_mut(&id).filter(|lane| lane.worker == Some(worker));
+        let lane = self.lanes.get_mut(&id).filter(|lane| lane.worker == Some(worker));
         let Some(lane) = lane else { return };
         lane.reported.0 += u64::from(handled.count);
         lane.reported.1 += u64::from(handled.raised);
-        self.count_lane(id);
+        self.count_lane(ctx, id);
         if handled.over {
-            self.desk.lanes.remove(&id);
+            self.lanes.remove(&id);
             let (lane, lane_over) = (id, Over::Yes);
-            self.push(Event::Handled { worker, lane, count: 0, lane_over });
+            ctx.request(Event::Handled { worker, lane, count: 0, lane_over });
         } else {
             self.look_again(id);
         }
@@ -292,35 +298,34 @@ impl Owner {
 
     /// Counts what came after workers' last reports. One that rests reports nothing: it waits for
     /// its sender.
-    pub(super) fn look_at_lanes(&mut self, now: Time) {
-        let due =
-            self.desk.lanes.iter().filter(|(_, lane)| lane.look_at.is_some_and(|at| at <= now));
+    pub(super) fn look_at_lanes(&mut self, ctx: &mut Ctx<'_>, now: Time) {
+        let due = self.lanes.iter().filter(|(_, lane)| lane.look_at.is_some_and(|at| at <= now));
         let due: Vec<LaneId> = due.map(|(id, _)| *id).collect();
         for id in due {
-            if self.count_lane(id) {
+            if self.count_lane(ctx, id) {
                 self.look_again(id);
             }
         }
     }
 
     fn look_again(&mut self, id: LaneId) {
-        if let Some(lane) = self.desk.lanes.get_mut(&id) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
             // A worker that goes on reports before that, so that only the last look finds any.
             lane.look_at = Some(Time(clock::now_ns()).after_us(2 * EVERY_US));
         }
     }
 
     /// Counts what was handled on all lanes by now.
-    pub(super) fn count_lanes(&mut self) {
-        let lanes: Vec<LaneId> = self.desk.lanes.keys().copied().collect();
+    pub(crate) fn count_lanes(&mut self, ctx: &mut Ctx<'_>) {
+        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
         for lane in lanes {
-            self.count_lane(lane);
+            self.count_lane(ctx, lane);
         }
     }
 
     /// Counts what has ended on a lane since it was counted last; whether there was anything.
-    fn count_lane(&mut self, id: LaneId) -> bool {
-        let Some(lane) = self.desk.lanes.get_mut(&id) else { return false };
+    fn count_lane(&mut self, ctx: &mut Ctx<'_>, id: LaneId) -> bool {
+        let Some(lane) = self.lanes.get_mut(&id) else { return false };
         lane.look_at = None;
         let counted = lane.count();
         let count: u64 = counted.iter().map(|newest| newest.count).sum();
@@ -329,10 +334,10 @@ impl Owner {
         }
         if let Some(worker) = lane.worker {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            self.push(Event::Handled { worker, lane: id, count, lane_over: Over::No });
+            ctx.request(Event::Handled { worker, lane: id, count, lane_over: Over::No });
         }
         for newest in counted.iter().filter(|newest| newest.count > 0) {
-            self.record_lane(id, newest);
+            self.record_lane(ctx, id, newest);
         }
         true
     }
@@ -341,7 +346,7 @@ impl Owner {
     /// closed too; what it sends from now on was not given, and goes by the daemon.
     pub(super) fn lane_cut(&mut self, worker: WorkerId, process: &Process) {
         let part = part_of(worker, process);
-        let Some((_, lane)) = self.desk.lane_of(worker) else { return };
+        let Some((_, lane)) = self.lane_of(worker) else { return };
         lane.ended = Some(part);
         lane.shut();
         if let Some(end) = lane.end.take() {
@@ -351,22 +356,22 @@ impl Owner {
 
     /// A worker has ended, and will say nothing more: what it has done on its lane is counted, and
     /// what it was in the middle of has failed.
-    pub(super) fn lane_lost(&mut self, worker: WorkerId) {
-        let Some((id, _)) = self.desk.lane_of(worker) else { return };
-        self.count_lane(id);
-        let open = self.desk.lanes.get(&id).and_then(Lane::open);
+    pub(super) fn lane_lost(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) {
+        let Some((id, _)) = self.lane_of(worker) else { return };
+        self.count_lane(ctx, id);
+        let open = self.lanes.get(&id).and_then(Lane::open);
         if let Some(open) = open {
-            self.record_lane(id, &open);
+            self.record_lane(ctx, id, &open);
         }
-        self.desk.lanes.remove(&id);
+        self.lanes.remove(&id);
     }
 
     /// The receipt of what was handled on a lane.
-    fn record_lane(&mut self, id: LaneId, newest: &Newest) {
-        let Some(lane) = self.desk.lanes.get(&id) else { return };
+    fn record_lane(&mut self, ctx: &mut Ctx<'_>, id: LaneId, newest: &Newest) {
+        let Some(lane) = self.lanes.get(&id) else { return };
         let (pool, pid, ended) = (lane.pool, lane.pid, lane.ended);
         let face = Arc::clone(&lane.face);
-        let worker = lane.worker.and_then(|id| self.worker_part(id)).or(ended);
+        let worker = lane.worker.and_then(|id| self.worker_part(ctx, id)).or(ended);
         let now = Time(clock::now_ns());
         let mut marks = Marks::default();
         marks.stamp(Mark::Given, Time(newest.main_ns));
@@ -386,6 +391,6 @@ impl Owner {
             outcome: newest.outcome,
             bytes: 0,
         };
-        self.leave_receipt(pool, now, told, newest.count);
+        self.leave_receipt(ctx, pool, now, told, newest.count);
     }
 }

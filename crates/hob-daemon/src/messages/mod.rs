@@ -30,7 +30,6 @@ mod workers;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hob_core::event;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::requests::shared_state::Shared;
 use hob_core::requests::{Event, Found};
@@ -40,9 +39,9 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Manner, Message, Named, Reason};
 
 use crate::channel::{self, Outlet};
+use crate::ctx::Ctx;
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::outbox::{MessageId, Outbox};
-use crate::owner::Owner;
 
 use lanes::Lane;
 use route::{From, Loaded, Route, Way};
@@ -56,9 +55,11 @@ const ROUTES_MAX: usize = 256;
 
 /// All that the owner holds for messages.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Messages {
     senders: HashMap<SenderId, Sender>,
     open: HashMap<CallId, Open>,
+    /// Tells of which the core has not said yet whether it takes them.
+    undecided: Vec<CallId>,
     lanes: HashMap<LaneId, Lane>,
     /// Processes that have ended and whose channel is not read to its end yet: their last words
     /// come before their end. Each with its handler and how it ended.
@@ -119,11 +120,12 @@ enum Said {
     Raised { text: Vec<u8> },
 }
 
-impl Desk {
-    pub(crate) fn new(outbox: Outbox) -> Desk {
-        Desk {
+impl Messages {
+    pub(crate) fn new(outbox: Outbox) -> Messages {
+        Messages {
             senders: HashMap::new(),
             open: HashMap::new(),
+            undecided: Vec::new(),
             lanes: HashMap::new(),
             leaving: HashMap::new(),
             silent: HashSet::new(),
@@ -162,48 +164,45 @@ impl Desk {
     }
 }
 
-impl Owner {
-    /// Something has happened that is about requests alone.
-    pub(super) fn push(&mut self, event: Event) {
-        self.events.push_back(event::Event::Request(event));
-    }
-
-    pub(crate) fn sender(&mut self, id: SenderId, event: SenderEvent) {
-        self.desk.active = true;
+impl Messages {
+    pub(crate) fn sender(&mut self, ctx: &mut Ctx<'_>, id: SenderId, event: SenderEvent) {
+        self.active = true;
         match event {
             SenderEvent::Attached { attach, outlet, pid } => {
                 let from = Arc::new(From::new(attach.directory, attach.env));
                 let sender = Sender { from, outlet, pid, open: HashMap::new() };
-                self.desk.senders.insert(id, sender);
+                self.senders.insert(id, sender);
             }
             SenderEvent::Messages { payloads, received_ns } => {
                 for payload in payloads {
-                    self.message(id, &payload, received_ns);
+                    self.message(ctx, id, &payload, received_ns);
                 }
             }
             SenderEvent::Cancel { id: number } => {
-                let open = self.desk.senders.get(&id).and_then(|sender| sender.open.get(&number));
+                let open = self.senders.get(&id).and_then(|sender| sender.open.get(&number));
                 if let Some(call) = open.copied() {
-                    self.push(Event::SenderGone { call });
+                    ctx.request(Event::SenderGone { call });
                 }
             }
-            SenderEvent::WantLane { id: number, program } => self.want_lane(id, number, &program),
-            SenderEvent::LeaveLane { lane } => self.lane_left(id, LaneId(lane)),
+            SenderEvent::WantLane { id: number, program } => {
+                self.want_lane(ctx, id, number, &program)
+            }
+            SenderEvent::LeaveLane { lane } => self.lane_left(ctx, id, LaneId(lane)),
             SenderEvent::State { payload } => self.state(id, &payload),
-            SenderEvent::Gone => self.sender_gone(id),
+            SenderEvent::Gone => self.sender_gone(ctx, id),
         }
     }
 
-    fn message(&mut self, sender: SenderId, payload: &[u8], received_ns: u64) {
+    fn message(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, payload: &[u8], received_ns: u64) {
         let Ok(message) = Message::decode(payload) else {
             // Nothing that it says from here on can be trusted to be meant.
-            if let Some(sender) = self.desk.senders.get(&sender) {
+            if let Some(sender) = self.senders.get(&sender) {
                 sender.outlet.close();
             }
             return;
         };
         let number = message.id;
-        match self.open_message(sender, message, received_ns) {
+        match self.open_message(ctx, sender, message, received_ns) {
             Ok(()) => {}
             Err((reason, text)) => self.tell_failure(sender, number, reason, &text),
         }
@@ -211,26 +210,27 @@ impl Owner {
 
     fn open_message(
         &mut self,
+        ctx: &mut Ctx<'_>,
         id: SenderId,
         message: Message<'_>,
         received_ns: u64,
     ) -> Result<(), (Reason, String)> {
         let at = jiff::Timestamp::now();
-        let known = self.desk.senders.get(&id);
+        let known = self.senders.get(&id);
         let Some(pid) = known.map(|sender| sender.pid) else { return Ok(()) };
         if known.is_some_and(|sender| sender.open.contains_key(&message.id)) {
             return Err((Reason::Malformed, format!("message {} is open already", message.id)));
         }
-        if self.desk.open_bytes + message.payload.len() > OPEN_BYTES_MAX {
+        if self.open_bytes + message.payload.len() > OPEN_BYTES_MAX {
             let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
             return Err((Reason::Busy, text));
         }
         if message.manner == Manner::Tell {
-            return self.keep_tell(id, &message);
+            return self.keep_tell(ctx, id, &message);
         }
         let from = self.from(id)?;
-        let (pool, _) = self.route(&from, message.program)?;
-        let call = CallId(self.recorder.next_call());
+        let (pool, _) = self.route(ctx, &from, message.program)?;
+        let call = CallId(ctx.recorder.next_call());
         let deadline_ns = (message.remaining_us > 0)
             .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
         let message_id = match message.manner {
@@ -256,42 +256,47 @@ impl Owner {
             said: None,
             told: None,
         };
-        self.desk.open_bytes += open.payload.len();
-        self.desk.open.insert(call, open);
-        if let Some(sender) = self.desk.senders.get_mut(&id) {
+        self.open_bytes += open.payload.len();
+        self.open.insert(call, open);
+        if let Some(sender) = self.senders.get_mut(&id) {
             sender.open.insert(message.id, call);
         }
         let deadline = deadline_ns.map(Time);
-        self.push(Event::Arrived { call, pool, key: message.key.to_vec(), deadline });
-        self.settle_events();
-        self.accept_tell(call);
+        ctx.request(Event::Arrived { call, pool, key: message.key.to_vec(), deadline });
+        if message.manner != Manner::Ask {
+            self.undecided.push(call);
+        }
         Ok(())
     }
 
-    /// A tell that was taken is nobody's to wait for.
-    fn accept_tell(&mut self, call: CallId) {
-        let Some(open) = self.desk.open.get_mut(&call) else { return };
-        if open.manner == Manner::Ask {
-            return;
+    /// After the core has decided: the tells that it did not refuse are accepted, and their senders
+    /// wait for nothing more.
+    pub(crate) fn accept_tells(&mut self) {
+        for call in std::mem::take(&mut self.undecided) {
+            self.accept_tell(call);
         }
+    }
+
+    fn accept_tell(&mut self, call: CallId) {
+        let Some(open) = self.open.get_mut(&call) else { return };
         let Some((sender, number)) = open.sender.take() else { return };
         let accepted = Named { id: number, name: open.message_id.clone() };
-        if let Some(sender) = self.desk.senders.get_mut(&sender) {
+        if let Some(sender) = self.senders.get_mut(&sender) {
             sender.open.remove(&number);
             sender.outlet.send(channel::encode(Kind::Accepted, 0, |out| accepted.encode(out)));
         }
     }
 
-    fn sender_gone(&mut self, id: SenderId) {
-        let Some(sender) = self.desk.senders.remove(&id) else { return };
+    fn sender_gone(&mut self, ctx: &mut Ctx<'_>, id: SenderId) {
+        let Some(sender) = self.senders.remove(&id) else { return };
         for call in sender.open.into_values() {
-            self.push(Event::SenderGone { call });
+            ctx.request(Event::SenderGone { call });
         }
-        self.lanes_left(id);
+        self.lanes_left(ctx, id);
     }
 
     fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {
-        if let Some(sender) = self.desk.senders.get(&sender) {
+        if let Some(sender) = self.senders.get(&sender) {
             let failure = Failure { id: number, reason, text: text.as_bytes() };
             sender.outlet.send(channel::encode(Kind::Failure, 0, |out| failure.encode(out)));
         }

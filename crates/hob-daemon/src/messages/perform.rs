@@ -8,29 +8,36 @@ use hob_wire::message::Message;
 use hob_wire::worker::{Preload, Role, TargetKind};
 
 use crate::channel;
-use crate::owner::Owner;
+use crate::ctx::Ctx;
+use crate::messages::Messages;
 use crate::workers::hands::{self, Origin};
 
-impl Owner {
-    pub(crate) fn perform_message(&mut self, effect: Effect) {
+impl Messages {
+    pub(crate) fn perform_message(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
         match effect {
-            Effect::Give { call, worker, found } => self.give_message(call, worker, found),
-            Effect::Lend { lane, worker, uses } => self.lend(lane, worker, uses),
+            Effect::Give { call, worker, found } => self.give_message(ctx, call, worker, found),
+            Effect::Lend { lane, worker, uses } => self.lend(ctx, lane, worker, uses),
             Effect::NoLane { lane } => self.refuse_lane(lane),
             Effect::Recall { worker } => self.recall(worker),
             Effect::Forget { pool } => {
-                self.desk.handlers.remove(&pool);
-                self.desk.thin.forget(pool);
+                self.handlers.remove(&pool);
+                self.thin.forget(pool);
             }
-            Effect::Settle { call, outcome } => self.settle_message(call, outcome),
+            Effect::Settle { call, outcome } => self.settle_message(ctx, call, outcome),
         }
     }
 
     /// Starts a process of a handler; `false`: the pool is a program's.
-    pub(crate) fn start_handler(&mut self, pool: PoolId, worker: WorkerId, role: Role) -> bool {
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+    pub(crate) fn start_handler(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        pool: PoolId,
+        worker: WorkerId,
+        role: Role,
+    ) -> bool {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let host = &loaded.host;
-        let argv = self.hands.runtimes().handler(host);
+        let argv = ctx.hands.runtimes().handler(host);
         let preload = Preload {
             role,
             kind: TargetKind::Handler,
@@ -50,18 +57,18 @@ impl Owner {
                 env: &loaded.env,
                 directory: loaded.directory.as_ref(),
             };
-            self.hands.start_with(worker, &origin, &preload)
+            ctx.hands.start_with(worker, &origin, &preload)
         });
         if let Err(error) = started {
             let file = String::from_utf8_lossy(&loaded.target);
             loaded.trouble = Some(format!("{file}: {error}"));
-            self.events.push_back(hands::stillborn(worker));
+            ctx.events.push_back(hands::stillborn(worker));
         }
         true
     }
 
-    fn give_message(&mut self, call: CallId, worker: WorkerId, found: Found) {
-        let Some(open) = self.desk.open.get_mut(&call) else { return };
+    fn give_message(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId, found: Found) {
+        let Some(open) = self.open.get_mut(&call) else { return };
         let now_ns = clock::now_ns();
         let remaining_us =
             open.deadline_ns.map_or(0, |at| (at.saturating_sub(now_ns) / 1000).max(1));
@@ -77,9 +84,9 @@ impl Owner {
             payload: &open.payload,
         };
         let bytes = channel::encode(Kind::Message, 0, |out| message.encode(out));
-        let sent = bytes.is_some_and(|bytes| self.hands.tell(worker, bytes, &[]));
+        let sent = bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &[]));
         if !sent {
-            self.push(Event::Unreached { worker });
+            ctx.request(Event::Unreached { worker });
         }
     }
 }

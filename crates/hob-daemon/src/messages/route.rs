@@ -22,12 +22,13 @@ use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
 
+use crate::ctx::Ctx;
 use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
 use crate::fronts::message::SenderId;
-use crate::owner::Owner;
-use crate::programs::{self, Lesson};
+use crate::messages::Messages;
 use crate::project::{self, Declared};
 use crate::trust;
+use crate::warm::programs::{self, Lesson};
 
 use super::ROUTES_MAX;
 
@@ -103,10 +104,10 @@ pub(super) struct Face {
 
 type Refused = (Reason, String);
 
-impl Owner {
+impl Messages {
     /// Where a sender's messages come from.
     pub(super) fn from(&self, sender: SenderId) -> Result<Arc<From>, Refused> {
-        let known = self.desk.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
+        let known = self.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
         known.ok_or_else(|| (Reason::Cancelled, String::new()))
     }
 
@@ -114,59 +115,60 @@ impl Owner {
     /// judged by, if that can be.
     pub(super) fn route(
         &mut self,
+        ctx: &mut Ctx<'_>,
         from: &From,
         program: &[u8],
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
         let way =
             Way { directory: from.directory.clone(), env: from.env_key, program: program.to_vec() };
-        if let Some(route) = self.desk.routes.get(&way) {
+        if let Some(route) = self.routes.get(&way) {
             let (pool, fingerprint) = (route.pool, route.fingerprint);
-            let same = route.register == register(self.home.as_deref());
-            if self.holds(pool, fingerprint) && same {
+            let same = route.register == register(ctx.home);
+            if self.holds(ctx, pool, fingerprint) && same {
                 return Ok((pool, Some(fingerprint)));
             }
-            self.desk.routes.remove(&way);
+            self.routes.remove(&way);
         }
-        self.find_route(from, way)
+        self.find_route(ctx, from, way)
     }
 
     /// Whether a route and what its pool has loaded are as they were. Where the loaded code is
     /// not, the pool is told.
-    fn holds(&mut self, pool: PoolId, route: FingerprintId) -> bool {
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+    fn holds(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, route: FingerprintId) -> bool {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         if loaded.freshness.rings() {
             self.recall_lanes(pool);
         }
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let same = loaded.freshness.verdict(route) == Verdict::Fresh;
         if !same {
             loaded.freshness.forget(route);
         }
-        self.is_loaded_fresh(pool);
+        self.is_loaded_fresh(ctx, pool);
         same
     }
 
     /// Tells the core if what is warm of a pool is not what would be loaded now.
-    fn is_loaded_fresh(&mut self, pool: PoolId) {
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return };
+    fn is_loaded_fresh(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
         let Some(id) = loaded.fingerprint else { return };
         if loaded.freshness.verdict(id) != Verdict::Fresh {
             loaded.unload();
-            self.push(Event::Stale { pool });
+            ctx.request(Event::Stale { pool });
         }
     }
 
     /// Something was trusted, or is no longer: every sender is asked for its way anew.
-    pub(crate) fn trust_changed(&mut self) {
-        self.desk.routes.clear();
-        self.release_tells();
-        let pools: Vec<PoolId> = self.desk.handlers.keys().copied().collect();
+    pub(crate) fn trust_changed(&mut self, ctx: &mut Ctx<'_>) {
+        self.routes.clear();
+        self.release_tells(ctx);
+        let pools: Vec<PoolId> = self.handlers.keys().copied().collect();
         pools.into_iter().for_each(|pool| self.recall_lanes(pool));
     }
 
     /// Whether a worker can tell by the doorbell alone that nothing has changed.
     pub(super) fn is_watched(&self, pool: PoolId, route: Option<FingerprintId>) -> bool {
-        self.desk.handlers.get(&pool).is_some_and(|loaded| {
+        self.handlers.get(&pool).is_some_and(|loaded| {
             let both = [loaded.fingerprint, route];
             both.iter().all(|id| id.is_some_and(|id| loaded.freshness.is_watched(id)))
         })
@@ -174,30 +176,31 @@ impl Owner {
 
     fn find_route(
         &mut self,
+        ctx: &mut Ctx<'_>,
         from: &From,
         way: Way,
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
         let since = SystemTime::now();
-        let register = register(self.home.as_deref());
+        let register = register(ctx.home);
         let program = String::from_utf8_lossy(&way.program).into_owned();
         let directory = Path::new(std::ffi::OsStr::from_bytes(&way.directory));
-        let home = self.home.clone();
-        let found = project::find(home.as_deref(), directory, &program);
+        let home = ctx.home;
+        let found = project::find(home, directory, &program);
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
-        let host = self.host(from, &handler)?;
+        let host = self.host(ctx, from, &handler)?;
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
         let env = Arc::new(programs::kept(&from.env, &names, host.row().variables));
         let (key, tries) = (key_of(&handler, &host, &env), handler.tries);
-        let known = self.desk.handlers.iter().find(|(_, loaded)| loaded.key == key);
+        let known = self.handlers.iter().find(|(_, loaded)| loaded.key == key);
         let pool = match known.map(|(pool, _)| *pool) {
             Some(pool) => {
-                self.is_loaded_fresh(pool);
+                self.is_loaded_fresh(ctx, pool);
                 pool
             }
-            None => self.open_pool(&program, (key, handler), host, env)?,
+            None => self.open_pool(ctx, &program, (key, handler), host, env)?,
         };
         let mut candidates = found.candidates;
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else {
+        let Some(loaded) = self.handlers.get_mut(&pool) else {
             return Err((Reason::Lost, String::new()));
         };
         loaded.tries = tries;
@@ -219,17 +222,22 @@ impl Owner {
             // The first look puts it under watch.
             let _ = loaded.freshness.verdict(fingerprint);
             kept = Some(fingerprint);
-            self.desk.routes.retain(|_, route| self.desk.handlers.contains_key(&route.pool));
-            if self.desk.routes.len() >= ROUTES_MAX {
-                self.desk.routes.clear();
+            self.routes.retain(|_, route| self.handlers.contains_key(&route.pool));
+            if self.routes.len() >= ROUTES_MAX {
+                self.routes.clear();
             }
-            self.desk.routes.insert(way, Route { pool, fingerprint, register });
+            self.routes.insert(way, Route { pool, fingerprint, register });
         }
         Ok((pool, kept))
     }
 
     /// What hosts a handler: its file, or an interpreter, as the sender's own environment finds it.
-    fn host(&mut self, from: &From, handler: &Declared) -> Result<Program, Refused> {
+    fn host(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        from: &From,
+        handler: &Declared,
+    ) -> Result<Program, Refused> {
         let row = handler.runtime.row();
         let file = handler.file.as_os_str().as_bytes();
         if row.handlers == Handlers::Program {
@@ -242,9 +250,10 @@ impl Owner {
         let name = handler.interpreter.as_str();
         let argv: [&[u8]; 2] = [name.as_bytes(), file];
         let env = &from.env;
-        let found = self.resolutions.resolve(self.fresh.files(), (&argv, env), root.as_fd());
+        let found =
+            ctx.warm.resolutions.resolve(ctx.warm.fresh.files(), (&argv, env), root.as_fd());
         let program = found.program.map_err(|error| config(error.to_string()))?;
-        if program.runtime != handler.runtime || self.programs.hosted(&program) != Hosted::Yes {
+        if program.runtime != handler.runtime || ctx.warm.programs.hosted(&program) != Hosted::Yes {
             return Err(config(format!(
                 "{name}: hob hosts such handlers in {} only; set `interpreter` in hob.toml",
                 row.title
@@ -255,6 +264,7 @@ impl Owner {
 
     fn open_pool(
         &mut self,
+        ctx: &mut Ctx<'_>,
         program: &str,
         (key, handler): (Key, Declared),
         host: Program,
@@ -267,7 +277,7 @@ impl Owner {
             target.extend_from_slice(function.as_bytes());
         }
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
-        let pool = self.core.new_pool();
+        let pool = ctx.new_pool();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let face = Face {
             program: ProgramPart {
@@ -295,15 +305,15 @@ impl Owner {
             fingerprint: None,
             trouble: None,
         };
-        self.desk.handlers.insert(pool, loaded);
-        self.push(Event::Opened { pool, key, terms: handler.terms });
+        self.handlers.insert(pool, loaded);
+        ctx.request(Event::Opened { pool, key, terms: handler.terms });
         Ok(pool)
     }
 
     /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
     /// it may not be what is there now.
     pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
-        let Some(loaded) = self.desk.handlers.get_mut(&pool) else { return false };
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let mut lesson = Lesson::default();
         let _ = lesson.take(notes, loaded.host.row().variables);
         let candidates: Vec<_> = lesson.opened.iter().cloned().collect();

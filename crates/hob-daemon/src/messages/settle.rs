@@ -15,20 +15,21 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Failure, Reason};
 
 use crate::channel;
-use crate::owner::Owner;
+use crate::ctx::Ctx;
+use crate::messages::Messages;
 use crate::workers::hands::Process;
 
 use super::thin::{ANSWERED, Told};
 use super::{Open, Said};
 
-impl Owner {
+impl Messages {
     /// Tells a message's outcome, once.
-    pub(super) fn settle_message(&mut self, call: CallId, outcome: Settled) {
-        let Some(open) = self.desk.open.remove(&call) else { return };
-        self.desk.open_bytes -= open.payload.len();
+    pub(super) fn settle_message(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Settled) {
+        let Some(open) = self.open.remove(&call) else { return };
+        self.open_bytes -= open.payload.len();
         let (reason, text) = self.failure_of(&open, outcome);
         if let Some((id, number)) = open.sender
-            && let Some(sender) = self.desk.senders.get_mut(&id)
+            && let Some(sender) = self.senders.get_mut(&id)
         {
             sender.open.remove(&number);
             let bytes = match (&open.said, outcome) {
@@ -44,14 +45,14 @@ impl Owner {
             sender.outlet.send(bytes);
         }
         if let Some(id) = open.told {
-            self.tell_settled(id, &open, outcome, &format!("{}: {text}", reason.code()));
+            self.tell_settled(ctx, id, &open, outcome, &format!("{}: {text}", reason.code()));
         }
-        self.record_message(call, &open, outcome, reason);
+        self.record_message(ctx, call, &open, outcome, reason);
     }
 
     /// What a message without an answer is told; of no meaning for one with an answer.
     fn failure_of(&self, open: &Open, outcome: Settled) -> (Reason, String) {
-        let loaded = self.desk.handlers.get(&open.pool);
+        let loaded = self.handlers.get(&open.pool);
         let name = loaded.map_or("?", |loaded| loaded.name.as_str());
         match outcome {
             Settled::Answered => match &open.said {
@@ -82,11 +83,18 @@ impl Owner {
         }
     }
 
-    fn record_message(&mut self, call: CallId, open: &Open, outcome: Settled, reason: Reason) {
+    fn record_message(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        open: &Open,
+        outcome: Settled,
+        reason: Reason,
+    ) {
         let now = Time(clock::now_ns());
         let answered =
             matches!(open.said, Some(Said::Answer { .. })) && outcome == Settled::Answered;
-        let known = self.desk.handlers.get(&open.pool);
+        let known = self.handlers.get(&open.pool);
         let Some(face) = known.map(|loaded| Arc::clone(&loaded.face)) else { return };
         let mut marks = Marks::default();
         marks.stamp(Mark::Received, Time(open.received_ns));
@@ -102,7 +110,7 @@ impl Owner {
             call: Some(call),
             pid: open.pid,
             given: open.worker.is_some(),
-            worker: open.worker.and_then(|id| self.worker_part(id)),
+            worker: open.worker.and_then(|id| self.worker_part(ctx, id)),
             marks,
             at: open.at,
             reason: match (open.given_ns, open.found) {
@@ -113,45 +121,50 @@ impl Owner {
             outcome: if answered { ANSWERED } else { reason.code() },
             bytes: open.payload.len(),
         };
-        self.leave_receipt(open.pool, now, told, 1);
+        self.leave_receipt(ctx, open.pool, now, told, 1);
     }
 
-    pub(super) fn worker_part(&mut self, id: WorkerId) -> Option<WorkerPart> {
-        self.hands.get(id).map(|process| part_of(id, process))
+    pub(super) fn worker_part(&mut self, ctx: &mut Ctx<'_>, id: WorkerId) -> Option<WorkerPart> {
+        ctx.hands.get(id).map(|process| part_of(id, process))
     }
 
     /// Leaves the receipt of so many messages, the newest of which is told of; or keeps it, for a
     /// later one to stand for them.
-    pub(super) fn leave_receipt(&mut self, pool: PoolId, now: Time, told: Told, count: u64) {
-        for (told, stands_for) in self.desk.thin.take(pool, now, told, count) {
-            self.write_receipt(told, stands_for);
+    pub(super) fn leave_receipt(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        pool: PoolId,
+        now: Time,
+        told: Told,
+        count: u64,
+    ) {
+        for (told, stands_for) in self.thin.take(pool, now, told, count) {
+            self.write_receipt(ctx, told, stands_for);
         }
     }
 
     /// Leaves the receipts that nothing has come to stand for in time.
-    pub(crate) fn tick_receipts(&mut self) {
+    pub(crate) fn tick_receipts(&mut self, ctx: &mut Ctx<'_>) {
         let now = Time(clock::now_ns());
-        self.look_at_lanes(now);
-        for (told, stands_for) in self.desk.thin.due(now) {
-            self.write_receipt(told, stands_for);
+        self.look_at_lanes(ctx, now);
+        for (told, stands_for) in self.thin.due(now) {
+            self.write_receipt(ctx, told, stands_for);
         }
     }
 
-    /// Leaves receipts of all messages that have ended by now.
-    pub(crate) fn leave_all_receipts(&mut self) {
-        self.count_lanes();
-        self.settle_events();
-        for (told, stands_for) in self.desk.thin.all(Time(clock::now_ns())) {
-            self.write_receipt(told, stands_for);
+    /// Leaves receipts of all messages that have ended and were counted by now.
+    pub(crate) fn leave_all_receipts(&mut self, ctx: &mut Ctx<'_>) {
+        for (told, stands_for) in self.thin.all(Time(clock::now_ns())) {
+            self.write_receipt(ctx, told, stands_for);
         }
     }
 
-    fn write_receipt(&self, told: Told, stands_for: u64) {
-        let call = told.call.map_or_else(|| self.recorder.next_call(), |call| call.0);
+    fn write_receipt(&self, ctx: &mut Ctx<'_>, told: Told, stands_for: u64) {
+        let call = told.call.map_or_else(|| ctx.recorder.next_call(), |call| call.0);
         let phases = PhasePart::all(&told.marks);
         let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
         let isolation = if told.given { told.face.isolation } else { "none" };
-        self.recorder.record(Receipt {
+        ctx.recorder.record(Receipt {
             schema: SCHEMA.to_owned(),
             call,
             at: told.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),

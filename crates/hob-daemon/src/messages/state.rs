@@ -7,16 +7,16 @@ use hob_wire::message::{Held, State, StateReply, StateVerb};
 
 use crate::channel;
 use crate::fronts::message::SenderId;
-use crate::owner::Owner;
+use crate::messages::Messages;
 
-impl Owner {
+impl Messages {
     pub(super) fn state(&mut self, id: SenderId, payload: &[u8]) {
-        let Some(sender) = self.desk.senders.get(&id) else { return };
+        let Some(sender) = self.senders.get(&id) else { return };
         let Ok(asked) = State::decode(payload) else {
             sender.outlet.close();
             return;
         };
-        let shared = &mut self.desk.shared;
+        let shared = &mut self.shared;
         let now = Time(clock::now_ns());
         let (mut number, mut value): (i64, &[u8]) = (0, &[]);
         let held = match asked.verb {

@@ -20,10 +20,11 @@ use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Named, Reason};
 use hob_wire::strings::Strings;
 
+use crate::ctx::Ctx;
 use crate::fronts::message::SenderId;
+use crate::messages::Messages;
 use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
-use crate::owner::Owner;
-use crate::programs;
+use crate::warm::programs;
 
 use super::dead::Asked;
 use super::route::From;
@@ -135,15 +136,16 @@ impl Tells {
     }
 }
 
-impl Owner {
+impl Messages {
     /// Hands a tell to the outbox; its sender hears when it is synced.
     pub(super) fn keep_tell(
         &mut self,
+        ctx: &mut Ctx<'_>,
         sender: SenderId,
         message: &Message<'_>,
     ) -> Result<(), (Reason, String)> {
-        let address = self.address(sender, message.program)?;
-        let tells = &mut self.desk.tells;
+        let address = self.address(ctx, sender, message.program)?;
+        let tells = &mut self.tells;
         let created_ms = now_ms();
         let id = tells.ids.next(created_ms);
         let kept = outbox::Message {
@@ -162,9 +164,14 @@ impl Owner {
     }
 
     /// Where a sender's tell goes. What is wrong with the program is told to who tells it.
-    fn address(&mut self, sender: SenderId, program: &[u8]) -> Result<Arc<[u8]>, (Reason, String)> {
+    fn address(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        sender: SenderId,
+        program: &[u8],
+    ) -> Result<Arc<[u8]>, (Reason, String)> {
         let now_ns = clock::now_ns();
-        if let Some(found) = &self.desk.tells.found
+        if let Some(found) = &self.tells.found
             && found.sender == sender
             && found.program == program
             && now_ns < found.at_ns.saturating_add(FOUND_FOR_NS)
@@ -172,33 +179,38 @@ impl Owner {
             return Ok(Arc::clone(&found.bytes));
         }
         let from = self.from(sender)?;
-        let (pool, _) = self.route(&from, program)?;
-        let variables = self.desk.handlers.get(&pool).map(|loaded| loaded.variables.clone());
+        let (pool, _) = self.route(ctx, &from, program)?;
+        let variables = self.handlers.get(&pool).map(|loaded| loaded.variables.clone());
         let bytes = address(&from, program, &variables.unwrap_or_default());
         let found =
             Address { sender, program: program.to_vec(), at_ns: now_ns, bytes: Arc::clone(&bytes) };
-        self.desk.tells.found = Some(found);
+        self.tells.found = Some(found);
         Ok(bytes)
     }
 
     /// What the outbox has done.
-    pub(crate) fn outbox_did(&mut self, done: Vec<Done>) {
-        self.desk.active = true;
+    pub(crate) fn outbox_did(&mut self, ctx: &mut Ctx<'_>, done: Vec<Done>) {
+        self.active = true;
         let mut accepted: HashMap<SenderId, Vec<u8>> = HashMap::new();
         for done in done {
-            self.outbox_did_one(done, &mut accepted);
+            self.outbox_did_one(ctx, done, &mut accepted);
         }
         // One write a sender, however many of its messages the sync has carried.
         for (sender, frames) in accepted {
-            if let Some(sender) = self.desk.senders.get(&sender) {
+            if let Some(sender) = self.senders.get(&sender) {
                 sender.outlet.send(Some(frames));
             }
         }
-        self.deliver_tells();
+        self.deliver_tells(ctx);
     }
 
-    fn outbox_did_one(&mut self, done: Done, accepted: &mut HashMap<SenderId, Vec<u8>>) {
-        let tells = &mut self.desk.tells;
+    fn outbox_did_one(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        done: Done,
+        accepted: &mut HashMap<SenderId, Vec<u8>>,
+    ) {
+        let tells = &mut self.tells;
         match done {
             Done::Opened { waiting, last, .. } => {
                 if let Some(last) = last {
@@ -224,7 +236,7 @@ impl Owner {
                     self.tell_failure(sender, number, Reason::NotKept, &refusal.to_string());
                 }
             }
-            Done::Read(message) => self.was_read(message),
+            Done::Read(message) => self.was_read(ctx, message),
             Done::Unreadable(id, why) => self.tell_failed(id, outbox::TRIES, &why),
             Done::Listed(token, letters) => tells.asked.listed(token, letters),
             Done::Dropped(token, count) => tells.asked.settled(token, count),
@@ -240,50 +252,50 @@ impl Owner {
         }
     }
 
-    fn was_read(&mut self, message: outbox::Message) {
-        if self.desk.tells.queue.is_flying(message.id) {
-            self.deliver(message);
+    fn was_read(&mut self, ctx: &mut Ctx<'_>, message: outbox::Message) {
+        if self.tells.queue.is_flying(message.id) {
+            self.deliver(ctx, message);
         } else {
             // It was accepted when there was no room to keep it in memory.
-            self.desk.tells.queue.push(message.waiting());
+            self.tells.queue.push(message.waiting());
         }
     }
 
     /// Makes due what is due, and delivers.
-    pub(crate) fn tick_tells(&mut self) {
-        self.desk.tells.queue.tick(now_ms());
-        self.deliver_tells();
+    pub(crate) fn tick_tells(&mut self, ctx: &mut Ctx<'_>) {
+        self.tells.queue.tick(now_ms());
+        self.deliver_tells(ctx);
     }
 
-    fn deliver_tells(&mut self) {
-        if self.desk.stopping {
+    fn deliver_tells(&mut self, ctx: &mut Ctx<'_>) {
+        if self.stopping {
             return;
         }
-        let programs: Vec<Arc<[u8]>> = self.desk.tells.queue.ready().cloned().collect();
+        let programs: Vec<Arc<[u8]>> = self.tells.queue.ready().cloned().collect();
         for program in programs {
-            while self.desk.tells.queue.in_flight(&program) < WINDOW {
-                let Some(waiting) = self.desk.tells.queue.next(&program) else { break };
-                match self.desk.tells.take(waiting.id) {
-                    Some(message) => self.deliver(message),
-                    None => self.desk.tells.outbox.read(waiting.id),
+            while self.tells.queue.in_flight(&program) < WINDOW {
+                let Some(waiting) = self.tells.queue.next(&program) else { break };
+                match self.tells.take(waiting.id) {
+                    Some(message) => self.deliver(ctx, message),
+                    None => self.tells.outbox.read(waiting.id),
                 }
             }
         }
     }
 
-    fn deliver(&mut self, message: outbox::Message) {
+    fn deliver(&mut self, ctx: &mut Ctx<'_>, message: outbox::Message) {
         let id = message.id;
-        let Some((from, program)) = self.desk.tells.parse(&message.program) else {
+        let Some((from, program)) = self.tells.parse(&message.program) else {
             return self.tell_failed(id, outbox::TRIES, "its address cannot be read");
         };
-        let pool = match self.route(&from, &program) {
+        let pool = match self.route(ctx, &from, &program) {
             Ok((pool, _)) => pool,
             Err((reason, text)) => {
                 let why = format!("{}: {text}", reason.code());
                 return self.tell_held(id, (&why, &message.program));
             }
         };
-        let call = CallId(self.recorder.next_call());
+        let call = CallId(ctx.recorder.next_call());
         let now_ns = clock::now_ns();
         let key = message.key.unwrap_or_default();
         let open = Open {
@@ -305,16 +317,23 @@ impl Owner {
             said: None,
             told: Some(id),
         };
-        self.desk.open_bytes += open.payload.len();
-        self.desk.open.insert(call, open);
-        self.push(Event::Arrived { call, pool, key, deadline: None });
+        self.open_bytes += open.payload.len();
+        self.open.insert(call, open);
+        ctx.request(Event::Arrived { call, pool, key, deadline: None });
     }
 
     /// A message that was told has its outcome: it leaves the outbox, or is tried again.
-    pub(super) fn tell_settled(&mut self, id: MessageId, open: &Open, outcome: Settled, why: &str) {
+    pub(super) fn tell_settled(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: MessageId,
+        open: &Open,
+        outcome: Settled,
+        why: &str,
+    ) {
         match outcome {
             Settled::Answered if matches!(open.said, Some(Said::Answer { .. })) => {
-                let tells = &mut self.desk.tells;
+                let tells = &mut self.tells;
                 if let Some(message) = tells.queue.finished(id) {
                     tells.outbox.finished(&message);
                 }
@@ -322,27 +341,27 @@ impl Owner {
             // Not its own fault, and not given: it waits for its turn.
             Settled::Refused(Refusal::Stopping | Refusal::QueueFull | Refusal::SessionsFull)
             | Settled::Cancelled
-            | Settled::TimedOut { given: Given::No } => self.desk.tells.queue.put_back(id),
+            | Settled::TimedOut { given: Given::No } => self.tells.queue.put_back(id),
             // What was cut short by a stop is not the message's fault either.
-            Settled::Lost if self.desk.stopping => self.desk.tells.queue.put_back(id),
+            Settled::Lost if self.stopping => self.tells.queue.put_back(id),
             Settled::Refused(Refusal::NotLoaded) => {
-                let address = self.desk.tells.queue.program_of(id);
+                let address = self.tells.queue.program_of(id);
                 self.tell_held(id, (why, address.as_deref().unwrap_or_default()));
             }
             Settled::Answered | Settled::Lost | Settled::TimedOut { given: Given::Yes } => {
-                let loaded = self.desk.handlers.get(&open.pool);
+                let loaded = self.handlers.get(&open.pool);
                 self.tell_failed(id, loaded.map_or(outbox::TRIES, |loaded| loaded.tries), why);
             }
         }
         if !matches!(outcome, Settled::Refused(_)) {
-            self.deliver_tells();
+            self.deliver_tells(ctx);
         }
     }
 
     /// Its program cannot be had: not trusted, being edited, not loadable. The message has had no
     /// try, and waits until that is repaired.
     fn tell_held(&mut self, id: MessageId, (why, program): (&str, &[u8])) {
-        let (tells, now_ms) = (&mut self.desk.tells, now_ms());
+        let (tells, now_ms) = (&mut self.tells, now_ms());
         let directory = match destination(program) {
             Some((path, _)) if is_gone(path) => Directory::Gone,
             Some(_) | None => Directory::There,
@@ -353,13 +372,13 @@ impl Owner {
     }
 
     /// Something was repaired, perhaps what messages are held for.
-    pub(super) fn release_tells(&mut self) {
-        self.desk.tells.queue.look_again();
-        self.deliver_tells();
+    pub(super) fn release_tells(&mut self, ctx: &mut Ctx<'_>) {
+        self.tells.queue.look_again();
+        self.deliver_tells(ctx);
     }
 
     fn tell_failed(&mut self, id: MessageId, tries: u32, why: &str) {
-        let (tells, now_ms) = (&mut self.desk.tells, now_ms());
+        let (tells, now_ms) = (&mut self.tells, now_ms());
         match tells.queue.failed(id, now_ms, tries) {
             Some(Verdict::Again(message)) => tells.outbox.again(&message, why),
             Some(Verdict::Dead(message)) => tells.outbox.bury(&message, now_ms, why),

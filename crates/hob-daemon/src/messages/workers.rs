@@ -4,90 +4,102 @@ use hob_core::event::{self, ForkFailure};
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
 use hob_core::status::PoolPart;
-use hob_core::supervisor::PoolView;
+use hob_core::supervisor::{PoolView, Supervisor};
 use hob_wire::message::{Answer, Failure};
 use hob_wire::worker::{Ready, Role};
 
-use crate::owner::{Owner, WorkerEvent};
+use crate::ctx::Ctx;
+use crate::inputs::WorkerEvent;
+use crate::messages::Messages;
 use crate::workers::hands::{Ended, Process};
 
 use super::Said;
 
-impl Owner {
+impl Messages {
     /// Whether this process is, or was a moment ago, a handler's.
-    pub(crate) fn is_handlers(&mut self, worker: WorkerId) -> bool {
-        self.pool_of(worker).is_some()
+    pub(crate) fn is_handlers(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> bool {
+        self.pool_of(ctx, worker).is_some()
     }
 
     /// Takes what a handler's process says.
-    pub(crate) fn handler_says(&mut self, worker: WorkerId, event: WorkerEvent) {
+    pub(crate) fn handler_says(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, event: WorkerEvent) {
         match event {
-            WorkerEvent::Ready(ready) => self.handler_ready(worker, &ready),
+            WorkerEvent::Ready(ready) => self.handler_ready(ctx, worker, &ready),
             WorkerEvent::Forked(forked, pidfd) => {
                 let copy = WorkerId(forked.worker);
                 if forked.pid != 0 {
-                    self.hands.forked(copy, forked.pid, pidfd);
+                    ctx.hands.forked(copy, forked.pid, pidfd);
                 } else {
-                    self.hands.unforked(copy);
+                    ctx.hands.unforked(copy);
                     let why = match forked.error.as_slice() {
                         b"threads" => ForkFailure::Threads,
                         _ => ForkFailure::System,
                     };
-                    self.events.push_back(event::Event::ForkFailed { worker: copy, why });
+                    ctx.events.push_back(event::Event::ForkFailed { worker: copy, why });
                 }
             }
-            WorkerEvent::Gone(gone) => self.gone(Ended {
-                worker: WorkerId(gone.worker),
-                exit: gone.exit,
-                usage: Some(gone.usage),
-            }),
+            WorkerEvent::Gone(gone) => {
+                let (worker, usage) = (WorkerId(gone.worker), Some(gone.usage));
+                let mut all = Vec::new();
+                ctx.hands.remove(Ended { worker, exit: gone.exit, usage }, &mut all);
+                for (ended, process) in all {
+                    if let Some(pool) = process.handler {
+                        self.handler_gone(ctx, &ended, &process, pool);
+                    }
+                }
+            }
             WorkerEvent::Failed(failed) => {
                 let text = String::from_utf8_lossy(&failed.text).into_owned();
                 // The first line says what; below it is where in the runtime.
                 let text = text.lines().next().unwrap_or_default();
                 let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
-                if let Some(pool) = self.pool_of(worker)
-                    && let Some(loaded) = self.desk.handlers.get_mut(&pool)
+                if let Some(pool) = self.pool_of(ctx, worker)
+                    && let Some(loaded) = self.handlers.get_mut(&pool)
                 {
                     loaded.trouble = Some(text);
                 }
-                self.hands.retire(worker);
+                ctx.hands.retire(worker);
             }
             WorkerEvent::Answer(payload) => match Answer::decode(&payload) {
                 Ok(answer) => {
                     let content_type = answer.content_type.to_vec();
                     let payload = answer.payload.to_vec();
-                    self.said(worker, CallId(answer.id), Said::Answer { content_type, payload });
+                    self.said(
+                        ctx,
+                        worker,
+                        CallId(answer.id),
+                        Said::Answer { content_type, payload },
+                    );
                 }
-                Err(_) => self.hands.retire(worker),
+                Err(_) => ctx.hands.retire(worker),
             },
             WorkerEvent::Failure(payload) => match Failure::decode(&payload) {
                 Ok(failure) => {
                     let text = failure.text.to_vec();
-                    self.said(worker, CallId(failure.id), Said::Raised { text });
+                    self.said(ctx, worker, CallId(failure.id), Said::Raised { text });
                 }
-                Err(_) => self.hands.retire(worker),
+                Err(_) => ctx.hands.retire(worker),
             },
-            WorkerEvent::Handled(handled) => self.handled(worker, &handled),
+            WorkerEvent::Handled(handled) => self.handled(ctx, worker, &handled),
             WorkerEvent::Launched(..)
             | WorkerEvent::Finished(_)
             | WorkerEvent::Notes(_)
             | WorkerEvent::Joined(_) => {}
             WorkerEvent::Closed => {
-                if let Some((_, exit)) = self.desk.leaving.remove(&worker) {
-                    self.lane_lost(worker);
-                    self.events.push_back(event::Event::Gone { worker, exit });
-                } else if self.hands.get(worker).is_some() {
-                    self.desk.silent.insert(worker);
+                if let Some((_, exit)) = self.leaving.remove(&worker) {
+                    self.lane_lost(ctx, worker);
+                    ctx.events.push_back(event::Event::Gone { worker, exit });
+                } else if ctx.hands.get(worker).is_some() {
+                    self.silent.insert(worker);
                 }
             }
         }
     }
 
     /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
-    pub(crate) fn handler_pools(&self, now_ns: u64) -> Vec<PoolPart> {
+    pub(crate) fn pools(&self, core: &Supervisor, now_ns: u64) -> Vec<PoolPart> {
         let part = |view: PoolView| {
-            let loaded = self.desk.handlers.get(&view.id)?;
+            let loaded = self.handlers.get(&view.id)?;
             let state = match (&loaded.trouble, view.idle + view.busy) {
                 (Some(_), _) => "cold",
                 (None, 0) => "warming",
@@ -112,30 +124,30 @@ impl Owner {
                 why: loaded.trouble.clone(),
             })
         };
-        self.core.pools().into_iter().filter_map(part).collect()
+        core.pools().into_iter().filter_map(part).collect()
     }
 
-    fn pool_of(&mut self, worker: WorkerId) -> Option<PoolId> {
-        let leaving = self.desk.leaving.get(&worker).map(|(pool, _)| *pool);
-        self.hands.get(worker).and_then(|process| process.handler).or(leaving)
+    fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
+        let leaving = self.leaving.get(&worker).map(|(pool, _)| *pool);
+        ctx.hands.get(worker).and_then(|process| process.handler).or(leaving)
     }
 
-    fn handler_ready(&mut self, worker: WorkerId, ready: &Ready) {
-        let Some(process) = self.hands.get(worker) else { return };
+    fn handler_ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {
+        let Some(process) = ctx.hands.get(worker) else { return };
         let since = process.loads_since;
         if ready.role != Role::Copy {
-            let Some(pool) = self.pool_of(worker) else { return };
+            let Some(pool) = self.pool_of(ctx, worker) else { return };
             if !self.admit(pool, &ready.notes, since) {
                 // Edited while it was loaded: what it has may be either.
-                if let Some(loaded) = self.desk.handlers.get_mut(&pool) {
+                if let Some(loaded) = self.handlers.get_mut(&pool) {
                     loaded.unload();
                 }
-                self.push(Event::Stale { pool });
+                ctx.request(Event::Stale { pool });
                 return;
             }
         }
         let threads = ready.threads;
-        self.events.push_back(match ready.role {
+        ctx.events.push_back(match ready.role {
             Role::Zygote => {
                 let preload = event::Preload::AsLearned;
                 event::Event::ZygoteReady { zygote: worker, threads, preload }
@@ -144,24 +156,30 @@ impl Owner {
         });
     }
 
-    fn said(&mut self, worker: WorkerId, call: CallId, said: Said) {
-        let Some(open) = self.desk.open.get_mut(&call) else { return };
+    fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {
+        let Some(open) = self.open.get_mut(&call) else { return };
         if open.worker == Some(worker) {
             open.said.get_or_insert(said);
-            self.push(Event::Answered { worker, call });
+            ctx.request(Event::Answered { worker, call });
         }
     }
 
     /// A handler's process has ended; its lane with it. What it said last (an answer, or why it
     /// cannot load its handler) may still lie in its channel, and is read first.
-    pub(crate) fn handler_gone(&mut self, ended: &Ended, process: &Process, pool: PoolId) {
+    pub(crate) fn handler_gone(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        ended: &Ended,
+        process: &Process,
+        pool: PoolId,
+    ) {
         let (worker, exit) = (ended.worker, ended.exit);
         self.lane_cut(worker, process);
-        if self.desk.silent.remove(&worker) {
-            self.lane_lost(worker);
-            self.events.push_back(event::Event::Gone { worker, exit });
+        if self.silent.remove(&worker) {
+            self.lane_lost(ctx, worker);
+            ctx.events.push_back(event::Event::Gone { worker, exit });
         } else {
-            self.desk.leaving.insert(worker, (pool, exit));
+            self.leaving.insert(worker, (pool, exit));
         }
     }
 }

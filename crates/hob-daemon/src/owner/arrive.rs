@@ -19,7 +19,7 @@ use crate::around::Seen;
 use crate::fronts::local::Incoming;
 use crate::owner::Owner;
 use crate::owner::ledger::Entry;
-use crate::programs::{Place, Seed, Streams};
+use crate::warm::programs::{Place, Seed, Streams};
 
 impl Owner {
     /// Takes a call in, and puts its arrival before the core.
@@ -27,8 +27,10 @@ impl Owner {
         let Incoming { id, mut call, caller, seen, fds, received_ns } = incoming;
         call.world.priority.oom = seen.oom;
         let argv: Vec<&[u8]> = call.argv.iter().collect();
-        let crate::resolutions::Resolved { program: resolved, directory } =
-            self.resolutions.resolve(self.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
+        let crate::warm::resolutions::Resolved { program: resolved, directory } = self
+            .warm
+            .resolutions
+            .resolve(self.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
         let name = String::from_utf8_lossy(argv[0]).into_owned();
         let arguments = argv.len() - 1;
         let facts = self.facts(&call, &seen, &resolved);
@@ -46,8 +48,8 @@ impl Owner {
         };
         let program = resolved
             .as_ref()
-            .map_or(ProgramId(0), |resolved| self.programs.id(resolved, &directory));
-        self.programs.entry(program).name.clone_from(&name);
+            .map_or(ProgramId(0), |resolved| self.warm.programs.id(resolved, &directory));
+        self.warm.programs.entry(program).name.clone_from(&name);
         let Call { asked, pid, terminal, processor, world, env, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
@@ -97,7 +99,7 @@ impl Owner {
     /// does not, the core is told first.
     fn fresh_key(&mut self, call: CallId, program: ProgramId) -> Option<Key> {
         let key = self.plant(call)?;
-        if self.fresh.holds(key) {
+        if self.warm.fresh.holds(key) {
             return Some(key);
         }
         self.stale(program);
@@ -106,8 +108,8 @@ impl Owner {
 
     /// What is warm of a program is not what a cold start would load: all of it goes.
     pub(crate) fn stale(&mut self, program: ProgramId) {
-        self.programs.unlearn(program);
-        self.fresh.forget(program);
+        self.warm.programs.unlearn(program);
+        self.warm.fresh.forget(program);
         self.events.push_back(Event::Stale { program });
     }
 
@@ -118,18 +120,19 @@ impl Owner {
         let session = entry.terminal.session;
         let streams = entry.streams;
         let place = Place { directory: &entry.directory, session, streams };
-        let key = self.programs.key(entry.program, resolved, &entry.env, place)?;
+        let key = self.warm.programs.key(entry.program, resolved, &entry.env, place)?;
         entry.key = Some(key);
-        let lesson = self.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
+        let lesson = self.warm.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(resolved) == WorkingDirectory::Keyed);
         if keyed
             && let Some(fds) = &entry.fds
-            && let Some(before) = self.programs.seed(key).and_then(|seed| seed.directory.as_ref())
+            && let Some(before) =
+                self.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
             && !same_directory(before, &fds.directory)
         {
             // Another directory has its name now: no further zygote begins in the one that had it.
-            self.programs.uproot(key);
+            self.warm.programs.uproot(key);
         }
         let seed = || Seed {
             id: entry.program,
@@ -144,17 +147,17 @@ impl Owner {
                 Some(_) | None => None,
             },
         };
-        self.programs.plant(key, seed);
+        self.warm.programs.plant(key, seed);
         Some(key)
     }
 
     /// After a preload told something new of its program: the key that its seed has now, with a
     /// new seed, so that the pool is made anew at once.
     pub(crate) fn teach_again(&mut self, id: ProgramId, old: Key) {
-        let Some(seed) = self.programs.seed(old) else { return };
+        let Some(seed) = self.warm.programs.seed(old) else { return };
         let (program, env) = (seed.program.clone(), Arc::clone(&seed.env));
         let directory_path = seed.directory_path.clone();
-        let lesson = self.programs.get(id).and_then(|known| known.lesson.as_ref());
+        let lesson = self.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(&program) == WorkingDirectory::Keyed);
         let directory = match &seed.directory {
@@ -164,9 +167,9 @@ impl Owner {
         };
         let (session, streams) = (seed.session, seed.streams);
         let place = Place { directory: &directory_path, session, streams };
-        let Some(key) = self.programs.key(id, &program, &env, place) else { return };
+        let Some(key) = self.warm.programs.key(id, &program, &env, place) else { return };
         let seed = || Seed { id, program, env, directory_path, directory, session, streams };
-        self.programs.plant(key, seed);
+        self.warm.programs.plant(key, seed);
         self.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
     }
 
@@ -180,7 +183,7 @@ impl Owner {
         let above = |((_, hard), (_, own)): (&(u64, u64), &(u64, u64))| hard > own;
         Facts {
             hosted: match resolved {
-                Ok(program) => self.programs.hosted(program),
+                Ok(program) => self.warm.programs.hosted(program),
                 Err(error) if error.exit_code() == ExitCode::NotFound as u8 => Hosted::NotFound,
                 Err(_) => Hosted::NotExecutable,
             },

@@ -26,10 +26,11 @@ impl Owner {
             Some("status") => serde_json::to_value(self.status())
                 .unwrap_or_else(|error| json!({ "error": error.to_string() })),
             Some("trusted") => {
-                self.trust_changed();
+                let (messages, mut ctx) = self.messages();
+                messages.trust_changed(&mut ctx);
                 json!({ "asked_anew": true })
             }
-            Some("dead") => return self.dead_letters(request, reply),
+            Some("dead") => return self.messages.dead_letters(request, reply),
             Some("hooks") => self.hooks_ran(request),
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
@@ -84,7 +85,8 @@ impl Owner {
     /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk
     /// may be slow, and the loop does not wait for it.
     pub(crate) fn flush_when_complete(&mut self) {
-        let waiting = self.ledger.is_waiting() || !self.runs.is_empty() || self.desk.is_counting();
+        let waiting =
+            self.ledger.is_waiting() || !self.runs.is_empty() || self.messages.is_counting();
         if self.flushes.is_empty() || waiting {
             return;
         }
@@ -160,16 +162,16 @@ impl Owner {
                 .iter()
                 .map(|pool| self.pool(pool, now_ns))
                 .chain(self.core.resting().into_iter().map(|program| self.resting(program)))
-                .chain(self.handler_pools(now_ns))
+                .chain(self.messages.pools(&self.core, now_ns))
                 .collect(),
-            messages: self.desk.told(),
+            messages: self.messages.told(),
             recorder: self.recorder.status(),
         }
     }
 
     /// A program that has no pool, since it could not be warmed.
     fn resting(&self, program: ProgramId) -> PoolPart {
-        let entry = self.programs.get(program);
+        let entry = self.warm.programs.get(program);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
             runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
@@ -187,7 +189,7 @@ impl Owner {
     }
 
     fn pool(&self, pool: &PoolView, now_ns: u64) -> PoolPart {
-        let entry = pool.program.and_then(|program| self.programs.get(program));
+        let entry = pool.program.and_then(|program| self.warm.programs.get(program));
         let state = match pool.state {
             "ready" | "standby" => "warm",
             "failed" => "cold",

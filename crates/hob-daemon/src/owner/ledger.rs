@@ -22,7 +22,7 @@ use hob_wire::strings::Strings;
 
 use crate::channel::Stream;
 use crate::fronts::local::CallFds;
-use crate::programs::{Entry as Known, Streams};
+use crate::warm::programs::{Entry as Known, Streams};
 
 /// How long a receipt waits for its worker's usage after all else is known.
 const USAGE_WAIT_US: u64 = 1_000_000;

@@ -17,153 +17,28 @@ use hob_core::phase::Mark;
 use hob_core::receipt::Receipt;
 use hob_core::supervisor::Supervisor;
 use hob_os::{clock, process};
-use hob_wire::call::{ColdEnded, Received, Signal, Usage};
+use hob_wire::call::{ColdEnded, Received, Usage};
 use hob_wire::exit::Exit;
-use hob_wire::frame::Kind;
-use hob_wire::launch::Launched;
-use hob_wire::message::Handled;
 use hob_wire::strings::Strings;
-use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready, Role};
-use rustix::fd::OwnedFd;
+use hob_wire::worker::{Finished, Joined, Ready, Role};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::around::Around;
-use crate::channel::{Frame, Stream};
-use crate::fresh::{Admission, Fingerprints};
+use crate::ctx::Ctx;
 use crate::freshness::NotYet;
-use crate::fronts::local::{Accepting, Incoming};
-use crate::fronts::message::{SenderEvent, SenderId};
-use crate::messages::Desk;
-use crate::outbox::Done;
+use crate::fronts::local::Accepting;
+use crate::inputs::{CallerEvent, Input, WorkerEvent};
+use crate::messages::Messages;
 use crate::owner::ledger::Ledger;
-use crate::programs::Programs;
 use crate::recorder::Recorder;
-use crate::resolutions::Resolutions;
 use crate::sets::Sets;
 use crate::socket::Socket;
+use crate::warm::Warm;
+use crate::warm::fresh::Admission;
 use crate::workers::hands::{Ended, Hands};
 use crate::workers::memory;
-
-/// Inputs that wait for the loop. Whoever has more waits too, and with it its caller.
-pub(crate) const INBOX_MAX: usize = 1024;
-
-/// Something that happened outside.
-#[derive(Debug)]
-pub(crate) enum Input {
-    /// A call came in whole.
-    Call(Box<Incoming>),
-    /// The caller of an open call did something.
-    Caller { call: CallId, event: CallerEvent },
-    /// A worker said something.
-    Worker { worker: WorkerId, event: WorkerEvent },
-    /// There is a launcher in this terminal's session now.
-    Launcher { session: u32, stream: Arc<Stream> },
-    /// The terminal is gone: nothing new is started there.
-    LauncherLeaves { session: u32 },
-    /// The launcher has left; the kernel has ended what it had started.
-    LauncherGone { session: u32, stream: Arc<Stream> },
-    /// Somebody asks about the daemon, or asks something of it.
-    Control { request: Value, reply: oneshot::Sender<Value> },
-    /// A sender of messages did something.
-    Sender { sender: SenderId, event: SenderEvent },
-    /// The outbox has done something.
-    Outbox(Vec<Done>),
-    /// The last of the open hook sets has ended.
-    SetsEnded,
-    /// Memory was read.
-    Memory(Vec<(WorkerId, u64)>),
-}
-
-/// What a caller does after its call.
-#[derive(Debug)]
-pub(crate) enum CallerEvent {
-    /// It passes a signal on.
-    Signal(Signal),
-    /// Its cold run has ended.
-    ColdEnded(ColdEnded),
-    /// It has its answer.
-    Received(Received),
-    /// It left.
-    Gone { at_ns: u64 },
-}
-
-/// What a worker says.
-#[derive(Debug)]
-pub(crate) enum WorkerEvent {
-    Ready(Ready),
-    Forked(Forked, Option<OwnedFd>),
-    Launched(Launched, Option<OwnedFd>),
-    Gone(Gone),
-    Finished(Finished),
-    Notes(Notes),
-    Failed(Failed),
-    Joined(Joined),
-    Answer(Vec<u8>),
-    Failure(Vec<u8>),
-    Handled(Handled),
-    Closed,
-}
-
-impl WorkerEvent {
-    /// Decodes a frame from a worker; `None` for what no worker says.
-    pub(crate) fn decode(mut frame: Frame) -> Option<WorkerEvent> {
-        let payload = &frame.payload;
-        match frame.kind {
-            Kind::Ready => Ready::decode(payload).ok().map(WorkerEvent::Ready),
-            Kind::Forked => {
-                let pidfd = frame.fds.pop();
-                Forked::decode(payload).ok().map(|forked| WorkerEvent::Forked(forked, pidfd))
-            }
-            Kind::Launched => {
-                let pidfd = frame.fds.pop();
-                Launched::decode(payload).ok().map(|made| WorkerEvent::Launched(made, pidfd))
-            }
-            Kind::Gone => Gone::decode(payload).ok().map(WorkerEvent::Gone),
-            Kind::Finished => Finished::decode(payload).ok().map(WorkerEvent::Finished),
-            Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
-            Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
-            Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
-            // The owner decodes them where it needs them: their payloads may be large.
-            Kind::Answer => Some(WorkerEvent::Answer(frame.payload)),
-            Kind::Failure => Some(WorkerEvent::Failure(frame.payload)),
-            Kind::Handled => Handled::decode(payload).ok().map(WorkerEvent::Handled),
-            Kind::Hello
-            | Kind::Message
-            | Kind::Attach
-            | Kind::Cancel
-            | Kind::WantLane
-            | Kind::LeaveLane
-            | Kind::State
-            | Kind::Lent
-            | Kind::Accepted
-            | Kind::StateReply
-            | Kind::Lend
-            | Kind::Call
-            | Kind::Signal
-            | Kind::ColdEnded
-            | Kind::Control
-            | Kind::Received
-            | Kind::Launcher
-            | Kind::Launch
-            | Kind::Queued
-            | Kind::RunCold
-            | Kind::Ended
-            | Kind::Refused
-            | Kind::ControlReply
-            | Kind::Preload
-            | Kind::Fork
-            | Kind::Give
-            | Kind::RunSet
-            | Kind::SetBegun
-            | Kind::HookStarted
-            | Kind::HookOutput
-            | Kind::HookEnded
-            | Kind::SetEnded => None,
-        }
-    }
-}
 
 /// The daemon's state.
 #[derive(Debug)]
@@ -171,9 +46,8 @@ pub(crate) struct Owner {
     pub(crate) core: Supervisor,
     pub(crate) hands: Hands,
     pub(crate) ledger: Ledger,
-    pub(crate) programs: Programs,
-    pub(crate) fresh: Fingerprints,
-    pub(crate) resolutions: Resolutions,
+    /// Programs, and whether what is warm of them is fresh.
+    pub(crate) warm: Warm,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) socket: Socket,
     pub(crate) directory: PathBuf,
@@ -196,7 +70,7 @@ pub(crate) struct Owner {
     /// Workers whose process has ended and whose last words may not have been read yet.
     pub(crate) silences: HashMap<WorkerId, CallId>,
     /// All about messages.
-    pub(crate) desk: Desk,
+    pub(crate) messages: Messages,
     /// Hook sets of callers that cannot run them by themselves.
     pub(crate) sets: Sets,
     /// The state directory, receipts or not: the register of trusted files, the outbox.
@@ -206,6 +80,19 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    /// The message service, and what it may reach.
+    pub(crate) fn messages(&mut self) -> (&mut Messages, Ctx<'_>) {
+        let ctx = Ctx {
+            core: &mut self.core,
+            events: &mut self.events,
+            hands: &mut self.hands,
+            warm: &mut self.warm,
+            recorder: &self.recorder,
+            home: self.home.as_deref(),
+        };
+        (&mut self.messages, ctx)
+    }
+
     /// Runs until the core says that all is retired.
     pub(crate) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> std::io::Result<()> {
         let mut children = signal(SignalKind::child())?;
@@ -227,27 +114,28 @@ impl Owner {
                     self.read_memory();
                     self.hands.bound_log();
                     self.look_for_the_name();
-                    self.tick_tells();
-                    if self.desk.take_activity() | self.sets.take_activity() {
+                    self.tick_messages();
+                    if self.messages.take_activity() | self.sets.take_activity() {
                         self.events.push_back(Event::Active);
                     }
                 }
             }
             self.settle_events();
+            self.messages.accept_tells();
             self.leaving = self.retired && self.sets.is_empty();
             self.record_runs();
             self.flush_when_complete();
         }
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
         self.leave_all_receipts();
-        self.desk.close();
+        self.messages.close();
         self.recorder.flush();
         Ok(())
     }
 
     /// How long until something is due.
     fn wake_in(&mut self) -> Duration {
-        let messages = self.desk.next_deadline();
+        let messages = self.messages.next_deadline();
         let due = [self.core.next_deadline(), self.ledger.next_deadline(), messages];
         match due.into_iter().flatten().min() {
             Some(Time(at_ns)) => Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())),
@@ -255,10 +143,24 @@ impl Owner {
         }
     }
 
+    fn tick_messages(&mut self) {
+        let (messages, mut ctx) = self.messages();
+        messages.tick_tells(&mut ctx);
+        messages.tick_receipts(&mut ctx);
+    }
+
+    /// Leaves receipts of all messages that have ended by now.
+    fn leave_all_receipts(&mut self) {
+        let (messages, mut ctx) = self.messages();
+        messages.count_lanes(&mut ctx);
+        self.settle_events();
+        let (messages, mut ctx) = self.messages();
+        messages.leave_all_receipts(&mut ctx);
+    }
+
     fn tick(&mut self) {
         self.events.push_back(Event::Tick);
-        self.tick_tells();
-        self.tick_receipts();
+        self.tick_messages();
         let now = Time(clock::now_ns());
         while let Some((id, entry)) = self.ledger.close_overdue(now) {
             self.record(id, &entry);
@@ -283,10 +185,14 @@ impl Owner {
                 self.hands.leave_deserted();
             }
             Input::Control { request, reply } => self.control(&request, reply),
-            Input::Outbox(done) => self.outbox_did(done),
+            Input::Outbox(done) => {
+                let (messages, mut ctx) = self.messages();
+                messages.outbox_did(&mut ctx, done);
+            }
             Input::Sender { sender, event } => {
                 self.hands.is_busy();
-                self.sender(sender, event);
+                let (messages, mut ctx) = self.messages();
+                messages.sender(&mut ctx, sender, event);
             }
             // The loop looks whether all has ended after each input.
             Input::SetsEnded => {}
@@ -350,9 +256,10 @@ impl Owner {
     }
 
     fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
-        if self.is_handlers(worker) {
-            self.hands.is_busy();
-            return self.handler_says(worker, event);
+        let (messages, mut ctx) = self.messages();
+        if messages.is_handlers(&mut ctx, worker) {
+            ctx.hands.is_busy();
+            return messages.handler_says(&mut ctx, worker, event);
         }
         match event {
             WorkerEvent::Ready(ready) => self.ready(worker, &ready),
@@ -387,7 +294,7 @@ impl Owner {
             return;
         }
         let mut told = Preload::Amended;
-        let entry = self.programs.entry(program);
+        let entry = self.warm.programs.entry(program);
         if let Some(lesson) = &mut entry.lesson {
             lesson.made_anew();
             told = lesson.take(&ready.notes, entry.runtime.row().variables);
@@ -396,11 +303,11 @@ impl Owner {
                     Some("each time it was loaded, its imports did something new".into());
             }
         }
-        let known = (self.programs.seed(key), self.programs.get(program));
+        let known = (self.warm.programs.seed(key), self.warm.programs.get(program));
         if let (Some(seed), Some(entry)) = known
             && let Some(lesson) = &entry.lesson
         {
-            match self.fresh.admit((key, seed), lesson, loads_since) {
+            match self.warm.fresh.admit((key, seed), lesson, loads_since) {
                 Admission::Admitted => {}
                 Admission::Again(not_yet) => {
                     told = Preload::Amended;
@@ -423,7 +330,7 @@ impl Owner {
     /// A zygote has to be made again, since this changed while it loaded. If that never ends, the
     /// program goes cold for a while, and this is why.
     fn remade(&mut self, program: ProgramId, not_yet: &NotYet) {
-        let entry = self.programs.entry(program);
+        let entry = self.warm.programs.entry(program);
         self.hands.note(&format!("{}: {not_yet}\n", entry.name));
         entry.trouble = Some(not_yet.to_string());
     }
@@ -460,7 +367,7 @@ impl Owner {
 
     fn noted(&mut self, worker: WorkerId, notes: &Strings) {
         let Some(process) = self.hands.get(worker) else { return };
-        let entry = self.programs.entry(process.program);
+        let entry = self.warm.programs.entry(process.program);
         if let Some(lesson) = &mut entry.lesson {
             // More to import ahead: the next zygote of this program does.
             let _ = lesson.take(notes, entry.runtime.row().variables);
@@ -488,7 +395,7 @@ impl Owner {
     /// Takes nothing new: what is open may end.
     pub(crate) fn drain(&mut self) {
         self.events.push_back(Event::Drain);
-        self.desk.stop();
+        self.messages.stop();
         self.sets.close();
     }
 
@@ -504,7 +411,8 @@ impl Owner {
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
             if let Some(pool) = process.handler {
-                self.handler_gone(&ended, &process, pool);
+                let (messages, mut ctx) = self.messages();
+                messages.handler_gone(&mut ctx, &ended, &process, pool);
                 continue;
             }
             if let Some(call) = process.call
@@ -575,12 +483,13 @@ impl Owner {
         let program = entry.program;
         let Some(notes) = notes.filter(|notes| notes.ends_with(b"\0")) else {
             self.events.push_back(Event::Learned { program, lesson: Told::Nothing, key: None });
-            self.programs.entry(program).lesson = Some(crate::programs::Lesson::default());
+            self.warm.programs.entry(program).lesson =
+                Some(crate::warm::programs::Lesson::default());
             return;
         };
         let notes: Strings = notes[..notes.len() - 1].split(|byte| *byte == 0).collect();
-        let mut lesson = crate::programs::Lesson::default();
-        let entry = self.programs.entry(program);
+        let mut lesson = crate::warm::programs::Lesson::default();
+        let entry = self.warm.programs.entry(program);
         let _ = lesson.take(&notes, entry.runtime.row().variables);
         entry.lesson = Some(lesson);
         let key = self.plant(call);

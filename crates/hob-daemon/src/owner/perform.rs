@@ -42,11 +42,14 @@ impl Owner {
             Effect::Signal { worker, signal } => self.hands.signal(worker, signal),
             Effect::Retire { worker } => self.hands.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
-            Effect::Request(effect) => self.perform_message(effect),
+            Effect::Request(effect) => {
+                let (messages, mut ctx) = self.messages();
+                messages.perform_message(&mut ctx, effect);
+            }
             Effect::Exit => {
                 self.retired = true;
                 // Idle, not asked to: nothing more is delivered.
-                self.desk.stop();
+                self.messages.stop();
             }
         }
     }
@@ -110,11 +113,12 @@ impl Owner {
     }
 
     fn start(&mut self, worker: WorkerId, role: Role, (pool, key): (PoolId, Key)) {
-        if self.start_handler(pool, worker, role) {
+        let (messages, mut ctx) = self.messages();
+        if messages.start_handler(&mut ctx, pool, worker, role) {
             return;
         }
-        let seed = self.programs.seed(key);
-        let lesson = seed.and_then(|seed| self.programs.get(seed.id)?.lesson.as_ref());
+        let seed = self.warm.programs.seed(key);
+        let lesson = seed.and_then(|seed| self.warm.programs.get(seed.id)?.lesson.as_ref());
         let started = match (seed, lesson) {
             (Some(seed), Some(lesson)) => {
                 self.hands.start(worker, role, (key, seed), lesson).is_ok()
@@ -180,7 +184,7 @@ impl Owner {
         let text = String::from_utf8_lossy(&failed.text).into_owned();
         if let Some(process) = self.hands.get(worker) {
             let program = process.program;
-            self.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
+            self.warm.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
         }
         self.hands.retire(worker);
     }
@@ -206,7 +210,7 @@ impl Owner {
 
     /// Writes the receipt of a closed call.
     pub(crate) fn record(&mut self, call: CallId, entry: &Entry) {
-        let known = self.programs.entry(entry.program);
+        let known = self.warm.programs.entry(entry.program);
         let Some(receipt) = entry.receipt(call, known) else { return };
         let us = receipt.total_us;
         self.recorder.record(receipt);

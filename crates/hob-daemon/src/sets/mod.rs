@@ -31,7 +31,7 @@ use tokio::task::AbortHandle;
 
 use crate::channel::Outlet;
 use crate::fronts::hooks::CallerId;
-use crate::owner::Input;
+use crate::inputs::Input;
 use crate::recorder::Recorder;
 
 /// Sets that are open at one time, those that wait for their turn with them. The caller of one more

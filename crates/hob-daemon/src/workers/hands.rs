@@ -34,9 +34,9 @@ use tokio::sync::mpsc;
 
 use crate::channel::{self, Reader, Stream};
 use crate::fronts::local::CallFds;
+use crate::inputs::{Input, WorkerEvent};
 use crate::owner::ledger;
-use crate::owner::{Input, WorkerEvent};
-use crate::programs::{Lesson, Seed};
+use crate::warm::programs::{Lesson, Seed};
 use crate::workers::runtimes::Runtimes;
 
 /// The log begins anew when it has grown over this.

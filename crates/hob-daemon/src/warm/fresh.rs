@@ -8,7 +8,7 @@ use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
 use crate::freshness::{Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
-use crate::programs::{Lesson, Seed};
+use crate::warm::programs::{Lesson, Seed};
 
 /// The fingerprints of all warm states.
 #[derive(Debug)]

@@ -1,0 +1,137 @@
+//! What the loop takes in: plain data, below everything that sends or handles it.
+
+use std::sync::Arc;
+
+use hob_core::ids::{CallId, WorkerId};
+use hob_wire::call::{ColdEnded, Received, Signal};
+use hob_wire::frame::Kind;
+use hob_wire::launch::Launched;
+use hob_wire::message::Handled;
+use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready};
+use rustix::fd::OwnedFd;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::channel::{Frame, Stream};
+use crate::fronts::local::Incoming;
+use crate::fronts::message::{SenderEvent, SenderId};
+use crate::outbox::Done;
+
+/// Inputs that wait for the loop. Whoever has more waits too, and with it its caller.
+pub(crate) const INBOX_MAX: usize = 1024;
+
+/// Something that happened outside.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A call came in whole.
+    Call(Box<Incoming>),
+    /// The caller of an open call did something.
+    Caller { call: CallId, event: CallerEvent },
+    /// A worker said something.
+    Worker { worker: WorkerId, event: WorkerEvent },
+    /// There is a launcher in this terminal's session now.
+    Launcher { session: u32, stream: Arc<Stream> },
+    /// The terminal is gone: nothing new is started there.
+    LauncherLeaves { session: u32 },
+    /// The launcher has left; the kernel has ended what it had started.
+    LauncherGone { session: u32, stream: Arc<Stream> },
+    /// Somebody asks about the daemon, or asks something of it.
+    Control { request: Value, reply: oneshot::Sender<Value> },
+    /// A sender of messages did something.
+    Sender { sender: SenderId, event: SenderEvent },
+    /// The outbox has done something.
+    Outbox(Vec<Done>),
+    /// The last of the open hook sets has ended.
+    SetsEnded,
+    /// Memory was read.
+    Memory(Vec<(WorkerId, u64)>),
+}
+
+/// What a caller does after its call.
+#[derive(Debug)]
+pub(crate) enum CallerEvent {
+    /// It passes a signal on.
+    Signal(Signal),
+    /// Its cold run has ended.
+    ColdEnded(ColdEnded),
+    /// It has its answer.
+    Received(Received),
+    /// It left.
+    Gone { at_ns: u64 },
+}
+
+/// What a worker says.
+#[derive(Debug)]
+pub(crate) enum WorkerEvent {
+    Ready(Ready),
+    Forked(Forked, Option<OwnedFd>),
+    Launched(Launched, Option<OwnedFd>),
+    Gone(Gone),
+    Finished(Finished),
+    Notes(Notes),
+    Failed(Failed),
+    Joined(Joined),
+    Answer(Vec<u8>),
+    Failure(Vec<u8>),
+    Handled(Handled),
+    Closed,
+}
+
+impl WorkerEvent {
+    /// Decodes a frame from a worker; `None` for what no worker says.
+    pub(crate) fn decode(mut frame: Frame) -> Option<WorkerEvent> {
+        let payload = &frame.payload;
+        match frame.kind {
+            Kind::Ready => Ready::decode(payload).ok().map(WorkerEvent::Ready),
+            Kind::Forked => {
+                let pidfd = frame.fds.pop();
+                Forked::decode(payload).ok().map(|forked| WorkerEvent::Forked(forked, pidfd))
+            }
+            Kind::Launched => {
+                let pidfd = frame.fds.pop();
+                Launched::decode(payload).ok().map(|made| WorkerEvent::Launched(made, pidfd))
+            }
+            Kind::Gone => Gone::decode(payload).ok().map(WorkerEvent::Gone),
+            Kind::Finished => Finished::decode(payload).ok().map(WorkerEvent::Finished),
+            Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
+            Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
+            Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
+            // The owner decodes them where it needs them: their payloads may be large.
+            Kind::Answer => Some(WorkerEvent::Answer(frame.payload)),
+            Kind::Failure => Some(WorkerEvent::Failure(frame.payload)),
+            Kind::Handled => Handled::decode(payload).ok().map(WorkerEvent::Handled),
+            Kind::Hello
+            | Kind::Message
+            | Kind::Attach
+            | Kind::Cancel
+            | Kind::WantLane
+            | Kind::LeaveLane
+            | Kind::State
+            | Kind::Lent
+            | Kind::Accepted
+            | Kind::StateReply
+            | Kind::Lend
+            | Kind::Call
+            | Kind::Signal
+            | Kind::ColdEnded
+            | Kind::Control
+            | Kind::Received
+            | Kind::Launcher
+            | Kind::Launch
+            | Kind::Queued
+            | Kind::RunCold
+            | Kind::Ended
+            | Kind::Refused
+            | Kind::ControlReply
+            | Kind::Preload
+            | Kind::Fork
+            | Kind::Give
+            | Kind::RunSet
+            | Kind::SetBegun
+            | Kind::HookStarted
+            | Kind::HookOutput
+            | Kind::HookEnded
+            | Kind::SetEnded => None,
+        }
+    }
+}
