@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod around;
+mod calls;
 mod channel;
 pub mod config;
 mod ctx;
@@ -22,9 +23,9 @@ mod inputs;
 pub mod measure;
 mod messages;
 pub mod outbox;
-mod owner;
 pub mod project;
 pub mod recorder;
+mod run;
 mod serve;
 mod sets;
 mod socket;

@@ -1,6 +1,6 @@
 //! The start and the end of a daemon.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use hob_wire::frame::Kind;
 use tokio::sync::mpsc;
 
 use crate::around::Around;
+use crate::calls::Calls;
 use crate::channel::{self, Listener, Reader};
 use crate::config::{Config, StartAs};
 use crate::fronts::local::{Accepting, Front};
 use crate::inputs::{INBOX_MAX, Input};
 use crate::messages::Messages;
 use crate::outbox::Outbox;
-use crate::owner::Owner;
-use crate::owner::ledger::Ledger;
 use crate::recorder::Recorder;
+use crate::run::Daemon;
 use crate::sets::Sets;
 use crate::socket::{ListenError, Socket};
 use crate::warm::Warm;
@@ -103,11 +103,11 @@ async fn serve(
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
     let messages = Messages::new(outbox);
-    let owner = Owner {
+    let daemon = Daemon {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
         hands,
-        ledger: Ledger::default(),
+        calls: Calls::new(Arc::clone(&around), config.directory),
         warm: Warm {
             programs: Programs::new(recorder.cold_times().clone()),
             fresh: Fingerprints::new(),
@@ -115,10 +115,8 @@ async fn serve(
         },
         recorder,
         socket,
-        directory: config.directory,
         around,
         sets,
-        limits: limits::own(),
         started_ns: clock::now_ns(),
         readings: Vec::new(),
         build,
@@ -128,7 +126,6 @@ async fn serve(
         inbox,
         flushes: Vec::new(),
         runs: Vec::new(),
-        silences: HashMap::new(),
         messages,
         home: config.home,
         retired: false,
@@ -139,7 +136,7 @@ async fn serve(
     }
     // A task of its own, which what it hears puts next in line: what the runtime itself waits for
     // comes after one more look at all connections.
-    let result = match tokio::spawn(owner.run(inputs)).await {
+    let result = match tokio::spawn(daemon.run(inputs)).await {
         Ok(ended) => ended.map_err(DaemonError::from),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };

@@ -32,10 +32,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
+use crate::calls::ledger;
 use crate::channel::{self, Reader, Stream};
 use crate::fronts::local::CallFds;
 use crate::inputs::{Input, WorkerEvent};
-use crate::owner::ledger;
 use crate::warm::programs::{Lesson, Seed};
 use crate::workers::runtimes::Runtimes;
 

@@ -16,24 +16,25 @@ use hob_wire::strings::Strings;
 use rustix::fd::AsFd;
 
 use crate::around::Seen;
+use crate::calls::Calls;
+use crate::calls::ledger::Entry;
+use crate::ctx::Ctx;
 use crate::fronts::local::Incoming;
-use crate::owner::Owner;
-use crate::owner::ledger::Entry;
 use crate::warm::programs::{Place, Seed, Streams};
 
-impl Owner {
+impl Calls {
     /// Takes a call in, and puts its arrival before the core.
-    pub(crate) fn arrive(&mut self, incoming: Incoming) {
+    pub(crate) fn arrive(&mut self, ctx: &mut Ctx<'_>, incoming: Incoming) {
         let Incoming { id, mut call, caller, seen, fds, received_ns } = incoming;
         call.world.priority.oom = seen.oom;
         let argv: Vec<&[u8]> = call.argv.iter().collect();
-        let crate::warm::resolutions::Resolved { program: resolved, directory } = self
+        let crate::warm::resolutions::Resolved { program: resolved, directory } = ctx
             .warm
             .resolutions
-            .resolve(self.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
+            .resolve(ctx.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
         let name = String::from_utf8_lossy(argv[0]).into_owned();
         let arguments = argv.len() - 1;
-        let facts = self.facts(&call, &seen, &resolved);
+        let facts = self.facts(ctx, &call, &seen, &resolved);
         let mut marks = Marks::default();
         for (mark, ns) in [
             (Mark::Start, call.start_ns),
@@ -48,8 +49,8 @@ impl Owner {
         };
         let program = resolved
             .as_ref()
-            .map_or(ProgramId(0), |resolved| self.warm.programs.id(resolved, &directory));
-        self.warm.programs.entry(program).name.clone_from(&name);
+            .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
+        ctx.warm.programs.entry(program).name.clone_from(&name);
         let Call { asked, pid, terminal, processor, world, env, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
@@ -84,8 +85,8 @@ impl Owner {
             worker_silent: true,
         };
         self.ledger.open(id, entry);
-        let key = if facts.hosted == Hosted::Yes { self.fresh_key(id, program) } else { None };
-        self.events.push_back(Event::Arrived(Arrival {
+        let key = if facts.hosted == Hosted::Yes { self.fresh_key(ctx, id, program) } else { None };
+        ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
             key,
@@ -97,42 +98,42 @@ impl Owner {
 
     /// The key of the call if its program is learned and what was learned still holds. If it
     /// does not, the core is told first.
-    fn fresh_key(&mut self, call: CallId, program: ProgramId) -> Option<Key> {
-        let key = self.plant(call)?;
-        if self.warm.fresh.holds(key) {
+    fn fresh_key(&mut self, ctx: &mut Ctx<'_>, call: CallId, program: ProgramId) -> Option<Key> {
+        let key = self.plant(ctx, call)?;
+        if ctx.warm.fresh.holds(key) {
             return Some(key);
         }
-        self.stale(program);
+        self.stale(ctx, program);
         None
     }
 
     /// What is warm of a program is not what a cold start would load: all of it goes.
-    pub(crate) fn stale(&mut self, program: ProgramId) {
-        self.warm.programs.unlearn(program);
-        self.warm.fresh.forget(program);
-        self.events.push_back(Event::Stale { program });
+    pub(crate) fn stale(&mut self, ctx: &mut Ctx<'_>, program: ProgramId) {
+        ctx.warm.programs.unlearn(program);
+        ctx.warm.fresh.forget(program);
+        ctx.events.push_back(Event::Stale { program });
     }
 
     /// The key of an open call, with the seed that a zygote of it would be started from.
-    pub(crate) fn plant(&mut self, call: CallId) -> Option<Key> {
+    pub(crate) fn plant(&mut self, ctx: &mut Ctx<'_>, call: CallId) -> Option<Key> {
         let entry = self.ledger.get(call)?;
         let resolved = entry.resolved.as_ref().filter(|program| program.is_hosted())?;
         let session = entry.terminal.session;
         let streams = entry.streams;
         let place = Place { directory: &entry.directory, session, streams };
-        let key = self.warm.programs.key(entry.program, resolved, &entry.env, place)?;
+        let key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
         entry.key = Some(key);
-        let lesson = self.warm.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
+        let lesson = ctx.warm.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(resolved) == WorkingDirectory::Keyed);
         if keyed
             && let Some(fds) = &entry.fds
             && let Some(before) =
-                self.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
+                ctx.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
             && !same_directory(before, &fds.directory)
         {
             // Another directory has its name now: no further zygote begins in the one that had it.
-            self.warm.programs.uproot(key);
+            ctx.warm.programs.uproot(key);
         }
         let seed = || Seed {
             id: entry.program,
@@ -147,17 +148,17 @@ impl Owner {
                 Some(_) | None => None,
             },
         };
-        self.warm.programs.plant(key, seed);
+        ctx.warm.programs.plant(key, seed);
         Some(key)
     }
 
     /// After a preload told something new of its program: the key that its seed has now, with a
     /// new seed, so that the pool is made anew at once.
-    pub(crate) fn teach_again(&mut self, id: ProgramId, old: Key) {
-        let Some(seed) = self.warm.programs.seed(old) else { return };
+    pub(crate) fn teach_again(&mut self, ctx: &mut Ctx<'_>, id: ProgramId, old: Key) {
+        let Some(seed) = ctx.warm.programs.seed(old) else { return };
         let (program, env) = (seed.program.clone(), Arc::clone(&seed.env));
         let directory_path = seed.directory_path.clone();
-        let lesson = self.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
+        let lesson = ctx.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(&program) == WorkingDirectory::Keyed);
         let directory = match &seed.directory {
@@ -167,15 +168,16 @@ impl Owner {
         };
         let (session, streams) = (seed.session, seed.streams);
         let place = Place { directory: &directory_path, session, streams };
-        let Some(key) = self.warm.programs.key(id, &program, &env, place) else { return };
+        let Some(key) = ctx.warm.programs.key(id, &program, &env, place) else { return };
         let seed = || Seed { id, program, env, directory_path, directory, session, streams };
-        self.warm.programs.plant(key, seed);
-        self.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
+        ctx.warm.programs.plant(key, seed);
+        ctx.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
     }
 
     /// What the plan decides by.
     fn facts(
         &mut self,
+        ctx: &mut Ctx<'_>,
         call: &Call,
         seen: &Seen,
         resolved: &Result<Program, ResolveError>,
@@ -183,7 +185,7 @@ impl Owner {
         let above = |((_, hard), (_, own)): (&(u64, u64), &(u64, u64))| hard > own;
         Facts {
             hosted: match resolved {
-                Ok(program) => self.warm.programs.hosted(program),
+                Ok(program) => ctx.warm.programs.hosted(program),
                 Err(error) if error.exit_code() == ExitCode::NotFound as u8 => Hosted::NotFound,
                 Err(_) => Hosted::NotExecutable,
             },
@@ -204,7 +206,7 @@ impl Owner {
             },
             terminal: match call.terminal.session {
                 0 => Terminal::Reached,
-                session if self.hands.reaches(session) => Terminal::Reached,
+                session if ctx.hands.reaches(session) => Terminal::Reached,
                 _ => Terminal::Unreached,
             },
             ..Facts::default()

@@ -6,27 +6,27 @@ use std::sync::Arc;
 use hob_core::hooks::{Account, HookOutcome};
 use hob_core::ids::ProgramId;
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
-use hob_core::supervisor::{Demotion, PoolView};
+use hob_core::supervisor::PoolView;
 use hob_os::clock;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::channel::Listener;
 use crate::fronts::local::{Accepting, Front};
-use crate::owner::Owner;
+use crate::run::Daemon;
 use crate::socket::Name;
 
 /// Receipts of runs of hooks that wait at most for those of their hooks.
 const RUNS_MAX: usize = 64;
 
-impl Owner {
+impl Daemon {
     /// Answers one request. Unknown verbs get an error, never silence.
     pub(crate) fn control(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
         let answer = match request.get("verb").and_then(Value::as_str) {
             Some("status") => serde_json::to_value(self.status())
                 .unwrap_or_else(|error| json!({ "error": error.to_string() })),
             Some("trusted") => {
-                let (messages, mut ctx) = self.messages();
+                let (_, messages, mut ctx) = self.parts();
                 messages.trust_changed(&mut ctx);
                 json!({ "asked_anew": true })
             }
@@ -77,7 +77,7 @@ impl Owner {
     /// Keeps the receipts of runs of hooks behind those of their hooks' calls, which wait for the end
     /// of a process: whoever asks for the last receipt after a run means the run's.
     pub(crate) fn record_runs(&mut self) {
-        for run in self.runs.extract_if(.., |run| !self.ledger.has_calls_of(run.caller_pid)) {
+        for run in self.runs.extract_if(.., |run| !self.calls.ledger.has_calls_of(run.caller_pid)) {
             self.recorder.record(run);
         }
     }
@@ -86,7 +86,7 @@ impl Owner {
     /// may be slow, and the loop does not wait for it.
     pub(crate) fn flush_when_complete(&mut self) {
         let waiting =
-            self.ledger.is_waiting() || !self.runs.is_empty() || self.messages.is_counting();
+            self.calls.ledger.is_waiting() || !self.runs.is_empty() || self.messages.is_counting();
         if self.flushes.is_empty() || waiting {
             return;
         }
@@ -148,14 +148,14 @@ impl Owner {
             uptime_s: now_ns.saturating_sub(self.started_ns) / 1_000_000_000,
             socket: self.socket.path.display().to_string(),
             calls: CallsPart {
-                running: self.ledger.running().saturating_sub(u64::from(counts.queued)),
+                running: self.calls.ledger.running().saturating_sub(u64::from(counts.queued)),
                 queued: u64::from(counts.queued),
-                warm_total: self.ledger.warm_total,
-                cold_total: self.ledger.cold_total,
-                refused_total: self.ledger.refused_total,
-                lost_total: self.ledger.lost_total,
+                warm_total: self.calls.ledger.warm_total,
+                cold_total: self.calls.ledger.cold_total,
+                refused_total: self.calls.ledger.refused_total,
+                lost_total: self.calls.ledger.lost_total,
             },
-            cold: self.ledger.cold(),
+            cold: self.calls.ledger.cold(),
             memory_kib: self.readings.iter().map(|(_, kib)| kib).sum(),
             budget_kib: self.budget_kib,
             pools: pools
@@ -196,7 +196,7 @@ impl Owner {
             other => other,
         };
         let trouble = entry.and_then(|entry| entry.trouble.clone());
-        let demoted = pool.demoted.map(reason);
+        let demoted = pool.demoted.map(crate::calls::reason);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
             runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
@@ -212,10 +212,4 @@ impl Owner {
             why: demoted.or(trouble.filter(|_| state == "cold")),
         }
     }
-}
-
-/// Why a program is not forked, for a person; it begins with the stable code.
-pub(super) fn reason(demotion: Demotion) -> String {
-    let Demotion::Threads(count) = demotion;
-    format!("{}: a fork would have one of its {count} threads", demotion.code())
 }

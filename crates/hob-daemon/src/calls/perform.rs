@@ -1,65 +1,59 @@
 //! What the core answers, performed.
 
-use hob_core::event::{Effect, Event, ForkFailure, GiveFailure, Learning, Performed, Took};
-use hob_core::ids::{CallId, PoolId, WorkerId};
+use hob_core::event::{Effect, Event, GiveFailure, Learning, Performed, Took};
+use hob_core::ids::{CallId, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
+use hob_core::supervisor::Demotion;
 use hob_os::{claim, clock};
 use hob_wire::call::Terminal;
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::Kind;
 use hob_wire::reply::{self, Fate, Refused, RunCold};
 use hob_wire::strings::Strings;
-use hob_wire::worker::{Failed, Forked, Role};
-use rustix::fd::OwnedFd;
+use hob_wire::worker::Role;
 
+use crate::calls::Calls;
+use crate::calls::ledger::Entry;
 use crate::channel;
-use crate::owner::Owner;
-use crate::owner::ledger::Entry;
+use crate::ctx::Ctx;
 use crate::workers::hands::{self, Crowd, Given};
 
-impl Owner {
-    /// Performs one effect. What comes of it is an event.
-    pub(crate) fn perform(&mut self, effect: Effect) {
+impl Calls {
+    /// Performs an effect that is about a call alone. What comes of it is an event.
+    pub(crate) fn perform(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
         match effect {
-            Effect::RunCold { call, reason, learning } => self.run_cold(call, reason, learning),
+            Effect::RunCold { call, reason, learning } => {
+                self.run_cold(ctx, call, reason, learning);
+            }
             Effect::Refuse { call, reason } => self.refuse(call, reason),
             Effect::Queue { call } => self.queue(call),
-            Effect::StartZygote { pool, zygote, key } => {
-                self.start(zygote, Role::Zygote, (pool, key));
-            }
-            Effect::StartStandby { pool, worker, key } => {
-                self.start(worker, Role::Standby, (pool, key));
-            }
-            Effect::Fork { zygote, worker, pages } => {
-                if !self.hands.fork(zygote, worker, pages) {
-                    self.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
-                }
-            }
-            Effect::Give { call, worker } => self.give(call, worker),
-            Effect::Signal { worker, signal } => self.hands.signal(worker, signal),
-            Effect::Retire { worker } => self.hands.retire(worker),
-            Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
-            Effect::Request(effect) => {
-                let (messages, mut ctx) = self.messages();
-                messages.perform_message(&mut ctx, effect);
-            }
-            Effect::Exit => {
-                self.retired = true;
-                // Idle, not asked to: nothing more is delivered.
-                self.messages.stop();
-            }
+            Effect::Give { call, worker } => self.give(ctx, call, worker),
+            Effect::Settle { call, outcome, how } => self.settle(ctx, call, outcome, how),
+            Effect::StartZygote { .. }
+            | Effect::StartStandby { .. }
+            | Effect::Fork { .. }
+            | Effect::Signal { .. }
+            | Effect::Retire { .. }
+            | Effect::Request(_)
+            | Effect::Exit => {}
         }
     }
 
-    fn run_cold(&mut self, call: CallId, reason: ColdReason, learning: Learning) {
+    fn run_cold(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        reason: ColdReason,
+        learning: Learning,
+    ) {
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Planned, clock::now_ns());
         // What was looked at to plan it may have been a caller that runs something else already.
         if entry.fds.take().is_some_and(|fds| claim::is_taken(&fds.claim)) {
-            self.events.push_back(Event::TakenBack { call });
+            ctx.events.push_back(Event::TakenBack { call });
             return;
         }
         // A session ends with its leader: a launcher would end with this very call.
@@ -67,14 +61,14 @@ impl Owner {
         let lasts = ![0, entry.caller_pid, Terminal::OUTSIDE].contains(&session);
         // Its workers inherit its priority, and are for callers with any.
         let alike = self.around.is_like(&entry.world.priority);
-        let wanted = lasts && alike && !self.hands.reaches(session);
+        let wanted = lasts && alike && !ctx.hands.reaches(session);
         let Some(resolved) = &entry.resolved else { return };
         // Without its file the interpreter would say so, and not run the program.
         let learns = learning == Learning::Yes && resolved.is_hosted();
         let (file, cold) = resolved.cold_argv();
-        let argv: Strings = if learns && self.hands.runtimes().are_there() {
+        let argv: Strings = if learns && ctx.hands.runtimes().are_there() {
             let notes = self.directory.join(format!("notes-{}", call.0));
-            let argv = self.hands.runtimes().learn(resolved, &notes);
+            let argv = ctx.hands.runtimes().learn(resolved, &notes);
             entry.notes = Some(notes);
             argv.iter().collect()
         } else {
@@ -112,29 +106,25 @@ impl Owner {
         send(entry, Kind::Queued, |_| ());
     }
 
-    fn start(&mut self, worker: WorkerId, role: Role, (pool, key): (PoolId, Key)) {
-        let (messages, mut ctx) = self.messages();
-        if messages.start_handler(&mut ctx, pool, worker, role) {
-            return;
-        }
-        let seed = self.warm.programs.seed(key);
-        let lesson = seed.and_then(|seed| self.warm.programs.get(seed.id)?.lesson.as_ref());
+    pub(crate) fn start(&self, ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
+        let seed = ctx.warm.programs.seed(key);
+        let lesson = seed.and_then(|seed| ctx.warm.programs.get(seed.id)?.lesson.as_ref());
         let started = match (seed, lesson) {
             (Some(seed), Some(lesson)) => {
-                self.hands.start(worker, role, (key, seed), lesson).is_ok()
+                ctx.hands.start(worker, role, (key, seed), lesson).is_ok()
             }
             (None, _) | (_, None) => false,
         };
         if !started {
-            self.events.push_back(hands::stillborn(worker));
+            ctx.events.push_back(hands::stillborn(worker));
         }
     }
 
-    fn give(&mut self, call: CallId, worker: WorkerId) {
+    fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId) {
         let crowd = if self.ledger.running() == 1 { Crowd::Alone } else { Crowd::Others };
         let Some(entry) = self.ledger.get(call) else {
             let why = GiveFailure::CallerLeft;
-            self.events.push_back(Event::GiveFailed { call, worker, why });
+            ctx.events.push_back(Event::GiveFailed { call, worker, why });
             return;
         };
         let now_ns = clock::now_ns();
@@ -145,59 +135,26 @@ impl Owner {
         let given = Given { call, argv: &argv, crowd };
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
-        match self.hands.give(entry, worker, &given) {
+        match ctx.hands.give(entry, worker, &given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);
                 entry.worker_gone = false;
                 entry.worker_silent = false;
             }
-            Err(why) => self.events.push_back(Event::GiveFailed { call, worker, why }),
+            Err(why) => ctx.events.push_back(Event::GiveFailed { call, worker, why }),
         }
     }
 
-    /// A fork came through, or did not. A call that was given ahead of it goes back in that case:
-    /// nothing has read it.
-    pub(crate) fn forked(&mut self, forked: &Forked, pidfd: Option<OwnedFd>) {
-        let worker = WorkerId(forked.worker);
-        if forked.pid != 0 {
-            let Some(call) = self.hands.forked(worker, forked.pid, pidfd) else { return };
-            let Some(entry) = self.ledger.get(call) else { return };
-            entry.fds = None;
-            return;
-        }
-        if let Some(entry) = self.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
-            entry.was_not_given();
-            if let Some(fds) = &entry.fds {
-                let _ = claim::put_back(&fds.claim);
-            }
-        }
-        let why = match forked.error.as_slice() {
-            b"threads" => ForkFailure::Threads,
-            _ => ForkFailure::System,
-        };
-        self.events.push_back(Event::ForkFailed { worker, why });
-    }
-
-    /// A zygote or standby says why it cannot become ready; its end follows.
-    pub(crate) fn failed(&mut self, worker: WorkerId, failed: &Failed) {
-        let text = String::from_utf8_lossy(&failed.text).into_owned();
-        if let Some(process) = self.hands.get(worker) {
-            let program = process.program;
-            self.warm.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
-        }
-        self.hands.retire(worker);
-    }
-
-    fn settle(&mut self, call: CallId, outcome: Outcome, how: Performed) {
+    fn settle(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Outcome, how: Performed) {
         self.ledger.count(outcome, how);
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Settled, clock::now_ns());
         entry.settled = Some((outcome, how));
-        entry.demoted = self.core.demotion(entry.program).map(super::control::reason);
+        entry.demoted = ctx.core.demotion(entry.program).map(reason);
         entry.fds = None;
         if let Performed::Warm { worker, .. } = how
-            && let Some(process) = self.hands.get(worker)
+            && let Some(process) = ctx.hands.get(worker)
         {
             let generation = process.zygote.unwrap_or(worker).0;
             entry.worker_part = Some(WorkerPart { pid: process.pid, generation });
@@ -205,15 +162,15 @@ impl Owner {
         if !entry.answered && !matches!(how, Performed::Cold(_)) {
             answer(entry, call, outcome);
         }
-        self.close(call);
+        self.close(ctx, call);
     }
 
     /// Writes the receipt of a closed call.
-    pub(crate) fn record(&mut self, call: CallId, entry: &Entry) {
-        let known = self.warm.programs.entry(entry.program);
+    pub(crate) fn record(&mut self, ctx: &mut Ctx<'_>, call: CallId, entry: &Entry) {
+        let known = ctx.warm.programs.entry(entry.program);
         let Some(receipt) = entry.receipt(call, known) else { return };
         let us = receipt.total_us;
-        self.recorder.record(receipt);
+        ctx.recorder.record(receipt);
         // Only a program that ended by itself did what it was called for.
         let Some((Outcome::Exited(Exit::Code(_)), how)) = entry.settled else { return };
         let took = match (how, known.cold_us) {
@@ -229,7 +186,7 @@ impl Owner {
             }
             (Performed::Warm { .. }, None) | (Performed::Not, _) => return,
         };
-        self.events.push_back(Event::Measured { program: entry.program, took });
+        ctx.events.push_back(Event::Measured { program: entry.program, took });
     }
 }
 
@@ -251,4 +208,10 @@ fn send(entry: &Entry, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
     if let Some(bytes) = channel::encode(kind, 0, body) {
         let _ = channel::send(&entry.caller, bytes, &[]);
     }
+}
+
+/// Why a program is not forked, for a person; it begins with the stable code.
+pub(crate) fn reason(demotion: Demotion) -> String {
+    let Demotion::Threads(count) = demotion;
+    format!("{}: a fork would have one of its {count} threads", demotion.code())
 }

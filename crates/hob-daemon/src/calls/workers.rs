@@ -1,0 +1,197 @@
+//! What processes of programs say, and how they end.
+
+use hob_core::event::{Event, ForkFailure, GiveFailure, Preload};
+use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::phase::Mark;
+use hob_os::{claim, clock, process};
+use hob_wire::strings::Strings;
+use hob_wire::worker::{Failed, Finished, Forked, Joined, Ready, Role};
+use rustix::fd::OwnedFd;
+
+use crate::calls::Calls;
+use crate::ctx::Ctx;
+use crate::freshness::NotYet;
+use crate::inputs::WorkerEvent;
+use crate::warm::fresh::Admission;
+use crate::workers::hands::{Ended, Process};
+
+/// What a terminal sends: hang-up, interrupt, quit, stop, window change.
+const TERMINAL_SIGNALS: [u8; 5] = [1, 2, 3, 20, 28];
+
+impl Calls {
+    /// Takes what a process says of itself. Ends of processes are the loop's: they may be a zygote's,
+    /// and take others with them.
+    pub(crate) fn worker_says(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Ready(ready) => self.ready(ctx, worker, &ready),
+            WorkerEvent::Forked(forked, pidfd) => self.forked(ctx, &forked, pidfd),
+            WorkerEvent::Finished(finished) => self.finished(ctx, worker, finished),
+            WorkerEvent::Notes(notes) => self.noted(ctx, worker, &notes.notes),
+            WorkerEvent::Failed(failed) => self.failed(ctx, worker, &failed),
+            WorkerEvent::Joined(joined) => self.joined(ctx, worker, joined),
+            WorkerEvent::Closed => self.silent(ctx, worker),
+            WorkerEvent::Launched(..) | WorkerEvent::Gone(_) => {}
+            // Only handlers' workers say this.
+            WorkerEvent::Answer(_) | WorkerEvent::Failure(_) | WorkerEvent::Handled(_) => {}
+        }
+    }
+
+    /// A process has ended: its call's receipt gets the usage, the core the event.
+    pub(crate) fn worker_gone(&mut self, ctx: &mut Ctx<'_>, ended: &Ended, process: &Process) {
+        if let Some(call) = process.call
+            && let Some(entry) = self.ledger.get(call)
+        {
+            entry.worker_gone = true;
+            if !entry.answered && process.left_its_call_unread() {
+                entry.was_not_given();
+                let why = GiveFailure::Unread;
+                ctx.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
+            } else {
+                entry.usage = ended.usage;
+                if !entry.worker_silent {
+                    self.silences.insert(ended.worker, call);
+                }
+            }
+        }
+        ctx.events.push_back(Event::Gone { worker: ended.worker, exit: ended.exit });
+        if let Some(call) = process.call {
+            self.closing.push(call);
+            ctx.hands.leave_deserted();
+        }
+    }
+
+    fn ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {
+        let Some(process) = ctx.hands.get(worker) else { return };
+        let (program, key) = (process.program, process.key);
+        let loads_since = process.loads_since;
+        let threads = ready.threads;
+        if ready.role == Role::Copy {
+            ctx.events.push_back(Event::Ready { worker, threads });
+            return;
+        }
+        let mut told = Preload::Amended;
+        let entry = ctx.warm.programs.entry(program);
+        if let Some(lesson) = &mut entry.lesson {
+            lesson.made_anew();
+            told = lesson.take(&ready.notes, entry.runtime.row().variables);
+            if told == Preload::Amended {
+                entry.trouble =
+                    Some("each time it was loaded, its imports did something new".into());
+            }
+        }
+        let known = (ctx.warm.programs.seed(key), ctx.warm.programs.get(program));
+        if let (Some(seed), Some(entry)) = known
+            && let Some(lesson) = &entry.lesson
+        {
+            match ctx.warm.fresh.admit((key, seed), lesson, loads_since) {
+                Admission::Admitted => {}
+                Admission::Again(not_yet) => {
+                    told = Preload::Amended;
+                    self.remade(ctx, program, &not_yet);
+                }
+                Admission::OthersStale => return self.stale(ctx, program),
+            }
+        }
+        ctx.events.push_back(match ready.role {
+            Role::Zygote => Event::ZygoteReady { zygote: worker, threads, preload: told },
+            Role::Standby if told == Preload::AsLearned => Event::Ready { worker, threads },
+            // Replaced like a zygote would be, by way of the program's own next call.
+            Role::Standby | Role::Copy => return self.stale(ctx, program),
+        });
+        if told == Preload::Amended && ready.role == Role::Zygote {
+            self.teach_again(ctx, program, key);
+        }
+    }
+
+    /// A zygote has to be made again, since this changed while it loaded. If that never ends, the
+    /// program goes cold for a while, and this is why.
+    fn remade(&mut self, ctx: &mut Ctx<'_>, program: ProgramId, not_yet: &NotYet) {
+        let entry = ctx.warm.programs.entry(program);
+        ctx.hands.note(&format!("{}: {not_yet}\n", entry.name));
+        entry.trouble = Some(not_yet.to_string());
+    }
+
+    fn finished(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, finished: Finished) {
+        let call = CallId(finished.call);
+        if ctx.hands.get(worker).is_none_or(|process| process.call != Some(call)) {
+            return;
+        }
+        if let Some(entry) = self.ledger.get(call) {
+            entry.answered = true;
+            entry.stamp(Mark::Main, finished.main_ns);
+            entry.stamp(Mark::Finished, finished.finished_ns);
+        }
+        ctx.events.push_back(Event::Finished { worker, exit: finished.exit });
+    }
+
+    /// The worker is in its caller's group. What the terminal sent before that, it did not get:
+    /// what still waits in the client is delivered now, and what the client has begun to read is
+    /// delivered when it comes. A signal of this very moment may come twice; none is lost.
+    fn joined(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, joined: Joined) {
+        let Some(entry) = self.ledger.get(CallId(joined.call)) else { return };
+        if entry.worker != Some(worker) || entry.settled.is_some() {
+            return;
+        }
+        let missed = process::pending(entry.caller_pid) & !entry.world.blocked;
+        entry.joined_ns = Some(clock::now_ns());
+        for number in TERMINAL_SIGNALS {
+            if missed & (1 << (number - 1)) != 0 {
+                ctx.hands.signal(worker, number);
+            }
+        }
+    }
+
+    fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {
+        let Some(process) = ctx.hands.get(worker) else { return };
+        let entry = ctx.warm.programs.entry(process.program);
+        if let Some(lesson) = &mut entry.lesson {
+            // More to import ahead: the next zygote of this program does.
+            let _ = lesson.take(notes, entry.runtime.row().variables);
+        }
+    }
+
+    /// A worker says nothing any more. Its process's end is told by whoever waits for it: a
+    /// program may close the channel.
+    fn silent(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) {
+        let call = self.silences.remove(&worker).or_else(|| ctx.hands.get(worker)?.call);
+        if let Some(call) = call {
+            if let Some(entry) = self.ledger.get(call) {
+                entry.worker_silent = true;
+            }
+            self.close(ctx, call);
+        }
+    }
+
+    /// A fork came through, or did not. A call that was given ahead of it goes back in that case:
+    /// nothing has read it.
+    pub(crate) fn forked(&mut self, ctx: &mut Ctx<'_>, forked: &Forked, pidfd: Option<OwnedFd>) {
+        let worker = WorkerId(forked.worker);
+        if forked.pid != 0 {
+            let Some(call) = ctx.hands.forked(worker, forked.pid, pidfd) else { return };
+            let Some(entry) = self.ledger.get(call) else { return };
+            entry.fds = None;
+            return;
+        }
+        if let Some(entry) = ctx.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
+            entry.was_not_given();
+            if let Some(fds) = &entry.fds {
+                let _ = claim::put_back(&fds.claim);
+            }
+        }
+        let why = match forked.error.as_slice() {
+            b"threads" => ForkFailure::Threads,
+            _ => ForkFailure::System,
+        };
+        ctx.events.push_back(Event::ForkFailed { worker, why });
+    }
+
+    /// A zygote or standby says why it cannot become ready; its end follows.
+    pub(crate) fn failed(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, failed: &Failed) {
+        let text = String::from_utf8_lossy(&failed.text).into_owned();
+        if let Some(process) = ctx.hands.get(worker) {
+            let program = process.program;
+            ctx.warm.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
+        }
+        ctx.hands.retire(worker);
+    }
+}

@@ -1,0 +1,312 @@
+//! The one loop: takes what happens, asks the core, performs what the core answers. It owns all
+//! state of the daemon and never waits for anything but the next input.
+
+mod control;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::event::{Effect, Event, ForkFailure};
+use hob_core::ids::{Time, WorkerId};
+use hob_core::receipt::Receipt;
+use hob_core::supervisor::Supervisor;
+use hob_os::clock;
+use hob_wire::worker::Role;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::around::Around;
+use crate::calls::Calls;
+use crate::ctx::Ctx;
+use crate::fronts::local::Accepting;
+use crate::inputs::{Input, WorkerEvent};
+use crate::messages::Messages;
+use crate::recorder::Recorder;
+use crate::sets::Sets;
+use crate::socket::Socket;
+use crate::warm::Warm;
+use crate::workers::hands::{Ended, Hands};
+use crate::workers::memory;
+
+/// The daemon's state.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pub(crate) core: Supervisor,
+    pub(crate) hands: Hands,
+    /// All about calls.
+    pub(crate) calls: Calls,
+    /// Programs, and whether what is warm of them is fresh.
+    pub(crate) warm: Warm,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) socket: Socket,
+    pub(crate) around: Arc<Around>,
+    pub(crate) started_ns: u64,
+    pub(crate) readings: Vec<(WorkerId, u64)>,
+    pub(crate) budget_kib: u64,
+    pub(crate) build: [u8; 16],
+    /// Events that came of effects, to be handled before anything new.
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) leaving: bool,
+    /// Who accepts; taken when the socket is given up.
+    pub(crate) accepting: Option<Accepting>,
+    pub(crate) inbox: mpsc::Sender<Input>,
+    /// Who waits until every settled call's receipt is on the disk.
+    pub(crate) flushes: Vec<oneshot::Sender<Value>>,
+    /// Receipts of runs of hooks, which wait for those of their hooks' calls.
+    pub(crate) runs: Vec<Receipt>,
+    /// All about messages.
+    pub(crate) messages: Messages,
+    /// Hook sets of callers that cannot run them by themselves.
+    pub(crate) sets: Sets,
+    /// The state directory, receipts or not: the register of trusted files, the outbox.
+    pub(crate) home: Option<PathBuf>,
+    /// The supervisor has nothing left.
+    pub(crate) retired: bool,
+}
+
+impl Daemon {
+    /// The parts, and what each may reach beyond itself.
+    pub(crate) fn parts(&mut self) -> (&mut Calls, &mut Messages, Ctx<'_>) {
+        let ctx = Ctx {
+            core: &mut self.core,
+            events: &mut self.events,
+            hands: &mut self.hands,
+            warm: &mut self.warm,
+            recorder: &self.recorder,
+            home: self.home.as_deref(),
+        };
+        (&mut self.calls, &mut self.messages, ctx)
+    }
+
+    /// Runs until the core says that all is retired.
+    pub(crate) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) -> std::io::Result<()> {
+        let mut children = signal(SignalKind::child())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut readings = tokio::time::interval(memory::EVERY);
+        readings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.leaving {
+            let wake = self.wake_in();
+            tokio::select! {
+                biased;
+                // First, for a call must not be given to the copies of a zygote that has ended.
+                _ = children.recv() => self.reap(),
+                Some(input) = inputs.recv() => self.take(input),
+                _ = terminate.recv() => self.stop(),
+                _ = interrupt.recv() => self.stop(),
+                () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
+                _ = readings.tick() => {
+                    self.read_memory();
+                    self.hands.bound_log();
+                    self.look_for_the_name();
+                    self.tick_messages();
+                    if self.messages.take_activity() | self.sets.take_activity() {
+                        self.events.push_back(Event::Active);
+                    }
+                }
+            }
+            self.settle_events();
+            self.messages.accept_tells();
+            self.leaving = self.retired && self.sets.is_empty();
+            self.record_runs();
+            self.flush_when_complete();
+        }
+        self.runs.drain(..).for_each(|run| self.recorder.record(run));
+        self.leave_all_receipts();
+        self.messages.close();
+        self.recorder.flush();
+        Ok(())
+    }
+
+    /// How long until something is due.
+    fn wake_in(&mut self) -> Duration {
+        let messages = self.messages.next_deadline();
+        let due = [self.core.next_deadline(), self.calls.ledger.next_deadline(), messages];
+        match due.into_iter().flatten().min() {
+            Some(Time(at_ns)) => Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())),
+            None => Duration::MAX,
+        }
+    }
+
+    fn tick_messages(&mut self) {
+        let (_, messages, mut ctx) = self.parts();
+        messages.tick_tells(&mut ctx);
+        messages.tick_receipts(&mut ctx);
+    }
+
+    /// Leaves receipts of all messages that have ended by now.
+    fn leave_all_receipts(&mut self) {
+        let (_, messages, mut ctx) = self.parts();
+        messages.count_lanes(&mut ctx);
+        self.settle_events();
+        let (_, messages, mut ctx) = self.parts();
+        messages.leave_all_receipts(&mut ctx);
+    }
+
+    fn tick(&mut self) {
+        self.events.push_back(Event::Tick);
+        self.tick_messages();
+        let (calls, _, mut ctx) = self.parts();
+        calls.close_overdue(&mut ctx);
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Call(incoming) => {
+                let (calls, _, mut ctx) = self.parts();
+                calls.arrive(&mut ctx, *incoming);
+            }
+            Input::Caller { call, event } => {
+                let (calls, _, mut ctx) = self.parts();
+                calls.caller(&mut ctx, call, event);
+            }
+            Input::Worker { worker, event } => self.worker(worker, event),
+            Input::Launcher { session, stream } => {
+                self.hands.launcher(session, stream, self.build);
+            }
+            Input::LauncherGone { session, stream } => {
+                for worker in self.hands.launcher_gone(session, &stream) {
+                    self.gone(Ended::killed(worker));
+                }
+            }
+            Input::LauncherLeaves { session } => {
+                self.hands.launcher_leaves(session);
+                self.hands.leave_deserted();
+            }
+            Input::Control { request, reply } => self.control(&request, reply),
+            Input::Outbox(done) => {
+                let (_, messages, mut ctx) = self.parts();
+                messages.outbox_did(&mut ctx, done);
+            }
+            Input::Sender { sender, event } => {
+                self.hands.is_busy();
+                let (_, messages, mut ctx) = self.parts();
+                messages.sender(&mut ctx, sender, event);
+            }
+            // The loop looks whether all has ended after each input.
+            Input::SetsEnded => {}
+            Input::Memory(readings) => {
+                self.readings.clone_from(&readings);
+                let allowed_kib = self.budget_kib;
+                self.events.push_back(Event::Memory { readings, allowed_kib });
+            }
+        }
+    }
+
+    /// Hands events to the core and performs its effects until nothing comes of it any more.
+    pub(crate) fn settle_events(&mut self) {
+        let mut effects: Vec<Effect> = Vec::new();
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                self.core.handle(Time(clock::now_ns()), event, &mut effects);
+                for effect in effects.drain(..) {
+                    self.perform(effect);
+                }
+            }
+            let (calls, _, mut ctx) = self.parts();
+            if !calls.close_settled(&mut ctx) {
+                return;
+            }
+        }
+    }
+
+    /// Performs one effect. What comes of it is an event.
+    fn perform(&mut self, effect: Effect) {
+        let (calls, messages, mut ctx) = self.parts();
+        match effect {
+            Effect::StartZygote { pool, zygote, key } => {
+                if !messages.start_handler(&mut ctx, pool, zygote, Role::Zygote) {
+                    calls.start(&mut ctx, zygote, Role::Zygote, key);
+                }
+            }
+            Effect::StartStandby { pool, worker, key } => {
+                if !messages.start_handler(&mut ctx, pool, worker, Role::Standby) {
+                    calls.start(&mut ctx, worker, Role::Standby, key);
+                }
+            }
+            Effect::Fork { zygote, worker, pages } => {
+                if !ctx.hands.fork(zygote, worker, pages) {
+                    ctx.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
+                }
+            }
+            Effect::Signal { worker, signal } => ctx.hands.signal(worker, signal),
+            Effect::Retire { worker } => ctx.hands.retire(worker),
+            Effect::Request(effect) => messages.perform_message(&mut ctx, effect),
+            Effect::Exit => {
+                self.retired = true;
+                // Idle, not asked to: nothing more is delivered.
+                self.messages.stop();
+            }
+            Effect::RunCold { .. }
+            | Effect::Refuse { .. }
+            | Effect::Queue { .. }
+            | Effect::Give { .. }
+            | Effect::Settle { .. } => calls.perform(&mut ctx, effect),
+        }
+    }
+
+    fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
+        let (_, messages, mut ctx) = self.parts();
+        if messages.is_handlers(&mut ctx, worker) {
+            ctx.hands.is_busy();
+            return messages.handler_says(&mut ctx, worker, event);
+        }
+        if let WorkerEvent::Launched(launched, pidfd) = event {
+            if !self.hands.launched(launched, pidfd) {
+                self.gone(Ended::killed(WorkerId(launched.worker)));
+            }
+        } else if let WorkerEvent::Gone(gone) = event {
+            let (worker, usage) = (WorkerId(gone.worker), Some(gone.usage));
+            self.gone(Ended { worker, exit: gone.exit, usage });
+        } else {
+            let (calls, _, mut ctx) = self.parts();
+            calls.worker_says(&mut ctx, worker, event);
+        }
+    }
+
+    /// Stops: calls and messages that are open may end, hook sets are cancelled.
+    pub(crate) fn stop(&mut self) {
+        self.sets.stop();
+        self.drain();
+    }
+
+    /// Takes nothing new: what is open may end.
+    pub(crate) fn drain(&mut self) {
+        self.events.push_back(Event::Drain);
+        self.messages.stop();
+        self.sets.close();
+    }
+
+    fn reap(&mut self) {
+        for ended in self.hands.reap() {
+            self.gone(ended);
+        }
+    }
+
+    /// A process has ended, and with a zygote its copies.
+    fn gone(&mut self, ended: Ended) {
+        let mut all = Vec::new();
+        self.hands.remove(ended, &mut all);
+        for (ended, process) in all {
+            let (calls, messages, mut ctx) = self.parts();
+            match process.handler {
+                Some(pool) => messages.handler_gone(&mut ctx, &ended, &process, pool),
+                None => calls.worker_gone(&mut ctx, &ended, &process),
+            }
+        }
+    }
+
+    fn read_memory(&self) {
+        if self.hands.is_empty() {
+            return;
+        }
+        let (processes, inbox) = (self.hands.pids(), self.inbox.clone());
+        tokio::spawn(async move {
+            let readings = memory::read(processes).await;
+            let _ = inbox.send(Input::Memory(readings)).await;
+        });
+    }
+}
