@@ -12,19 +12,15 @@
 //! ```
 //! Invariants: where there are several, a runner asks for a set only when it can begin it, so that
 //! none waits behind a long one while somebody is free; as many run at once as one runner would
-//! run, except while fewer do as much (`width.rs`): then those that a runner has begun together take
-//! turns, hook by hook, unless one takes long; each thread but this one has a descriptor table
-//! of its own, and this one begins nothing before they have, so that no hook's start inherits the
-//! pipes of another thread's hooks.
+//! run; each thread but this one has a descriptor table of its own, and this one begins nothing
+//! before they have, so that no hook's start inherits the pipes of another thread's hooks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hob_core::hooks::Way;
-use hob_os::process::processors;
-use hob_os::{clock, process};
+use hob_os::process;
 use rustix::io;
 
 use crate::event::{Event, SetId};
@@ -32,7 +28,6 @@ use crate::handle::{Handle, Shared};
 use crate::runner::{Origin, Runner, Wait};
 use crate::set::{Limits, Set, StartAhead};
 use crate::warm::Connect;
-use crate::width::Width;
 
 /// How many runners there are at most: each has zygotes of its own.
 const RUNNERS_MAX: usize = 16;
@@ -44,9 +39,6 @@ pub trait Errand: Send {
     /// after that, it says the same.
     fn next(&mut self, id: SetId) -> Option<Set>;
 
-    /// How many sets are still to come, as far as it is known.
-    fn left(&self) -> usize;
-
     /// What has happened. Descriptors that are watched are told of by the first runner's thread.
     fn event(&mut self, event: Event<'_>);
 }
@@ -56,15 +48,11 @@ pub struct Crew {
     first: Runner,
     others: Vec<Other>,
     connect: Option<Connect>,
-    /// A runner may have several sets at work.
-    wider: bool,
 }
 
 /// A runner that is made on its own thread.
 #[derive(Debug)]
 struct Other {
-    /// Which of the crew's it is; the first one is 0.
-    place: usize,
     limits: Limits,
     shared: Arc<Shared>,
     origin: Origin,
@@ -72,13 +60,9 @@ struct Other {
 
 impl std::fmt::Debug for Crew {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Crew { first, others, connect: _, wider } = self;
+        let Crew { first, others, connect: _ } = self;
         let mut shown = formatter.debug_struct("Crew");
-        shown
-            .field("first", first)
-            .field("others", others)
-            .field("wider", wider)
-            .finish_non_exhaustive()
+        shown.field("first", first).field("others", others).finish_non_exhaustive()
     }
 }
 
@@ -100,10 +84,10 @@ impl Crew {
         let first = Runner::with(share(0), Arc::new(Shared::new()?), origin)?;
         let others = (1..runners).map(|at| {
             let shared = Arc::new(first.shared().beside()?);
-            Ok(Other { place: at, limits: share(at), shared, origin })
+            Ok(Other { limits: share(at), shared, origin })
         });
         let others = others.collect::<io::Result<Vec<Other>>>()?;
-        Ok(Crew { first, others, connect: None, wider: runners > 1 && limits.jobs > runners })
+        Ok(Crew { first, others, connect: None })
     }
 
     /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
@@ -128,8 +112,8 @@ impl Crew {
     /// the others have begun nothing more, and what they ran has ended.
     pub fn run(self, errand: &mut dyn Errand) -> io::Result<()> {
         let handle = self.handle();
-        let Crew { mut first, others, connect, wider } = self;
-        let desk = &Desk::new(errand, 1 + others.len(), wider);
+        let Crew { mut first, others, connect } = self;
+        let errand = &Mutex::new(errand);
         let working = &AtomicUsize::new(0);
         let connect = &connect;
         let handle = &handle;
@@ -142,7 +126,7 @@ impl Crew {
                 let (ready, jobs) = (ready.clone(), other.limits.jobs);
                 let working = Working::begin(working, shared.clone());
                 let body = move || {
-                    let ended = other.work(connect.as_ref(), desk, ready);
+                    let ended = other.work(connect.as_ref(), errand, ready);
                     if ended.is_err() {
                         handle.drain();
                     }
@@ -166,7 +150,7 @@ impl Crew {
             if beside == 0 {
                 first.leave_crew();
             }
-            let mut ended = work(&mut first, (desk, 0), || working.load(Ordering::Acquire) == 0);
+            let mut ended = work(&mut first, errand, || working.load(Ordering::Acquire) == 0);
             if ended.is_err() {
                 handle.drain();
             }
@@ -187,7 +171,7 @@ impl Other {
     fn work(
         self,
         connect: Option<&Connect>,
-        desk: &Desk<'_>,
+        errand: &Asked<'_>,
         ready: Sender<usize>,
     ) -> io::Result<()> {
         let jobs = self.limits.jobs;
@@ -199,61 +183,27 @@ impl Other {
         if let Some(connect) = connect {
             runner.warm_through(boxed(connect));
         }
-        work(&mut runner, (desk, self.place), || true)
+        work(&mut runner, errand, || true)
     }
 }
 
 /// Works with one runner until there is nothing more, and, if asked, nobody else at work.
-fn work(
-    runner: &mut Runner,
-    (desk, place): (&Desk<'_>, usize),
-    all_done: impl Fn() -> bool,
-) -> io::Result<()> {
+fn work(runner: &mut Runner, errand: &Asked<'_>, all_done: impl Fn() -> bool) -> io::Result<()> {
     let mut more = true;
-    // Where few run at once each runner goes back to a processor of its own: where two are on one,
-    // nothing on the other asks for either.
-    let mut home = u32::MAX;
-    let mut pace = Pace { forking_ns: runner.forking_ns(), ..Pace::default() };
     loop {
-        more = more && take(runner, desk, pace.hooks);
-        runner.run_at_once(pace.hooks);
+        more = more && take(runner, errand);
         if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
             return Ok(());
         }
-        let stalls_at_ns = pace.stalls_at_ns.filter(|_| more);
-        let wait = stalls_at_ns.map_or(Wait::Forever, |at_ns| {
-            Wait::AtMost(Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())))
-        });
-        let mut ended = None;
-        runner.turn(wait, &mut |event| {
-            if let Event::HookEnded { record, .. } = &event {
-                ended = Some(record.way);
-            }
-            desk.errand().event(event);
-        })?;
-        desk.keep(&mut pace, ended, runner);
-        if pace.hooks.is_some() && processors::current() != home {
-            home = processors::move_to(place);
-        }
+        runner.turn(Wait::Forever, &mut |event| locked(errand).event(event))?;
     }
 }
 
-/// Takes the sets that begin in the next turn; whether there may be more. Where hooks take turns, sets
-/// that begin together end together, and only then the next begin.
-fn take(runner: &mut Runner, desk: &Desk<'_>, hooks: Option<usize>) -> bool {
-    let places = match hooks {
-        Some(hooks) if runner.is_in_crew() && runner.is_idle() => {
-            desk.share(runner.places(), hooks)
-        }
-        Some(_) if runner.is_in_crew() => 0,
-        Some(_) | None => runner.places(),
-    };
-    for _ in 0..places {
-        if runner.is_draining() {
-            break;
-        }
+/// Takes the sets that begin in the next turn; whether there may be more.
+fn take(runner: &mut Runner, errand: &Asked<'_>) -> bool {
+    while !runner.is_draining() && runner.places() > 0 {
         let id = runner.shared().next_id();
-        match desk.errand().next(id) {
+        match locked(errand).next(id) {
             Some(set) => runner.take(id, set),
             None => return false,
         }
@@ -261,69 +211,11 @@ fn take(runner: &mut Runner, desk: &Desk<'_>, hooks: Option<usize>) -> bool {
     true
 }
 
-/// What the runners of a crew have in common.
-struct Desk<'a> {
-    errand: Mutex<&'a mut dyn Errand>,
-    runners: usize,
-    /// `None` where each runner has one set at a time.
-    work: Option<Mutex<AtWork>>,
-}
+/// The errand, of which one of the crew's threads asks at a time.
+type Asked<'a> = Mutex<&'a mut dyn Errand>;
 
-/// How much is at work.
-struct AtWork {
-    width: Width,
-    /// The processor time of what forks hooks: it is no hook, and not this process.
-    forking_ns: u64,
-}
-
-/// What a runner has last seen of [`AtWork`].
-#[derive(Default)]
-struct Pace {
-    /// How many hooks a runner runs at once.
-    hooks: Option<usize>,
-    stalls_at_ns: Option<u64>,
-    /// What it has told of its zygotes' time.
-    forking_ns: u64,
-}
-
-impl<'a> Desk<'a> {
-    fn new(errand: &'a mut dyn Errand, runners: usize, wider: bool) -> Desk<'a> {
-        let width = || Width::new(runners, clock::now_ns(), clock::family_cpu_ns());
-        let work = wider.then(|| Mutex::new(AtWork { width: width(), forking_ns: 0 }));
-        Desk { errand: Mutex::new(errand), runners, work }
-    }
-
-    /// How many sets a runner takes that has so many places and runs so many hooks at once: fewer
-    /// when few are left, so that all runners end at the same time.
-    fn share(&self, places: usize, hooks: usize) -> usize {
-        let left = self.errand().left();
-        places.min((left / (2 * self.runners)).max(hooks))
-    }
-
-    fn errand(&self) -> MutexGuard<'_, &'a mut dyn Errand> {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells how the last hook that ended was started, and sees how many are to run at once.
-    fn keep(&self, pace: &mut Pace, ended: Option<Way>, runner: &Runner) {
-        if !runner.is_in_crew() {
-            return;
-        }
-        // If another runner is just here, it has what it is about to tell in common with this one.
-        let Some(Ok(mut work)) = self.work.as_ref().map(Mutex::try_lock) else { return };
-        let now_ns = clock::now_ns();
-        if let Some(way) = ended {
-            work.width.hook_ended(now_ns, way == Way::Afresh);
-            let forking_ns = runner.forking_ns();
-            work.forking_ns += forking_ns.saturating_sub(pace.forking_ns);
-            pace.forking_ns = forking_ns;
-        }
-        if work.width.is_due(now_ns) {
-            let used_ns = clock::family_cpu_ns().saturating_add(work.forking_ns);
-            work.width.judge(now_ns, used_ns);
-        }
-        (pace.hooks, pace.stalls_at_ns) = (work.width.hooks(), work.width.stalls_at_ns());
-    }
+fn locked<'a, 'b>(errand: &'a Asked<'b>) -> MutexGuard<'a, &'b mut dyn Errand> {
+    errand.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn boxed(connect: &Connect) -> crate::warm::Connector {
@@ -393,10 +285,6 @@ mod tests {
             self.taken.push(id);
             self.open_most = self.open_most.max(self.taken.len() - self.ended);
             Some(Set::new(&self.dir[..], &Variables::default()))
-        }
-
-        fn left(&self) -> usize {
-            self.left
         }
 
         fn event(&mut self, event: Event<'_>) {
@@ -475,10 +363,6 @@ mod tests {
             Some(Set { kill_after: Some(Duration::from_secs(60)), ..set })
         }
 
-        fn left(&self) -> usize {
-            self.quick + self.jobs
-        }
-
         fn event(&mut self, event: Event<'_>) {
             if let Event::SetEnded(record) = event {
                 self.ok += usize::from(record.outcome == hob_core::hooks::HookOutcome::Ok);
@@ -487,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_wait_for_each_other_all_begin_however_few_did_before() {
+    fn sets_that_wait_for_each_other_all_begin() {
         let jobs = 4 * std::thread::available_parallelism().unwrap().get();
         let root = tempfile::tempdir().unwrap();
         let here = root.path().join("here");
@@ -506,9 +390,8 @@ mod tests {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
             dir.to_str().unwrap().as_bytes().to_vec()
         });
-        // Enough to be narrow by then, where nobody else wants the processors.
-        let mut meeting = Meeting { quick: 800, jobs, dirs, ok: 0 };
+        let mut meeting = Meeting { quick: 40, jobs, dirs, ok: 0 };
         Crew::new(Limits { jobs, ..Limits::default() }).unwrap().run(&mut meeting).unwrap();
-        assert_eq!(meeting.ok, 800 + jobs);
+        assert_eq!(meeting.ok, 40 + jobs);
     }
 }

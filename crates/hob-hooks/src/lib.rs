@@ -60,7 +60,6 @@ mod runner;
 mod set;
 mod start;
 mod warm;
-mod width;
 #[cfg_attr(not(target_arch = "x86_64"), path = "zygotes_elsewhere.rs")]
 mod zygotes;
 

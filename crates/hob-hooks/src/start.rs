@@ -20,14 +20,6 @@ impl Set {
         self.within.as_ref().map_or(Place::Own, |directory| Place::At(directory.as_fd()))
     }
 
-    /// Whether its directory is the other's, and read in the same way.
-    pub(crate) fn is_listed_as(&self, other: &Set) -> bool {
-        self.within.is_none()
-            && other.within.is_none()
-            && self.dir == other.dir
-            && self.ignored == other.ignored
-    }
-
     /// A hook's file, which is its `argv[0]` too.
     pub(crate) fn path(&self, name: &[u8]) -> CString {
         let mut path = self.dir.0.clone();

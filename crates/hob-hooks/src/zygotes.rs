@@ -1,9 +1,9 @@
 //! Shell hooks as forks of their shell: one zygote for each first line of a script, held at its
 //! entry, and forked from there with each hook's own argv, environment, directory and name.
 //!
-//! Invariants, checked before each fork: the kernel would execute the hook's file, asked since the
-//! hook was due; its first line is the zygote's; every file that the zygote's start has mapped or looked for is the one
-//! that it was; no variable speaks to the dynamic linker or the allocator. Only shells whose
+//! Invariants, checked before each fork: the kernel would execute the hook's file; its first line is
+//! the zygote's; every file that the zygote's start has mapped or looked for is the one that it was;
+//! no variable speaks to the dynamic linker or the allocator. Only shells whose
 //! libraries do nothing of their own before the entry are hosted.
 
 use std::ffi::{CStr, CString, OsStr};
@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hob_core::hooks::Reason;
+use hob_os::signals;
 use hob_os::trace::Streams;
 use hob_os::vfork::{self, Child, Place, Program, Signals};
 use hob_os::zygote::{Begins, Copy, Faults, ForkError, Zygote};
-use hob_os::{clock, signals};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
@@ -54,8 +54,6 @@ struct File {
     identity: Identity,
     /// Which line it begins with; none: it is no script, or unclear.
     line: Option<usize>,
-    /// By which name the kernel has said that it would execute it, and when it was asked.
-    asked: Option<(CString, u64)>,
 }
 
 /// A first line, and what forks scripts that begin with it.
@@ -109,22 +107,16 @@ impl Zygotes {
         }
     }
 
-    /// Nanoseconds of processor time that they have had.
-    pub(crate) fn cpu_ns(&self) -> u64 {
-        let ready = self.lines.iter().filter_map(|line| line.ready.as_ref());
-        ready.map(|ready| ready.zygote.cpu_ns()).sum()
-    }
-
     /// Forks a hook. A refusal: it is to be started otherwise, if it is a shell's, because of
     /// this. An error: nothing is known of it.
     pub(crate) fn fork(
         &mut self,
         set: &Set,
-        (path, identity, due_ns): (&CStr, Identity, u64),
+        (path, identity): (&CStr, Identity),
         (pipes, null): (&Pipes, &OwnedFd),
         near: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {
-        let at = self.exact_line(set, path, identity, due_ns)?;
+        let at = self.exact_line(set, path, identity)?;
         let mask = self.mask;
         let line = &mut self.lines[at];
         let copy = Copy {
@@ -164,9 +156,8 @@ impl Zygotes {
         set: &Set,
         path: &CStr,
         identity: Identity,
-        due_ns: u64,
     ) -> Result<usize, Option<Reason>> {
-        let Some((file, at)) = self.line_of(set, path, identity) else {
+        let Some(at) = self.line_of(set, path, identity) else {
             let newly =
                 identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
             return Err(newly.then_some(Reason::Changed));
@@ -176,7 +167,7 @@ impl Zygotes {
         if set.environment.iter().any(|entry| is_read_before_the_entry(entry.to_bytes())) {
             return because(Reason::LinkerVariables);
         }
-        match self.files[file].ask(set, path, due_ns) {
+        match vfork::would_execute(set.within.as_ref().map(|directory| directory.as_fd()), path) {
             Ok(()) => {}
             Err(io::Errno::INVAL) => return because(Reason::NoCheck),
             // What an own start would say of it, that says it.
@@ -189,9 +180,9 @@ impl Zygotes {
     }
 
     /// The first line of a file.
-    fn line_of(&mut self, set: &Set, path: &CStr, identity: Identity) -> Option<(usize, usize)> {
-        if let Some(file) = self.files.iter().position(|file| file.identity == identity) {
-            return self.files[file].line.map(|line| (file, line));
+    fn line_of(&mut self, set: &Set, path: &CStr, identity: Identity) -> Option<usize> {
+        if let Some(file) = self.files.iter().find(|file| file.identity == identity) {
+            return file.line;
         }
         if identity.is_too_new() {
             // It could change again without its times.
@@ -218,26 +209,8 @@ impl Zygotes {
         if self.files.len() == FILES_MAX {
             self.files.clear();
         }
-        self.files.push(File { identity, line, asked: None });
-        line.map(|line| (self.files.len() - 1, line))
-    }
-}
-
-impl File {
-    /// Asks the kernel whether it would execute this. Hooks that were due at the same time have one
-    /// answer: it is asked if it was not since then.
-    fn ask(&mut self, set: &Set, path: &CStr, due_ns: u64) -> io::Result<()> {
-        let known = self.asked.as_ref();
-        if set.within.is_none()
-            && known.is_some_and(|(name, at_ns)| *at_ns >= due_ns && **name == *path)
-        {
-            return Ok(());
-        }
-        let directory = set.within.as_ref().map(|directory| directory.as_fd());
-        let at_ns = clock::now_ns();
-        vfork::would_execute(directory, path)?;
-        self.asked = Some((path.to_owned(), at_ns));
-        Ok(())
+        self.files.push(File { identity, line });
+        line
     }
 }
 
@@ -366,51 +339,4 @@ fn has_other_rights(path: &CStr) -> bool {
 /// Whether the dynamic linker or the C library read a variable before the entry.
 fn is_read_before_the_entry(entry: &[u8]) -> bool {
     [&b"LD_"[..], b"GLIBC_", b"MALLOC_"].iter().any(|begin| entry.starts_with(begin))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-    use crate::set::Variables;
-
-    /// Asks until nobody has the file open for writing any more: a child of another test that is just
-    /// being started has a copy of every descriptor.
-    fn ask_when_free(file: &mut File, (set, path): (&Set, &CStr), due_ns: u64) -> io::Result<()> {
-        let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        loop {
-            match file.ask(set, path, due_ns) {
-                Err(io::Errno::TXTBSY) if std::time::Instant::now() < give_up => {
-                    std::thread::yield_now();
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    #[test]
-    fn the_kernel_is_asked_once_for_hooks_that_were_due_together_and_anew_for_later_ones() {
-        let dir = tempfile::tempdir().unwrap();
-        let script = dir.path().join("1");
-        std::fs::write(&script, "#!/bin/sh\n").unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = CString::new(script.to_str().unwrap()).unwrap();
-        let set = Set::new(dir.path().to_str().unwrap().as_bytes(), &Variables::default());
-        let identity = Identity::at(At::Own, &path).unwrap();
-        let mut file = File { identity, line: None, asked: None };
-        let due_ns = clock::now_ns();
-        if ask_when_free(&mut file, (&set, &path), due_ns) == Err(io::Errno::INVAL) {
-            // This kernel cannot be asked, and nothing is ever forked (`no-check`).
-            return;
-        }
-        let writes = std::fs::File::options().append(true).open(&script).unwrap();
-        assert_eq!(file.ask(&set, &path, due_ns), Ok(()), "it was due then too");
-        let other = CString::new(format!("{}/./1", dir.path().display())).unwrap();
-        let busy = Err(io::Errno::TXTBSY);
-        assert_eq!(file.ask(&set, &other, due_ns), busy, "another name is another way to it");
-        assert_eq!(file.ask(&set, &path, clock::now_ns()), busy, "it was due later");
-        drop(writes);
-        assert_eq!(ask_when_free(&mut file, (&set, &path), clock::now_ns()), Ok(()));
-    }
 }

@@ -34,15 +34,10 @@ impl Zygotes {
     pub(crate) fn rest(&mut self) {}
 
     #[expect(clippy::unused_self, reason = "as where there are some")]
-    pub(crate) fn cpu_ns(&self) -> u64 {
-        0
-    }
-
-    #[expect(clippy::unused_self, reason = "as where there are some")]
     pub(crate) fn fork(
         &mut self,
         _: &Set,
-        _: (&CStr, Identity, u64),
+        _: (&CStr, Identity),
         _: (&Pipes, &OwnedFd),
         _: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {

@@ -22,15 +22,13 @@ pub(super) struct Active {
     pub(super) outcome: HookOutcome,
     pub(super) records: Vec<HookRecord>,
     pub(super) hook: Hook,
-    /// When the turn of that hook came, or the one before ended.
-    pub(super) due_ns: u64,
     pub(super) cancelled: bool,
 }
 
 /// What the set's current hook is doing.
 #[derive(Debug)]
 pub(super) enum Hook {
-    /// It is to be started now; where hooks take turns, as soon as it has one.
+    /// It is to be started now.
     Due,
     /// It is to be started afresh now, after another way was tried.
     Again {

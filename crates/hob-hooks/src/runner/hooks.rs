@@ -39,7 +39,7 @@ impl Runner {
         let now_ns = clock::now_ns();
         let begun_ns = self.origin.begun_ns;
         let active = self.places[place].as_mut()?;
-        let (id, set, due_ns) = (active.id, active.set.clone(), active.due_ns);
+        let (id, set) = (active.id, active.set.clone());
         let path = set.path(active.name());
         let hook = std::mem::replace(&mut active.hook, Hook::Due);
         let turn = Turn::of(&hook, now_ns);
@@ -53,8 +53,7 @@ impl Runner {
         let started = match hook {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
             Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
-            Hook::Due | Hook::Running(_) => match self.fastest((id, due_ns), &set, &path, identity)
-            {
+            Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
                 Fastest::Started(process, pipes, way, reason) => {
                     (record.way, record.reason) = (way, reason);
                     Ok((process, pipes))
@@ -114,7 +113,7 @@ impl Runner {
     /// Warm where an interpreter hosts it, else as it is held, else afresh.
     fn fastest(
         &mut self,
-        (id, due_ns): (SetId, u64),
+        id: SetId,
         set: &Set,
         path: &CStr,
         identity: Option<Identity>,
@@ -139,7 +138,7 @@ impl Runner {
         {
             // Where each processor has a runner, its hooks are at home on its own.
             let near = self.is_alone() || self.origin.in_crew;
-            match self.zygotes.fork(set, (path, identity, due_ns), (&pipes, &self.null), near) {
+            match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), near) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, launch: None, report: None };
                     // Beside it nothing is started but what is held, which is waited for until it has
@@ -179,10 +178,7 @@ impl Runner {
 
     /// Whether one set is at work at most, so that this thread sleeps until its hook ends.
     fn is_alone(&self) -> bool {
-        match self.hooks_at_once() {
-            Some(1) => self.running() == 0,
-            _ => self.active().nth(1).is_none(),
-        }
+        self.active().nth(1).is_none()
     }
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
@@ -396,7 +392,6 @@ impl Runner {
             }
             // It ends with its set as soon as it is looked at, which is now.
             Hook::Retry { at_ns, .. } => *at_ns = 0,
-            // Where it waits for its turn, it ends before that.
             Hook::Due | Hook::Again { .. } => {}
         }
     }

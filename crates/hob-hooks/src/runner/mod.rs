@@ -38,7 +38,6 @@ use crate::listing::Listing;
 use crate::set::{Limits, Set, StartAhead};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
-use crate::width::STALL_NS;
 use crate::zygotes::Zygotes;
 use active::Active;
 
@@ -86,14 +85,6 @@ pub struct Runner {
     generation: u32,
     buffer: Vec<u8>,
     draining: bool,
-    /// How many hooks run at once, of all that are due; `None`: all of them.
-    hooks_at_once: Option<usize>,
-    /// There may be hooks that are due and wait for a turn.
-    took_turns: bool,
-    /// How long those that are due wait for one that runs.
-    patience_ns: u64,
-    /// One took so long that those which had begun with it wait no more.
-    impatient: bool,
 }
 
 /// When and where a runner came to be; the same for all of a crew.
@@ -196,10 +187,6 @@ impl Runner {
             generation: 0,
             buffer: vec![0; BUFFER_BYTES],
             draining: false,
-            hooks_at_once: None,
-            took_turns: false,
-            patience_ns: STALL_NS,
-            impatient: false,
         })
     }
 
@@ -241,25 +228,9 @@ impl Runner {
         }
     }
 
-    /// Runs so many hooks at once, `None`: all that are due. Fewer take turns.
-    pub(crate) fn run_at_once(&mut self, hooks: Option<usize>) {
-        self.hooks_at_once = hooks;
-        self.took_turns |= hooks.is_some();
-    }
-
-    /// Nanoseconds of processor time of what forks its hooks.
-    pub(crate) fn forking_ns(&self) -> u64 {
-        self.zygotes.cpu_ns()
-    }
-
     /// What handles and it have in common.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-
-    /// Whether others work beside it.
-    pub(crate) fn is_in_crew(&self) -> bool {
-        self.origin.in_crew
     }
 
     /// Works as the only one, where nobody else could be had.
@@ -371,10 +342,6 @@ impl Runner {
             ended |= matches!(event, Event::SetEnded(_));
             sink(event);
         });
-        self.start_due(&mut |event: Event<'_>| {
-            ended |= matches!(event, Event::SetEnded(_));
-            sink(event);
-        });
         let rests = matches!(wait, Wait::Forever) && self.is_idle() && self.zygotes.are_there();
         let wait = if rests { Wait::AtMost(REST) } else { wait };
         // One start at a time, and what has happened meanwhile comes first.
@@ -424,8 +391,7 @@ impl Runner {
 
     /// How long to wait: until the next deadline, and no longer than asked.
     fn timeout(&self, wait: Wait) -> Option<Timespec> {
-        let deadlines = self.active().filter_map(Active::deadline_ns);
-        let deadline = deadlines.chain(self.patient_until_ns()).min();
+        let deadline = self.active().filter_map(Active::deadline_ns).min();
         let until = deadline.map(|at_ns| at_ns.saturating_sub(clock::now_ns()));
         let asked = match wait {
             Wait::Forever => None,

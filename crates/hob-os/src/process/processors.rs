@@ -111,24 +111,6 @@ impl Drop for Stay {
     }
 }
 
-/// Moves this thread to the processor that is this many after the first on which it may run, counted
-/// round and round; the number of the one that it is on then. It may run on all of them as before,
-/// and the kernel may move it again.
-pub fn move_to(place: usize) -> u32 {
-    if let Ok(own) = Processors::own() {
-        let all = (0..CpuSet::MAX_CPU).filter(|at| own.0.is_set(*at));
-        let mut alone = CpuSet::new();
-        if let Some(at) = all.cycle().nth(place % own.0.count().max(1) as usize) {
-            alone.set(at);
-        }
-        if Processors(alone).take().is_ok() {
-            // Refused only where a `cpuset` has meanwhile taken all of them.
-            let _ = own.take();
-        }
-    }
-    current()
-}
-
 /// The number of the processor that runs this. By a system call, for what `clock` says of the
 /// vDSO; 0 where there is none.
 #[must_use]

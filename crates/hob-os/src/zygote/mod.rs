@@ -31,7 +31,6 @@ use std::ffi::{CStr, CString};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io;
 
-use crate::clock;
 use crate::signals::last_error;
 use crate::trace::Streams;
 use crate::vfork::{self, Child, Place, Program, Traced};
@@ -144,12 +143,6 @@ impl Zygote {
             }
         }
         Ok(files)
-    }
-
-    /// Nanoseconds of processor time that it has had: forking is its own work, not its copies'.
-    #[must_use]
-    pub fn cpu_ns(&self) -> u64 {
-        clock::process_cpu_ns(self.child.pid)
     }
 
     /// Forks a copy. The streams' descriptors must be above 2.

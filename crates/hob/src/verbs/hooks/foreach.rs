@@ -261,10 +261,6 @@ impl Errand for Work<'_> {
         self.round.next(self.queue, id)
     }
 
-    fn left(&self) -> usize {
-        self.round.left()
-    }
-
     fn event(&mut self, event: Event<'_>) {
         self.round.event(event);
     }
@@ -319,12 +315,6 @@ impl Round {
                 None
             }
         }
-    }
-
-    /// How many targets have not begun.
-    fn left(&self) -> usize {
-        let begun = self.counts.ended.saturating_add(self.given.len() as u64);
-        usize::try_from(self.counts.total.saturating_sub(begun)).unwrap_or(usize::MAX)
     }
 
     fn event(&mut self, event: Event<'_>) {
