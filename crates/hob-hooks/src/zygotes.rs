@@ -14,7 +14,7 @@ use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::trace::Streams;
 use hob_os::vfork::{self, Child, Place, Program, Signals};
-use hob_os::zygote::{Begins, Copy, Faults, ForkError, Zygote};
+use hob_os::zygote::{Begins, Copy, ForkError, Zygote};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
@@ -30,9 +30,6 @@ const LINES_MAX: usize = 16;
 const FILES_MAX: usize = 4096;
 /// How often a zygote is made anew: for other variables, or because it was ended by somebody.
 const STARTS_MAX: u32 = 8;
-/// How many hooks a first line forks before it gets a zygote that spares its copies their faults:
-/// that costs as much as it saves a hundred of them.
-const FORKS_BEFORE_SPARED: u32 = 200;
 /// The shells that are hosted, by the name of their file.
 const SHELLS: [&[u8]; 2] = [b"dash", b"bash"];
 /// The beginnings of the names of their libraries.
@@ -63,9 +60,6 @@ struct Line {
     /// It names one of the shells that are hosted.
     shell: bool,
     starts: u32,
-    forks: u32,
-    /// Its zygotes spare their copies faults.
-    spares: bool,
     ready: Option<Ready>,
 }
 
@@ -129,16 +123,12 @@ impl Zygotes {
         let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
         // The second time with a zygote of the variables that this set has.
         for _ in 0..2 {
-            if line.ready.is_none() || line.pays_to_spare() {
-                let started = line.start(set, path, null, mask);
-                line.ready = started.or(line.ready.take());
+            if line.ready.is_none() {
+                line.ready = line.start(set, path, null, mask);
             }
             let Some(ready) = &mut line.ready else { break };
             match ready.zygote.fork(&copy, &streams) {
-                Ok(child) => {
-                    line.forks = line.forks.saturating_add(1);
-                    return Ok(Ok(child));
-                }
+                Ok(child) => return Ok(Ok(child)),
                 Err(ForkError::Lost) => {
                     line.ready = None;
                     return Ok(Err(io::Errno::CHILD));
@@ -194,14 +184,7 @@ impl Zygotes {
             known.or_else(|| {
                 (self.lines.len() < LINES_MAX).then(|| {
                     let shell = is_shells(&text);
-                    self.lines.push(Line {
-                        text,
-                        shell,
-                        starts: 0,
-                        forks: 0,
-                        spares: false,
-                        ready: None,
-                    });
+                    self.lines.push(Line { text, shell, starts: 0, ready: None });
                     self.lines.len() - 1
                 })
             })
@@ -215,14 +198,6 @@ impl Zygotes {
 }
 
 impl Line {
-    /// Whether so much was forked that the next zygote is to spare its copies their faults. Says so
-    /// once.
-    fn pays_to_spare(&mut self) -> bool {
-        let pays = !self.spares && self.forks >= FORKS_BEFORE_SPARED;
-        self.spares |= pays;
-        pays
-    }
-
     fn start(
         &mut self,
         set: &Set,
@@ -258,8 +233,7 @@ impl Line {
         let signals = set.signals;
         let place = Place { directory, umask: set.umask, mask, signals, ..Place::default() };
         let before = looked_at([shell.clone()])?;
-        let faults = if self.spares { Faults::Spared } else { Faults::Taken };
-        let zygote = Zygote::start(&program, null, &place, faults).ok()??;
+        let zygote = Zygote::start(&program, null, &place).ok()??;
         let mapped = zygote.files().ok()?;
         let name = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
         let (own, libraries) = mapped.split_first()?;

@@ -78,25 +78,6 @@ echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; e
 }
 
 #[test]
-fn a_hook_is_what_it_would_be_after_so_many_that_its_shell_was_made_anew_to_spare_faults() {
-    // More than are forked before that, in two shells; one starts a program, one runs a function.
-    let names: Vec<String> = (0..480).map(|at| format!("{at:03}")).collect();
-    let body =
-        "f() { printf '%s|%s\\n' \"$0\" \"$X\"; }; X=$(f; ls /proc/self/fd; exit 3); echo $?$X";
-    let hooks = Hooks::new();
-    for (at, name) in names.iter().enumerate() {
-        let shell = if at % 2 == 0 { "/bin/sh" } else { "/bin/bash" };
-        hooks.world.executable(&format!("d/{name}"), format!("#!{shell}\n{body}\n"));
-    }
-    let [(forked, with), (_, without)] = both(&hooks, &["--set", "X=of the set"]);
-    assert_eq!(with, without);
-    assert_eq!(with.matches("of the set").count(), names.len());
-    if may_fork() {
-        assert!(each(&forked, "way").iter().all(|way| way == "forked"), "{forked}");
-    }
-}
-
-#[test]
 fn a_shell_that_somebody_kills_before_it_is_forked_again_loses_no_hook() {
     // The shell that is forked is hob's only other child, and ignores nothing.
     let body =

@@ -10,17 +10,14 @@
 use std::arch::global_asm;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use rustix::io;
 
 use super::errno;
 use super::image::Layout;
-use crate::process;
 use crate::signals::last_error;
 use crate::trace;
-use crate::vfork::Child;
 
 pub(super) const PAGE: u64 = 4096;
 /// How far below the stack's first word the lists' page begins, before it is rounded down.
@@ -40,7 +37,6 @@ const CONT: c_int = 7;
 const GETREGS: c_int = 12;
 const SETREGS: c_int = 13;
 const DETACH: c_int = 17;
-const SETOPTIONS: c_int = 0x4200;
 
 // rbx: the lists' page, which begins with the header for `recvmsg`. Descriptor 0 is the socket.
 global_asm!(
@@ -135,38 +131,16 @@ global_asm!(
     "syscall",
     "ud2",
     "hob_zygote_code_end:",
-    // rbx to r12: gives every second page the advice of r13.
-    ".globl hob_advise_code",
-    ".globl hob_advise_code_end",
-    "hob_advise_code:",
-    "2:",
-    "cmp rbx, r12",
-    "jae 3f",
-    "mov eax, 28", // madvise
-    "mov rdi, rbx",
-    "mov esi, 4096",
-    "mov rdx, r13",
-    "syscall",
-    "add rbx, 8192",
-    "jmp 2b",
-    "3:",
-    "int3",
-    "hob_advise_code_end:",
     ".popsection",
 );
 
 unsafe extern "C" {
     static hob_zygote_code: u8;
     static hob_zygote_code_end: u8;
-    static hob_advise_code: u8;
-    static hob_advise_code_end: u8;
 }
 
 fn code() -> &'static [u8] {
-    between(&raw const hob_zygote_code, &raw const hob_zygote_code_end)
-}
-
-fn between(begin: *const u8, end: *const u8) -> &'static [u8] {
+    let (begin, end) = (&raw const hob_zygote_code, &raw const hob_zygote_code_end);
     // SAFETY: both lie in one section of this program, the second behind the first.
     unsafe { std::slice::from_raw_parts(begin, end.offset_from_unsigned(begin)) }
 }
@@ -230,10 +204,6 @@ impl Stopped {
         self.memory.write_all_at(bytes, at).map_err(errno)
     }
 
-    pub(super) fn word_at(&self, at: u64) -> io::Result<u64> {
-        Ok(word(&self.read(at, 8)?, 0))
-    }
-
     /// Has the child make a system call: on the page of code, once there is one.
     pub(super) fn call(&self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         const SYSCALL_AND_TRAP: [u8; 3] = [0x0f, 0x05, 0xcc];
@@ -255,63 +225,6 @@ impl Stopped {
         match i32::try_from(result.cast_signed()) {
             Ok(code @ -4095..=-1) => Err(io::Errno::from_raw_os_error(-code)),
             Ok(_) | Err(_) => Ok(result),
-        }
-    }
-
-    /// `madvise` for a range of pages.
-    pub(super) fn advise(&self, range: Range<u64>, advice: c_int) -> io::Result<()> {
-        let size = range.end - range.start;
-        let advice = u64::from(advice.cast_unsigned());
-        self.call(libc::SYS_madvise, [range.start, size, advice, 0, 0, 0]).map(drop)
-    }
-
-    /// The same for the first page of a range, the third, and so on.
-    pub(super) fn advise_each_second(&self, range: Range<u64>, advice: c_int) -> io::Result<()> {
-        self.write(self.code, between(&raw const hob_advise_code, &raw const hob_advise_code_end))?;
-        let mut registers = self.registers;
-        registers.rip = self.code;
-        registers.orig_rax = u64::MAX;
-        (registers.rbx, registers.r12) = (range.start, range.end);
-        registers.r13 = advice.cast_unsigned().into();
-        request(SETREGS, self.pid, (&raw mut registers).cast())?;
-        request(CONT, self.pid, std::ptr::null_mut())?;
-        trapped(self.pid)
-    }
-
-    /// Forks this child. The fork is this process's child too, is traced by this thread, and stands
-    /// still. It has no other threads' locks to mind: there are none at the entry.
-    pub(super) fn fork_stopped(&self) -> io::Result<(Child, Stopped)> {
-        let flags = libc::CLONE_PARENT | libc::CLONE_PTRACE | libc::SIGCHLD;
-        let pid = self.call(libc::SYS_clone, [flags.cast_unsigned().into(), 0, 0, 0, 0, 0])?;
-        let pid = u32::try_from(pid).map_err(|_| io::Errno::INVAL)?;
-        let child = trace::with_pidfd(pid)?;
-        let opened = stops_with(pid, libc::SIGSTOP).and_then(|()| {
-            let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
-            memory.map_err(errno)
-        });
-        let memory = opened.inspect_err(|_| trace::discard(&child))?;
-        Ok((child, Stopped { pid, memory, ..*self }))
-    }
-
-    /// Lets it run from its entry until it is about to end by itself.
-    pub(super) fn run_to_exit(&self) -> io::Result<()> {
-        let options = libc::PTRACE_O_TRACEEXIT | libc::PTRACE_O_EXITKILL;
-        let options = std::ptr::without_provenance_mut(options.cast_unsigned() as usize);
-        request(SETOPTIONS, self.pid, options)?;
-        let mut registers = self.registers;
-        registers.orig_rax = u64::MAX;
-        request(SETREGS, self.pid, (&raw mut registers).cast())?;
-        request(CONT, self.pid, std::ptr::null_mut())?;
-        stops_with(self.pid, libc::SIGTRAP | libc::PTRACE_EVENT_EXIT << 8)
-    }
-
-    /// Kills it and waits for its end, also where it is about to end by itself: there it stands
-    /// still whoever kills it, until it is let go.
-    pub(super) fn kill(&self, child: &Child) {
-        const SIGKILL: u8 = 9;
-        if process::signal(&child.pidfd, SIGKILL).is_ok() {
-            let _ = request(CONT, self.pid, std::ptr::null_mut());
-            trace::discard(child);
         }
     }
 
@@ -350,14 +263,9 @@ fn request(what: c_int, pid: u32, data: *mut c_void) -> io::Result<()> {
     trace::ptrace(what, pid, 0, data)
 }
 
-/// Waits until the child stops with SIGTRAP. Anything else ends the attempt.
+/// Waits until the child stops with SIGTRAP, within the bound of those that are held (`TIMEDOUT`).
+/// Anything else ends the attempt.
 fn trapped(pid: u32) -> io::Result<()> {
-    stops_with(pid, libc::SIGTRAP)
-}
-
-/// Waits until the child stops with this, a signal or an event of `ptrace`, within the bound of
-/// those that are held (`TIMEDOUT`).
-fn stops_with(pid: u32, with: c_int) -> io::Result<()> {
     let status = trace::within_bound(|| {
         let (mut status, flags) = (0, libc::__WALL | libc::WNOHANG);
         // SAFETY: the kernel writes the status of this process's own child.
@@ -367,6 +275,6 @@ fn stops_with(pid: u32, with: c_int) -> io::Result<()> {
             _ => Err(last_error()),
         }
     })?;
-    let stopped = libc::WIFSTOPPED(status) && status >> 8 == with;
+    let stopped = libc::WIFSTOPPED(status) && status >> 8 == libc::SIGTRAP;
     if stopped { Ok(()) } else { Err(io::Errno::CHILD) }
 }

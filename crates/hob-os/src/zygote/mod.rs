@@ -15,8 +15,7 @@
 //! robust list are its own; it is forked at most once for each ask.
 //!
 //! A copy shares with the others what `execve` would have drawn anew: the layout of its address
-//! space, its stack guard and its pointer guard. One page of code stays mapped in it, and where
-//! its faults are spared (`scout.rs`) a page of each mapping of text is a copy of itself.
+//! space, its stack guard and its pointer guard. One page of code stays mapped in it.
 //!
 //! Deliberately not here: for which programs that is exact (constructors of libraries that ran
 //! before the entry have seen the zygote's process id and environment), and whether the files of
@@ -24,7 +23,6 @@
 
 mod code;
 mod image;
-mod scout;
 
 use std::ffi::{CStr, CString};
 
@@ -73,16 +71,6 @@ pub enum Begins {
     Anywhere,
 }
 
-/// What copies do about the page faults that every start of their program takes in its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Faults {
-    /// They take them.
-    Taken,
-    /// They are spared them, by what a fork of the zygote that ran an empty script has touched.
-    /// Some 5 ms more for a start, and a sixth less for a copy of a small shell script.
-    Spared,
-}
-
 /// Why there is no copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkError {
@@ -104,7 +92,6 @@ impl Zygote {
         program: &Program<'_>,
         null: &OwnedFd,
         place: &Place<'_>,
-        faults: Faults,
     ) -> io::Result<Option<Zygote>> {
         let (socket, theirs) = socket_pair()?;
         let mut env = program.env.to_vec();
@@ -118,7 +105,7 @@ impl Zygote {
         drop(theirs);
         let affinity = affinity_of(child.pid).inspect_err(|_| crate::trace::discard(&child))?;
         let prepared = Stopped::at_entry(child.pid)
-            .and_then(|stopped| stopped.map(|stopped| prepare(&stopped, faults)).transpose());
+            .and_then(|stopped| stopped.map(|stopped| prepare(&stopped)).transpose());
         match prepared {
             Ok(Some(layout)) => Ok(Some(Zygote { child, socket, layout, affinity, near: -1 })),
             Ok(None) => {
@@ -214,12 +201,8 @@ impl Drop for Zygote {
     }
 }
 
-fn prepare(stopped: &Stopped, faults: Faults) -> io::Result<Layout> {
+fn prepare(stopped: &Stopped) -> io::Result<Layout> {
     let layout = Layout::of(stopped)?;
-    if faults == Faults::Spared {
-        // Where that cannot be done its copies take their faults.
-        let _ = scout::spare_faults(stopped);
-    }
     stopped.settle(&layout)?;
     Ok(layout)
 }

@@ -30,13 +30,7 @@ impl Ground {
 
     fn zygote(&self, script: &CStr, env: &[CString]) -> Zygote {
         let program = Program { file: script, argv: &[script], env };
-        Zygote::start(&program, &self.null, &Place::default(), Faults::Taken).unwrap().unwrap()
-    }
-
-    /// One that spares its copies their faults.
-    fn sparing(&self, script: &CStr, env: &[CString]) -> Zygote {
-        let program = Program { file: script, argv: &[script], env };
-        Zygote::start(&program, &self.null, &Place::default(), Faults::Spared).unwrap().unwrap()
+        Zygote::start(&program, &self.null, &Place::default()).unwrap().unwrap()
     }
 
     fn both(
@@ -131,11 +125,9 @@ fn a_copy_sees_what_a_process_of_its_own_sees() {
         let name = format!("look {}", "x".repeat(shell.len()));
         let look = ground.script(&name, &format!("{shell}\n{LOOK}"));
         let env = |b: &str| environment(&["PATH=/usr/bin:/bin", "A=1 2", &format!("B={b}")]);
-        let mut zygotes = [ground.zygote(&first, &env("")), ground.sparing(&first, &env(""))];
-        for (zygote, b) in
-            [0, 1].into_iter().flat_map(|zygote| ["", "\n=", &LONG].map(|b| (zygote, b.to_owned())))
-        {
-            let (zygote, env) = (&mut zygotes[zygote], env(&b));
+        let mut zygote = ground.zygote(&first, &env(""));
+        for b in ["", "\n=", &LONG] {
+            let env = env(b);
             let forked = ground.both(|streams| zygote.fork(&copy(&look, &env), streams).unwrap());
             let program = Program { file: &look, argv: &[&look], env: &env };
             let place = Place::default();
@@ -170,39 +162,6 @@ fn a_copy_takes_its_directory_and_mask_and_begins_near_without_staying_there() {
     let own = own.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap();
     let want = format!("/usr\n0027\n{own}\n");
     assert_eq!(all, [want.clone(), want.clone(), want]);
-}
-
-#[test]
-fn a_copy_is_spared_what_every_start_touches_and_the_scout_is_gone() {
-    let ground = Ground::new();
-    for shell in ["/bin/dash", "/bin/bash"].into_iter().filter(|shell| Path::new(shell).exists()) {
-        let trace = ground.dir.path().join("left");
-        let own = ground.script("a", &format!("#!{shell}\necho x >{}\n", trace.display()));
-        let env = environment(&["A=1", &format!("BASH_ENV={}", own.to_str().unwrap())]);
-        let (mut taking, mut sparing) = (ground.zygote(&own, &env), ground.sparing(&own, &env));
-        assert!(!trace.exists(), "a scout of {shell} ran a script");
-        let nothing = ground.script("b", &format!("#!{shell}\n:\n"));
-        let env = environment(&["A=1", "BASH_ENV="]);
-        let faults = |zygote: &mut Zygote| {
-            let streams =
-                Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
-            let child = zygote.fork(&copy(&nothing, &env), &streams).unwrap();
-            // SAFETY: the kernel writes both, of this process's own child.
-            unsafe {
-                let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
-                let pid = child.pid.cast_signed();
-                assert_eq!(libc::wait4(pid, &raw mut status, 0, &raw mut usage), pid);
-                assert_eq!(status, 0);
-                usage.ru_minflt
-            }
-        };
-        let (all, some) = (faults(&mut taking), faults(&mut sparing));
-        assert!(some + 10 <= all, "{shell}: {some} faults instead of {all}");
-        let children =
-            format!("/proc/self/task/{}/children", rustix::thread::gettid().as_raw_nonzero());
-        let children = std::fs::read_to_string(children).unwrap();
-        assert_eq!(children.split_whitespace().count(), 2, "the two zygotes: {children}");
-    }
 }
 
 #[test]
@@ -283,7 +242,7 @@ fn a_shell_that_never_comes_to_its_entry_is_given_up_and_gone() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
     let env = [CString::new(format!("LD_PRELOAD={}", pipe.display())).unwrap(), c"A=1".to_owned()];
     let program = Program { file: &script, argv: &[&script], env: &env };
-    let started = Zygote::start(&program, &ground.null, &Place::default(), Faults::Taken);
+    let started = Zygote::start(&program, &ground.null, &Place::default());
     assert_eq!(started.err(), Some(io::Errno::TIMEDOUT));
     let own = std::process::id();
     let waits = |pid: u32| {
