@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_core::hooks::Reason;
 use hob_os::trace::Looks;
@@ -20,8 +20,9 @@ use crate::set::Set;
 
 /// As much of a script as the kernel reads for its first line.
 const FIRST_LINE_BYTES: usize = 256;
-/// How many interpreters are remembered; a directory has a handful.
-const LESSONS_MAX: usize = 64;
+/// How many interpreters are remembered. Most directories have a handful; where each file is a
+/// program of its own, each of them counts.
+const LESSONS_MAX: usize = 1024;
 
 /// What an interpreter's start reads.
 #[derive(Debug)]
@@ -47,15 +48,28 @@ impl Lesson {
     }
 }
 
+/// What is known of an interpreter.
+#[derive(Debug)]
+enum Known {
+    /// A hook of it has come. To watch a start takes as long as it saves ten of them, so that it
+    /// is done for the next one.
+    Seen,
+    /// Its start was watched.
+    Learned(Arc<Lesson>),
+    /// It cannot be held, because of this.
+    Never(Reason),
+}
+
 /// The lessons of a runner, by the interpreter's name.
 #[derive(Debug, Default)]
 pub(super) struct Lessons {
-    known: Mutex<HashMap<CString, Result<Arc<Lesson>, Reason>>>,
+    known: Mutex<HashMap<CString, Known>>,
 }
 
 impl Lessons {
     /// The interpreter that the first line of a script names, or the file itself if it is no
-    /// script. Relative names depend on a directory that a hook may change.
+    /// script; refused if it has not come before. Relative names depend on a directory that a hook
+    /// may change.
     pub(super) fn interpreter(&self, set: &Set, path: &CStr) -> Result<CString, Reason> {
         let mut bytes = [0; FIRST_LINE_BYTES];
         let mut read = || -> io::Result<usize> {
@@ -73,9 +87,16 @@ impl Lessons {
             return Err(Reason::NotHeld);
         }
         let name = CString::new(name).map_err(|_| Reason::NotHeld)?;
-        match self.locked().get(&name) {
-            Some(Err(reason)) => Err(*reason),
-            Some(Ok(_)) | None => Ok(name),
+        let mut known = self.locked();
+        match known.get(&name) {
+            Some(Known::Never(reason)) => Err(*reason),
+            Some(Known::Seen | Known::Learned(_)) => Ok(name),
+            None => {
+                if known.len() < LESSONS_MAX {
+                    known.insert(name, Known::Seen);
+                }
+                Err(Reason::First)
+            }
         }
     }
 
@@ -86,10 +107,10 @@ impl Lessons {
         interpreter: &CString,
     ) -> Result<Option<Arc<Lesson>>, Reason> {
         let mut known = self.locked();
-        let Some(Ok(lesson)) = known.get(interpreter) else { return Ok(None) };
+        let Some(Known::Learned(lesson)) = known.get(interpreter) else { return Ok(None) };
         // The names are compared when its turn comes; what was executed is compared here.
         if lesson.stale.load(Ordering::Relaxed) || executed(pid)?.1 != lesson.executable {
-            known.remove(interpreter);
+            known.insert(interpreter.clone(), Known::Seen);
             return Ok(None);
         }
         Ok(Some(lesson.clone()))
@@ -106,15 +127,16 @@ impl Lessons {
         let lesson = executes(pid, &interpreter)
             .and_then(|executable| lesson(&interpreter, executable, linked, seen))
             .map(Arc::new);
-        let mut known = self.locked();
-        let kept = !matches!(lesson, Err(Reason::Changed | Reason::HeldGone));
-        if kept && known.len() < LESSONS_MAX {
-            known.insert(interpreter, lesson.clone());
-        }
+        let known = match &lesson {
+            Ok(lesson) => Known::Learned(lesson.clone()),
+            Err(Reason::Changed | Reason::HeldGone) => Known::Seen,
+            Err(reason) => Known::Never(*reason),
+        };
+        self.locked().insert(interpreter, known);
         lesson
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<CString, Result<Arc<Lesson>, Reason>>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<CString, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
