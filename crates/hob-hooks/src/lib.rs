@@ -64,6 +64,8 @@ mod warm;
 mod zygotes;
 
 pub use crew::{Crew, CrewHandle, Errand};
+pub use hob_entryfork::vfork::Signals;
+
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};
 pub use listing::{Listing, Place};

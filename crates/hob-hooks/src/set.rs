@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Suffix};
-use hob_os::vfork::Signals;
+use hob_entryfork::vfork::Signals;
 use rustix::fd::OwnedFd;
 
 /// One run of a hooks directory, for one target.

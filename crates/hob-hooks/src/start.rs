@@ -3,9 +3,9 @@
 use std::ffi::{CStr, CString};
 
 use hob_core::hooks::Trouble;
+use hob_entryfork::vfork::{self, Launch, OwnProgram, Program, Traced};
 use hob_os::signals;
-use hob_os::trace::Streams;
-use hob_os::vfork::{self, Child, Launch, OwnProgram, Program, Traced};
+use hob_os::trace::{Child, Streams};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io;

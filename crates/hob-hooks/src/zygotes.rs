@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hob_core::hooks::Reason;
+use hob_entryfork::vfork::{self, Place, Program, Signals};
+use hob_entryfork::zygote::{Begins, Copy, ForkError, Zygote};
 use hob_os::signals;
-use hob_os::trace::Streams;
-use hob_os::vfork::{self, Child, Place, Program, Signals};
-use hob_os::zygote::{Begins, Copy, ForkError, Zygote};
+use hob_os::trace::{Child, Streams};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use hob_core::hooks::Reason;
 use hob_os::signals;
-use hob_os::vfork::Child;
+use hob_os::trace::Child;
 use rustix::fd::OwnedFd;
 use rustix::io;
 

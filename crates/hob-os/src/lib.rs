@@ -1,6 +1,6 @@
 //! The kernel, as hob needs it. Mechanism only: no policy, no frames, nothing else of ours.
 //!
-//! The only crate with `unsafe`; each block says why it is sound. The list of modules is the map
+//! Each `unsafe` block says why it is sound. The list of modules is the map
 //! of what hob asks of Linux.
 
 pub mod arena;
@@ -16,6 +16,3 @@ pub mod surroundings;
 pub mod tally;
 pub mod trace;
 pub mod uds;
-pub mod vfork;
-#[cfg(target_arch = "x86_64")]
-pub mod zygote;

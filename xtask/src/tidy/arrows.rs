@@ -13,10 +13,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-wire", &[]),
     ("hob-core", &["hob-wire"]),
     ("hob-os", &[]),
+    ("hob-entryfork", &["hob-os"]),
     ("hob-runtimes", &[]),
     ("hob-resolve", &["hob-os", "hob-runtimes"]),
     ("hob-actor", &["hob-wire", "hob-os"]),
-    ("hob-hooks", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes"]),
+    (
+        "hob-hooks",
+        &["hob-wire", "hob-core", "hob-os", "hob-entryfork", "hob-resolve", "hob-runtimes"],
+    ),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
     (
         "hob",
@@ -34,7 +38,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Foreign crates that only one crate may use, with the reason.
 const ONLY: &[(&str, &[&str], &str)] = &[
-    ("libc", &["hob-os"], "system calls that rustix lacks are quarantined in hob-os"),
+    (
+        "libc",
+        &["hob-os", "hob-entryfork"],
+        "system calls that rustix lacks are quarantined in hob-os and hob-entryfork",
+    ),
     ("tokio", &["hob-daemon"], "only the daemon has an async runtime"),
     ("clap", &["hob", "xtask"], "only the command line has a parser"),
 ];

@@ -105,14 +105,14 @@ const BANS: &[Ban] = &[
     },
     Ban {
         inside: &["crates/"],
-        except: &["crates/hob-os/"],
+        except: &["crates/hob-os/", "crates/hob-entryfork/"],
         reach: Reach::Everywhere,
         words: &["libc::fork", "rustix::runtime"],
         instead: "the daemon never forks without exec: zygotes fork, in their own language",
     },
     Ban {
         inside: &["crates/"],
-        except: &["crates/hob-os/", "crates/hob/src/cold.rs"],
+        except: &["crates/hob-os/", "crates/hob-entryfork/", "crates/hob/src/cold.rs"],
         reach: Reach::Product,
         words: &["execve(", "execveat(", "execvp(", ".exec()"],
         instead: "only cold.rs executes the caller's program in the caller's place",
@@ -210,7 +210,10 @@ fn has_reason(source: &Source, number: usize) -> bool {
 /// The lines of the binary's entry point that may be unsafe: its symbol, and its arguments.
 const ENTRY_POINT_LINES: usize = 2;
 
-/// The modules outside hob-os that may be unsafe, each with its reason at its head and under Miri
+/// The crates that may be unsafe anywhere: what they are for is.
+const UNSAFE_CRATES: [&str; 2] = ["crates/hob-os/", "crates/hob-entryfork/"];
+
+/// The modules outside these crates that may be unsafe, each with its reason at its head and under Miri
 /// (but for `memory.rs`: Miri maps no files).
 const UNSAFE_MODULES: [&str; 4] = [
     "crates/hob-actor/src/cells/parcel.rs",
@@ -221,10 +224,10 @@ const UNSAFE_MODULES: [&str; 4] = [
 /// What such a module says, so that the compiler holds all others to having none.
 const UNSAFE_REASON: &str = "#![expect(unsafe_code, reason = ";
 
-/// `unsafe` lives in hob-os, in the binary's entry point, and in a few modules of hob-actor.
+/// `unsafe` lives in two crates, in the binary's entry point, and in a few modules of hob-actor.
 fn unsafe_code(source: &Source, found: &mut Found) {
     if source.language != Language::Rust
-        || source.path.starts_with("crates/hob-os/")
+        || UNSAFE_CRATES.iter().any(|of| source.path.starts_with(of))
         || source.path.starts_with("fuzz/")
     {
         return;
@@ -251,7 +254,11 @@ fn unsafe_code(source: &Source, found: &mut Found) {
         source.path.strip_suffix("lib.rs").is_some_and(|folder| module.starts_with(folder))
     });
     if library && !has_modules && !source.text.contains("#![forbid(unsafe_code)]") {
-        found.fault(source, 1, "a library other than hob-os says `#![forbid(unsafe_code)]`");
+        found.fault(
+            source,
+            1,
+            "a library other than hob-os and hob-entryfork says `#![forbid(unsafe_code)]`",
+        );
     }
 }
 
@@ -290,8 +297,9 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_lives_in_one_crate_and_one_entry_point() {
+    fn unsafe_lives_in_two_crates_and_one_entry_point() {
         let block = "let a = unsafe { b() };\n";
+        assert_eq!(faults("crates/hob-entryfork/src/vfork/child.rs", block), 0);
         assert_eq!(faults("crates/hob-os/src/uds.rs", block), 0);
         assert_eq!(faults("crates/hob/src/main.rs", block), 0);
         assert_eq!(faults("crates/hob/src/main.rs", &block.repeat(3)), 1);

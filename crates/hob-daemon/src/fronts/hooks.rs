@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use hob_core::hooks::Suffix;
 use hob_core::plan::{Cgroup, Context};
+use hob_hooks::Signals;
 use hob_hooks::{Isolation, Set, Variables};
 use hob_os::process::limits;
 use hob_os::surroundings::{self, priority};
-use hob_os::vfork::Signals;
 use hob_wire::call::Priority;
 use hob_wire::frame::Kind;
 use hob_wire::hooks::RunSet;

@@ -20,9 +20,9 @@ use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
 use hob_core::hooks::Reason;
+use hob_entryfork::vfork::Traced;
 use hob_os::signals;
-use hob_os::trace::{self, Entry, NotHeld};
-use hob_os::vfork::{Child, Traced};
+use hob_os::trace::{self, Child, Entry, NotHeld};
 use rustix::fd::OwnedFd;
 use rustix::io;
 

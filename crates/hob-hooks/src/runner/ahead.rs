@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use hob_core::hooks::Reason;
-use hob_os::vfork::Child;
+use hob_os::trace::Child;
 
 use super::Runner;
 use crate::event::SetId;

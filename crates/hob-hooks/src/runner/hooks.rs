@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Capture, End, HookOutcome, HookRecord, Reason, Trouble, Way};
 use hob_core::receipt::UsagePart;
+use hob_entryfork::vfork::{Program, Traced};
 use hob_os::clock;
 use hob_os::spawn::{self, Waited};
-use hob_os::vfork::{Child, Program, Traced};
+use hob_os::trace::Child;
 use hob_wire::call::{ColdEnded, Usage};
 use hob_wire::exit::Exit;
 use hob_wire::reply::{Fate, RunCold};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hob_core::hooks::HookRecord;
-use hob_os::vfork::{Child, Launch};
+use hob_entryfork::vfork::Launch;
+use hob_os::trace::Child;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process_group};
 

@@ -29,7 +29,6 @@ use crate::clock;
 use crate::process::{self, processors};
 use crate::signals::{Set, last_error, raw, set_mask};
 use crate::spawn::{self, Image};
-use crate::vfork::Child;
 
 const SIGKILL: u8 = 9;
 
@@ -52,6 +51,15 @@ const EVENT_CLONE: u32 = 3;
 const EVENT_EXEC: u32 = 4;
 const EVENT_EXIT: u32 = 6;
 const EVENT_STOP: u32 = 128;
+
+/// A child that was started, and that nobody has waited for.
+#[derive(Debug)]
+pub struct Child {
+    /// Its process id, which is its process group's too where it leads one.
+    pub pid: u32,
+    /// Readable when it has ended.
+    pub pidfd: OwnedFd,
+}
 
 /// What lets a child execute its image.
 #[derive(Debug)]
@@ -110,7 +118,7 @@ pub fn paused(image: &Image, streams: &Streams<'_>, mask: Set) -> io::Result<(Ch
 }
 
 /// A child that nobody has waited for, with its pidfd; ended, if there is none to be had.
-pub(crate) fn with_pidfd(pid: u32) -> io::Result<Child> {
+pub fn with_pidfd(pid: u32) -> io::Result<Child> {
     match process::pidfd(pid) {
         Ok(pidfd) => Ok(Child { pid, pidfd }),
         Err(error) => {
@@ -197,7 +205,7 @@ pub fn poll(thread: u32) -> io::Result<Option<Stop>> {
 
 /// How long a child that is held may take to its next stop. A shell is at its entry after some
 /// milliseconds; one that never comes there must not hold whoever starts hooks.
-pub(crate) const STOP_MS_MAX: u64 = 2_000;
+pub const STOP_MS_MAX: u64 = 2_000;
 
 /// How often a stop is looked for while the processor is only offered to others.
 const YIELDS: u32 = 200;
@@ -205,7 +213,7 @@ const YIELDS: u32 = 200;
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000 };
 
 /// Looks again and again until there is something, for [`STOP_MS_MAX`] at most.
-pub(crate) fn within_bound<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
+pub fn within_bound<T>(mut look: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
     let until_ns = clock::now_ns() + STOP_MS_MAX * 1_000_000;
     for number in 0_u32.. {
         match look() {
@@ -369,7 +377,7 @@ fn plain(number: usize) -> *mut c_void {
 }
 
 /// The system call itself: the C libraries' wrappers differ in their types.
-pub(crate) fn ptrace(request: c_int, thread: u32, at: usize, data: *mut c_void) -> io::Result<()> {
+fn ptrace(request: c_int, thread: u32, at: usize, data: *mut c_void) -> io::Result<()> {
     // SAFETY: where `data` is an address of ours, it is that of a live, writable object that is
     // as large as the request says; the kernel checks everything else.
     let result = unsafe { libc::syscall(libc::SYS_ptrace, request, thread, at, data) };

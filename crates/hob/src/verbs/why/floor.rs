@@ -18,8 +18,7 @@ use hob_daemon::recorder::reader;
 use hob_os::clock::now_ns;
 use hob_os::spawn::Image;
 use hob_os::start::Start;
-use hob_os::trace;
-use hob_os::vfork::Child;
+use hob_os::trace::{self, Child};
 
 use super::hook;
 use super::loader::Loader;

@@ -18,8 +18,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use hob_os::clock::now_ns;
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Image;
-use hob_os::trace::{self, Call, Entry, Stop, Streams, Until};
-use hob_os::vfork::Child;
+use hob_os::trace::{self, Call, Child, Entry, Stop, Streams, Until};
 
 use super::loader::{Kind, Loader};
 use crate::connect;

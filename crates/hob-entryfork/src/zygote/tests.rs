@@ -3,11 +3,13 @@
 use std::ffi::{CStr, CString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
+use hob_os::spawn::{self, Wait, Waited};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_timeout};
 
 use super::*;
-use crate::spawn::{self, Wait, Waited};
 
 struct Ground {
     dir: tempfile::TempDir,
@@ -185,7 +187,7 @@ fn a_copy_has_nothing_of_an_earlier_ones_environment() {
         let stack = stack_of(child.pid);
         let has = |text: &str| stack.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has(&format!("A={value}")) && !has(others), "{value}");
-        crate::trace::discard(&child);
+        trace::discard(&child);
     }
 }
 
@@ -229,6 +231,24 @@ fn a_zygote_that_was_killed_forks_nothing_and_leaves_nothing() {
     let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
     assert!(zygote.fork(&copy(&script, &env), &streams).is_err());
     drop(zygote);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn a_zygote_that_does_not_answer_is_given_up_and_gone() {
+    let ground = Ground::new();
+    let script = ground.script("a", "#!/bin/sh\necho\n");
+    let env = environment(&["A=1"]);
+    let mut zygote = ground.zygote(&script, &env);
+    let limit = socket_timeout(&zygote.socket, Timeout::Recv).unwrap();
+    assert_eq!(limit, Some(Duration::from_secs(ANSWER_S_MAX.unsigned_abs())));
+    // No test waits as long.
+    set_socket_timeout(&zygote.socket, Timeout::Recv, Some(Duration::from_millis(20))).unwrap();
+    let pid = zygote.child.pid;
+    // SAFETY: a child of this process that was not waited for.
+    unsafe { libc::kill(pid.cast_signed(), libc::SIGSTOP) };
+    let streams = Streams { stdin: &ground.null, stdout: &ground.null, stderr: &ground.null };
+    assert_eq!(zygote.fork(&copy(&script, &env), &streams).err(), Some(ForkError::Lost));
     assert!(!Path::new(&format!("/proc/{pid}")).exists());
 }
 

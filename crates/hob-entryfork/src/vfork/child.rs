@@ -9,12 +9,11 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::fd::{FromRawFd, OwnedFd};
+use hob_os::trace::{Child, Streams};
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io;
 
-use super::{Child, Place, Signals, Traced};
-use crate::signals::raw;
-use crate::trace::Streams;
+use super::{Place, Signals, Traced};
 
 /// What the child finds in its parent's memory. All that it points to lives as long.
 #[derive(Debug)]
@@ -54,8 +53,8 @@ impl Steps {
     pub(super) fn new(strings: Strings, streams: &Streams<'_>, place: &Place<'_>) -> Steps {
         Steps {
             strings,
-            streams: [raw(streams.stdin), raw(streams.stdout), raw(streams.stderr)],
-            directory: place.directory.map_or(-1, |fd| raw(&fd)),
+            streams: [streams.stdin, streams.stdout, streams.stderr].map(AsRawFd::as_raw_fd),
+            directory: place.directory.map_or(-1, |fd| fd.as_raw_fd()),
             umask: place.umask,
             mask: place.mask.0,
             signals: place.signals,

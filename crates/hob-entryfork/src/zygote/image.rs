@@ -12,8 +12,7 @@ use rustix::io;
 
 use super::Copy;
 use super::code::{LISTS_BYTES, MESSAGE_AT, MESSAGE_BYTES_MAX, Stopped, word};
-use super::errno;
-use crate::signals::last_error;
+use crate::{errno, last_error};
 
 /// The head of a message: see `code.rs` for who reads what.
 const HEAD_WORDS: usize = 10;
@@ -321,7 +320,8 @@ fn comm_of(file: &CStr) -> [u8; COMM_BYTES] {
 
 /// What the kernel knows of a process's memory, in the order of its `prctl_mm_map`.
 fn memory_of(stopped: &Stopped) -> io::Result<[u64; MM_WORDS]> {
-    let text = std::fs::read(format!("/proc/{}/stat", stopped.pid)).map_err(errno)?;
+    let text =
+        std::fs::read(format!("/proc/{}/stat", stopped.pid)).map_err(|error| errno(&error))?;
     // The name before may hold anything, also a parenthesis; the third field follows the last.
     let begin = text.iter().rposition(|byte| *byte == b')').ok_or(io::Errno::INVAL)? + 2;
     let fields: Vec<&[u8]> = text[begin..].split(|byte| byte.is_ascii_whitespace()).collect();
@@ -362,8 +362,8 @@ fn robust_of(pid: u32) -> io::Result<[u64; 2]> {
 /// The lowest numbers above the streams that are no descriptors of a process.
 fn free_of(pid: u32) -> io::Result<[u64; FDS_MAX]> {
     let mut taken = std::collections::BTreeSet::<u64>::new();
-    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(errno)? {
-        let name = entry.map_err(errno)?.file_name();
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| errno(&error))? {
+        let name = entry.map_err(|error| errno(&error))?.file_name();
         taken.insert(name.to_str().and_then(|name| name.parse().ok()).ok_or(io::Errno::INVAL)?);
     }
     let mut free = (3..).filter(|number| !taken.contains(number));

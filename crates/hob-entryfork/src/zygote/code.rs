@@ -12,12 +12,11 @@ use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use hob_os::trace;
 use rustix::io;
 
-use super::errno;
 use super::image::Layout;
-use crate::signals::last_error;
-use crate::trace;
+use crate::{errno, last_error};
 
 pub(super) const PAGE: u64 = 4096;
 /// How far below the stack's first word the lists' page begins, before it is rounded down.
@@ -160,26 +159,26 @@ impl Stopped {
     /// Brings a child that has just executed to its entry. `None`: nothing comes before it.
     pub(super) fn at_entry(pid: u32) -> io::Result<Option<Stopped>> {
         trapped(pid)?;
-        let auxv = std::fs::read(format!("/proc/{pid}/auxv")).map_err(errno)?;
+        let auxv = std::fs::read(format!("/proc/{pid}/auxv")).map_err(|error| errno(&error))?;
         let find = |wanted: u64| {
             let mut pairs = auxv.chunks_exact(16).map(|pair| (word(pair, 0), word(pair, 8)));
             pairs.find(|(kind, _)| *kind == wanted).map_or(0, |(_, value)| value)
         };
         let (base, entry) = (find(libc::AT_BASE), find(libc::AT_ENTRY));
         let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
-        let memory = memory.map_err(errno)?;
+        let memory = memory.map_err(|error| errno(&error))?;
         let mut machine = [0; 20];
-        let exe = File::open(format!("/proc/{pid}/exe")).map_err(errno)?;
-        exe.read_exact_at(&mut machine, 0).map_err(errno)?;
+        let exe = File::open(format!("/proc/{pid}/exe")).map_err(|error| errno(&error))?;
+        exe.read_exact_at(&mut machine, 0).map_err(|error| errno(&error))?;
         if base == 0 || entry == 0 || machine[4] != 2 || machine[18] != 62 {
             return Ok(None);
         }
         let mut before = [0];
-        memory.read_exact_at(&mut before, entry).map_err(errno)?;
-        memory.write_all_at(&[0xcc], entry).map_err(errno)?;
+        memory.read_exact_at(&mut before, entry).map_err(|error| errno(&error))?;
+        memory.write_all_at(&[0xcc], entry).map_err(|error| errno(&error))?;
         request(CONT, pid, std::ptr::null_mut())?;
         trapped(pid)?;
-        memory.write_all_at(&before, entry).map_err(errno)?;
+        memory.write_all_at(&before, entry).map_err(|error| errno(&error))?;
         let mut registers = registers_of(pid)?;
         if registers.rip != entry + 1 {
             return Ok(None);
@@ -196,12 +195,12 @@ impl Stopped {
 
     pub(super) fn read(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut buffer = vec![0; bytes];
-        self.memory.read_exact_at(&mut buffer, at).map_err(errno)?;
+        self.memory.read_exact_at(&mut buffer, at).map_err(|error| errno(&error))?;
         Ok(buffer)
     }
 
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.memory.write_all_at(bytes, at).map_err(errno)
+        self.memory.write_all_at(bytes, at).map_err(|error| errno(&error))
     }
 
     /// Has the child make a system call: on the page of code, once there is one.
@@ -260,7 +259,10 @@ fn registers_of(pid: u32) -> io::Result<libc::user_regs_struct> {
 }
 
 fn request(what: c_int, pid: u32, data: *mut c_void) -> io::Result<()> {
-    trace::ptrace(what, pid, 0, data)
+    // SAFETY: where `data` is an address of ours, it is that of live, writable registers; the
+    // kernel checks everything else.
+    let done = unsafe { libc::syscall(libc::SYS_ptrace, what, pid, 0, data) };
+    if done < 0 { Err(last_error()) } else { Ok(()) }
 }
 
 /// Waits until the child stops with SIGTRAP, within the bound of those that are held (`TIMEDOUT`).

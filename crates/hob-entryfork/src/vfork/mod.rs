@@ -18,16 +18,16 @@ mod launch;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use rustix::fd::{BorrowedFd, OwnedFd};
+use hob_os::process::{self, processors::Stay};
+use hob_os::signals::Set;
+use hob_os::spawn::{self, Wait};
+use hob_os::trace::{Child, Streams};
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io;
 
-use crate::process::processors::Stay;
-use crate::signals::{Set, last_error, raw};
-use crate::spawn::{self, Wait};
-use crate::trace::Streams;
-pub use launch::{Launch, OwnProgram, begin};
-
+use crate::last_error;
 use child::{Stack, Steps, Strings};
+pub use launch::{Launch, OwnProgram, begin};
 
 /// A program to execute, in memory that somebody else owns.
 #[derive(Debug, Clone, Copy)]
@@ -76,15 +76,6 @@ pub enum Traced {
     Yes,
 }
 
-/// A child that was started.
-#[derive(Debug)]
-pub struct Child {
-    /// Its process id, which is its process group's too.
-    pub pid: u32,
-    /// Readable when it has ended.
-    pub pidfd: OwnedFd,
-}
-
 /// Starts a child. Fails with the error of its `execve`, or of what comes before. The streams'
 /// descriptors must be above 2.
 pub fn start(program: &Program<'_>, streams: &Streams<'_>, place: &Place<'_>) -> io::Result<Child> {
@@ -125,10 +116,10 @@ fn ended<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
 /// same: whoever starts threads then has to take a refusal.
 pub fn would_execute(directory: Option<BorrowedFd<'_>>, file: &CStr) -> io::Result<()> {
     const AT_EXECVE_CHECK: c_int = 0x10000;
-    let directory = directory.map_or(libc::AT_FDCWD, |fd| raw(&fd));
+    let directory = directory.map_or(libc::AT_FDCWD, |fd| fd.as_raw_fd());
     let argv = [file.as_ptr(), std::ptr::null()];
     let env = [std::ptr::null::<c_char>()];
-    let _own = crate::process::own_place();
+    let _own = process::own_place();
     let _stay = Stay::here();
     // SAFETY: all three are strings and lists of strings that end with null; with this flag
     // nothing is executed.
@@ -141,8 +132,10 @@ pub fn would_execute(directory: Option<BorrowedFd<'_>>, file: &CStr) -> io::Resu
 
 #[cfg(test)]
 mod tests {
+    use hob_os::spawn::Waited;
+    use rustix::fd::OwnedFd;
+
     use super::*;
-    use crate::spawn::Waited;
 
     fn null() -> OwnedFd {
         std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into()

@@ -26,12 +26,12 @@ mod image;
 
 use std::ffi::{CStr, CString};
 
+use hob_os::trace::{self, Child, Streams};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io;
 
-use crate::signals::last_error;
-use crate::trace::Streams;
-use crate::vfork::{self, Child, Place, Program, Traced};
+use crate::vfork::{self, Place, Program, Traced};
+use crate::{errno, last_error};
 use code::Stopped;
 use image::Layout;
 
@@ -103,17 +103,17 @@ impl Zygote {
         let place = Place { traced: Traced::Yes, ..*place };
         let child = vfork::start(&Program { env: &env, ..*program }, &streams, &place)?;
         drop(theirs);
-        let affinity = affinity_of(child.pid).inspect_err(|_| crate::trace::discard(&child))?;
+        let affinity = affinity_of(child.pid).inspect_err(|_| trace::discard(&child))?;
         let prepared = Stopped::at_entry(child.pid)
             .and_then(|stopped| stopped.map(|stopped| prepare(&stopped)).transpose());
         match prepared {
             Ok(Some(layout)) => Ok(Some(Zygote { child, socket, layout, affinity, near: -1 })),
             Ok(None) => {
-                crate::trace::discard(&child);
+                trace::discard(&child);
                 Ok(None)
             }
             Err(error) => {
-                crate::trace::discard(&child);
+                trace::discard(&child);
                 Err(error)
             }
         }
@@ -121,7 +121,8 @@ impl Zygote {
 
     /// The files that its start has mapped: its own, the dynamic linker, the libraries.
     pub fn files(&self) -> io::Result<Vec<Vec<u8>>> {
-        let maps = std::fs::read(format!("/proc/{}/maps", self.child.pid)).map_err(errno)?;
+        let maps = std::fs::read(format!("/proc/{}/maps", self.child.pid))
+            .map_err(|error| errno(&error))?;
         let mut files: Vec<Vec<u8>> = Vec::new();
         for line in maps.split(|byte| *byte == b'\n') {
             let Some(at) = line.iter().position(|byte| *byte == b'/') else { continue };
@@ -155,7 +156,7 @@ impl Zygote {
         let read = io::retry_on_intr(|| io::read(&self.socket, &mut answer));
         if read.ok() != Some(answer.len()) {
             // Whatever it was doing, it does no more.
-            crate::trace::discard(&self.child);
+            trace::discard(&self.child);
             return Err(ForkError::Lost);
         }
         let answer = i64::from_ne_bytes(answer);
@@ -168,7 +169,7 @@ impl Zygote {
             // The copy does the same: whoever is first.
             libc::setpgid(pid.cast_signed(), pid.cast_signed());
         }
-        crate::trace::with_pidfd(pid).map_err(ForkError::Refused)
+        trace::with_pidfd(pid).map_err(ForkError::Refused)
     }
 
     /// Moves the zygote to this thread's processor; a copy puts its own mask back.
@@ -197,7 +198,7 @@ impl Zygote {
 impl Drop for Zygote {
     /// It ends by itself at the end of its socket; nobody waits for that.
     fn drop(&mut self) {
-        crate::trace::discard(&self.child);
+        trace::discard(&self.child);
     }
 }
 
@@ -205,10 +206,6 @@ fn prepare(stopped: &Stopped) -> io::Result<Layout> {
     let layout = Layout::of(stopped)?;
     stopped.settle(&layout)?;
     Ok(layout)
-}
-
-pub(crate) fn errno(error: std::io::Error) -> io::Errno {
-    io::Errno::from_io_error(&error).unwrap_or(io::Errno::IO)
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -7,11 +7,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hob_os::trace::{Child, Streams};
 use rustix::io;
 
 use super::child::{Stack, Steps, Strings};
-use super::{Child, Place, Traced, child, ended};
-use crate::trace::Streams;
+use super::{Place, Traced, child, ended};
 
 /// A program whose strings are kept until it is executed.
 #[derive(Debug)]
