@@ -97,7 +97,7 @@ fn rows(figure: &Figure, out: &mut String) {
             pair("a tiny shell hook, beside `run-parts`", "run-parts", "hob, beside peers");
             let hob = "hob's client, ZIO 2.1";
             pair("a tiny shell hook from ZIO, beside NuProcess", "NuProcess newest, ZIO", hob);
-            pair("a Python hook", "Python hooks, hob, afresh", "Python hooks, hob");
+            pair("a Python hook", "Python hooks, hob, spawned", "Python hooks, hob");
         }
         "throughput" => throughput(figure, out),
         "soak" => soak(figure, out),

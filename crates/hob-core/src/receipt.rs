@@ -63,9 +63,11 @@ pub struct HooksPart {
     /// Of them, those that did not end as ok or with warnings.
     pub failed: u64,
     /// Hooks that were started as new processes when their turn came.
-    pub afresh: u64,
+    #[serde(alias = "afresh")]
+    pub spawned: u64,
     /// Hooks that were started before their turn, and held.
-    pub ahead: u64,
+    #[serde(alias = "ahead")]
+    pub prestarted: u64,
     /// Hooks that were forked from their shell.
     pub forked: u64,
     /// Hooks that ran in a warm interpreter.

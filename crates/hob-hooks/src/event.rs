@@ -2,7 +2,7 @@
 
 use hob_core::hooks::{Bytes, HookRecord, SetRecord};
 
-/// A set's number, unique in its runner, and in its crew.
+/// A set's number, unique in its runner, and in its parallel runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SetId(pub u64);
 

@@ -37,8 +37,8 @@
 //!   waits ends as cancelled. [`Runner::cancel`] and [`Runner::cancel_all`] end what runs, by
 //!   SIGTERM and, after the grace that you name, SIGKILL. Each set that was submitted ends with
 //!   exactly one [`Event::SetEnded`].
-//! - **On all processors**: a [`Crew`] is a runner for each of them, which work through one
-//!   [`Errand`] together. One runner is the right thing for a single set, and for sets that come from
+//! - **On all processors**: a [`ParallelRunner`] is a runner for each of them, which work through one
+//!   [`WorkSource`] together. One runner is the right thing for a single set, and for sets that come from
 //!   callers.
 //! - **From other threads**: [`Runner::handle`] submits and cancels from anywhere and wakes the
 //!   runner; [`Runner::serve`] runs until the last handle said [`Handle::close`].
@@ -50,12 +50,12 @@
 //! hook comes by its pidfd, never by SIGCHLD or by the end of its output.
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod capture;
-mod crew;
 mod event;
 mod handle;
 mod listing;
+mod parallel;
+mod prestart;
 mod runner;
 mod set;
 mod start;
@@ -63,12 +63,12 @@ mod warm;
 #[cfg_attr(not(target_arch = "x86_64"), path = "zygotes_elsewhere.rs")]
 mod zygotes;
 
-pub use crew::{Crew, CrewHandle, Errand};
 pub use hob_entryfork::vfork::Signals;
+pub use parallel::{ParallelHandle, ParallelRunner, WorkSource};
 
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};
 pub use listing::{Listing, Place};
 pub use runner::{Runner, Wait};
-pub use set::{Isolation, Limits, Set, StartAhead, VariableError, Variables};
+pub use set::{Isolation, Limits, Prestart, Set, VariableError, Variables};
 pub use warm::{Connect, Connector};

@@ -56,10 +56,10 @@ impl Set {
 /// What may make a hook faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// Whatever is exact for it: held ahead, warm, or afresh.
+    /// Whatever is exact for it: prestarted, warm, or spawned.
     #[default]
     Fastest,
-    /// Every hook is started afresh.
+    /// Every hook is spawned.
     Spawn,
 }
 
@@ -73,7 +73,7 @@ pub struct Limits {
     /// How long a hook that ran out of time may take to end before it is killed.
     pub grace: Duration,
     /// Whether hooks are started before their turn.
-    pub ahead: StartAhead,
+    pub prestart: Prestart,
 }
 
 impl Default for Limits {
@@ -82,14 +82,14 @@ impl Default for Limits {
             jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             capture_bytes_max: 1 << 20,
             grace: Duration::from_secs(10),
-            ahead: StartAhead::WhenIdle,
+            prestart: Prestart::WhenIdle,
         }
     }
 }
 
 /// Whether hooks are started before their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartAhead {
+pub enum Prestart {
     /// Never.
     Never,
     /// While a processor has nothing else to do for this runner: `jobs` below their number.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! begin ─▶ asked ──ended──▶ settled          the claim is the daemon's
-//!            ├──run cold──▶ started afresh, as the daemon says, and its end reported
-//!            └──silence───▶ take the claim ─ours──▶ started afresh
+//!            ├──run cold──▶ spawned, as the daemon says, and its end reported
+//!            └──silence───▶ take the claim ─ours──▶ spawned
 //!                                          └theirs─▶ lost: never run again
 //! ```
 //! Owns: the caller's side of `docs/wire.md`, without ever waiting. What is warm, stale or of
@@ -42,7 +42,7 @@ const HOSTED_MAX: usize = 4096;
 /// Connects to a daemon, and starts one if that is wanted; `None` where there is none. The peer's
 /// user is checked by it.
 pub type Connector = Box<dyn Fn() -> Option<OwnedFd> + Send>;
-/// The same, for the runners of a crew.
+/// The same, for the runners of a parallel runner.
 pub type Connect = std::sync::Arc<dyn Fn() -> Option<OwnedFd> + Send + Sync>;
 
 /// The way to the daemon.

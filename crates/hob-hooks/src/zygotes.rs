@@ -80,7 +80,7 @@ impl Zygotes {
         Zygotes { mask, lines: Vec::new(), files: Vec::new() }
     }
 
-    /// Whether a hook is likely to be forked, so that nobody need start it ahead.
+    /// Whether a hook is likely to be forked, so that it need not be prestarted.
     pub(crate) fn hosts(&self, identity: Identity) -> bool {
         let known = self.files.iter().find(|file| file.identity == identity);
         let line = known.and_then(|file| self.lines.get(file.line?));

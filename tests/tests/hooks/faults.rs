@@ -88,7 +88,7 @@ fn four_at_once() -> Hooks {
     hooks
 }
 
-/// Each hook afresh for four targets at once; their records.
+/// Each hook spawned for four targets at once; their records.
 fn at_once(hooks: &Hooks, end: End) -> Vec<serde_json::Value> {
     let words =
         ["--isolation", "spawn", "--for-each", "t.csv", "--jobs", "4", "--report", "r.json"];

@@ -2,7 +2,6 @@
 //! goes wrong. Real processes, by the binary's own verbs.
 
 mod adopt;
-mod ahead;
 mod caller;
 mod faults;
 mod foreach;
@@ -11,6 +10,7 @@ mod jvm;
 mod jvm_faults;
 mod reports;
 mod semantics;
+mod starts;
 mod warm;
 
 use std::os::unix::ffi::OsStrExt;

@@ -70,7 +70,7 @@ fn a_warm_hook_out_of_time_is_ended() {
 }
 
 #[test]
-fn without_a_daemon_a_hook_runs_afresh_and_says_why() {
+fn without_a_daemon_a_hook_is_spawned_and_says_why() {
     let world = world(&[("1", "print('ran')")]);
     let outcome = run(&world).env("HOB_DIR", world.file("no-directory", "")).go();
     let set = set_of(&outcome);
@@ -126,7 +126,7 @@ fn hooks_of_many_targets_are_warm_too_and_each_run_has_one_receipt() {
         let hooks = &newest["hooks"];
         let count = |way: &str| hooks[way].as_u64().unwrap();
         assert_eq!((&hooks["targets"], &hooks["failed"]), (&3.into(), &0.into()));
-        assert_eq!(count("afresh") + count("ahead") + count("forked") + count("warm"), 6);
+        assert_eq!(count("spawned") + count("prestarted") + count("forked") + count("warm"), 6);
         assert_eq!(
             (&newest["program"]["name"], &newest["outcome"]["code"]),
             (&"d".into(), &0.into())

@@ -32,7 +32,7 @@ const PYTHON_TARGETS: usize = 20;
 const PYTHON_ROUNDS: usize = 5;
 /// One target's hooks after another.
 const ONE: &[&str] = &["--jobs", "1"];
-const ONE_AFRESH: &[&str] = &["--jobs", "1", "--isolation", "spawn"];
+const ONE_SPAWNED: &[&str] = &["--jobs", "1", "--isolation", "spawn"];
 
 /// What every part needs.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ fn sequential(bench: &Bench, figure: &mut Figure) -> Result<()> {
         ground: &bench.ground("sequential", TARGETS)?,
         sides: vec![
             Side::floor(&bench.built),
-            bench.side("hob, afresh", ONE_AFRESH),
+            bench.side("hob, spawned", ONE_SPAWNED),
             bench.side("hob", ONE),
         ],
         rounds: bench.setting.rounds(ROUNDS),
@@ -107,11 +107,11 @@ fn sequential(bench: &Bench, figure: &mut Figure) -> Result<()> {
         one.tell_hooks(figure);
         one.tell_ways(figure);
     }
-    let what = "started afresh, alternately: over the C floor";
+    let what = "spawned, alternately: over the C floor";
     at_most(figure, what, 1.05, (&rounds[1], &rounds[0]));
     at_most(figure, "by default, alternately: over the C floor", 0.55, (&rounds[2], &rounds[0]));
     let rounds = contest.in_a_row(figure)?;
-    at_most(figure, "started afresh, in a row: over the C floor", 1.05, (&rounds[1], &rounds[0]));
+    at_most(figure, "spawned, in a row: over the C floor", 1.05, (&rounds[1], &rounds[0]));
     at_most(figure, "by default, in a row: over the C floor", 0.55, (&rounds[2], &rounds[0]));
     Ok(())
 }
@@ -144,7 +144,7 @@ fn wide(bench: &Bench, figure: &mut Figure) -> Result<()> {
         let jobs = width.to_string();
         let options = ["--jobs", &jobs, "--isolation", "spawn"];
         sides.push(Side::wide(&bench.built, width));
-        sides.push(bench.side(&format!("hob, {width} at once, afresh"), &options));
+        sides.push(bench.side(&format!("hob, {width} at once, spawned"), &options));
         sides.push(bench.side(&format!("hob, {width} at once"), &options[..2]));
     }
     let contest = Contest {
@@ -156,21 +156,21 @@ fn wide(bench: &Bench, figure: &mut Figure) -> Result<()> {
     };
     let rounds = contest.alternately(figure)?;
     for (at, width) in WIDTHS.into_iter().enumerate() {
-        let [c, afresh, hob] = [0, 1, 2].map(|side| &rounds[3 * at + side]);
+        let [c, spawned, hob] = [0, 1, 2].map(|side| &rounds[3 * at + side]);
         if width >= 4 {
             let what = format!("--jobs {width}: throughput over the C program's");
             at_least(figure, &what, 1.0, (c, hob));
         } else {
             contests::over(figure, c, hob);
         }
-        contests::over(figure, c, afresh);
+        contests::over(figure, c, spawned);
     }
-    let what = "two at once on two cores, both afresh: throughput over one's";
+    let what = "two at once on two cores, both spawned: throughput over one's";
     at_least(figure, what, 1.8, (&rounds[1], &rounds[4]));
     let what = "two at once on two cores, by default: throughput over one's";
     at_least(figure, what, 1.8, (&rounds[2], &rounds[5]));
     contests::over(figure, &rounds[0], &rounds[3]);
-    let what = "16 at once, afresh: a hook's time over that with 2 at once";
+    let what = "16 at once, spawned: a hook's time over that with 2 at once";
     at_most(figure, what, 1.1, (&rounds[10], &rounds[4]));
     let what = "16 at once: a hook's time over that with 2 at once";
     at_most(figure, what, 1.1, (&rounds[11], &rounds[5]));
@@ -185,7 +185,7 @@ fn busy(bench: &Bench, figure: &mut Figure) -> Result<()> {
         ground: &bench.ground("busy", FEWER)?,
         sides: vec![
             Side::floor(&bench.built).called("C, posix_spawn, busy"),
-            bench.side("hob, afresh, busy", ONE_AFRESH),
+            bench.side("hob, spawned, busy", ONE_SPAWNED),
             bench.side("hob, busy", ONE),
             Side::wide(&bench.built, 4).called("C, vfork, 4 at once, busy"),
             bench.side("hob, 4 at once, busy", &["--jobs", "4"]),
@@ -195,7 +195,7 @@ fn busy(bench: &Bench, figure: &mut Figure) -> Result<()> {
     let rounds = load::beside_busy_loops(|| contest.alternately(figure))?;
     rounds.iter().for_each(|one| one.tell_hooks(figure));
     for (what, pair) in [
-        ("beside two busy loops, afresh: p99 over the C program's", (&rounds[1], &rounds[0])),
+        ("beside two busy loops, spawned: p99 over the C program's", (&rounds[1], &rounds[0])),
         ("beside two busy loops: p99 over the C program's", (&rounds[2], &rounds[0])),
         ("beside two busy loops, 4 at once: p99 over the C program's", (&rounds[4], &rounds[3])),
     ] {
@@ -205,7 +205,7 @@ fn busy(bench: &Bench, figure: &mut Figure) -> Result<()> {
     Ok(())
 }
 
-/// Hooks in Python: warm beside afresh.
+/// Hooks in Python: warm beside spawned.
 fn python(bench: &Bench, figure: &mut Figure) -> Result<()> {
     let folder = bench.hob.folder("python")?;
     let targets = bench.targets(PYTHON_TARGETS);
@@ -216,7 +216,7 @@ fn python(bench: &Bench, figure: &mut Figure) -> Result<()> {
         ground: &ground,
         sides: vec![
             bench.side("Python hooks, hob", ONE),
-            bench.side("Python hooks, hob, afresh", ONE_AFRESH),
+            bench.side("Python hooks, hob, spawned", ONE_SPAWNED),
         ],
         rounds: bench.setting.rounds(PYTHON_ROUNDS),
     };
@@ -224,7 +224,7 @@ fn python(bench: &Bench, figure: &mut Figure) -> Result<()> {
     sides::warm_up(&contest.sides[0], &bench.hob, &ground)?;
     let rounds = contest.alternately(figure)?;
     rounds.iter().for_each(|one| one.tell_ways(figure));
-    let what = "three Python hooks: afresh over warm";
+    let what = "three Python hooks: spawned over warm";
     at_least(figure, what, 15.0, (&rounds[1], &rounds[0]));
     bench.hob.stop()
 }

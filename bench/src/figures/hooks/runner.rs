@@ -27,7 +27,7 @@ const BALLAST_MIB: usize = 1024;
 
 /// Small beside 1 GiB.
 pub(super) fn measure(bench: &Bench, figure: &mut Figure) -> Result<()> {
-    for (how, what) in [("spawn", "afresh"), ("fastest", "by default")] {
+    for (how, what) in [("spawn", "spawned"), ("fastest", "by default")] {
         let side = |name: &str, mib| side(&format!("{name}, {what}"), mib, 1, how);
         let contest = Contest {
             name: "1 GiB resident",

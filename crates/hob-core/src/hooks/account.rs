@@ -46,8 +46,8 @@ impl Account {
         self.hooks.failed += u64::from(!set.outcome.goes_on());
         for hook in &set.hooks {
             let count = match hook.way {
-                Way::Afresh => &mut self.hooks.afresh,
-                Way::Ahead => &mut self.hooks.ahead,
+                Way::Spawned => &mut self.hooks.spawned,
+                Way::Prestarted => &mut self.hooks.prestarted,
                 Way::Forked => &mut self.hooks.forked,
                 Way::Warm => &mut self.hooks.warm,
             };
@@ -66,8 +66,8 @@ impl Account {
     /// The receipt: of which call, when it came (RFC 3339), whose it was, and the reason code.
     #[must_use]
     pub fn receipt(&self, call: u64, at: String, caller_pid: u32, reason: &str) -> Receipt {
-        let HooksPart { afresh, ahead, forked, warm, .. } = self.hooks;
-        let all_warm = warm > 0 && afresh + ahead + forked == 0;
+        let HooksPart { spawned, prestarted, forked, warm, .. } = self.hooks;
+        let all_warm = warm > 0 && spawned + prestarted + forked == 0;
         Receipt {
             schema: SCHEMA.to_owned(),
             call,
@@ -164,10 +164,11 @@ mod tests {
     #[test]
     fn sets_are_counted_with_their_hooks_ways_and_usage() {
         let receipt = receipt(&[
-            set(HookOutcome::Ok, &[Way::Afresh, Way::Forked], None),
-            set(HookOutcome::Warning, &[Way::Ahead, Way::Warm], None),
+            set(HookOutcome::Ok, &[Way::Spawned, Way::Forked], None),
+            set(HookOutcome::Warning, &[Way::Prestarted, Way::Warm], None),
         ]);
-        let want = HooksPart { targets: 2, failed: 0, afresh: 1, ahead: 1, forked: 1, warm: 1 };
+        let want =
+            HooksPart { targets: 2, failed: 0, spawned: 1, prestarted: 1, forked: 1, warm: 1 };
         assert_eq!((receipt.hooks, receipt.warm, receipt.total_us), (Some(want), false, 30));
         assert_eq!(receipt.usage, Some(UsagePart { user_us: 4, system_us: 8, peak_kib: 3 }));
         assert_eq!((receipt.outcome.kind.as_str(), receipt.outcome.code), ("exited", Some(0)));
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn a_set_that_was_never_begun_is_not_counted_and_is_told() {
         let cut = receipt(&[
-            set(HookOutcome::Ok, &[Way::Ahead], None),
+            set(HookOutcome::Ok, &[Way::Prestarted], None),
             set(HookOutcome::Cancelled, &[], None),
         ]);
         assert_eq!(cut.hooks.map(|part| (part.targets, part.failed)), Some((1, 0)));
@@ -192,7 +193,7 @@ mod tests {
         ]);
         assert_eq!((killed.outcome.code, killed.outcome.signal), (None, Some(9)));
         assert_eq!((killed.hooks.map(|part| part.failed), killed.warm), (Some(1), true));
-        let late = receipt(&[set(HookOutcome::Timeout, &[Way::Afresh], Some(15))]);
+        let late = receipt(&[set(HookOutcome::Timeout, &[Way::Spawned], Some(15))]);
         assert_eq!((late.outcome.kind.as_str(), late.outcome.code), ("timed-out", None));
     }
 }

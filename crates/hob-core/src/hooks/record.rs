@@ -128,9 +128,11 @@ pub struct Chunk {
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// As a new process when its turn came.
-    Afresh,
+    #[serde(alias = "afresh")]
+    Spawned,
     /// As a new process before its turn, held before its first instruction.
-    Ahead,
+    #[serde(alias = "ahead")]
+    Prestarted,
     /// As a fork of its interpreter that was held before its first instruction.
     Forked,
     /// In a fork of a warm interpreter, by the daemon.
@@ -179,6 +181,16 @@ mod tests {
             let json = serde_json::to_string(reason).unwrap();
             assert_eq!(json, format!("\"{}\"", reason.code()));
         }
+    }
+
+    #[test]
+    fn what_was_written_with_earlier_words_is_read() {
+        for (word, way) in [("afresh", Way::Spawned), ("ahead", Way::Prestarted)] {
+            assert_eq!(serde_json::from_value::<Way>(word.into()).unwrap(), way);
+        }
+        let text = r#"{"targets":1,"failed":0,"afresh":2,"ahead":3,"forked":0,"warm":0}"#;
+        let part: crate::receipt::HooksPart = serde_json::from_str(text).unwrap();
+        assert_eq!((part.spawned, part.prestarted), (2, 3));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use hob_core::hooks::SetRecord;
 use hob_core::ids::CallId;
-use hob_hooks::{Event, Handle, Limits, Runner, Set, SetId, StartAhead};
+use hob_hooks::{Event, Handle, Limits, Prestart, Runner, Set, SetId};
 use hob_os::uds;
 use hob_wire::message::Reason;
 use jiff::Timestamp;
@@ -188,7 +188,7 @@ impl Sets {
 
     /// Starts the thread.
     fn start(&self) -> std::io::Result<Handle> {
-        let limits = Limits { jobs: JOBS, ahead: StartAhead::WhileIdle, ..Limits::default() };
+        let limits = Limits { jobs: JOBS, prestart: Prestart::WhileIdle, ..Limits::default() };
         let (sets, runtime) = (self.clone(), tokio::runtime::Handle::current());
         let (told, handle) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new().name("hooks".to_owned()).spawn(move || {

@@ -30,7 +30,7 @@ pub(super) struct Active {
 pub(super) enum Hook {
     /// It is to be started now.
     Due,
-    /// It is to be started afresh now, after another way was tried.
+    /// It is to be spawned now, after another way was tried.
     Again {
         /// When its turn came.
         since_ns: u64,

@@ -18,7 +18,7 @@ use rustix::io;
 use rustix::process::Signal;
 
 use super::active::{Hook, Turn, running_in};
-use super::ahead::Ready;
+use super::prestart::Ready;
 use super::running::{Ending, Process, Running, nanos};
 use super::{Runner, Sink, Tag};
 use crate::capture::{Captured, Found};
@@ -53,16 +53,16 @@ impl Runner {
         };
         let started = match hook {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
-            Hook::Again { .. } | Hook::Retry { .. } => self.start_afresh(&set, &path),
+            Hook::Again { .. } | Hook::Retry { .. } => self.spawn(&set, &path),
             Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
                 Fastest::Started(process, pipes, way, reason) => {
                     (record.way, record.reason) = (way, reason);
                     Ok((process, pipes))
                 }
                 Fastest::Failed(error) => Err(error),
-                Fastest::Afresh(reason) => {
+                Fastest::Spawn(reason) => {
                     record.reason = reason;
-                    self.start_afresh(&set, &path)
+                    self.spawn(&set, &path)
                 }
             },
         };
@@ -111,7 +111,7 @@ impl Runner {
         Some(record)
     }
 
-    /// Warm where an interpreter hosts it, else as it is held, else afresh.
+    /// Warm where an interpreter hosts it, else as it is held, else spawned.
     fn fastest(
         &mut self,
         id: SetId,
@@ -123,13 +123,13 @@ impl Runner {
             && let (Some(warm), Some(identity)) = (&mut self.warm, identity)
             && warm.hosts(set, path, identity)
         {
-            let Ok(pipes) = Pipes::new() else { return Fastest::Afresh(None) };
+            let Ok(pipes) = Pipes::new() else { return Fastest::Spawn(None) };
             let streams = (&pipes, &self.null);
             return match warm.begin(set, path, streams, clock::now_ns()) {
                 Some(calling) => {
                     Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None)
                 }
-                None => Fastest::Afresh(Some(Reason::NoDaemon)),
+                None => Fastest::Spawn(Some(Reason::NoDaemon)),
             };
         }
         let mut not_forked = None;
@@ -138,7 +138,7 @@ impl Runner {
             && let Ok(pipes) = Pipes::new()
         {
             // Where each processor has a runner, its hooks are at home on its own.
-            let near = self.is_alone() || self.origin.in_crew;
+            let near = self.is_alone() || self.origin.in_parallel;
             match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), near) {
                 Ok(Ok(child)) => {
                     let process = Process::Own { child, launch: None, report: None };
@@ -155,17 +155,17 @@ impl Runner {
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
                 let process = Process::Own { child, launch: None, report: None };
-                Fastest::Started(process, pipes, Way::Ahead, not_forked)
+                Fastest::Started(process, pipes, Way::Prestarted, not_forked)
             }
             // That there was no time for the second best says less.
-            Ready::Afresh(Some(Reason::First | Reason::NoProcessor)) if not_forked.is_some() => {
-                Fastest::Afresh(not_forked)
+            Ready::Spawn(Some(Reason::First | Reason::NoProcessor)) if not_forked.is_some() => {
+                Fastest::Spawn(not_forked)
             }
-            Ready::Afresh(reason) => Fastest::Afresh(reason),
+            Ready::Spawn(reason) => Fastest::Spawn(reason),
         }
     }
 
-    fn start_afresh(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
+    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
         let pipes = Pipes::new()?;
         let (child, launch) = if self.is_alone() {
             // There is nothing else to do, and what the kernel says is said at once.
@@ -443,7 +443,7 @@ impl Runner {
 enum Fastest {
     /// And why not in a faster way, if there is one.
     Started(Process, OurPipes, Way, Option<Reason>),
-    Afresh(Option<Reason>),
+    Spawn(Option<Reason>),
     /// It may have begun, and nothing is known of it.
     Failed(io::Errno),
 }
@@ -506,7 +506,7 @@ fn fresh_record(name: &[u8], at_us: u64) -> HookRecord {
         pid: 0,
         at_us,
         wall_us: 0,
-        way: Way::Afresh,
+        way: Way::Spawned,
         reason: None,
         usage: None,
         slow: false,

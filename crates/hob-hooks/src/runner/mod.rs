@@ -13,8 +13,8 @@
 //! closed (a child that is just being started may keep its open file alive for a moment).
 
 mod active;
-mod ahead;
 mod hooks;
+mod prestart;
 mod running;
 mod sets;
 
@@ -31,11 +31,11 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
-use crate::ahead::Holders;
 use crate::event::{Event, SetId, Stream};
 use crate::handle::{Asked, Handle, Shared};
 use crate::listing::Listing;
-use crate::set::{Limits, Set, StartAhead};
+use crate::prestart::Holders;
+use crate::set::{Limits, Prestart, Set};
 use crate::start::above_stdio;
 use crate::warm::{Connector, Warm};
 use crate::zygotes::Zygotes;
@@ -87,7 +87,7 @@ pub struct Runner {
     draining: bool,
 }
 
-/// When and where a runner came to be; the same for all of a crew.
+/// When and where a runner came to be; the same for all of a parallel runner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     /// What times in records count from.
@@ -95,13 +95,13 @@ pub(crate) struct Origin {
     /// The signal mask that hooks get: its maker's, as it was.
     pub(crate) mask: signals::Set,
     /// There is one for each processor.
-    pub(crate) in_crew: bool,
+    pub(crate) in_parallel: bool,
 }
 
 impl Origin {
     /// Now, on this thread, for a runner that is the only one.
     pub(crate) fn here() -> Origin {
-        Origin { begun_ns: clock::now_ns(), mask: signals::mask(), in_crew: false }
+        Origin { begun_ns: clock::now_ns(), mask: signals::mask(), in_parallel: false }
     }
 }
 
@@ -163,8 +163,8 @@ impl Runner {
             // The kernel would reap hooks behind our back.
             hob_os::spawn::wait_for_children();
         }
-        let depth = ahead::depth(jobs, limits.ahead);
-        let processors = (limits.ahead == StartAhead::WhileIdle)
+        let depth = prestart::depth(jobs, limits.prestart);
+        let processors = (limits.prestart == Prestart::WhileIdle)
             .then(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let holders = match depth {
             0 => None,
@@ -219,10 +219,10 @@ impl Runner {
         self.waiting.push_back(Waiting { id, set, listing: None });
     }
 
-    /// How many sets are worth taking now: in a crew those that begin in the next turn, since another
+    /// How many sets are worth taking now: in a parallel runner those that begin in the next turn, since another
     /// runner may be free before this one.
     pub(crate) fn places(&self) -> usize {
-        match self.origin.in_crew {
+        match self.origin.in_parallel {
             false => self.room(),
             true => self.limits.jobs.saturating_sub(self.waiting.len() + self.active().count()),
         }
@@ -234,8 +234,8 @@ impl Runner {
     }
 
     /// Works as the only one, where nobody else could be had.
-    pub(crate) fn leave_crew(&mut self) {
-        self.origin.in_crew = false;
+    pub(crate) fn leave_parallel(&mut self) {
+        self.origin.in_parallel = false;
     }
 
     /// Runs so many more sets at once.
@@ -248,8 +248,8 @@ impl Runner {
     #[must_use]
     pub fn room(&self) -> usize {
         let taken = self.waiting.len() + self.active().count();
-        let ahead = self.holders.as_ref().map_or(1, Holders::depth);
-        (self.limits.jobs + ahead).saturating_sub(taken)
+        let held = self.holders.as_ref().map_or(1, Holders::depth);
+        (self.limits.jobs + held).saturating_sub(taken)
     }
 
     /// Whether every set that was submitted has ended.
@@ -345,7 +345,7 @@ impl Runner {
         let rests = matches!(wait, Wait::Forever) && self.is_idle() && self.zygotes.are_there();
         let wait = if rests { Wait::AtMost(REST) } else { wait };
         // One start at a time, and what has happened meanwhile comes first.
-        let at_once = self.plan_ahead() || ended;
+        let at_once = self.plan_prestarts() || ended;
         let timeout = self.timeout(if at_once { Wait::AtMost(Duration::ZERO) } else { wait });
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_MAX];
         let happened = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {

@@ -185,9 +185,9 @@ fn hooks(part: &HooksPart) -> String {
     };
     let ways = [
         (part.forked, "forked"),
-        (part.ahead, "ahead"),
+        (part.prestarted, "prestarted"),
         (part.warm, "warm"),
-        (part.afresh, "afresh"),
+        (part.spawned, "spawned"),
     ];
     let ways = ways.into_iter().filter(|(count, _)| *count > 0);
     let ways: Vec<String> = ways.map(|(count, way)| format!("{count} {way}")).collect();
@@ -412,10 +412,10 @@ mod tests {
     fn a_run_of_hooks_says_for_whom_and_how_they_were_started() {
         let none = HooksPart::default();
         assert_eq!(hooks(&none), "0 targets; hooks: none");
-        let one = HooksPart { targets: 1, forked: 2, afresh: 1, ..none };
-        assert_eq!(hooks(&one), "1 target; hooks: 2 forked, 1 afresh");
-        let many = HooksPart { targets: 500, failed: 3, ahead: 4, warm: 1496, ..none };
-        assert_eq!(hooks(&many), "500 targets, 3 failed; hooks: 4 ahead, 1496 warm");
+        let one = HooksPart { targets: 1, forked: 2, spawned: 1, ..none };
+        assert_eq!(hooks(&one), "1 target; hooks: 2 forked, 1 spawned");
+        let many = HooksPart { targets: 500, failed: 3, prestarted: 4, warm: 1496, ..none };
+        assert_eq!(hooks(&many), "500 targets, 3 failed; hooks: 4 prestarted, 1496 warm");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! once, with a progress line, a resume file, a summary and reports.
 //!
 //! ```text
-//! targets ──place?─▶ crew ────began, ended──▶ resume file ──▶ reports
+//! targets ──place?─▶ runner ──began, ended──▶ resume file ──▶ reports
 //!            ▲          └──────────────────▶ tally ───────▶ progress line, summary
 //!            └── ^C, a full disk, a mistake in the file: nothing more is begun
 //! ```
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
-use hob_hooks::{Crew, CrewHandle, Errand, Event, Limits, Set, SetId, Variables};
+use hob_hooks::{Event, Limits, ParallelHandle, ParallelRunner, Set, SetId, Variables, WorkSource};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
@@ -112,21 +112,21 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     }
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
-    // No more than there are targets: what has a processor to spare starts hooks ahead there.
+    // No more than there are targets: where that leaves a processor free, hooks are prestarted on it.
     let at_once = limits.jobs.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1);
-    let crew = Crew::new(Limits { jobs: at_once, ..limits });
-    let mut crew = crew.map_err(|error| runner_failed(&error))?;
+    let runner = ParallelRunner::new(Limits { jobs: at_once, ..limits });
+    let mut runner = runner.map_err(|error| runner_failed(&error))?;
     if let Some(connect) = Run::warm(start) {
-        crew.warm_through(connect);
+        runner.warm_through(connect);
     }
-    let signals = Signals::new(crew.first())?;
-    let screen = Screen::new(crew.first(), asked.json, past.tally.ended());
+    let signals = Signals::new(runner.first())?;
+    let screen = Screen::new(runner.first(), asked.json, past.tally.ended());
     let dir = PathBuf::from(&asked.dir);
     let mut round = Round {
         journal,
         screen,
         signals,
-        handle: crew.handle(),
+        handle: runner.handle(),
         counts: Counts { ended: past.tally.ended(), failed: past.tally.failed(), total },
         tally: past.tally.clone(),
         given: HashMap::new(),
@@ -140,7 +140,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
     let mut queue = Queue { targets, ended: false, past, set, variables };
-    let done = crew.run(&mut Work { round: &mut round, queue: &mut queue });
+    let done = runner.run(&mut Work { round: &mut round, queue: &mut queue });
     done.map_err(|error| runner_failed(&error))?;
     round.told.tell(start);
     round.close(&dir, source.path(), &reports, asked.json)
@@ -250,13 +250,13 @@ struct Given {
     lane: Option<u32>,
 }
 
-/// What the crew does: every target of the file.
+/// What the runner does: every target of the file.
 struct Work<'a> {
     round: &'a mut Round,
     queue: &'a mut Queue,
 }
 
-impl Errand for Work<'_> {
+impl WorkSource for Work<'_> {
     fn next(&mut self, id: SetId) -> Option<Set> {
         self.round.next(self.queue, id)
     }
@@ -272,7 +272,7 @@ struct Round {
     tally: Tally,
     screen: Screen,
     signals: Signals,
-    handle: CrewHandle,
+    handle: ParallelHandle,
     counts: Counts,
     given: HashMap<u64, Given>,
     /// The lanes that are free, of those that were used.

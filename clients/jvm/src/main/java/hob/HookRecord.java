@@ -50,9 +50,9 @@ public record HookRecord(
   /** How a hook was started. */
   public enum Way {
     /** As a new process when its turn came. */
-    AFRESH,
+    SPAWNED,
     /** As a new process before its turn, held before it could look at anything. */
-    AHEAD,
+    PRESTARTED,
     /** In a fork of a warm interpreter. */
     WARM,
     /** As a fork of its shell, which was held before its first instruction. */

@@ -100,7 +100,7 @@ class WireTest {
     assertEquals(Outcome.ERROR, hook.outcome());
     assertEquals(OptionalInt.empty(), hook.code());
     assertEquals(OptionalInt.of(11), hook.signal());
-    assertEquals(HookRecord.Way.AHEAD, hook.way());
+    assertEquals(HookRecord.Way.PRESTARTED, hook.way());
     assertEquals(List.of(true, false, true), List.of(hook.slow(), hook.changed(), hook.leftBehind()));
     assertEquals(List.of(45, 2), List.of(hook.pid(), hook.retries()));
     assertEquals(Duration.ofNanos(1_100_000), hook.at());

@@ -1,6 +1,6 @@
 //! Hooks that are started before their turn, or forked from their shell, are exactly what they
 //! would be: each thing that a shell can see of its own start, with and without, and everything
-//! that makes it start afresh.
+//! that has it spawned.
 
 use hob_tests::End;
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn may_fork() -> bool {
 const PAUSE: &str = "sleep 0.1";
 
 #[test]
-fn what_a_shell_sees_of_its_start_is_the_same_forked_held_and_afresh() {
+fn what_a_shell_sees_of_its_start_is_the_same_forked_held_and_spawned() {
     // The shell reads its own status: while it starts a program, it blocks signals for a moment.
     let body = r#"echo "$0|$PWD|$-|$#|$X"
         while read -r name value; do case $name in
@@ -71,7 +71,7 @@ echo "$BASH_SOURCE|$0|$SHLVL|${BASH_ARGV[*]}"; [ $BASHPID = $$ ] && echo same; e
     assert_eq!(with, without);
     if may_hold() {
         // The first of a shell's that could be held says that there are such.
-        let want = ["afresh", "afresh", "ahead", "ahead", "afresh", "ahead"];
+        let want = ["spawned", "spawned", "prestarted", "prestarted", "spawned", "prestarted"];
         assert_eq!(each(&held, "way"), want, "{held}");
         if cfg!(target_arch = "x86_64") {
             // And why they were not forked.
@@ -107,7 +107,7 @@ fn what_an_earlier_hook_changes_a_later_one_sees() {
     let set = check("sed 's/old/new/' d/2 >t; cat t >d/2", "new one\n");
     let second = &set["hooks"][1];
     // Of a file that is old enough by then, its shell may be forked.
-    assert!(second["way"] == "afresh" || second["way"] == "forked", "{set}");
+    assert!(second["way"] == "spawned" || second["way"] == "forked", "{set}");
     assert_eq!(second["changed"], true, "{set}");
     check("sed 's/old/new/' d/2 >t; chmod +x t; mv t d/2", "new one\n");
     check("printf '#!/bin/cat\\ntext\\n' >t; cat t >d/2", "#!/bin/cat\ntext\n");
@@ -127,7 +127,7 @@ fn an_interpreter_that_is_replaced_before_its_turn_is_not_used_as_it_was() {
     let set = set_of(&hooks.run(&["--json"]).after(PAUSE).go());
     let second = &set["hooks"][1];
     // On a slow machine the new file is old enough by then for its shell to be forked.
-    assert!(second["way"] == "afresh" || second["way"] == "forked", "{set}");
+    assert!(second["way"] == "spawned" || second["way"] == "forked", "{set}");
     assert_ne!(wrote(second, "stdout"), "same\n", "{set}");
 }
 
@@ -141,24 +141,24 @@ fn programs_that_run_once_are_not_watched_to_be_held() {
     let dir = hooks.world.path("work/d");
     let run = hooks.world.hob(&["hooks", "run", dir.to_str().unwrap(), "--json"]);
     let set = set_of(&run.env("HOB", "0").after(PAUSE).go());
-    assert_eq!(each(&set, "way"), ["afresh"; 4], "{set}");
+    assert_eq!(each(&set, "way"), ["spawned"; 4], "{set}");
     if may_hold() {
         assert_eq!(each(&set, "reason"), ["first"; 4], "{set}");
     }
 }
 
 #[test]
-fn variables_that_the_linker_reads_start_a_hook_afresh() {
+fn variables_that_the_linker_reads_have_a_hook_spawned() {
     let hooks = Hooks::of(&[("1", PAUSE), ("2", ":")]);
     let (_, set) = hooks.json(&["--set", "LD_LIBRARY_PATH=/nowhere"]);
-    assert_eq!(set["hooks"][1]["way"], "afresh");
+    assert_eq!(set["hooks"][1]["way"], "spawned");
     if may_hold() {
         assert_eq!(set["hooks"][1]["reason"], "linker-variables", "{set}");
     }
 }
 
 #[test]
-fn a_held_process_that_somebody_kills_is_started_afresh() {
+fn a_held_process_that_somebody_kills_is_spawned() {
     for signal in ["KILL", "TERM"] {
         check(signal);
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! want ─▶ started, traced, on its way to its entry ─▶ take (its turn) ─▶ stands there? still exact?
 //!                                                                         ├─ yes: let go, untraced
-//!                                                                         └─ no: killed, afresh
+//!                                                                         └─ no: killed, spawned
 //! ```
 //! It happens on the runner's own thread, to which alone a traced child's stops are told. Starting
 //! one keeps the loop for as long as any start does, and its `execve`; the stop at the entry
@@ -12,9 +12,9 @@
 //! wait for.
 //!
 //! Invariants: a held process has looked at nothing but files whose identity is compared again
-//! before it is let go ([`lesson`]); what is not wanted any more is ended.
+//! before it is let go ([`profile`]); what is not wanted any more is ended.
 
-mod lesson;
+mod profile;
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::event::SetId;
 use crate::listing::Identity;
 use crate::set::Set;
 use crate::start::{self, OurPipes, Pipes};
-use lesson::{Lesson, Lessons};
+use profile::{Profile, Profiles};
 
 /// A process that is held, or on its way to where it will be.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Held {
     child: Child,
     pipes: OurPipes,
     script: Identity,
-    lesson: Arc<Lesson>,
+    profile: Arc<Profile>,
     /// `None`: it stands still already.
     entry: Option<Entry>,
 }
@@ -51,7 +51,7 @@ impl Held {
             Some(entry) => trace::arrived(self.child.pid, entry),
             None => Ok(()),
         };
-        let exact = script == Some(self.script) && self.lesson.holds();
+        let exact = script == Some(self.script) && self.profile.holds();
         let let_go = match arrived {
             Ok(()) if exact => trace::release(self.child.pid).map_err(reason),
             Ok(()) => Err(Reason::Changed),
@@ -97,13 +97,13 @@ pub(crate) struct Holders {
     depth: usize,
     null: OwnedFd,
     mask: signals::Set,
-    lessons: Lessons,
+    profiles: Profiles,
 }
 
 impl Holders {
     /// With room for this many.
     pub(crate) fn new(depth: usize, null: OwnedFd, mask: signals::Set) -> Holders {
-        Holders { tickets: Vec::new(), depth, null, mask, lessons: Lessons::default() }
+        Holders { tickets: Vec::new(), depth, null, mask, profiles: Profiles::default() }
     }
 
     /// How many hooks may be held at once.
@@ -151,7 +151,7 @@ impl Holders {
         if script.is_too_new() {
             return Err(Reason::Changed);
         }
-        let interpreter = self.lessons.interpreter(set, path)?;
+        let interpreter = self.profiles.interpreter(set, path)?;
         let pipes = Pipes::new().map_err(|_| Reason::TraceRefused)?;
         let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::Yes));
         let child = child.map_err(|error| match error {
@@ -159,7 +159,7 @@ impl Holders {
             _ => Reason::Changed,
         })?;
         match self.towards_entry(&child, interpreter) {
-            Ok((lesson, entry)) => Ok(Held { child, pipes: pipes.ours(), script, lesson, entry }),
+            Ok((profile, entry)) => Ok(Held { child, pipes: pipes.ours(), script, profile, entry }),
             Err(reason) => {
                 trace::discard(&child);
                 Err(reason)
@@ -171,15 +171,15 @@ impl Holders {
         &self,
         child: &Child,
         interpreter: CString,
-    ) -> Result<(Arc<Lesson>, Option<Entry>), Reason> {
+    ) -> Result<(Arc<Profile>, Option<Entry>), Reason> {
         trace::executed(child.pid).map_err(reason)?;
-        if let Some(lesson) = self.lessons.known(child.pid, &interpreter)? {
-            return Ok((lesson, trace::towards_entry(child.pid).map_err(reason)?));
+        if let Some(profile) = self.profiles.known(child.pid, &interpreter)? {
+            return Ok((profile, trace::towards_entry(child.pid).map_err(reason)?));
         }
         let mut seen = Vec::new();
         let linked = trace::watched_to_entry(child.pid, &mut |looks| seen.push(looks));
         let linked = linked.map_err(reason)?;
-        Ok((self.lessons.learned(child.pid, interpreter, linked, seen)?, None))
+        Ok((self.profiles.keep(child.pid, interpreter, linked, seen)?, None))
     }
 }
 

@@ -22,11 +22,11 @@ use crate::set::Set;
 const FIRST_LINE_BYTES: usize = 256;
 /// How many interpreters are remembered. Most directories have a handful; where each file is a
 /// program of its own, each of them counts.
-const LESSONS_MAX: usize = 1024;
+const PROFILES_MAX: usize = 1024;
 
 /// What an interpreter's start reads.
 #[derive(Debug)]
-pub(super) struct Lesson {
+pub(super) struct Profile {
     executable: Identity,
     /// It was found not to hold any more.
     stale: AtomicBool,
@@ -34,7 +34,7 @@ pub(super) struct Lesson {
     files: Vec<(CString, Option<Identity>)>,
 }
 
-impl Lesson {
+impl Profile {
     /// Whether every name leads to what it led to.
     pub(super) fn holds(&self) -> bool {
         let same = |(path, known): &(CString, Option<Identity>)| {
@@ -55,18 +55,18 @@ enum Known {
     /// is done for the next one.
     Seen,
     /// Its start was watched.
-    Learned(Arc<Lesson>),
+    Profiled(Arc<Profile>),
     /// It cannot be held, because of this.
     Never(Reason),
 }
 
-/// The lessons of a runner, by the interpreter's name.
+/// The profiles of a runner, by the interpreter's name.
 #[derive(Debug, Default)]
-pub(super) struct Lessons {
+pub(super) struct Profiles {
     known: Mutex<HashMap<CString, Known>>,
 }
 
-impl Lessons {
+impl Profiles {
     /// The interpreter that the first line of a script names, or the file itself if it is no
     /// script; refused if it has not come before. Relative names depend on a directory that a hook
     /// may change.
@@ -90,9 +90,9 @@ impl Lessons {
         let mut known = self.locked();
         match known.get(&name) {
             Some(Known::Never(reason)) => Err(*reason),
-            Some(Known::Seen | Known::Learned(_)) => Ok(name),
+            Some(Known::Seen | Known::Profiled(_)) => Ok(name),
             None => {
-                if known.len() < LESSONS_MAX {
+                if known.len() < PROFILES_MAX {
                     known.insert(name, Known::Seen);
                 }
                 Err(Reason::First)
@@ -105,35 +105,35 @@ impl Lessons {
         &self,
         pid: u32,
         interpreter: &CString,
-    ) -> Result<Option<Arc<Lesson>>, Reason> {
+    ) -> Result<Option<Arc<Profile>>, Reason> {
         let mut known = self.locked();
-        let Some(Known::Learned(lesson)) = known.get(interpreter) else { return Ok(None) };
+        let Some(Known::Profiled(profile)) = known.get(interpreter) else { return Ok(None) };
         // The names are compared when its turn comes; what was executed is compared here.
-        if lesson.stale.load(Ordering::Relaxed) || executed(pid)?.1 != lesson.executable {
+        if profile.stale.load(Ordering::Relaxed) || executed(pid)?.1 != profile.executable {
             known.insert(interpreter.clone(), Known::Seen);
             return Ok(None);
         }
-        Ok(Some(lesson.clone()))
+        Ok(Some(profile.clone()))
     }
 
     /// Keeps what a start was seen to look at, `linked` by a dynamic linker or not.
-    pub(super) fn learned(
+    pub(super) fn keep(
         &self,
         pid: u32,
         interpreter: CString,
         linked: bool,
         seen: Vec<Looks>,
-    ) -> Result<Arc<Lesson>, Reason> {
-        let lesson = executes(pid, &interpreter)
-            .and_then(|executable| lesson(&interpreter, executable, linked, seen))
+    ) -> Result<Arc<Profile>, Reason> {
+        let profile = executes(pid, &interpreter)
+            .and_then(|executable| profile(&interpreter, executable, linked, seen))
             .map(Arc::new);
-        let known = match &lesson {
-            Ok(lesson) => Known::Learned(lesson.clone()),
+        let known = match &profile {
+            Ok(profile) => Known::Profiled(profile.clone()),
             Err(Reason::Changed | Reason::HeldGone) => Known::Seen,
             Err(reason) => Known::Never(*reason),
         };
         self.locked().insert(interpreter, known);
-        lesson
+        profile
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<CString, Known>> {
@@ -162,12 +162,12 @@ fn executed(pid: u32) -> Result<(u32, Identity), Reason> {
     Ok((stat.st_mode, Identity::of(&stat)))
 }
 
-fn lesson(
+fn profile(
     interpreter: &CStr,
     executable: Identity,
     linked: bool,
     seen: Vec<Looks>,
-) -> Result<Lesson, Reason> {
+) -> Result<Profile, Reason> {
     let mut paths = vec![interpreter.to_owned()];
     if linked {
         paths.push(loader(interpreter).ok_or(Reason::NotHeld)?);
@@ -191,7 +191,7 @@ fn lesson(
         }
         files.push((path, identity));
     }
-    Ok(Lesson { executable, stale: AtomicBool::new(false), files })
+    Ok(Profile { executable, stale: AtomicBool::new(false), files })
 }
 
 /// The dynamic linker that an ELF file of this machine names.

@@ -1,4 +1,4 @@
-//! A crew: a runner for each processor, which work through many sets together.
+//! A parallel runner: a runner for each processor, which work through many sets together.
 //!
 //! One runner can feed many hooks, but it is where it was when it last slept. A hook that ends on
 //! another processor wakes it there, where it interrupts somebody else's hook, while the one that
@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!            ┌─▶ runner, this thread ──┐
-//! errand ────┼─▶ runner, its thread  ──┼──▶ errand: what has happened
+//! source ────┼─▶ runner, its thread  ──┼──▶ source: what has happened
 //!   (next)   └─▶ runner, its thread  ──┘
 //! ```
 //! Invariants: where there are several, a runner asks for a set only when it can begin it, so that
@@ -26,15 +26,15 @@ use rustix::io;
 use crate::event::{Event, SetId};
 use crate::handle::{Handle, Shared};
 use crate::runner::{Origin, Runner, Wait};
-use crate::set::{Limits, Set, StartAhead};
+use crate::set::{Limits, Prestart, Set};
 use crate::warm::Connect;
 
 /// How many runners there are at most: each has zygotes of its own.
 const RUNNERS_MAX: usize = 16;
 
-/// Gives a crew its sets, and is told what becomes of them; one call at a time, each from any of
-/// the crew's threads.
-pub trait Errand: Send {
+/// Gives a parallel runner its sets, and is told what becomes of them; one call at a time, each from any of
+/// the runner's threads.
+pub trait WorkSource: Send {
     /// The next set, which has this number from now on; `None`: there are no more. Asked again
     /// after that, it says the same.
     fn next(&mut self, id: SetId) -> Option<Set>;
@@ -43,8 +43,8 @@ pub trait Errand: Send {
     fn event(&mut self, event: Event<'_>);
 }
 
-/// Runners that work through an [`Errand`].
-pub struct Crew {
+/// Runners that work through an [`WorkSource`].
+pub struct ParallelRunner {
     first: Runner,
     others: Vec<Other>,
     connect: Option<Connect>,
@@ -58,36 +58,36 @@ struct Other {
     origin: Origin,
 }
 
-impl std::fmt::Debug for Crew {
+impl std::fmt::Debug for ParallelRunner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Crew { first, others, connect: _ } = self;
-        let mut shown = formatter.debug_struct("Crew");
+        let ParallelRunner { first, others, connect: _ } = self;
+        let mut shown = formatter.debug_struct("ParallelRunner");
         shown.field("first", first).field("others", others).finish_non_exhaustive()
     }
 }
 
-impl Crew {
+impl ParallelRunner {
     /// One that runs so many sets at once. Where that leaves a processor free, it is a single
     /// runner, which starts hooks before their turn there. Hooks get the signal mask that this
     /// thread has now.
-    pub fn new(limits: Limits) -> io::Result<Crew> {
+    pub fn new(limits: Limits) -> io::Result<ParallelRunner> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let runners = if limits.jobs < processors { 1 } else { processors.min(RUNNERS_MAX) };
         let share = |at: usize| match runners {
             1 => limits,
             _ => {
                 let jobs = limits.jobs / runners + usize::from(at < limits.jobs % runners);
-                Limits { jobs, ahead: StartAhead::Never, ..limits }
+                Limits { jobs, prestart: Prestart::Never, ..limits }
             }
         };
-        let origin = Origin { in_crew: runners > 1, ..Origin::here() };
+        let origin = Origin { in_parallel: runners > 1, ..Origin::here() };
         let first = Runner::with(share(0), Arc::new(Shared::new()?), origin)?;
         let others = (1..runners).map(|at| {
             let shared = Arc::new(first.shared().beside()?);
             Ok(Other { limits: share(at), shared, origin })
         });
         let others = others.collect::<io::Result<Vec<Other>>>()?;
-        Ok(Crew { first, others, connect: None })
+        Ok(ParallelRunner { first, others, connect: None })
     }
 
     /// Gives hooks whose interpreter hob keeps warm to the daemon that this connects to.
@@ -96,24 +96,24 @@ impl Crew {
         self.connect = Some(connect);
     }
 
-    /// The runner of the thread that calls [`Crew::run`], to watch descriptors.
+    /// The runner of the thread that calls [`ParallelRunner::run`], to watch descriptors.
     pub fn first(&mut self) -> &mut Runner {
         &mut self.first
     }
 
-    /// For other threads, and for the errand.
+    /// For other threads, and for the source.
     #[must_use]
-    pub fn handle(&self) -> CrewHandle {
+    pub fn handle(&self) -> ParallelHandle {
         let others = self.others.iter().map(|other| Handle(other.shared.clone()));
-        CrewHandle([self.first.handle()].into_iter().chain(others).collect())
+        ParallelHandle([self.first.handle()].into_iter().chain(others).collect())
     }
 
-    /// Runs until all sets of the errand have ended. An error is the first that a runner met: then
+    /// Runs until all sets of the source have ended. An error is the first that a runner met: then
     /// the others have begun nothing more, and what they ran has ended.
-    pub fn run(self, errand: &mut dyn Errand) -> io::Result<()> {
+    pub fn run(self, source: &mut dyn WorkSource) -> io::Result<()> {
         let handle = self.handle();
-        let Crew { mut first, others, connect } = self;
-        let errand = &Mutex::new(errand);
+        let ParallelRunner { mut first, others, connect } = self;
+        let source = &Mutex::new(source);
         let working = &AtomicUsize::new(0);
         let connect = &connect;
         let handle = &handle;
@@ -126,7 +126,7 @@ impl Crew {
                 let (ready, jobs) = (ready.clone(), other.limits.jobs);
                 let working = Working::begin(working, shared.clone());
                 let body = move || {
-                    let ended = other.work(connect.as_ref(), errand, ready);
+                    let ended = other.work(connect.as_ref(), source, ready);
                     if ended.is_err() {
                         handle.drain();
                     }
@@ -148,9 +148,9 @@ impl Crew {
                 first.add_jobs(jobs_left);
             }
             if beside == 0 {
-                first.leave_crew();
+                first.leave_parallel();
             }
-            let mut ended = work(&mut first, errand, || working.load(Ordering::Acquire) == 0);
+            let mut ended = work(&mut first, source, || working.load(Ordering::Acquire) == 0);
             if ended.is_err() {
                 handle.drain();
             }
@@ -171,7 +171,7 @@ impl Other {
     fn work(
         self,
         connect: Option<&Connect>,
-        errand: &Asked<'_>,
+        source: &Asked<'_>,
         ready: Sender<usize>,
     ) -> io::Result<()> {
         let jobs = self.limits.jobs;
@@ -183,27 +183,27 @@ impl Other {
         if let Some(connect) = connect {
             runner.warm_through(boxed(connect));
         }
-        work(&mut runner, errand, || true)
+        work(&mut runner, source, || true)
     }
 }
 
 /// Works with one runner until there is nothing more, and, if asked, nobody else at work.
-fn work(runner: &mut Runner, errand: &Asked<'_>, all_done: impl Fn() -> bool) -> io::Result<()> {
+fn work(runner: &mut Runner, source: &Asked<'_>, all_done: impl Fn() -> bool) -> io::Result<()> {
     let mut more = true;
     loop {
-        more = more && take(runner, errand);
+        more = more && take(runner, source);
         if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
             return Ok(());
         }
-        runner.turn(Wait::Forever, &mut |event| locked(errand).event(event))?;
+        runner.turn(Wait::Forever, &mut |event| locked(source).event(event))?;
     }
 }
 
 /// Takes the sets that begin in the next turn; whether there may be more.
-fn take(runner: &mut Runner, errand: &Asked<'_>) -> bool {
+fn take(runner: &mut Runner, source: &Asked<'_>) -> bool {
     while !runner.is_draining() && runner.places() > 0 {
         let id = runner.shared().next_id();
-        match locked(errand).next(id) {
+        match locked(source).next(id) {
             Some(set) => runner.take(id, set),
             None => return false,
         }
@@ -211,11 +211,11 @@ fn take(runner: &mut Runner, errand: &Asked<'_>) -> bool {
     true
 }
 
-/// The errand, of which one of the crew's threads asks at a time.
-type Asked<'a> = Mutex<&'a mut dyn Errand>;
+/// The source, of which one of the runner's threads asks at a time.
+type Asked<'a> = Mutex<&'a mut dyn WorkSource>;
 
-fn locked<'a, 'b>(errand: &'a Asked<'b>) -> MutexGuard<'a, &'b mut dyn Errand> {
-    errand.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<'a, 'b>(source: &'a Asked<'b>) -> MutexGuard<'a, &'b mut dyn WorkSource> {
+    source.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn boxed(connect: &Connect) -> crate::warm::Connector {
@@ -243,11 +243,11 @@ impl Drop for Working<'_> {
     }
 }
 
-/// A crew, as other threads and its errand see it.
+/// A parallel runner, as other threads and its source see it.
 #[derive(Debug, Clone)]
-pub struct CrewHandle(Vec<Handle>);
+pub struct ParallelHandle(Vec<Handle>);
 
-impl CrewHandle {
+impl ParallelHandle {
     /// Begins no further set: see [`Runner::drain`].
     pub fn drain(&self) {
         self.0.iter().for_each(Handle::drain);
@@ -278,7 +278,7 @@ mod tests {
         open_most: usize,
     }
 
-    impl Errand for Counts {
+    impl WorkSource for Counts {
         fn next(&mut self, id: SetId) -> Option<Set> {
             self.left = self.left.checked_sub(1)?;
             assert!(!self.taken.contains(&id), "two sets have one number");
@@ -319,7 +319,10 @@ mod tests {
             ran_most: 0,
             open_most: 0,
         };
-        Crew::new(Limits { jobs, ..Limits::default() }).unwrap().run(&mut counts).unwrap();
+        ParallelRunner::new(Limits { jobs, ..Limits::default() })
+            .unwrap()
+            .run(&mut counts)
+            .unwrap();
         assert_eq!((counts.begun, counts.ended), (40, 40));
         assert!(counts.ran_most <= jobs, "{} of {jobs} at once", counts.ran_most);
         counts
@@ -348,7 +351,7 @@ mod tests {
         ok: usize,
     }
 
-    impl Errand for Meeting {
+    impl WorkSource for Meeting {
         fn next(&mut self, _: SetId) -> Option<Set> {
             let [quick, meeting] = &self.dirs;
             if let Some(left) = self.quick.checked_sub(1) {
@@ -359,7 +362,7 @@ mod tests {
             let mut variables = Variables::default();
             variables.set(b"ME", self.jobs.to_string().as_bytes()).unwrap();
             let set = Set::new(&meeting[..], &variables);
-            // Only a crew that never lets them meet takes so long.
+            // Only a parallel runner that never lets them meet takes so long.
             Some(Set { kill_after: Some(Duration::from_secs(60)), ..set })
         }
 
@@ -391,7 +394,10 @@ mod tests {
             dir.to_str().unwrap().as_bytes().to_vec()
         });
         let mut meeting = Meeting { quick: 40, jobs, dirs, ok: 0 };
-        Crew::new(Limits { jobs, ..Limits::default() }).unwrap().run(&mut meeting).unwrap();
+        ParallelRunner::new(Limits { jobs, ..Limits::default() })
+            .unwrap()
+            .run(&mut meeting)
+            .unwrap();
         assert_eq!(meeting.ok, 40 + jobs);
     }
 }

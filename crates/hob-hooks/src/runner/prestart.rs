@@ -8,23 +8,23 @@ use hob_os::trace::Child;
 use super::Runner;
 use crate::event::SetId;
 use crate::listing::{Identity, Listing};
-use crate::set::{Isolation, Set, StartAhead};
+use crate::set::{Isolation, Prestart, Set};
 use crate::start::OurPipes;
 
 /// How many hooks are held at most: a start takes a few times as long as what is left of a small
 /// hook's run, and more would only take memory.
 const DEPTH_MAX: usize = 4;
 
-/// How many hooks are started ahead: as many as there are processors without a set of their own,
+/// How many hooks are prestarted: as many as there are processors without a set of their own,
 /// and the one that follows.
-pub(super) fn depth(jobs: usize, ahead: StartAhead) -> usize {
+pub(super) fn depth(jobs: usize, prestart: Prestart) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    match ahead {
-        StartAhead::Never => 0,
-        StartAhead::WhenIdle if jobs >= processors => 0,
-        StartAhead::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
-        StartAhead::WhileIdle if processors < 2 => 0,
-        StartAhead::WhileIdle => processors.min(DEPTH_MAX),
+    match prestart {
+        Prestart::Never => 0,
+        Prestart::WhenIdle if jobs >= processors => 0,
+        Prestart::WhenIdle => (processors - jobs + 1).min(DEPTH_MAX),
+        Prestart::WhileIdle if processors < 2 => 0,
+        Prestart::WhileIdle => processors.min(DEPTH_MAX),
     }
 }
 
@@ -37,14 +37,14 @@ fn depth_now(depth: usize, active: usize, processors: usize) -> usize {
 pub(super) enum Ready {
     /// It runs.
     Runs(Child, OurPipes),
-    /// It is to be started afresh, because of this.
-    Afresh(Option<Reason>),
+    /// It is to be spawned, because of this.
+    Spawn(Option<Reason>),
 }
 
 impl Runner {
     /// Begins to start the hooks that are next, and ends those that are not next any more;
     /// whether more is to be started as soon as nothing else happens.
-    pub(super) fn plan_ahead(&mut self) -> bool {
+    pub(super) fn plan_prestarts(&mut self) -> bool {
         let Some(holders) = &mut self.holders else { return false };
         let active = self.places.iter().flatten().count();
         let depth = match self.processors {
@@ -111,17 +111,17 @@ impl Runner {
         script: Option<Identity>,
     ) -> Ready {
         if set.isolation == Isolation::Spawn {
-            return Ready::Afresh(Some(Reason::SpawnAsked));
+            return Ready::Spawn(Some(Reason::SpawnAsked));
         }
         let Some(holders) = &mut self.holders else {
-            return Ready::Afresh(Some(Reason::NoProcessor));
+            return Ready::Spawn(Some(Reason::NoProcessor));
         };
         match holders.take(id, path) {
-            None => Ready::Afresh(Some(Reason::First)),
-            Some(Err(reason)) => Ready::Afresh(Some(reason)),
+            None => Ready::Spawn(Some(Reason::First)),
+            Some(Err(reason)) => Ready::Spawn(Some(reason)),
             Some(Ok(held)) => match held.release(script) {
                 Ok((child, pipes)) => Ready::Runs(child, pipes),
-                Err(reason) => Ready::Afresh(Some(reason)),
+                Err(reason) => Ready::Spawn(Some(reason)),
             },
         }
     }
