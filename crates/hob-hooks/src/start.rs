@@ -83,60 +83,71 @@ pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { io::fcntl_dupfd_cloexec(&fd, 3) }
 }
 
+/// A hook's file, as it is when its turn has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HookFile<'a> {
+    pub(crate) set: &'a Set,
+    pub(crate) path: &'a CStr,
+    pub(crate) identity: Identity,
+}
+
+/// What a hook gets as its standard streams: its ends of the pipes, and nothing to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stdio<'a> {
+    pub(crate) null: &'a OwnedFd,
+    pub(crate) pipes: &'a Pipes,
+}
+
+impl<'a> Stdio<'a> {
+    pub(crate) fn streams(self) -> Streams<'a> {
+        let Stdio { null, pipes } = self;
+        Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in }
+    }
+}
+
 /// Starts a hook with these streams, this signal mask, and traced or not.
 pub(crate) fn start(
     set: &Set,
     path: &CStr,
-    pipes: &Pipes,
-    null: &OwnedFd,
-    how: (signals::Set, Traced),
+    stdio: Stdio<'_>,
+    mask: signals::Set,
+    traced: Traced,
 ) -> io::Result<Child> {
     let program = Program { file: path, argv: &[path], env: &set.environment };
-    execute(set, &program, pipes, null, how)
+    vfork::start(&program, &stdio.streams(), &vfork::Place { traced, ..place(set, mask) })
 }
 
 /// Starts a hook and goes on at once, while it is on its way to its file.
 pub(crate) fn begin(
     set: &Set,
     path: &CStr,
-    pipes: &Pipes,
-    null: &OwnedFd,
+    stdio: Stdio<'_>,
     mask: signals::Set,
 ) -> io::Result<(Child, Launch)> {
     let file = path.to_owned();
     let program = OwnProgram { argv: vec![file.clone()], file, env: set.environment.clone() };
-    let (streams, place) = around(set, pipes, null, (mask, Traced::No));
-    vfork::begin(program, &streams, &place)
+    vfork::begin(program, &stdio.streams(), &place(set, mask))
 }
 
 /// Starts a program in a hook's place.
 pub(crate) fn execute(
     set: &Set,
     program: &Program<'_>,
-    pipes: &Pipes,
-    null: &OwnedFd,
-    how: (signals::Set, Traced),
+    stdio: Stdio<'_>,
+    mask: signals::Set,
 ) -> io::Result<Child> {
-    let (streams, place) = around(set, pipes, null, how);
-    vfork::start(program, &streams, &place)
+    vfork::start(program, &stdio.streams(), &place(set, mask))
 }
 
-/// A hook's streams and its place.
-fn around<'a>(
-    set: &'a Set,
-    pipes: &'a Pipes,
-    null: &'a OwnedFd,
-    (mask, traced): (signals::Set, Traced),
-) -> (Streams<'a>, vfork::Place<'a>) {
-    let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
-    let place = vfork::Place {
+/// What a hook of a set takes on before it is executed.
+fn place(set: &Set, mask: signals::Set) -> vfork::Place<'_> {
+    vfork::Place {
         directory: set.within.as_ref().map(|directory| directory.as_fd()),
         umask: set.umask,
         mask,
         signals: set.signals,
-        traced,
-    };
-    (streams, place)
+        traced: Traced::No,
+    }
 }
 
 /// What an error of a start means, and a line for people.

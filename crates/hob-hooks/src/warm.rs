@@ -16,6 +16,7 @@ use std::ffi::{CStr, CString};
 use hob_os::claim::{self, Claimed};
 use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
+use hob_os::trace::Streams;
 use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
     Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
@@ -30,7 +31,7 @@ use rustix::io;
 
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::Pipes;
+use crate::start::Stdio;
 
 /// How long a daemon may take to answer in any way, before the hook is taken back.
 const ANSWER_NS: u64 = 50_000_000;
@@ -84,26 +85,20 @@ impl Warm {
         &mut self,
         set: &Set,
         path: &CStr,
-        (pipes, null): (&Pipes, &OwnedFd),
+        stdio: Stdio<'_>,
         now_ns: u64,
     ) -> Option<Calling> {
         if now_ns < self.away_until_ns {
             return None;
         }
-        let calling = self.try_begin(set, path, (pipes, null), now_ns);
+        let calling = self.try_begin(set, path, stdio, now_ns);
         if calling.is_none() {
             self.away_until_ns = now_ns + AWAY_NS;
         }
         calling
     }
 
-    fn try_begin(
-        &self,
-        set: &Set,
-        path: &CStr,
-        (pipes, null): (&Pipes, &OwnedFd),
-        now_ns: u64,
-    ) -> Option<Calling> {
+    fn try_begin(&self, set: &Set, path: &CStr, stdio: Stdio<'_>, now_ns: u64) -> Option<Calling> {
         let socket = (self.connect)()?;
         let claim = claim::new().ok()?;
         let own;
@@ -115,8 +110,9 @@ impl Warm {
             }
         };
         let bytes = self.encode(set, path, now_ns)?;
+        let Streams { stdin, stdout, stderr } = stdio.streams();
         let fds: [BorrowedFd<'_>; 5] =
-            [null.as_fd(), pipes.out_in.as_fd(), pipes.err_in.as_fd(), directory, claim.as_fd()];
+            [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory, claim.as_fd()];
         // A connection that does not even take one frame is one of a daemon that is stuck.
         let sent = uds::send(&socket, &bytes, &fds).ok();
         if sent != Some(bytes.len()) {

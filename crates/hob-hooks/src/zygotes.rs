@@ -14,14 +14,14 @@ use hob_core::hooks::Reason;
 use hob_entryfork::vfork::{self, Place, Program, Signals};
 use hob_entryfork::zygote::{Begins, Copy, ForkError, Zygote};
 use hob_os::signals;
-use hob_os::trace::{Child, Streams};
+use hob_os::trace::Child;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
 use crate::listing::{Identity, Place as At};
 use crate::set::Set;
-use crate::start::Pipes;
+use crate::start::{HookFile, Stdio};
 
 /// As much of a script as the kernel reads for its first line.
 const FIRST_LINE_BYTES: usize = 256;
@@ -105,12 +105,12 @@ impl Zygotes {
     /// this. An error: nothing is known of it.
     pub(crate) fn fork(
         &mut self,
-        set: &Set,
-        (path, identity): (&CStr, Identity),
-        (pipes, null): (&Pipes, &OwnedFd),
+        hook: HookFile<'_>,
+        stdio: Stdio<'_>,
         near: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {
-        let at = self.exact_line(set, path, identity)?;
+        let at = self.exact_line(hook)?;
+        let HookFile { set, path, .. } = hook;
         let mask = self.mask;
         let line = &mut self.lines[at];
         let copy = Copy {
@@ -120,14 +120,13 @@ impl Zygotes {
             umask: set.umask,
             begins: if near { Begins::Near } else { Begins::Anywhere },
         };
-        let streams = Streams { stdin: null, stdout: &pipes.out_in, stderr: &pipes.err_in };
         // The second time with a zygote of the variables that this set has.
         for _ in 0..2 {
             if line.ready.is_none() {
-                line.ready = line.start(set, path, null, mask);
+                line.ready = line.start(set, path, stdio.null, mask);
             }
             let Some(ready) = &mut line.ready else { break };
-            match ready.zygote.fork(&copy, &streams) {
+            match ready.zygote.fork(&copy, &stdio.streams()) {
                 Ok(child) => return Ok(Ok(child)),
                 Err(ForkError::Lost) => {
                     line.ready = None;
@@ -141,13 +140,9 @@ impl Zygotes {
     }
 
     /// The first line of a hook's file, if a fork would be exact; its zygote, if it has one, is.
-    fn exact_line(
-        &mut self,
-        set: &Set,
-        path: &CStr,
-        identity: Identity,
-    ) -> Result<usize, Option<Reason>> {
-        let Some(at) = self.line_of(set, path, identity) else {
+    fn exact_line(&mut self, hook: HookFile<'_>) -> Result<usize, Option<Reason>> {
+        let HookFile { set, path, identity } = hook;
+        let Some(at) = self.line_of(hook) else {
             let newly =
                 identity.is_too_new() && first_line(set, path).is_some_and(|text| is_shells(&text));
             return Err(newly.then_some(Reason::Changed));
@@ -170,7 +165,7 @@ impl Zygotes {
     }
 
     /// The first line of a file.
-    fn line_of(&mut self, set: &Set, path: &CStr, identity: Identity) -> Option<usize> {
+    fn line_of(&mut self, HookFile { set, path, identity }: HookFile<'_>) -> Option<usize> {
         if let Some(file) = self.files.iter().find(|file| file.identity == identity) {
             return file.line;
         }

@@ -1,16 +1,12 @@
 //! Where a shell cannot be forked at its entry (the code that waits there is x86-64's): no hook is.
 
-use std::ffi::CStr;
-
 use hob_core::hooks::Reason;
 use hob_os::signals;
 use hob_os::trace::Child;
-use rustix::fd::OwnedFd;
 use rustix::io;
 
 use crate::listing::Identity;
-use crate::set::Set;
-use crate::start::Pipes;
+use crate::start::{HookFile, Stdio};
 
 /// The zygotes of a runner: none.
 #[derive(Debug)]
@@ -36,9 +32,8 @@ impl Zygotes {
     #[expect(clippy::unused_self, reason = "as where there are some")]
     pub(crate) fn fork(
         &mut self,
-        _: &Set,
-        _: (&CStr, Identity),
-        _: (&Pipes, &OwnedFd),
+        _: HookFile<'_>,
+        _: Stdio<'_>,
         _: bool,
     ) -> Result<io::Result<Child>, Option<Reason>> {
         Err(None)

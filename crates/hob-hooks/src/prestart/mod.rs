@@ -29,7 +29,7 @@ use rustix::io;
 use crate::event::SetId;
 use crate::listing::Identity;
 use crate::set::Set;
-use crate::start::{self, OurPipes, Pipes};
+use crate::start::{self, OurPipes, Pipes, Stdio};
 use profile::{Profile, Profiles};
 
 /// A process that is held, or on its way to where it will be.
@@ -153,7 +153,8 @@ impl Holders {
         }
         let interpreter = self.profiles.interpreter(set, path)?;
         let pipes = Pipes::new().map_err(|_| Reason::TraceRefused)?;
-        let child = start::start(set, path, &pipes, &self.null, (self.mask, Traced::Yes));
+        let stdio = Stdio { null: &self.null, pipes: &pipes };
+        let child = start::start(set, path, stdio, self.mask, Traced::Yes);
         let child = child.map_err(|error| match error {
             io::Errno::PERM | io::Errno::INVAL => Reason::TraceRefused,
             _ => Reason::Changed,

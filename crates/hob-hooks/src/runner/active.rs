@@ -36,8 +36,8 @@ pub(super) enum Hook {
         since_ns: u64,
         /// Why not in the other way.
         reason: Reason,
-        /// How a daemon wants it started, and where its end is reported.
-        cold: Option<Box<(RunCold, OwnedFd)>>,
+        /// How a daemon wants it started.
+        cold: Option<Box<Cold>>,
     },
     /// Its file was open for writing: it is started again later.
     Retry {
@@ -50,6 +50,14 @@ pub(super) enum Hook {
     },
     /// It runs.
     Running(Box<Running>),
+}
+
+/// What a daemon wants run in a hook's place.
+#[derive(Debug)]
+pub(super) struct Cold {
+    pub(super) run: RunCold,
+    /// Where its end is reported.
+    pub(super) socket: OwnedFd,
 }
 
 impl Active {

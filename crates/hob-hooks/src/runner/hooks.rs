@@ -4,20 +4,18 @@ use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, Capture, End, HookOutcome, HookRecord, Reason, Trouble, Way};
-use hob_core::receipt::UsagePart;
 use hob_entryfork::vfork::{Program, Traced};
 use hob_os::clock;
-use hob_os::spawn::{self, Waited};
+use hob_os::spawn;
 use hob_os::trace::Child;
-use hob_wire::call::{ColdEnded, Usage};
-use hob_wire::exit::Exit;
-use hob_wire::reply::{Fate, RunCold};
+use hob_wire::reply::Fate;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io;
 use rustix::process::Signal;
 
-use super::active::{Hook, Turn, running_in};
+use super::active::{Cold, Hook, Turn, running_in};
+use super::ends::{own_end, warm_end};
 use super::prestart::Ready;
 use super::running::{Ending, Process, Running, nanos};
 use super::{Runner, Sink, Tag};
@@ -25,7 +23,7 @@ use crate::capture::{Captured, Found};
 use crate::event::{Event, SetId, Stream};
 use crate::listing::Identity;
 use crate::set::{Isolation, Set};
-use crate::start::{self, OurPipes, Pipes};
+use crate::start::{self, HookFile, OurPipes, Pipes, Stdio};
 use crate::warm::{self, Answer};
 
 /// How often a hook is tried again whose file is open for writing.
@@ -55,9 +53,9 @@ impl Runner {
             Hook::Again { cold: Some(cold), .. } => self.start_cold(&set, *cold),
             Hook::Again { .. } | Hook::Retry { .. } => self.spawn(&set, &path),
             Hook::Due | Hook::Running(_) => match self.fastest(id, &set, &path, identity) {
-                Fastest::Started(process, pipes, way, reason) => {
+                Fastest::Started(started, way, reason) => {
                     (record.way, record.reason) = (way, reason);
-                    Ok((process, pipes))
+                    Ok(started)
                 }
                 Fastest::Failed(error) => Err(error),
                 Fastest::Spawn(reason) => {
@@ -66,14 +64,15 @@ impl Runner {
                 }
             },
         };
+        let since_ns = turn.since_ns;
         match started {
-            Ok((process, pipes)) => {
-                if let Process::Own { child, .. } = &process {
+            Ok(started) => {
+                if let Process::Own { child, .. } = &started.process {
                     record.pid = child.pid;
                 }
-                self.run(place, (process, pipes), (record, turn.since_ns), sink)
+                self.run(place, started, Begun { record, since_ns }, sink)
             }
-            Err(error) => self.not_started(place, (record, turn.since_ns), error),
+            Err(error) => self.not_started(place, Begun { record, since_ns }, error),
         }
     }
 
@@ -91,7 +90,7 @@ impl Runner {
     fn not_started(
         &mut self,
         place: usize,
-        (mut record, since_ns): (HookRecord, u64),
+        Begun { mut record, since_ns }: Begun,
         error: io::Errno,
     ) -> Option<HookRecord> {
         let now_ns = clock::now_ns();
@@ -124,10 +123,11 @@ impl Runner {
             && warm.hosts(set, path, identity)
         {
             let Ok(pipes) = Pipes::new() else { return Fastest::Spawn(None) };
-            let streams = (&pipes, &self.null);
-            return match warm.begin(set, path, streams, clock::now_ns()) {
+            let stdio = Stdio { null: &self.null, pipes: &pipes };
+            return match warm.begin(set, path, stdio, clock::now_ns()) {
                 Some(calling) => {
-                    Fastest::Started(Process::Warm(calling), pipes.ours(), Way::Warm, None)
+                    let started = Started { process: Process::Warm(calling), pipes: pipes.ours() };
+                    Fastest::Started(started, Way::Warm, None)
                 }
                 None => Fastest::Spawn(Some(Reason::NoDaemon)),
             };
@@ -139,14 +139,15 @@ impl Runner {
         {
             // Where each processor has a runner, its hooks are at home on its own.
             let near = self.is_alone() || self.origin.in_parallel;
-            match self.zygotes.fork(set, (path, identity), (&pipes, &self.null), near) {
+            let hook = HookFile { set, path, identity };
+            let stdio = Stdio { null: &self.null, pipes: &pipes };
+            match self.zygotes.fork(hook, stdio, near) {
                 Ok(Ok(child)) => {
-                    let process = Process::Own { child, launch: None, report: None };
                     // Beside it nothing is started but what is held, which is waited for until it has
                     // closed what it inherited; should a neighbour come, they are let go first.
                     let alone = self.is_alone();
                     let pipes = if alone { pipes.ours_quiet() } else { pipes.ours() };
-                    return Fastest::Started(process, pipes, Way::Forked, None);
+                    return Fastest::Started(Started::own(child, pipes), Way::Forked, None);
                 }
                 Ok(Err(error)) => return Fastest::Failed(error),
                 Err(reason) => not_forked = reason,
@@ -154,8 +155,7 @@ impl Runner {
         }
         match self.take_held(id, set, path, identity) {
             Ready::Runs(child, pipes) => {
-                let process = Process::Own { child, launch: None, report: None };
-                Fastest::Started(process, pipes, Way::Prestarted, not_forked)
+                Fastest::Started(Started::own(child, pipes), Way::Prestarted, not_forked)
             }
             // That there was no time for the second best says less.
             Ready::Spawn(Some(Reason::First | Reason::NoProcessor)) if not_forked.is_some() => {
@@ -165,16 +165,19 @@ impl Runner {
         }
     }
 
-    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<(Process, OurPipes)> {
+    /// Starts a hook as a new process.
+    fn spawn(&self, set: &Set, path: &CStr) -> io::Result<Started> {
         let pipes = Pipes::new()?;
+        let (stdio, mask) = (Stdio { null: &self.null, pipes: &pipes }, self.origin.mask);
         let (child, launch) = if self.is_alone() {
             // There is nothing else to do, and what the kernel says is said at once.
-            (start::start(set, path, &pipes, &self.null, (self.origin.mask, Traced::No))?, None)
+            (start::start(set, path, stdio, mask, Traced::No)?, None)
         } else {
-            let (child, launch) = start::begin(set, path, &pipes, &self.null, self.origin.mask)?;
+            let (child, launch) = start::begin(set, path, stdio, mask)?;
             (child, Some(launch))
         };
-        Ok((Process::Own { child, launch, report: None }, pipes.ours()))
+        let process = Process::Own { child, launch, report: None };
+        Ok(Started { process, pipes: pipes.ours() })
     }
 
     /// Whether one set is at work at most, so that this thread sleeps until its hook ends.
@@ -184,31 +187,27 @@ impl Runner {
 
     /// Starts what a daemon wants run in a hook's place: the same program, perhaps watched, so
     /// that a later call can be warm.
-    fn start_cold(
-        &self,
-        set: &Set,
-        (cold, socket): (RunCold, OwnedFd),
-    ) -> io::Result<(Process, OurPipes)> {
+    fn start_cold(&self, set: &Set, Cold { run, socket }: Cold) -> io::Result<Started> {
         let owned = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Errno::INVAL);
-        let file = owned(&cold.file)?;
-        let argv = cold.argv.iter().map(owned).collect::<io::Result<Vec<CString>>>()?;
+        let file = owned(&run.file)?;
+        let argv = run.argv.iter().map(owned).collect::<io::Result<Vec<CString>>>()?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
-        let env = warm::changed(&set.environment, &cold.set);
+        let env = warm::changed(&set.environment, &run.set);
         let program = Program { file: &file, argv: &argv, env: &env };
         let pipes = Pipes::new()?;
         let main_ns = clock::now_ns();
-        let child =
-            start::execute(set, &program, &pipes, &self.null, (self.origin.mask, Traced::No))?;
-        let report = Some((main_ns, socket));
-        Ok((Process::Own { child, launch: None, report }, pipes.ours()))
+        let stdio = Stdio { null: &self.null, pipes: &pipes };
+        let child = start::execute(set, &program, stdio, self.origin.mask)?;
+        let process = Process::Own { child, launch: None, report: Some((main_ns, socket)) };
+        Ok(Started { process, pipes: pipes.ours() })
     }
 
     /// Watches a hook that was started. A record comes back if that cannot be done.
     fn run(
         &mut self,
         place: usize,
-        (process, pipes): (Process, OurPipes),
-        (record, since_ns): (HookRecord, u64),
+        Started { process, pipes }: Started,
+        Begun { record, since_ns }: Begun,
         sink: Sink<'_>,
     ) -> Option<HookRecord> {
         let active = self.places[place].as_mut()?;
@@ -297,7 +296,8 @@ impl Runner {
                     && let Some(Err(error)) = launch.map(|launch| launch.executed())
                 {
                     (record.pid, record.usage, record.code) = (0, None, None);
-                    if let Some(record) = self.not_started(place, (record, since_ns), error) {
+                    let begun = Begun { record, since_ns };
+                    if let Some(record) = self.not_started(place, begun, error) {
                         self.recorded(place, record, sink);
                         self.go_on(place, sink);
                     }
@@ -306,11 +306,13 @@ impl Runner {
                 end
             }
             (Process::Warm(calling), Some(Answer::RunCold(cold))) if ending == Ending::No => {
-                let cold = Some(Box::new((cold, calling.socket)));
-                return self.again(place, since_ns, (Reason::RunCold, cold), sink);
+                let cold = Some(Box::new(Cold { run: cold, socket: calling.socket }));
+                let again = Hook::Again { since_ns, reason: Reason::RunCold, cold };
+                return self.start_again(place, again, sink);
             }
             (Process::Warm(_), Some(Answer::NotGiven)) if ending == Ending::No => {
-                return self.again(place, since_ns, (Reason::NoDaemon, None), sink);
+                let again = Hook::Again { since_ns, reason: Reason::NoDaemon, cold: None };
+                return self.start_again(place, again, sink);
             }
             (Process::Warm(calling), Some(Answer::Ended(ended))) => {
                 if let Fate::Exited(exit) = ended.fate {
@@ -341,15 +343,9 @@ impl Runner {
     }
 
     /// Starts the hook of a place anew, which nobody has run.
-    fn again(
-        &mut self,
-        place: usize,
-        since_ns: u64,
-        (reason, cold): (Reason, Option<Box<(RunCold, OwnedFd)>>),
-        sink: Sink<'_>,
-    ) {
+    fn start_again(&mut self, place: usize, again: Hook, sink: Sink<'_>) {
         if let Some(active) = &mut self.places[place] {
-            active.hook = Hook::Again { since_ns, reason, cold };
+            active.hook = again;
         }
         self.go_on(place, sink);
     }
@@ -442,57 +438,29 @@ impl Runner {
 /// The fastest way for a hook whose turn has come.
 enum Fastest {
     /// And why not in a faster way, if there is one.
-    Started(Process, OurPipes, Way, Option<Reason>),
+    Started(Started, Way, Option<Reason>),
     Spawn(Option<Reason>),
     /// It may have begun, and nothing is known of it.
     Failed(io::Errno),
 }
 
-/// How a child of this process has ended.
-fn own_end(
-    record: &mut HookRecord,
-    child: &Child,
-    report: Option<(u64, OwnedFd)>,
-    ending: Ending,
-) -> End {
-    let Ok(Waited::Ended(status, user_us, system_us, peak_kib)) =
-        spawn::wait(child.pid, spawn::Wait::Poll)
-    else {
-        return End::Lost;
-    };
-    record.usage = Some(UsagePart { user_us, system_us, peak_kib });
-    let exit = Exit::from_wait_status(status);
-    if let Some((main_ns, socket)) = report {
-        let usage = Usage { user_us, system_us, peak_kib };
-        let (timed_out, finished_ns) = (ending == Ending::TimedOut, clock::now_ns());
-        warm::report_cold(&socket, &ColdEnded { exit, timed_out, main_ns, finished_ns, usage });
-    }
-    exited(record, exit)
+/// A hook that was started, and our ends of its pipes.
+struct Started {
+    process: Process,
+    pipes: OurPipes,
 }
 
-/// How a hook ended that the daemon ran.
-fn warm_end(record: &mut HookRecord, fate: Fate, text: &[u8]) -> End {
-    match fate {
-        Fate::Exited(exit) => exited(record, exit),
-        Fate::TimedOut => End::TimedOut,
-        Fate::Lost => {
-            record.message = Some(format!("lost: {}", String::from_utf8_lossy(text)));
-            End::Lost
-        }
+impl Started {
+    /// A child of this process that has executed its file, or will without a word.
+    fn own(child: Child, pipes: OurPipes) -> Started {
+        Started { process: Process::Own { child, launch: None, report: None }, pipes }
     }
 }
 
-fn exited(record: &mut HookRecord, exit: Exit) -> End {
-    match exit {
-        Exit::Code(code) => {
-            record.code = Some(code);
-            End::Exited(code)
-        }
-        Exit::Signal(signal) => {
-            record.signal = Some(signal);
-            End::Signalled(signal)
-        }
-    }
+/// A hook whose turn has come: what is known of it, and since when it is its turn.
+struct Begun {
+    record: HookRecord,
+    since_ns: u64,
 }
 
 fn fresh_record(name: &[u8], at_us: u64) -> HookRecord {

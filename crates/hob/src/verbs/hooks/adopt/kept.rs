@@ -102,7 +102,8 @@ impl Kept {
         &mut self,
         file: &Path,
         adopted: &Adopted,
-        (text, mode): (&[u8], u32),
+        text: &[u8],
+        mode: u32,
     ) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.dir.display());
         std::fs::create_dir_all(self.dir.join("originals")).map_err(failed)?;

@@ -206,7 +206,7 @@ impl Work {
             self.link(link)?;
         }
         let mode = meta.permissions().mode();
-        self.kept.exchange(&file, &Adopted::new(&file, &edited), (&edited.text, mode))?;
+        self.kept.exchange(&file, &Adopted::new(&file, &edited), &edited.text, mode)?;
         Ok(match kind {
             Kind::Git => "runs through hob from now on".to_owned(),
             Kind::PreCommit => "runs pre-commit through hob from now on".to_owned(),

@@ -207,7 +207,12 @@ impl Timeline {
                         duration(to, Micro::Sign),
                         outcome.word()
                     );
-                    rectangle(svg, scale, (from, to), at, (outcome, &title));
+                    rectangle(
+                        svg,
+                        scale,
+                        at,
+                        Bar { from_us: from, to_us: to, outcome, title: &title },
+                    );
                 }
                 begin += run;
             }
@@ -278,20 +283,23 @@ struct Place {
     height: usize,
 }
 
-fn rectangle(
-    svg: &mut String,
-    scale: &Scale,
-    (from, to): (u64, u64),
-    at: Place,
-    (outcome, title): (HookOutcome, &str),
-) {
+/// What a rectangle shows.
+struct Bar<'a> {
+    from_us: u64,
+    to_us: u64,
+    outcome: HookOutcome,
+    title: &'a str,
+}
+
+fn rectangle(svg: &mut String, scale: &Scale, at: Place, bar: Bar<'_>) {
+    let Bar { from_us, to_us, outcome, title } = bar;
     // Nothing is so short that it cannot be seen.
-    let width = scale.tenths(to).saturating_sub(scale.tenths(from)).max(8);
+    let width = scale.tenths(to_us).saturating_sub(scale.tenths(from_us)).max(8);
     let _ = writeln!(
         svg,
         "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}.{}\" height=\"{}\"><title>{title}</title></rect>",
         outcome.word(),
-        scale.x(from),
+        scale.x(from_us),
         at.y,
         width / 10,
         width % 10,
@@ -317,11 +325,14 @@ fn draw_rows(svg: &mut String, scale: &Scale, rows: &[Row], row_height: usize) {
         let whole = Place { y: y + row_height / 2 - 1, height: 2 };
         let end = row.at_us + row.wall_us;
         let line = title(&row.name, row.outcome, row.wall_us);
-        rectangle(svg, scale, (row.at_us, end), whole, (row.outcome, &line));
+        let bar = Bar { from_us: row.at_us, to_us: end, outcome: row.outcome, title: &line };
+        rectangle(svg, scale, whole, bar);
         for (name, outcome, at_us, wall_us) in &row.hooks {
             let at = Place { y: y + 2, height: row_height - 4 };
             let title = title(&format!("{} · {name}", row.name), *outcome, *wall_us);
-            rectangle(svg, scale, (*at_us, at_us + wall_us), at, (*outcome, &title));
+            let (outcome, title) = (*outcome, title.as_str());
+            let bar = Bar { from_us: *at_us, to_us: at_us + wall_us, outcome, title };
+            rectangle(svg, scale, at, bar);
         }
     }
 }

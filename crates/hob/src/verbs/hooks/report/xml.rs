@@ -35,7 +35,7 @@ pub(super) fn write(
             .and_then(|index| overview.tally.sittings.get(index))
             .and_then(|sitting| sitting.at.parse::<Timestamp>().ok())
             .unwrap_or_default();
-        suite(out, ended, begun, (id, &package))?;
+        suite(out, ended, begun, id, &package)?;
         id += 1;
         Ok::<(), io::Error>(())
     })?;
@@ -46,7 +46,8 @@ fn suite(
     out: &mut impl Write,
     ended: &Ended,
     begun: Timestamp,
-    (id, package): (u64, &str),
+    id: u64,
+    package: &str,
 ) -> io::Result<()> {
     let set = &ended.set;
     let is = |outcome| move |hook: &&HookRecord| hook.outcome == outcome;
