@@ -21,9 +21,8 @@ use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
     Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
 };
+use hob_wire::caller::{self, Next, Pending, Reply};
 use hob_wire::exit::Exit;
-use hob_wire::frame::{self, Kind};
-use hob_wire::reply::{Ended, Refused, RunCold};
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -123,7 +122,7 @@ impl Warm {
         Some(Calling {
             socket,
             claim,
-            received: Vec::new(),
+            call: Pending::default(),
             answer_by_ns: Some(clock::now_ns() + ANSWER_NS),
         })
     }
@@ -147,10 +146,7 @@ impl Warm {
             env,
         };
         let hello = Hello { build: build_id::own(), pid: call.pid };
-        let mut bytes = Vec::with_capacity(4096);
-        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out)).ok()?;
-        frame::append(&mut bytes, Kind::Call, 5, |out| call.encode(out)).ok()?;
-        Some(bytes)
+        caller::opening(&hello, &call, 4096).ok()
     }
 
     fn world(&self, set: &Set) -> World {
@@ -170,7 +166,7 @@ impl Warm {
 pub(crate) struct Calling {
     pub(crate) socket: OwnedFd,
     claim: OwnedFd,
-    received: Vec<u8>,
+    call: Pending,
     pub(crate) answer_by_ns: Option<u64>,
 }
 
@@ -179,12 +175,8 @@ pub(crate) struct Calling {
 pub(crate) enum Answer {
     /// Nothing yet.
     Nothing,
-    /// It has its end.
-    Ended(Ended),
-    /// It is to be started here.
-    RunCold(RunCold),
-    /// It cannot be run.
-    Refused(Refused),
+    /// What is to be done.
+    Do(Reply),
     /// The connection ended, and the hook was given to nobody, nor ever will be.
     NotGiven,
     /// The connection ended, and the hook was given.
@@ -195,40 +187,18 @@ impl Calling {
     /// What has come.
     pub(crate) fn receive(&mut self) -> Answer {
         let mut chunk = [0; 4096];
-        let ended = match uds::receive(&self.socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) => true,
-            Ok(len) => {
-                self.received.extend_from_slice(&chunk[..len]);
-                false
-            }
-            Err(io::Errno::AGAIN | io::Errno::INTR) => false,
-            Err(_) => true,
+        let next = match uds::receive(&self.socket, &mut chunk, &mut Vec::new()) {
+            Ok(0) => self.call.end(),
+            Ok(len) => self.call.feed(&chunk[..len]),
+            Err(io::Errno::AGAIN | io::Errno::INTR) => Next::Wait,
+            Err(_) => self.call.end(),
         };
-        loop {
-            let Ok(split) = frame::split(&self.received) else { return self.give_up() };
-            let Some((header, payload, end)) = split else { break };
-            self.answer_by_ns = None;
-            let kind = header.kind;
-            let answer = if kind == Kind::Queued {
-                Some(Answer::Nothing)
-            } else if kind == Kind::Ended {
-                Ended::decode(payload).ok().map(Answer::Ended)
-            } else if kind == Kind::RunCold {
-                RunCold::decode(payload).ok().map(Answer::RunCold)
-            } else if kind == Kind::Refused {
-                Refused::decode(payload).ok().map(Answer::Refused)
-            } else {
-                // Another build says its own hello, and whatever else comes is no answer.
-                None
-            };
-            self.received.drain(..end);
-            match answer {
-                Some(Answer::Nothing) => {}
-                Some(answer) => return answer,
-                None => return self.give_up(),
-            }
+        self.answer_by_ns = self.answer_by_ns.filter(|_| !self.call.has_heard());
+        match next {
+            Next::Wait => Answer::Nothing,
+            Next::Do(reply) => Answer::Do(reply),
+            Next::TakeClaim(_) => self.give_up(),
         }
-        if ended { self.give_up() } else { Answer::Nothing }
     }
 
     /// After trouble: whoever has the claim has the hook.
@@ -249,7 +219,7 @@ impl Calling {
     /// Passes a signal on. The daemon knows to whom.
     pub(crate) fn signal(&self, number: u8) {
         let signal = Signal { number, origin: Origin::Process, at_ns: clock::now_ns() };
-        self.say(Kind::Signal, |out| signal.encode(out));
+        report(&self.socket, &caller::signal(&signal));
     }
 
     /// Leaves without an outcome: the daemon kills what was given.
@@ -260,25 +230,18 @@ impl Calling {
     /// Tells that the outcome has come.
     pub(crate) fn confirm(&self, exit: Exit) {
         let received = Received { exit, at_ns: clock::now_ns() };
-        self.say(Kind::Received, |out| received.encode(out));
-    }
-
-    fn say(&self, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) {
-        report(&self.socket, kind, encode);
+        report(&self.socket, &caller::received(&received));
     }
 }
 
 /// Reports the end of a hook that the daemon wanted started here.
 pub(crate) fn report_cold(socket: &OwnedFd, ended: &ColdEnded) {
-    report(socket, Kind::ColdEnded, |out| ended.encode(out));
+    report(socket, &caller::cold_ended(ended));
 }
 
-fn report(socket: &OwnedFd, kind: Kind, encode: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = Vec::with_capacity(64);
-    if frame::append(&mut bytes, kind, 0, encode).is_ok() {
-        // A daemon that is gone keeps no account either.
-        let _ = uds::send(socket, &bytes, &[]);
-    }
+fn report(socket: &OwnedFd, bytes: &[u8]) {
+    // A daemon that is gone keeps no account either.
+    let _ = uds::send(socket, bytes, &[]);
 }
 
 /// The environment of a set with a daemon's changes: `NAME=value` sets, `NAME` alone removes.

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod caller;
 pub mod cursor;
 pub mod exit;
 pub mod frame;

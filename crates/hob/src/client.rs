@@ -26,9 +26,9 @@ use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
 use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
+use hob_wire::caller::{self, Fault, Next, Pending, Reply};
 use hob_wire::exit::{Exit, ExitCode};
-use hob_wire::frame::{self, Kind};
-use hob_wire::reply::{Ended, Fate, Refused, RunCold};
+use hob_wire::reply::{Ended, Fate};
 use hob_wire::strings::Strings;
 
 use crate::connect::{self, Trouble, nanoseconds};
@@ -36,18 +36,9 @@ use crate::fallback::{self, Fallback};
 use crate::options::{self, CalledAs, NotRun, Options};
 use crate::{around, cold, say, verbs};
 
-/// How a conversation with the daemon ended, other than in trouble.
-#[derive(Debug)]
-enum Answer {
-    /// The call has its outcome.
-    Ended(Ended),
-    /// The program is to be run here, and its end reported.
-    RunCold(RunCold),
-    /// The program cannot be run.
-    Refused(Refused),
-    /// The call was given, and the connection ended without an outcome.
-    Silence,
-}
+/// What the daemon has said; `None`: the call was given, and the connection ended without an
+/// outcome.
+type Answer = Option<Reply>;
 
 /// Runs the program that this shim stands for; returns the exit code.
 #[must_use]
@@ -186,7 +177,7 @@ pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     claim: OwnedFd,
     signals: OwnedFd,
-    received: Vec<u8>,
+    call: Pending,
 }
 
 /// When what happened, by the monotonic clock.
@@ -221,7 +212,7 @@ fn attempt(
     let forwarded = caller.forwarded();
     signals::block(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let signals = signals::descriptor(forwarded).map_err(|_| Trouble::SystemRefuses)?;
-    let mut connection = Connection { socket, claim, signals, received: Vec::new() };
+    let mut connection = Connection { socket, claim, signals, call: Pending::default() };
     let sent = connection.send(&bytes, &directory);
     // What comes back is put where it was: there is a page less to touch.
     drop(bytes);
@@ -252,12 +243,8 @@ fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
         argv: caller.program().into_iter().collect(),
         env,
     };
-    let mut bytes = Vec::with_capacity(size + 2048);
     let hello = Hello { build: hob_os::build_id::own(), pid: call.pid };
-    frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
-        .and_then(|()| frame::append(&mut bytes, Kind::Call, 5, |out| call.encode(out)))
-        .map_err(|_| Trouble::TooLarge)?;
-    Ok(bytes)
+    caller::opening(&hello, &call, size + 2048).map_err(|_| Trouble::TooLarge)
 }
 
 impl Connection {
@@ -318,9 +305,9 @@ impl Connection {
             }
             if answered {
                 match self.receive() {
-                    Ok(Some(answer)) => return Ok(answer),
-                    Ok(None) => budget_ns = None,
-                    Err(trouble) => return self.give_up(trouble),
+                    Next::Wait => budget_ns = budget_ns.filter(|_| !self.call.has_heard()),
+                    Next::Do(reply) => return Ok(Some(reply)),
+                    Next::TakeClaim(fault) => return self.give_up(trouble(fault)),
                 }
             }
         }
@@ -330,41 +317,27 @@ impl Connection {
     fn give_up(&self, trouble: Trouble) -> Result<Answer, Trouble> {
         match claim::take(&self.claim) {
             Claimed::Ours => Err(trouble),
-            Claimed::Theirs => Ok(Answer::Silence),
+            Claimed::Theirs => Ok(None),
         }
     }
 
-    /// Reads what has come. `None`: the daemon lives, and the answer is still to come.
-    fn receive(&mut self) -> Result<Option<Answer>, Trouble> {
+    /// Reads what has come.
+    fn receive(&mut self) -> Next {
         let mut chunk = [0; 1024];
-        let mut ended = false;
         match uds::receive(&self.socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) => ended = true,
-            Ok(len) => self.received.extend_from_slice(&chunk[..len]),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => ended = true,
+            Ok(0) => self.call.end(),
+            Ok(len) => self.call.feed(&chunk[..len]),
+            Err(Errno::AGAIN | Errno::INTR) => Next::Wait,
+            Err(_) => self.call.end(),
         }
-        while let Some((header, payload, end)) =
-            frame::split(&self.received).map_err(|_| Trouble::Protocol)?
-        {
-            let answer = answer(header.kind, payload)?;
-            self.received.drain(..end);
-            if answer.is_some() {
-                return Ok(answer);
-            }
-        }
-        if ended { Err(Trouble::DaemonClosed) } else { Ok(None) }
     }
 
     /// Tells the daemon that the caller has its answer, so that leaving is not giving up.
     fn confirm(&self, fate: Fate) {
         let Fate::Exited(exit) = fate else { return };
-        let received = Received { exit, at_ns: clock::now_ns() };
-        let mut bytes = Vec::with_capacity(32);
-        if frame::append(&mut bytes, Kind::Received, 0, |out| received.encode(out)).is_ok() {
-            // A daemon that is gone keeps no account either.
-            let _ = uds::send(&self.socket, &bytes, &[]);
-        }
+        let bytes = caller::received(&Received { exit, at_ns: clock::now_ns() });
+        // A daemon that is gone keeps no account either.
+        let _ = uds::send(&self.socket, &bytes, &[]);
     }
 
     fn pass_signals_on(&self, caller: &Caller<'_>) {
@@ -372,16 +345,13 @@ impl Connection {
             // Before it is read: see `has_had` in the daemon's ledger.
             let at_ns = clock::now_ns();
             let Some((number, origin)) = signals::read(&self.signals) else { return };
-            let mut bytes = Vec::with_capacity(16);
             let origin = match origin {
                 signals::Origin::Terminal => Origin::Terminal,
                 signals::Origin::Process => Origin::Process,
             };
             let signal = Signal { number: u8::try_from(number).unwrap_or(0), origin, at_ns };
-            if frame::append(&mut bytes, Kind::Signal, 0, |out| signal.encode(out)).is_ok() {
-                // If the daemon is gone, the end of the connection says so.
-                let _ = uds::send(&self.socket, &bytes, &[]);
-            }
+            // If the daemon is gone, the end of the connection says so.
+            let _ = uds::send(&self.socket, &caller::signal(&signal), &[]);
             if number == SIGTSTP {
                 signals::stop_self();
             } else {
@@ -393,65 +363,24 @@ impl Connection {
 
 const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
 
-/// Decodes one frame. `None`: alive, and nothing more.
-fn answer(kind: Kind, payload: &[u8]) -> Result<Option<Answer>, Trouble> {
-    let protocol = |_| Trouble::Protocol;
-    match kind {
-        Kind::Queued => Ok(None),
-        Kind::Ended => Ok(Some(Answer::Ended(Ended::decode(payload).map_err(protocol)?))),
-        Kind::RunCold => Ok(Some(Answer::RunCold(RunCold::decode(payload).map_err(protocol)?))),
-        Kind::Refused => Ok(Some(Answer::Refused(Refused::decode(payload).map_err(protocol)?))),
-        Kind::Hello => Err(Trouble::OtherBuild),
-        Kind::Call
-        | Kind::Signal
-        | Kind::ColdEnded
-        | Kind::Control
-        | Kind::Received
-        | Kind::Launcher
-        | Kind::Launch
-        | Kind::Launched
-        | Kind::ControlReply
-        | Kind::Preload
-        | Kind::Ready
-        | Kind::Fork
-        | Kind::Forked
-        | Kind::Gone
-        | Kind::Give
-        | Kind::Finished
-        | Kind::Notes
-        | Kind::Failed
-        | Kind::Joined
-        | Kind::Message
-        | Kind::Attach
-        | Kind::Cancel
-        | Kind::WantLane
-        | Kind::LeaveLane
-        | Kind::State
-        | Kind::Answer
-        | Kind::Failure
-        | Kind::Lent
-        | Kind::Accepted
-        | Kind::StateReply
-        | Kind::Lend
-        | Kind::Handled
-        | Kind::RunSet
-        | Kind::SetBegun
-        | Kind::HookStarted
-        | Kind::HookOutput
-        | Kind::HookEnded
-        | Kind::SetEnded => Err(Trouble::Protocol),
+/// A fault of the daemon's as the reason of a fallback.
+fn trouble(fault: Fault) -> Trouble {
+    match fault {
+        Fault::OtherBuild => Trouble::OtherBuild,
+        Fault::Malformed => Trouble::Protocol,
+        Fault::Closed => Trouble::DaemonClosed,
     }
 }
 
 /// Ends this process as the program ended.
 fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
     match answer {
-        Answer::Ended(ended) => {
+        Some(Reply::Ended(ended)) => {
             connection.confirm(ended.fate);
             Line { call: ended.call, fate: ended.fate, cold: None }.write(caller);
             finish_ended(caller, &ended)
         }
-        Answer::RunCold(run) => {
+        Some(Reply::RunCold(run)) => {
             if run.launcher {
                 // Without one the next call is cold too, and says why.
                 let how = (Session::Same, connect::START_MS);
@@ -459,12 +388,12 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
             }
             cold::supervise(caller, &run, connection.socket)
         }
-        Answer::Refused(refused) => {
+        Some(Reply::Refused(refused)) => {
             say::line(&refused.text);
             Line::write_refused(caller, refused.code);
             refused.code
         }
-        Answer::Silence => {
+        None => {
             let text = b"the daemon ended in phase give or later".to_vec();
             let ended = Ended { call: 0, fate: Fate::Lost, text };
             Line { call: 0, fate: Fate::Lost, cold: None }.write(caller);

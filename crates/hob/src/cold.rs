@@ -18,8 +18,8 @@ use hob_os::start::Start;
 use hob_os::{clock, process, uds};
 use hob_resolve::{Program, ResolveError};
 use hob_wire::call::{ColdEnded, Usage};
+use hob_wire::caller::cold_ended;
 use hob_wire::exit::{Exit, ExitCode};
-use hob_wire::frame::{self, Kind};
 use hob_wire::reply::{Fate, RunCold};
 
 use crate::client::{self, Caller, Line};
@@ -108,11 +108,8 @@ pub(crate) fn supervise(caller: &Caller<'_>, run: &RunCold, socket: OwnedFd) -> 
             return in_place(caller, Some(trouble));
         }
     };
-    let mut bytes = Vec::with_capacity(96);
-    if frame::append(&mut bytes, Kind::ColdEnded, 0, |out| ended.encode(out)).is_ok() {
-        // A daemon that left meanwhile gets no report; the program has run all the same.
-        let _ = uds::send(&socket, &bytes, &[]);
-    }
+    // A daemon that left meanwhile gets no report; the program has run all the same.
+    let _ = uds::send(&socket, &cold_ended(&ended), &[]);
     let reason = String::from_utf8_lossy(&run.reason);
     finish(caller, run.call, &reason, &ended)
 }

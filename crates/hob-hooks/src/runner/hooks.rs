@@ -8,6 +8,7 @@ use hob_entryfork::vfork::{Program, Traced};
 use hob_os::clock;
 use hob_os::spawn;
 use hob_os::trace::Child;
+use hob_wire::caller::Reply;
 use hob_wire::reply::Fate;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -305,8 +306,10 @@ impl Runner {
                 }
                 end
             }
-            (Process::Warm(calling), Some(Answer::RunCold(cold))) if ending == Ending::No => {
-                let cold = Some(Box::new(Cold { run: cold, socket: calling.socket }));
+            (Process::Warm(calling), Some(Answer::Do(Reply::RunCold(run))))
+                if ending == Ending::No =>
+            {
+                let cold = Some(Box::new(Cold { run, socket: calling.socket }));
                 let again = Hook::Again { since_ns, reason: Reason::RunCold, cold };
                 return self.start_again(place, again, sink);
             }
@@ -314,7 +317,7 @@ impl Runner {
                 let again = Hook::Again { since_ns, reason: Reason::NoDaemon, cold: None };
                 return self.start_again(place, again, sink);
             }
-            (Process::Warm(calling), Some(Answer::Ended(ended))) => {
+            (Process::Warm(calling), Some(Answer::Do(Reply::Ended(ended)))) => {
                 if let Fate::Exited(exit) = ended.fate {
                     calling.confirm(exit);
                 }
@@ -322,7 +325,7 @@ impl Runner {
                 record.left_behind = false;
                 warm_end(&mut record, ended.fate, &ended.text)
             }
-            (Process::Warm(_), Some(Answer::Refused(refused))) => {
+            (Process::Warm(_), Some(Answer::Do(Reply::Refused(refused)))) => {
                 record.message = Some(String::from_utf8_lossy(&refused.text).into_owned());
                 record.trouble = Some(Trouble::Other);
                 End::NotStarted(Trouble::Other)
