@@ -1,12 +1,10 @@
 """Plays the daemon and the caller over real sockets, with real processes of `worker.py`.
 
-Owns: starting a worker, the frames of docs/wire.md as the daemon writes and reads them, and
-running one script cold or through a zygote, a standby or a learning run. Does not compare:
-the tests do.
+Owns: starting a worker as this runtime is started, and running one script cold or through a
+zygote, a standby or a learning run. The frames of docs/wire.md, and what both ends of a channel
+are made of, come from `driver.py` of the conformance tests. Does not compare: the tests do.
 """
 
-import array
-import ctypes
 import os
 import resource
 import select
@@ -22,132 +20,33 @@ SOURCES = os.path.dirname(HERE)
 WORKER = os.path.join(SOURCES, "worker.py")
 # The command line between the interpreter's options and the mode's own words.
 START = os.path.join(SOURCES, "start.py")
-GOLDEN = os.path.join(os.path.dirname(os.path.dirname(HERE)), "golden")
 PROBES = os.path.join(HERE, "probes")
-WAIT_S = 30
 
-# Who runs the tests may have these ignored, and so would be whatever the tests start.
-for number in (signal.SIGINT, signal.SIGQUIT):
-    if signal.getsignal(number) == signal.SIG_IGN:
-        signal.signal(number, signal.SIG_DFL)
+sys.path.insert(0, os.path.join(os.path.dirname(SOURCES), "conformance"))
 
-PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
-GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
-
-
-def blob(data):
-    return struct.pack("<I", len(data)) + data
-
-
-def strings(items):
-    items = [os.fsencode(item) for item in items]
-    return struct.pack("<I", len(items)) + blob(b"".join(item + b"\0" for item in items))
-
-
-def take_strings(payload, at=0):
-    count, size = struct.unpack_from("<II", payload, at)
-    items = payload[at + 8 : at + 8 + size].split(b"\0")[:-1]
-    assert len(items) == count, "a list of strings with a wrong count"
-    return items
-
-
-IOPRIO_SET, IOPRIO_GET = (30, 31) if os.uname().machine == "aarch64" else (251, 252)
-
-
-def syscall(*numbers):
-    libc = ctypes.CDLL(None, use_errno=True)
-    return libc.syscall(*map(ctypes.c_long, numbers))
-
-
-def contents(path):
-    with open(path) as file:
-        return file.read()
-
-
-class Priority:
-    """Nice value and its like: those of this process, but for what a probe asks for."""
-
-    def __init__(self, asked):
-        self.asked = asked
-
-    def encode(self):
-        """As a `world` holds it."""
-        values = {
-            "nice": os.getpriority(os.PRIO_PROCESS, 0),
-            "io": syscall(IOPRIO_GET, 1, 0),
-            "policy": os.sched_getscheduler(0),
-            "oom": int(contents("/proc/self/oom_score_adj")),
-            "slack": int(contents("/proc/self/timerslack_ns")),
-        }
-        return struct.pack("<iIIiQ", *dict(values, **self.asked).values())
-
-    def take(self):
-        """In a cold child."""
-        for name, value in self.asked.items():
-            if name == "nice":
-                os.setpriority(os.PRIO_PROCESS, 0, value)
-            elif name == "io":
-                syscall(IOPRIO_SET, 1, 0, value)
-            elif name == "policy":
-                os.sched_setscheduler(0, value, os.sched_param(0))
-            else:
-                path = {"oom": "oom_score_adj", "slack": "timerslack_ns"}[name]
-                with open("/proc/self/" + path, "w") as file:
-                    file.write(str(value))
-
-
-def world(umask=0o022, ignored=0, blocked=0, limits=None, priority=None):
-    """A `world`, by default with this process's own limits and priority."""
-    limits = limits or {}
-    data = struct.pack("<IQQ", umask, ignored, blocked)
-    for which in range(16):
-        pair = limits.get(which) or resource.getrlimit(which)
-        data += struct.pack("<QQ", *(value & (1 << 64) - 1 for value in pair))
-    return data + Priority(priority or {}).encode()
-
-
-class Peer:
-    """The daemon's end of a channel, or the caller's end of a connection."""
-
-    def __init__(self, sock):
-        self.sock = sock
-        sock.settimeout(WAIT_S)
-
-    def send(self, kind, payload, fds=()):
-        head = b"hob\x01" + bytes((kind, len(fds), 0, 0)) + struct.pack("<I", len(payload))
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        sent = self.sock.sendmsg([head + payload], rights)
-        if sent < len(head) + len(payload):
-            self.sock.sendall((head + payload)[sent:])
-
-    def receive(self):
-        """(kind, payload, descriptors), or None at the end."""
-        head, ancillary, _, _ = self.sock.recvmsg(12, socket.CMSG_SPACE(64))
-        if not head:
-            return None
-        assert head[:4] == b"hob\x01" and head[6:8] == b"\0\0", head
-        fds = array.array("i")
-        for _, _, data in ancillary:
-            fds.frombytes(data)
-        assert head[5] == len(fds)
-        left, payload = struct.unpack_from("<I", head, 8)[0], b""
-        while len(payload) < left:
-            data = self.sock.recv(left - len(payload))
-            assert data, "the channel ended inside a frame"
-            payload += data
-        return head[4], payload, list(fds)
-
-    def expect(self, kind):
-        frame = self.receive()
-        if frame is not None and frame[0] == FAILED:
-            raise AssertionError("failed: " + frame[1][4:].decode())
-        assert frame is not None and frame[0] == kind, "expected %d, got %r" % (kind, frame)
-        return frame
-
-    def close(self):
-        self.sock.close()
-
-    __del__ = close
+from driver import (  # noqa: F401
+    ENDED,
+    FAILED,
+    FINISHED,
+    FORK,
+    FORKED,
+    GIVE,
+    GOLDEN,
+    GONE,
+    NOTES,
+    PRELOAD,
+    READY,
+    WAIT_S,
+    Outcome,
+    Peer,
+    Priority,
+    _content,
+    _state,
+    blob,
+    strings,
+    take_strings,
+    world,
+)
 
 
 class Worker:
@@ -209,23 +108,6 @@ class Worker:
 
     def __exit__(self, *_):
         self.close()
-
-
-class Outcome:
-    """What a run did: its exit as `Popen.returncode` tells it, and its two outputs."""
-
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
-
-    def __eq__(self, other):
-        return (self.code, self.out, self.err) == (other.code, other.out, other.err)
-
-    def __repr__(self):
-        return "exit %r\n--- stdout\n%s\n--- stderr\n%s" % (
-            self.code,
-            self.out.decode("utf-8", "backslashreplace"),
-            self.err.decode("utf-8", "backslashreplace"),
-        )
 
 
 class Run:
@@ -372,21 +254,3 @@ class Run:
         worker.channel.close()
         os.close(pidfd)
         return outcome
-
-
-def _state(pidfd):
-    """The state letter of a process, `Z` when it has ended."""
-    try:
-        with open("/proc/self/fdinfo/%d" % pidfd) as info:
-            pid = next(line.split()[1] for line in info if line.startswith("Pid:"))
-        with open("/proc/%s/stat" % pid) as stat:
-            return stat.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
-
-
-def _content(file):
-    try:
-        return os.pread(file.fileno(), 1 << 24, 0)
-    except OSError:
-        return b""  # A terminal: the test reads its other end.
