@@ -82,6 +82,7 @@ check: deps $(RUFF) ## Format, lints, tidy, licences and advisories, docs.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets $(PROFILE) -- -D warnings
 	$(RUFF) check
+	$(RUFF) check --config ruff.toml "$$(python3 runtimes/python/join.py)"
 	cargo run --locked --quiet $(PROFILE) --package xtask -- tidy
 	bash .ci/deny
 	@$(MAKE) generated

@@ -11,13 +11,16 @@ import textwrap
 
 RUNTIMES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+sys.path.insert(0, os.path.join(RUNTIMES, "python"))
+import join
+
 
 class Python:
     name = "python"
     interpreter = sys.executable
     suffix = ".py"
     handler_function = "handle"
-    sources = os.path.join(RUNTIMES, "python")
+    sources = join.write()
     start = os.path.join(sources, "start.py")
     # A module that its cold run is known to import, and a program that does.
     preloadable = "json"

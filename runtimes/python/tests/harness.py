@@ -16,13 +16,18 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCES = os.path.dirname(HERE)
+RUNTIMES = os.path.dirname(os.path.dirname(HERE))
+
+sys.path[:0] = [os.path.join(RUNTIMES, "python"), os.path.join(RUNTIMES, "conformance")]
+
+import join
+
+# The files of the runtime as an interpreter loads them: joined of their parts.
+SOURCES = join.write()
 WORKER = os.path.join(SOURCES, "worker.py")
 # The command line between the interpreter's options and the mode's own words.
 START = os.path.join(SOURCES, "start.py")
 PROBES = os.path.join(HERE, "probes")
-
-sys.path.insert(0, os.path.join(os.path.dirname(SOURCES), "conformance"))
 
 from driver import (  # noqa: F401
     ENDED,

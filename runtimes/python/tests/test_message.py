@@ -7,10 +7,10 @@ import sys
 import threading
 import unittest
 
-from harness import WORKER
+from harness import RUNTIMES, WORKER
 from test_wire import golden, worker
 
-sys.path.insert(0, os.path.join(os.path.dirname(WORKER), "../../clients/python"))
+sys.path.insert(0, os.path.join(RUNTIMES, "../clients/python"))
 import hob  # noqa: E402
 
 worker._socket = worker.borrow("_socket")

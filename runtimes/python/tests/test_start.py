@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import SOURCES, START
+from harness import SOURCES, START, join
 
 
 def loader():
@@ -146,6 +146,18 @@ class ProfilingRun(unittest.TestCase):
                      script, "1", sys.executable, script, "a", ""]
             run = subprocess.run(words, stdout=subprocess.PIPE)
         self.assertEqual((run.returncode, run.stdout), (3, cold.stdout))
+
+    def test_every_part_is_joined_once(self):
+        listed = [name for names in join.parts().values() for name in names]
+        folders = {name.partition("/")[0] for name in listed}
+        found = [
+            os.path.relpath(os.path.join(folder, name), join.HERE)
+            for each in folders
+            for folder, _, names in os.walk(os.path.join(join.HERE, each))
+            for name in names
+            if name.endswith(".py")
+        ]
+        self.assertEqual(sorted(listed), sorted(found))
 
     def test_the_sources_beside_it_are_the_runtimes(self):
         self.assertTrue(os.path.exists(SOURCES + "/worker.py"))

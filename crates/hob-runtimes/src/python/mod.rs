@@ -37,21 +37,28 @@ pub(crate) const ROW: Runtime = Runtime {
     handlers: Handlers::Function,
 };
 
+/// A file that `build.rs` has joined of the parts in its folder.
+macro_rules! joined {
+    ($file:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $file))
+    };
+}
+
 /// What is started in an interpreter is written last: it finds the others beside it, or as bytecode.
 /// These are loaded where modules are imported ahead (`watch`, `imports`, `promises`), say what is run ahead
 /// of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
 /// finalised (`ends`), and what handlers have besides (`message`, and the library for callers,
 /// which a handler has without installing it).
 const FILES: [File; 10] = [
-    ("watch.py", include_str!("../../../../runtimes/python/watch.py")),
-    ("imports.py", include_str!("../../../../runtimes/python/imports.py")),
-    ("promises.py", include_str!("../../../../runtimes/python/promises.py")),
+    ("watch.py", joined!("watch.py")),
+    ("imports.py", joined!("imports.py")),
+    ("promises.py", joined!("promises.py")),
     ("anew.py", include_str!("../../../../runtimes/python/anew.py")),
     ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
     ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
-    ("message.py", include_str!("../../../../runtimes/python/message.py")),
+    ("message.py", joined!("message.py")),
     ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
-    ("worker.py", include_str!("../../../../runtimes/python/worker.py")),
+    ("worker.py", joined!("worker.py")),
     ("start.py", include_str!("../../../../runtimes/python/start.py")),
 ];
 

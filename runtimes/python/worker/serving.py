@@ -1,0 +1,134 @@
+"""Serving: from the first frame to the program, and what a copy makes anew before it."""
+
+
+def serve():
+    """Becomes what the daemon asks for; returns in the process that performs, with its call."""
+    global OWNER, LEARNS, PROMISES
+    channel = take_channel()
+    try:
+        program, role = make_ready(channel)
+    except BaseException:
+        # What went wrong is still to be told on it, and no traceback keeps a hidden frame.
+        channel.detach()
+        raise
+    paid = LEARNS = UNPAID
+    if role == ZYGOTE:
+        parent = posix.getpid()
+        zygote = Zygote(channel)
+        fd, paid = zygote.loop()
+        LEARNS = paid == PAID
+        KERNEL.die_with_parent(parent)
+        zygote.leave()
+        zygote = None
+        posix.dup2(fd, COPY_FD, False)
+        posix.close(fd)
+        DRAWS.renew()
+    else:
+        posix.dup2(CHANNEL_FD, COPY_FD, False)
+        channel.detach()
+        posix.close(CHANNEL_FD)
+        posix.close(PAGES_FD)
+    OWNER = posix.getpid()
+    channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, COPY_FD)
+    KEPT[COPY_FD] = identity_of(COPY_FD)
+    if program.kind == HANDLER:
+        THREADS.restore()
+        traced(HANDLERS.serve, (program.handler, channel, role, COLLECTS))
+    if paid == PAID:
+        PAGES.pay()
+        THREADS.restore()
+        REHEARSAL.pay(program)
+    ENDS.watches = True
+    if paid == PAID:
+        expect()
+        PAGES.start()
+    # A plain copy may have been given its call already. It has the one thread of any fork: to look
+    # would have the kernel make its part of /proc, and take that down when it ends.
+    if paid == PAID or paid == PLAIN and not is_given(channel):
+        threads = count_threads() if paid == PAID else 1
+        send_all(COPY_FD, encode_ready(COPY, OWNER, threads, []))
+    call = take_world(program, *await_give(channel))
+    # Also if it was paid for: the caller may have other processors than its zygote.
+    THREADS.restore()
+    if not make_main(program, call) or not holds(call):
+        run_anew(program, call)
+    if PROMISES is not None:
+        PROMISES = None
+    if COLLECTS:
+        gc.enable()
+    renew_moments()
+    channel.detach()
+    call.main_ns = time.monotonic_ns()
+    return program, call
+
+
+def holds(call):
+    """Whether all that imports were told is so in this call; what they were promised is made."""
+    if not ASKED.hold(call):
+        return False
+    return PROMISES is None or PROMISES.keep(getattr(call, "code", None))
+
+
+def all_blocking():
+    """Whether reading and writing wait, as they do for a zygote's standard streams."""
+    try:
+        return all(map(posix.get_blocking, (0, 1, 2)))
+    except OSError:
+        return False
+
+
+def renew_native(threading):
+    main = threading._main_thread
+    if hasattr(main, "_set_native_id"):
+        main._set_native_id()
+
+
+def renew_descriptors_max(util):
+    util.MAXFD = posix.sysconf("SC_OPEN_MAX")
+
+
+def renew_start(logging):
+    now = time.time_ns() if type(logging._startTime) is int else time.time()
+    logging._startTime = now
+
+
+def renew_authkey(process):
+    process.current_process().authkey = posix.urandom(32)
+
+
+def renew_numbers(style):
+    style._id_generator = type(style._id_generator)(from_bytes(posix.urandom(3), "little"))
+
+
+def renew_year(parser):
+    year = time.localtime().tm_year
+    parser.DEFAULTPARSER.info._year, parser.DEFAULTPARSER.info._century = year, year // 100 * 100
+
+
+# What is known to keep something of the moment when it was imported, and how a copy makes it anew.
+RENEWED = {
+    "threading": renew_native,
+    "multiprocessing.util": renew_descriptors_max,
+    "logging": renew_start,
+    "multiprocessing.process": renew_authkey,
+    "dateutil.parser._parser": renew_year,
+    "rich.style": renew_numbers,
+    "pip._vendor.rich.style": renew_numbers,
+}
+
+
+def renew_moments():
+    for renew, module in MOMENTS:
+        attempt_quietly(renew, module)
+
+
+def end_warm(call):
+    """Ends a warm call; returns only to let the interpreter finalise, with the exit status."""
+    status = conclude(call)
+    # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
+    # collect: modules would then be cleared in another order.
+    STREAMS.streams.clear()
+    gc.unfreeze()
+    if status == INTERRUPTED:
+        die_interrupted()
+    return status

@@ -1,0 +1,95 @@
+"""The caller's world: its standard streams and other descriptors."""
+
+
+class Streams:
+    """The three standard streams, made anew in place: whoever holds one, holds the new one."""
+
+    def __init__(self):
+        self.streams, self.changes = [], []
+        # Of each stream that a rehearsal has made what lies below its buffer, if it can seek.
+        self.made = {}
+        for fd, name in enumerate(("stdin", "stdout", "stderr")):
+            text = getattr(sys, "__" + name + "__")
+            if text is not None:
+                buffer = text.buffer
+                if isinstance(buffer, _io.FileIO):
+                    buffer = None
+                self.streams.append(
+                    (fd, "<" + name + ">", buffer, text, text.encoding, text.errors,
+                     text.write_through)
+                )
+
+    def watch(self):
+        """Modules that are preloaded may reconfigure a stream; a copy does so again."""
+        for _, _, _, text, *_ in self.streams:
+            text.reconfigure = self.noting(text, text.reconfigure)
+
+    def noting(self, text, original):
+        def reconfigure(**options):
+            original(**options)
+            self.changes.append((original, options))
+
+        return hide(reconfigure)
+
+    def unwatch(self):
+        for _, _, _, text, *_ in self.streams:
+            text.__dict__.pop("reconfigure", None)
+
+    def renew(self, make=None):
+        """As the interpreter's `create_stdio` makes them, for the descriptors 0 to 2 of now, above
+        files that are opened by `make`."""
+        made, self.made = self.made, {}
+        for fd, name, buffer, text, encoding, errors, write_through in self.streams:
+            # A `FileIO` remembers whether its file can seek, so that one is new.
+            raw = (make or file_of)(fd, "wb" if fd else "rb")
+            if fd in made and raw.seekable():
+                # As in the rehearsal, and no terminal: all that the stream itself keeps is right.
+                self.made[fd] = raw = made[fd]
+                raw.__init__(fd, "wb" if fd else "rb", False)
+                raw.name = name
+                buffer.__init__(raw, buffer_size(raw))
+                continue
+            raw.name = name
+            if buffer is None:
+                below = raw
+            else:
+                buffer.__init__(raw, buffer_size(raw))
+                below = buffer
+            line_buffering = not write_through and (fd == 2 or raw.isatty())
+            text.__init__(below, encoding, errors, "\n", line_buffering, write_through)
+            text.mode = "w" if fd else "r"
+            # Those of a rehearsal can be opened again; what listens for others is not kept.
+            if make is not None or buffer is None or encoding != "utf-8" or self.changes:
+                continue
+            if raw.seekable():
+                self.made[fd] = raw
+        for reconfigure, options in self.changes:
+            reconfigure(**options)
+
+
+def file_of(fd, mode):
+    return _io.FileIO(fd, mode, False)
+
+
+def buffer_size(raw):
+    size = raw._blksize
+    if sys.version_info >= (3, 14):
+        return max(min(size, 8 << 20), _io.DEFAULT_BUFFER_SIZE)
+    return size if size > 1 else _io.DEFAULT_BUFFER_SIZE
+
+
+def take_descriptors(fds):
+    """Puts the caller's descriptors in their places. The first three are mostly there already."""
+    stdin, stdout, stderr, cwd, reply = fds
+    if (stdin, stdout, stderr) != (0, 1, 2):
+        high = [posix.dup(fd) for fd in fds[:3]]
+        for at, fd in enumerate(high):
+            posix.dup2(fd, at)
+            posix.close(fd)
+        for fd in fds[:3]:
+            if fd > 2:
+                posix.close(fd)
+    posix.dup2(reply, REPLY_FD, False)
+    posix.close(reply)
+    posix.fchdir(cwd)
+    posix.close(cwd)
