@@ -6,7 +6,7 @@
 #[cfg(feature = "cli")]
 mod manual;
 mod tidy;
-mod wire_hash;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,8 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy         checks the house rules of the repository
-  bless-wire   writes the hash of hob-wire's sources into docs/wire.md, after the page was updated
+  wire         writes what comes of hob-wire's schema: tables in docs/wire.md, constants of runtimes
+  bless-wire   writes the hash of the wire into docs/wire.md, after the page was read
 with `--features cli`, which builds hob:
   man FOLDER          writes man pages
   completions FOLDER  writes shell completions";
@@ -26,8 +27,14 @@ fn main() -> Result<ExitCode> {
     let root = root()?;
     match arguments.as_slice() {
         ["tidy"] => report(&tidy::check(&root)?),
+        ["wire"] => {
+            for path in wire::write(&root)? {
+                say(&path);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         ["bless-wire"] => {
-            say(&wire_hash::bless(&root)?);
+            say(&wire::hash::bless(&root)?);
             Ok(ExitCode::SUCCESS)
         }
         #[cfg(feature = "cli")]

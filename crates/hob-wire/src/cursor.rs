@@ -92,9 +92,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.rest)
+    }
+
+    /// How many bytes are left.
     #[must_use]
-    pub fn rest(self) -> &'a [u8] {
-        self.rest
+    pub fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// Sixteen raw bytes.

@@ -1,6 +1,8 @@
 //! The exit codes that the client itself chooses. A program's own code or signal is passed on
 //! as it is; these follow `timeout(1)`, `env(1)` and POSIX shells.
 
+use crate::schema::Choice;
+
 /// An exit code that hob chose, because the program gave none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -27,6 +29,12 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The same in data: what the first byte of the pair that travels says.
+    pub const CHOICES: [Choice; 2] = [
+        Choice { number: 0, name: "code", value: (0, 255) },
+        Choice { number: 1, name: "signal", value: (1, 64) },
+    ];
+
     /// The exit that a raw wait status (as `wait4` gives it) stands for.
     #[must_use]
     pub fn from_wait_status(status: u32) -> Exit {

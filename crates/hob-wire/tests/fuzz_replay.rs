@@ -67,7 +67,7 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 fn the_corpus_and_the_golden_frames_are_decoded_without_a_panic() {
     let golden = files("runtimes/golden");
     let decoded: usize = golden.iter().map(|(_, bytes)| decode::stream(bytes)).sum();
-    assert!(decoded >= 15, "only {decoded} golden frames were decoded");
+    assert_eq!(decoded, golden.len(), "each golden file is one frame that is decoded");
     let corpus = files("fuzz/corpus/frames");
     assert!(!corpus.is_empty(), "the corpus is empty");
     for (path, bytes) in &corpus {
@@ -93,7 +93,9 @@ fn mutated_frames_are_decoded_without_a_panic() {
         let tried = bytes.clone();
         let result = std::panic::catch_unwind(|| {
             let payload = tried.get(hob_wire::frame::HEADER_LEN..).unwrap_or(&[]);
-            decode::stream(&tried) + decode::as_all(payload)
+            // Some kinds take any payload, so that only whole frames tell how wild mutations are.
+            decode::as_all(payload);
+            decode::stream(&tried)
         });
         match result {
             Ok(count) => decoded += count,

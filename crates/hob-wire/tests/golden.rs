@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot decode has failed")]
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use hob_wire::call::{
@@ -11,6 +12,7 @@ use hob_wire::call::{
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
+use hob_wire::frames::{SCHEMA, again};
 use hob_wire::hooks::{
     HookEnded, HookOutput, HookStarted, Part, Remarks, RunSet, SetBegun, SetEnded, Started, Stream,
     Verdict,
@@ -21,6 +23,7 @@ use hob_wire::message::{
     State, StateReply, StateVerb,
 };
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
+use hob_wire::schema::{offset, walk, words};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
     Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role, TargetKind,
@@ -38,18 +41,18 @@ fn world() -> World {
 }
 
 #[expect(clippy::too_many_lines, reason = "one entry per kind of frame")]
-fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
+fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     let mut all = Vec::new();
-    let mut put = |name, kind, fds, encode: &dyn Fn(&mut Vec<u8>)| {
+    let mut put = |kind, fds, encode: &dyn Fn(&mut Vec<u8>)| {
         let mut payload = Vec::new();
         encode(&mut payload);
-        all.push((name, kind, fds, payload));
+        all.push((kind, fds, payload));
     };
     let argv = strings(&[b"script.py", b"", b"caf\xc3\xa9", b"\xff\xfe"]);
     let env = strings(&[b"PATH=/usr/bin:/bin", b"EMPTY=", b"ODD=\xff\n=x"]);
     let usage = Usage { user_us: 1500, system_us: 250, peak_kib: 9216 };
     let world = world();
-    put("hello", Kind::Hello, 0, &|out| Hello { build: *b"0123456789abcdef", pid: 42 }.encode(out));
+    put(Kind::Hello, 0, &|out| Hello { build: *b"0123456789abcdef", pid: 42 }.encode(out));
     let call = Call {
         asked: Asked { cold: false, isolation: Isolation::Fork, ahead: 4, timeout_ms: 5000 },
         pid: 42,
@@ -62,8 +65,8 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         argv: argv.clone(),
         env: env.clone(),
     };
-    put("call", Kind::Call, 5, &|out| call.encode(out));
-    put("signal", Kind::Signal, 0, &|out| {
+    put(Kind::Call, 5, &|out| call.encode(out));
+    put(Kind::Signal, 0, &|out| {
         Signal { number: 15, origin: Origin::Terminal, at_ns: 1_000_450_000 }.encode(out)
     });
     let cold = ColdEnded {
@@ -73,11 +76,11 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         finished_ns: 70_000_000,
         usage,
     };
-    put("cold-ended", Kind::ColdEnded, 0, &|out| cold.encode(out));
-    put("control", Kind::Control, 0, &|out| out.extend_from_slice(br#"{"verb":"status"}"#));
+    put(Kind::ColdEnded, 0, &|out| cold.encode(out));
+    put(Kind::Control, 0, &|out| out.extend_from_slice(br#"{"verb":"status"}"#));
     let received = Received { exit: Exit::Code(3), at_ns: 1_000_700_007 };
-    put("received", Kind::Received, 0, &|out| received.encode(out));
-    put("queued", Kind::Queued, 0, &|_| ());
+    put(Kind::Received, 0, &|out| received.encode(out));
+    put(Kind::Queued, 0, &|_| ());
     let run_cold = RunCold {
         call: 7,
         reason: b"learning".to_vec(),
@@ -86,21 +89,21 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         set: strings(&[b"PYENV_VERSION=3.11.7"]),
         launcher: true,
     };
-    put("run-cold", Kind::RunCold, 0, &|out| run_cold.encode(out));
+    put(Kind::RunCold, 0, &|out| run_cold.encode(out));
     let ended = Ended { call: 7, fate: Fate::Exited(Exit::Code(3)), text: Vec::new() };
-    put("ended", Kind::Ended, 0, &|out| ended.encode(out));
+    put(Kind::Ended, 0, &|out| ended.encode(out));
     let refused = Refused { code: 127, text: b"nope: not found".to_vec() };
-    put("refused", Kind::Refused, 0, &|out| refused.encode(out));
-    put("control-reply", Kind::ControlReply, 0, &|out| out.extend_from_slice(br#"{"pid":1}"#));
-    put("launcher", Kind::Launcher, 0, &|out| Launcher { session: 40 }.encode(out));
+    put(Kind::Refused, 0, &|out| refused.encode(out));
+    put(Kind::ControlReply, 0, &|out| out.extend_from_slice(br#"{"pid":1}"#));
+    put(Kind::Launcher, 0, &|out| Launcher { session: 40 }.encode(out));
     let launch = Launch {
         worker: 9,
         file: b"/usr/bin/python3".to_vec(),
         argv: argv.clone(),
         env: env.clone(),
     };
-    put("launch", Kind::Launch, 3, &|out| launch.encode(out));
-    put("launched", Kind::Launched, 1, &|out| Launched { worker: 9, pid: 44 }.encode(out));
+    put(Kind::Launch, 3, &|out| launch.encode(out));
+    put(Kind::Launched, 1, &|out| Launched { worker: 9, pid: 44 }.encode(out));
     let preload = Preload {
         role: Role::Zygote,
         kind: TargetKind::Script,
@@ -109,35 +112,40 @@ fn golden() -> Vec<(&'static str, Kind, u8, Vec<u8>)> {
         modules: strings(&[b"json", b"os.path"]),
         argv: strings(&[b"script.py", b""]),
     };
-    put("preload", Kind::Preload, 0, &|out| preload.encode(out));
+    put(Kind::Preload, 0, &|out| preload.encode(out));
     let notes = strings(&[b"Mjson", b"F/usr/lib/python3.11/json/__init__.py", b"EHOME"]);
     let ready = Ready { role: Role::Zygote, pid: 43, threads: 1, notes: notes.clone() };
-    put("ready", Kind::Ready, 0, &|out| ready.encode(out));
-    put("fork", Kind::Fork, 1, &|out| Fork { worker: 9, paid: Paid::Yes }.encode(out));
+    put(Kind::Ready, 0, &|out| ready.encode(out));
+    put(Kind::Fork, 1, &|out| Fork { worker: 9, paid: Paid::Yes }.encode(out));
     let forked = Forked { worker: 9, pid: 44, error: Vec::new() };
-    put("forked", Kind::Forked, 1, &|out| forked.encode(out));
+    put(Kind::Forked, 1, &|out| forked.encode(out));
     let gone = Gone { worker: 9, exit: Exit::Signal(11), usage };
-    put("gone", Kind::Gone, 0, &|out| gone.encode(out));
-    put("give", Kind::Give, 5, &|out| {
-        Give { call: 7, group: 41, world: &world, argv: &argv, env: &env, processors: &[0b101] }
-            .encode(out);
-    });
+    put(Kind::Gone, 0, &|out| gone.encode(out));
+    let give = Give {
+        call: 7,
+        group: 41,
+        world: Cow::Borrowed(&world),
+        argv: Cow::Borrowed(&argv),
+        env: Cow::Borrowed(&env),
+        processors: &[0b101],
+    };
+    put(Kind::Give, 5, &|out| give.encode(out));
     let finished = Finished {
         call: 7,
         exit: Exit::Code(3),
         main_ns: 1_000_400_000,
         finished_ns: 1_000_500_000,
     };
-    put("finished", Kind::Finished, 0, &|out| finished.encode(out));
-    put("notes", Kind::Notes, 0, &|out| Notes { call: 7, notes: notes.clone() }.encode(out));
-    put("joined", Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
-    put("failed", Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
+    put(Kind::Finished, 0, &|out| finished.encode(out));
+    put(Kind::Notes, 0, &|out| Notes { call: 7, notes: notes.clone() }.encode(out));
+    put(Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
+    put(Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
     messages(&mut put);
     hooks(&mut put);
     all
 }
 
-fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
+fn hooks(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     let run = RunSet {
         set: 21,
         umask: 0o027,
@@ -152,13 +160,13 @@ fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         params: strings(&[b"UUID=1-2", b"ODD=\xff"]),
         env: strings(&[b"PATH=/usr/bin:/bin", b"EMPTY="]),
     };
-    put("run-set", Kind::RunSet, 0, &|out| run.encode(out));
+    put(Kind::RunSet, 0, &|out| run.encode(out));
     let begun = SetBegun { set: 21, call: 700, hooks: strings(&[b"10-a", b"20 \xff\n", b"30-c"]) };
-    put("set-begun", Kind::SetBegun, 0, &|out| begun.encode(out));
+    put(Kind::SetBegun, 0, &|out| begun.encode(out));
     let started = HookStarted { set: 21, hook: 1 };
-    put("hook-started", Kind::HookStarted, 0, &|out| started.encode(out));
+    put(Kind::HookStarted, 0, &|out| started.encode(out));
     let output = HookOutput { set: 21, hook: 1, part: Part::ErrTail, bytes: b"caf\xc3\xa9\xff\n" };
-    put("hook-output", Kind::HookOutput, 0, &|out| output.encode(out));
+    put(Kind::HookOutput, 0, &|out| output.encode(out));
     let ended = HookEnded {
         set: 21,
         hook: 1,
@@ -177,7 +185,7 @@ fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         stdout: Stream { total: 9, cut: 2, stamps: vec![(100, 4), (u64::MAX, 5)] },
         stderr: Stream::default(),
     };
-    put("hook-ended", Kind::HookEnded, 0, &|out| ended.encode(out));
+    put(Kind::HookEnded, 0, &|out| ended.encode(out));
     let ended = SetEnded {
         set: 21,
         outcome: Verdict::Error,
@@ -185,10 +193,10 @@ fn hooks(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         not_run: strings(&[b"30-c"]),
         text: b"stopped".to_vec(),
     };
-    put("set-ended", Kind::SetEnded, 0, &|out| ended.encode(out));
+    put(Kind::SetEnded, 0, &|out| ended.encode(out));
 }
 
-fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>))) {
+fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     let message = Message {
         id: 11,
         manner: Manner::Ask,
@@ -199,13 +207,13 @@ fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>)))
         message_id: b"m-1",
         payload: b"{\"name\":\"x\"}",
     };
-    put("message", Kind::Message, 0, &|out| message.encode(out));
+    put(Kind::Message, 0, &|out| message.encode(out));
     let attach = Attach { directory: b"/srv/app".to_vec(), env: strings(&[b"PATH=/usr/bin"]) };
-    put("attach", Kind::Attach, 0, &|out| attach.encode(out));
-    put("cancel", Kind::Cancel, 0, &|out| Numbered { id: 11 }.encode(out));
+    put(Kind::Attach, 0, &|out| attach.encode(out));
+    put(Kind::Cancel, 0, &|out| Numbered { id: 11 }.encode(out));
     let named = Named { id: 12, name: b"greeter".to_vec() };
-    put("want-lane", Kind::WantLane, 0, &|out| named.encode(out));
-    put("leave-lane", Kind::LeaveLane, 0, &|out| Numbered { id: 13 }.encode(out));
+    put(Kind::WantLane, 0, &|out| named.encode(out));
+    put(Kind::LeaveLane, 0, &|out| Numbered { id: 13 }.encode(out));
     let state = State {
         id: 14,
         verb: StateVerb::Set,
@@ -214,17 +222,17 @@ fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>)))
         name: b"hits",
         value: b"\x00value",
     };
-    put("state", Kind::State, 0, &|out| state.encode(out));
+    put(Kind::State, 0, &|out| state.encode(out));
     let answer = Answer { id: 11, content_type: b"text/plain", payload: b"hello x" };
-    put("answer", Kind::Answer, 0, &|out| answer.encode(out));
+    put(Kind::Answer, 0, &|out| answer.encode(out));
     let failure = Failure { id: 11, reason: Reason::Raised, text: b"KeyError: 'name'" };
-    put("failure", Kind::Failure, 0, &|out| failure.encode(out));
-    put("lent", Kind::Lent, 1, &|out| Lent { id: 12, lane: 13 }.encode(out));
+    put(Kind::Failure, 0, &|out| failure.encode(out));
+    put(Kind::Lent, 1, &|out| Lent { id: 12, lane: 13 }.encode(out));
     let accepted = Named { id: 11, name: b"m-1".to_vec() };
-    put("accepted", Kind::Accepted, 0, &|out| accepted.encode(out));
+    put(Kind::Accepted, 0, &|out| accepted.encode(out));
     let reply = StateReply { id: 14, held: Held::There, number: 42, value: b"value" };
-    put("state-reply", Kind::StateReply, 0, &|out| reply.encode(out));
-    put("lend", Kind::Lend, 3, &|out| Lend { lane: 13, uses: 256 }.encode(out));
+    put(Kind::StateReply, 0, &|out| reply.encode(out));
+    put(Kind::Lend, 3, &|out| Lend { lane: 13, uses: 256 }.encode(out));
     let handled = Handled {
         lane: 13,
         count: 100,
@@ -234,84 +242,85 @@ fn messages(put: &mut impl FnMut(&'static str, Kind, u8, &dyn Fn(&mut Vec<u8>)))
         finished_ns: 1_000_410_000,
         over: true,
     };
-    put("handled", Kind::Handled, 0, &|out| handled.encode(out));
+    put(Kind::Handled, 0, &|out| handled.encode(out));
+}
+
+/// The file of a kind: its name in words.
+fn file(kind: Kind) -> PathBuf {
+    let frame = SCHEMA.iter().find(|frame| frame.kind == kind).unwrap();
+    let name = words(frame.name).replace(' ', "-");
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtimes/golden");
+    golden.join(name).with_extension("bin")
 }
 
 #[test]
 fn every_kind_has_a_golden_frame_and_its_bytes_have_not_moved() {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../runtimes/golden");
     let update = std::env::var_os("HOB_UPDATE_GOLDEN").is_some();
     let all = golden();
     for kind in Kind::ALL {
-        assert!(all.iter().any(|(_, have, _, _)| *have == kind), "no golden frame for {kind:?}");
+        assert!(all.iter().any(|(have, _, _)| *have == kind), "no golden frame for {kind:?}");
     }
-    for (name, kind, fds, payload) in all {
+    for (kind, fds, payload) in all {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, kind, fds, |out| out.extend_from_slice(&payload)).unwrap();
-        let path = dir.join(format!("{name}.bin"));
+        let path = file(kind);
         if update {
             std::fs::write(&path, &bytes).unwrap();
         }
         let have = std::fs::read(&path).unwrap();
-        assert_eq!(have, bytes, "{name}: the wire changed; raise VERSION and update docs/wire.md");
+        assert_eq!(have, bytes, "{kind:?}: the wire changed; raise VERSION and read docs/wire.md");
     }
 }
 
 #[test]
-fn golden_frames_decode_to_what_encodes_them_again() {
-    for (name, kind, fds, payload) in golden() {
-        let mut bytes = Vec::new();
-        frame::append(&mut bytes, kind, fds, |out| out.extend_from_slice(&payload)).unwrap();
+fn golden_frames_are_as_the_schema_says_and_decode_to_what_encodes_them_again() {
+    for frame in SCHEMA {
+        let (kind, name) = (frame.kind, frame.name);
+        let bytes = std::fs::read(file(kind)).unwrap();
         let (header, body, end) = frame::split(&bytes).unwrap().unwrap();
-        assert_eq!((header.kind, header.fds, end), (kind, fds, bytes.len()), "{name}");
-        let mut again = Vec::new();
-        re_encode(kind, body, &mut again);
-        assert_eq!(again, payload, "{name}");
+        assert_eq!((header.kind, end), (kind, bytes.len()), "{name}");
+        // Some descriptors are there or not; there are never more than have a name.
+        assert!(usize::from(header.fds) <= frame.fds.len(), "{name}");
+        assert_eq!(header.fds == 0, frame.fds.is_empty(), "{name}");
+        assert_eq!(walk(frame.fields, body), Ok(()), "{name}");
+        let mut payload = Vec::new();
+        again(kind, body, &mut payload).unwrap();
+        assert_eq!(payload, body, "{name}");
     }
 }
 
-fn re_encode(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
-    match kind {
-        Kind::Hello => Hello::decode(body).unwrap().encode(out),
-        Kind::Call => Call::decode(body).unwrap().encode(out),
-        Kind::Signal => Signal::decode(body).unwrap().encode(out),
-        Kind::ColdEnded => ColdEnded::decode(body).unwrap().encode(out),
-        Kind::Received => Received::decode(body).unwrap().encode(out),
-        Kind::RunCold => RunCold::decode(body).unwrap().encode(out),
-        Kind::Ended => Ended::decode(body).unwrap().encode(out),
-        Kind::Refused => Refused::decode(body).unwrap().encode(out),
-        Kind::Launcher => Launcher::decode(body).unwrap().encode(out),
-        Kind::Launch => Launch::decode(body).unwrap().encode(out),
-        Kind::Launched => Launched::decode(body).unwrap().encode(out),
-        Kind::Preload => Preload::decode(body).unwrap().encode(out),
-        Kind::Ready => Ready::decode(body).unwrap().encode(out),
-        Kind::Fork => Fork::decode(body).unwrap().encode(out),
-        Kind::Forked => Forked::decode(body).unwrap().encode(out),
-        Kind::Gone => Gone::decode(body).unwrap().encode(out),
-        Kind::Finished => Finished::decode(body).unwrap().encode(out),
-        Kind::Notes => Notes::decode(body).unwrap().encode(out),
-        Kind::Joined => Joined::decode(body).unwrap().encode(out),
-        Kind::Failed => Failed::decode(body).unwrap().encode(out),
-        Kind::Message => Message::decode(body).unwrap().encode(out),
-        Kind::Attach => Attach::decode(body).unwrap().encode(out),
-        Kind::Cancel | Kind::LeaveLane => Numbered::decode(body).unwrap().encode(out),
-        Kind::WantLane | Kind::Accepted => Named::decode(body).unwrap().encode(out),
-        Kind::State => State::decode(body).unwrap().encode(out),
-        Kind::Answer => Answer::decode(body).unwrap().encode(out),
-        Kind::Failure => Failure::decode(body).unwrap().encode(out),
-        Kind::Lent => Lent::decode(body).unwrap().encode(out),
-        Kind::StateReply => StateReply::decode(body).unwrap().encode(out),
-        Kind::Lend => Lend::decode(body).unwrap().encode(out),
-        Kind::Handled => Handled::decode(body).unwrap().encode(out),
-        Kind::RunSet => RunSet::decode(body).unwrap().encode(out),
-        Kind::SetBegun => SetBegun::decode(body).unwrap().encode(out),
-        Kind::HookStarted => HookStarted::decode(body).unwrap().encode(out),
-        Kind::HookOutput => HookOutput::decode(body).unwrap().encode(out),
-        Kind::HookEnded => HookEnded::decode(body).unwrap().encode(out),
-        Kind::SetEnded => SetEnded::decode(body).unwrap().encode(out),
-        // Only workers decode a give; the rest is JSON or empty.
-        Kind::Give | Kind::Control | Kind::ControlReply | Kind::Queued => {
-            out.extend_from_slice(body);
+#[test]
+fn no_golden_frame_is_taken_when_it_is_cut_or_has_more() {
+    for frame in SCHEMA {
+        let bytes = std::fs::read(file(frame.kind)).unwrap();
+        let body = &bytes[frame::HEADER_LEN..];
+        let ends_open = frame
+            .fields
+            .last()
+            .is_some_and(|field| matches!(field.shape, hob_wire::schema::Shape::Rest(_)));
+        let mut out = Vec::new();
+        if !ends_open {
+            let longer = [body, &[0][..]].concat();
+            let trailing = hob_wire::DecodeError::Trailing(1);
+            assert_eq!(again(frame.kind, &longer, &mut out), Err(trailing), "{}", frame.name);
+            for cut in 0..body.len() {
+                let cut = again(frame.kind, &body[..cut], &mut out);
+                assert!(cut.is_err(), "{} was taken when it was cut", frame.name);
+            }
         }
     }
+}
+
+#[test]
+fn offsets_are_those_of_the_bytes() {
+    let bytes = std::fs::read(file(Kind::Give)).unwrap();
+    let body = &bytes[frame::HEADER_LEN..];
+    let fields = Give::FIELDS;
+    let at = |path| offset(fields, path).unwrap();
+    assert_eq!(body[at("group")], 41);
+    assert_eq!(body[at("world.umask")..][..4], 0o027_u32.to_le_bytes());
+    assert_eq!(body[at("world.priority.oom")..][..4], 200_u32.to_le_bytes());
+    assert_eq!(body[at("argv")..][..4], 4_u32.to_le_bytes());
+    assert_eq!(offset(fields, "env"), None, "what follows argv has no place of its own");
+    assert_eq!(offset(fields, "world.nothing"), None);
 }

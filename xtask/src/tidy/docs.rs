@@ -1,4 +1,4 @@
-//! What documents owe the code: the wire's hash, every reason code, every dependency's reason,
+//! What documents owe the code: the wire's tables and its hash, every reason code, every dependency's reason,
 //! links that lead somewhere.
 
 use std::path::Path;
@@ -7,11 +7,12 @@ use anyhow::{Context, Result};
 
 use super::source::Source;
 use super::{Found, arrows};
-use crate::wire_hash;
+use crate::wire;
 
 /// Checks all of them.
 pub(crate) fn check(root: &Path, sources: &[Source], found: &mut Found) -> Result<()> {
-    found.faults.extend(wire_hash::fault(root)?);
+    found.faults.extend(wire::hash::fault(root)?);
+    found.faults.extend(wire::faults(root)?);
     reason_codes(root, found)?;
     dependency_reasons(root, found)?;
     for source in sources.iter().filter(|source| source.path.ends_with(".md")) {

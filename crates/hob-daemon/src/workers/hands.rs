@@ -5,6 +5,7 @@
 //! are this daemon's children and waited for one by one, copies are their zygote's; a signal goes
 //! to a pidfd, never to a number that may be somebody else's by now.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
@@ -452,9 +453,9 @@ impl Hands {
         let give = Give {
             call: given.call.0,
             group: entry.terminal.group,
-            world: &entry.world,
-            argv: given.argv,
-            env: &entry.env,
+            world: Cow::Borrowed(&entry.world),
+            argv: Cow::Borrowed(given.argv),
+            env: Cow::Borrowed(&entry.env),
             processors: &place.told,
         };
         let bytes = channel::encode(Kind::Give, 5, |out| give.encode(out))

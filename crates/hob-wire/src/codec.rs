@@ -1,0 +1,377 @@
+//! How one field is written and read. The macros of `frames/mod.rs` put these together.
+//!
+//! Owns: the formats that several frames share. A format of one family lies beside that family.
+//!
+//! Invariant: a format's `SHAPE` says all that its `take` demands; see `schema.rs`.
+
+use std::borrow::Cow;
+
+use crate::call::UMASK_MAX;
+use crate::cursor::{Append, Cursor, DecodeError};
+use crate::frame::PAYLOAD_MAX;
+use crate::message::{BODY_MAX, WORD_MAX};
+use crate::schema::{Rule, Shape};
+use crate::strings::Strings;
+
+/// A format of values of type `T` that lie in one piece.
+pub(crate) trait Format<'a, T> {
+    /// The format in data.
+    const SHAPE: Shape;
+    /// Appends a value.
+    fn put(value: &T, out: &mut Vec<u8>);
+    /// Reads a value; `label` names the field in errors.
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<T, DecodeError>;
+}
+
+/// A format whose bytes may be in two places: in that of the field, and behind the last field.
+pub(crate) trait Codec<'a, T> {
+    /// The format in data.
+    const SHAPE: Shape;
+    /// What is known of a value when its own place was read.
+    type Head;
+    /// Appends what stands in the field's place.
+    fn put(value: &T, out: &mut Vec<u8>);
+    /// Appends what stands behind the last field.
+    fn put_late(value: &T, out: &mut Vec<u8>);
+    /// Reads what stands in the field's place.
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Self::Head, DecodeError>;
+    /// Reads what stands behind the last field.
+    fn take_late(
+        head: Self::Head,
+        cursor: &mut Cursor<'a>,
+        label: &'static str,
+    ) -> Result<T, DecodeError>;
+}
+
+impl<'a, T, F: Format<'a, T>> Codec<'a, T> for F {
+    const SHAPE: Shape = F::SHAPE;
+    type Head = T;
+
+    fn put(value: &T, out: &mut Vec<u8>) {
+        F::put(value, out);
+    }
+
+    fn put_late(_: &T, _: &mut Vec<u8>) {}
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<T, DecodeError> {
+        F::take(cursor, label)
+    }
+
+    fn take_late(head: T, _: &mut Cursor<'a>, _: &'static str) -> Result<T, DecodeError> {
+        Ok(head)
+    }
+}
+
+/// The usual format of a type.
+pub(crate) struct Plain;
+
+/// The integers, by the names of their functions.
+macro_rules! integers {
+    ($($type:ty, $shape:ident, $take:ident, $put:ident, $from:expr, $to:expr;)*) => {$(
+        impl<'a> Format<'a, $type> for Plain {
+            const SHAPE: Shape = Shape::$shape;
+
+            fn put(value: &$type, out: &mut Vec<u8>) {
+                out.$put($to(*value));
+            }
+
+            fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<$type, DecodeError> {
+                cursor.$take(label).map($from)
+            }
+        }
+    )*};
+}
+
+integers! {
+    u8, U8, u8, put_u8, u8::from, u8::from;
+    u32, U32, u32, put_u32, u32::from, u32::from;
+    u64, U64, u64, put_u64, u64::from, u64::from;
+    i32, I32, u32, put_u32, u32::cast_signed, i32::cast_unsigned;
+    i64, I64, u64, put_u64, u64::cast_signed, i64::cast_unsigned;
+    bool, Flag, flag, put_u8, bool::from, u8::from;
+}
+
+impl<'a> Format<'a, [u8; 16]> for Plain {
+    const SHAPE: Shape = Shape::Raw(16);
+
+    fn put(value: &[u8; 16], out: &mut Vec<u8>) {
+        out.extend_from_slice(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<[u8; 16], DecodeError> {
+        cursor.id16(label)
+    }
+}
+
+impl<'a> Format<'a, &'a [u8]> for Plain {
+    const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Any);
+
+    fn put(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<&'a [u8], DecodeError> {
+        cursor.blob(label)
+    }
+}
+
+impl<'a> Format<'a, Vec<u8>> for Plain {
+    const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Any);
+
+    fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
+        Ok(cursor.blob(label)?.to_vec())
+    }
+}
+
+impl<'a> Format<'a, Strings> for Plain {
+    const SHAPE: Shape = Shape::Strings(false);
+
+    fn put(value: &Strings, out: &mut Vec<u8>) {
+        value.encode(out);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Strings, DecodeError> {
+        Strings::decode(cursor, label)
+    }
+}
+
+/// A value that is lent to be written, and owned when it was read.
+impl<'a, T: Clone> Format<'a, Cow<'a, T>> for Plain
+where
+    Plain: Format<'a, T>,
+{
+    const SHAPE: Shape = <Plain as Format<'a, T>>::SHAPE;
+
+    fn put(value: &Cow<'a, T>, out: &mut Vec<u8>) {
+        <Plain as Format<'a, T>>::put(value, out);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Cow<'a, T>, DecodeError> {
+        <Plain as Format<'a, T>>::take(cursor, label).map(Cow::Owned)
+    }
+}
+
+/// A flag, and the value if there is one.
+pub(crate) struct Maybe;
+
+impl<'a, T> Format<'a, Option<T>> for Maybe
+where
+    Plain: Format<'a, T>,
+{
+    const SHAPE: Shape = Shape::Maybe(&<Plain as Format<'a, T>>::SHAPE);
+
+    fn put(value: &Option<T>, out: &mut Vec<u8>) {
+        out.put_u8(u8::from(value.is_some()));
+        if let Some(value) = value {
+            <Plain as Format<'a, T>>::put(value, out);
+        }
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Option<T>, DecodeError> {
+        match cursor.flag(label)? {
+            true => <Plain as Format<'a, T>>::take(cursor, label).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Strings, of which there is at least one.
+pub(crate) struct Filled;
+
+impl<'a> Format<'a, Strings> for Filled {
+    const SHAPE: Shape = Shape::Strings(true);
+
+    fn put(value: &Strings, out: &mut Vec<u8>) {
+        value.encode(out);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Strings, DecodeError> {
+        let strings = Strings::decode(cursor, label)?;
+        if strings.is_empty() {
+            return Err(DecodeError::Value(label));
+        }
+        Ok(strings)
+    }
+}
+
+/// A blob that keeps a rule.
+fn ruled(cursor: &mut Cursor<'_>, label: &'static str, rule: Rule) -> Result<Vec<u8>, DecodeError> {
+    let bytes = cursor.blob(label)?;
+    if !rule.holds(bytes) {
+        return Err(DecodeError::Value(label));
+    }
+    Ok(bytes.to_vec())
+}
+
+/// The path of a file to execute.
+pub(crate) struct File;
+
+impl<'a> Format<'a, Vec<u8>> for File {
+    const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::File);
+
+    fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
+        ruled(cursor, label, Rule::File)
+    }
+}
+
+/// An absolute path.
+pub(crate) struct Absolute;
+
+impl<'a> Format<'a, Vec<u8>> for Absolute {
+    const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Absolute);
+
+    fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
+        ruled(cursor, label, Rule::Absolute)
+    }
+}
+
+/// A file mode creation mask.
+pub(crate) struct Mask;
+
+impl<'a> Format<'a, u32> for Mask {
+    const SHAPE: Shape = Shape::Within(0, UMASK_MAX);
+
+    fn put(value: &u32, out: &mut Vec<u8>) {
+        out.put_u32(*value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<u32, DecodeError> {
+        match cursor.u32(label)? {
+            mask if mask <= UMASK_MAX => Ok(mask),
+            _ => Err(DecodeError::Value(label)),
+        }
+    }
+}
+
+fn word_length(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
+    match cursor.u32("length")? as usize {
+        length if length <= WORD_MAX => Ok(length),
+        _ => Err(DecodeError::TooMany("bytes of a word")),
+    }
+}
+
+/// A blob of at most [`WORD_MAX`] bytes.
+pub(crate) struct Word;
+
+impl<'a> Format<'a, &'a [u8]> for Word {
+    const SHAPE: Shape = Shape::Blob(WORD_MAX, Rule::Any);
+
+    fn put(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<&'a [u8], DecodeError> {
+        let length = word_length(cursor)?;
+        cursor.bytes(length, label)
+    }
+}
+
+impl<'a> Format<'a, Vec<u8>> for Word {
+    const SHAPE: Shape = Shape::Blob(WORD_MAX, Rule::Any);
+
+    fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
+        out.put_blob(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
+        match cursor.blob(label)? {
+            word if word.len() <= WORD_MAX => Ok(word.to_vec()),
+            _ => Err(DecodeError::TooMany("bytes of a word")),
+        }
+    }
+}
+
+/// A word whose bytes stand behind the last field, so that the lengths are found in fixed places.
+pub(crate) struct LateWord;
+
+impl<'a> Codec<'a, &'a [u8]> for LateWord {
+    const SHAPE: Shape = Shape::Late(WORD_MAX);
+    type Head = usize;
+
+    fn put(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    }
+
+    fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(value);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, _: &'static str) -> Result<usize, DecodeError> {
+        word_length(cursor)
+    }
+
+    fn take_late(
+        length: usize,
+        cursor: &mut Cursor<'a>,
+        label: &'static str,
+    ) -> Result<&'a [u8], DecodeError> {
+        cursor.bytes(length, label)
+    }
+}
+
+/// All that is left of the payload.
+pub(crate) struct Rest;
+
+impl<'a> Codec<'a, &'a [u8]> for Rest {
+    const SHAPE: Shape = Shape::Rest(PAYLOAD_MAX);
+    type Head = ();
+
+    fn put(_: &&'a [u8], _: &mut Vec<u8>) {}
+
+    fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(value);
+    }
+
+    fn take(_: &mut Cursor<'a>, _: &'static str) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    fn take_late(
+        (): (),
+        cursor: &mut Cursor<'a>,
+        _: &'static str,
+    ) -> Result<&'a [u8], DecodeError> {
+        Ok(cursor.rest())
+    }
+}
+
+/// What is left of a message, which has a cap of its own.
+pub(crate) struct Body;
+
+impl<'a> Codec<'a, &'a [u8]> for Body {
+    const SHAPE: Shape = Shape::Rest(BODY_MAX);
+    type Head = ();
+
+    fn put(_: &&'a [u8], _: &mut Vec<u8>) {}
+
+    fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(value);
+    }
+
+    fn take(_: &mut Cursor<'a>, _: &'static str) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    fn take_late(
+        (): (),
+        cursor: &mut Cursor<'a>,
+        _: &'static str,
+    ) -> Result<&'a [u8], DecodeError> {
+        match cursor.rest() {
+            body if body.len() <= BODY_MAX => Ok(body),
+            _ => Err(DecodeError::TooMany("bytes of a message")),
+        }
+    }
+}

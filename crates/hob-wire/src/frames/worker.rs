@@ -1,0 +1,176 @@
+//! What the daemon and its workers say to each other. `docs/worker.md` tells a runtime's author
+//! the same in words.
+
+use std::borrow::Cow;
+
+use crate::call::World;
+use crate::codec::{Format, Plain};
+use crate::cursor::{Cursor, DecodeError};
+use crate::exit::Exit;
+use crate::frames::{frames, numbers};
+use crate::schema::{Numbers, Shape};
+use crate::strings::Strings;
+
+pub use crate::reply::Gone;
+
+/// The descriptors of a [`Give`], in this order. `reply` is the caller's own connection, on which
+/// the worker sends [`crate::reply::Ended`].
+pub const GIVE_FDS: [&str; 5] = ["stdin", "stdout", "stderr", "working directory", "reply"];
+
+frames! {
+    /// The first frame on a zygote's or standby's channel.
+    frame Preload {
+        /// Zygote or standby.
+        role: Role as Loader,
+        /// What the target is.
+        kind: TargetKind,
+        /// The script's absolute path, or the module's name; of a handler its file, a colon and its
+        /// function; of a native program its file.
+        target: Vec<u8>,
+        /// What `sys.orig_argv` holds before the target: the interpreter as it was named, and its
+        /// options.
+        prefix: Strings,
+        /// The modules to import, in this order.
+        modules: Strings,
+        /// What `sys.argv` holds meanwhile: as many strings as imports may count, of which they may
+        /// look at the first.
+        argv: Strings,
+    }
+
+    /// A worker is ready: a zygote to fork, a copy or standby to perform.
+    frame Ready {
+        /// Which of the three.
+        role: Role,
+        /// Its process id.
+        pid: u32,
+        /// Tasks in `/proc/self/task`.
+        threads: u32,
+        /// What the preload read and met, see `docs/worker.md`; empty for a copy.
+        notes: Strings,
+    }
+
+    /// Fork a copy. Carries the copy's channel.
+    frame Fork: Copy {
+        /// The number of the worker that the copy will be.
+        worker: u64,
+        /// What the copy does before it says that it is ready.
+        paid: Paid,
+    }
+
+    /// What came of a [`Fork`]. Carries a pidfd when it succeeded.
+    frame Forked {
+        /// The worker's number.
+        worker: u64,
+        /// Its process id, or 0: not forked, and `error` says why (`threads` when the zygote has
+        /// more than one).
+        pid: u32,
+        /// Why it was not forked.
+        error: Vec<u8>,
+    }
+
+    /// Perform this call. Carries [`GIVE_FDS`].
+    frame Give<'a> {
+        /// The call's number.
+        call: u64,
+        /// The process group in the worker's own terminal that the program joins; 0: none.
+        group: u32,
+        /// Umask, signals, limits.
+        world: Cow<'a, World>,
+        /// What the program sees as its argv: the script or module, then its arguments.
+        argv: Cow<'a, Strings>,
+        /// Its environment.
+        env: Cow<'a, Strings> = "environment",
+        /// The processors that it may run on, bit by bit from the first byte's lowest on; empty: as
+        /// the worker has them.
+        processors: &'a [u8],
+    }
+
+    /// A call's exit, from the worker that performed it.
+    frame Finished: Copy {
+        /// The call's number.
+        call: u64,
+        /// What the process will do: reported before teardown.
+        exit: Exit,
+        /// When the program's own code began.
+        main_ns: u64 = "main",
+        /// When it ended.
+        finished_ns: u64 = "finished",
+    }
+
+    /// A worker is in its caller's process group from now on, and has what the terminal sends there.
+    frame Joined: Copy {
+        /// The call's number.
+        call: u64,
+        /// Since when.
+        at_ns: u64 = "joined",
+    }
+
+    /// What a call loaded beyond the preload.
+    frame Notes {
+        /// The call's number.
+        call: u64,
+        /// Entries as in those of `ready`.
+        notes: Strings,
+    }
+
+    /// A worker cannot become ready.
+    frame Failed {
+        /// What happened, for a person; may have several lines.
+        text: Vec<u8>,
+    }
+}
+
+numbers! {
+    /// What a worker process is for.
+    enum Role {
+        /// Performs no calls; is forked.
+        Zygote = 0,
+        /// Performs one call in its own process.
+        Standby = 1,
+        /// A fork of a zygote; performs one call.
+        Copy = 2,
+    }
+
+    /// What the target of a program is.
+    enum TargetKind: PartialOrd, Ord {
+        /// A file that the interpreter runs.
+        Script = 0,
+        /// A module that the interpreter runs (`-m`).
+        Module = 1,
+        /// A function that handles messages: its file, a colon, its name.
+        Handler = 2,
+    }
+
+    /// How a copy gets ready for its call.
+    enum Paid {
+        /// Not at all: its call is on its way.
+        No = 0,
+        /// It pays for its pages, and says that it is ready.
+        Yes = 1,
+        /// It pays for nothing, and says that it is ready, unless its call has come by then.
+        Plain = 2,
+    }
+}
+
+/// The role of a process that preloads: a copy is forked by one.
+struct Loader;
+
+impl Loader {
+    const NUMBERS: Numbers =
+        Numbers { values: Role::NUMBERS.values.split_at(Role::Copy as usize).0, ..Role::NUMBERS };
+}
+
+impl<'a> Format<'a, Role> for Loader {
+    const SHAPE: Shape = Shape::Number(&Loader::NUMBERS);
+
+    fn put(value: &Role, out: &mut Vec<u8>) {
+        Plain::put(value, out);
+    }
+
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Role, DecodeError> {
+        match Plain::take(cursor, label)? {
+            Role::Copy => Err(DecodeError::Value(label)),
+            role @ (Role::Zygote | Role::Standby) => Ok(role),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The tables of `docs/wire.md`: frames by family, parts that lie inside others, numbers of enums.
+
+use hob_wire::frame::PAYLOAD_MAX;
+use hob_wire::frames::SCHEMA;
+use hob_wire::schema::{Family, Field, Frame, Numbers, Rule, Shape, words};
+
+use super::Block;
+
+/// A list of numbers that is longer than this stands in a table of its own only.
+const INLINE_MAX: usize = 5;
+
+/// Every block of the page.
+pub(crate) fn blocks() -> Vec<Block> {
+    let (parts, numbers) = inner();
+    vec![
+        Block { name: "calls", lines: family(Family::Calls) },
+        Block { name: "messages", lines: family(Family::Messages) },
+        Block { name: "hooks", lines: family(Family::Hooks) },
+        Block { name: "workers", lines: family(Family::Workers) },
+        Block { name: "parts", lines: fields_of(&parts) },
+        Block { name: "numbers", lines: numbers_of(&numbers) },
+    ]
+}
+
+/// The two tables of a family: its frames, and their fields.
+fn family(family: Family) -> Vec<String> {
+    let frames: Vec<&Frame> = SCHEMA.iter().filter(|frame| frame.family() == family).collect();
+    let mut lines = vec![
+        "| kind | name | from → to | says | descriptors |".to_owned(),
+        "|--:|---|---|---|---|".to_owned(),
+    ];
+    for frame in &frames {
+        lines.push(format!(
+            "| {} | {} | {} | {} | {} |",
+            frame.kind as u8,
+            words(frame.name),
+            ways(frame),
+            plain(frame.doc),
+            frame.fds.join(", ")
+        ));
+    }
+    lines.push(String::new());
+    let fields: Vec<(String, &[Field])> =
+        frames.iter().map(|frame| (words(frame.name), frame.fields)).collect();
+    lines.extend(fields_of(&fields));
+    lines
+}
+
+/// Who sends it to whom; ways with the same end are one.
+fn ways(frame: &Frame) -> String {
+    let ways: Vec<String> =
+        frame.ways.iter().map(|(from, to)| format!("{} → {}", word(from), word(to))).collect();
+    ways.join(", ")
+}
+
+fn word(name: &impl core::fmt::Debug) -> String {
+    words(&format!("{name:?}"))
+}
+
+/// A table of fields; an offset is there where it is the same in each payload.
+fn fields_of(named: &[(String, &[Field])]) -> Vec<String> {
+    let mut lines = vec![
+        "| of | at | type | field | what it holds |".to_owned(),
+        "|---|--:|---|---|---|".to_owned(),
+    ];
+    for (name, fields) in named {
+        let mut at = Some(0);
+        for (index, field) in fields.iter().enumerate() {
+            lines.push(format!(
+                "| {} | {} | {} | {} | {} |",
+                if index == 0 { name } else { "" },
+                at.map_or(String::new(), |at: usize| at.to_string()),
+                type_of(&field.shape),
+                words(field.name),
+                plain(field.doc)
+            ));
+            at = at.and_then(|at| Some(at + field.shape.size()?));
+        }
+    }
+    lines
+}
+
+fn numbers_of(all: &[&Numbers]) -> Vec<String> {
+    let mut lines =
+        vec!["| of | number | name | what it is |".to_owned(), "|---|--:|---|---|".to_owned()];
+    for numbers in all {
+        for (index, value) in numbers.values.iter().enumerate() {
+            lines.push(format!(
+                "| {} | {} | {} | {} |",
+                if index == 0 { words(numbers.name) } else { String::new() },
+                value.number,
+                words(value.name),
+                plain(value.doc)
+            ));
+        }
+    }
+    lines
+}
+
+/// How a field lies there, in words.
+pub(crate) fn type_of(shape: &Shape) -> String {
+    match shape {
+        Shape::U8 => "`u8`".to_owned(),
+        Shape::U32 => "`u32`".to_owned(),
+        Shape::U64 => "`u64`".to_owned(),
+        Shape::I32 => "`i32`".to_owned(),
+        Shape::I64 => "`i64`".to_owned(),
+        Shape::Within(low, high) => format!("`u32`, {low} to {high}"),
+        Shape::Flag => "`u8`, 0 or 1".to_owned(),
+        Shape::Number(numbers) if numbers.values.len() > INLINE_MAX => {
+            format!("`u8`, a number of {}", words(numbers.name))
+        }
+        Shape::Number(numbers) => {
+            let values = numbers.values.iter();
+            let values = values.map(|value| format!("{} {}", value.number, words(value.name)));
+            format!("`u8`: {}", values.collect::<Vec<_>>().join(", "))
+        }
+        Shape::Bits(bits) => {
+            let bits = bits.iter().enumerate().map(|(at, bit)| format!("{at} {bit}"));
+            format!("`u8`, bits: {}", bits.collect::<Vec<_>>().join(", "))
+        }
+        Shape::Pair(choices) => {
+            let choices = choices.iter().map(|choice| match choice.value {
+                (low, high) if low == high => format!("{} {low} {}", choice.number, choice.name),
+                (low, high) => format!("{} {} ({low} to {high})", choice.number, choice.name),
+            });
+            format!("`u8 u8`: {}", choices.collect::<Vec<_>>().join(", "))
+        }
+        Shape::Raw(len) => format!("{len} bytes"),
+        Shape::Blob(most, rule) => {
+            let rule = match rule {
+                Rule::Any => "",
+                Rule::File => ", not empty, without NUL",
+                Rule::Absolute => ", an absolute path without NUL",
+            };
+            format!("blob{}{rule}", at_most(*most))
+        }
+        Shape::Late(most) => format!("`u32` length{}", at_most(*most)),
+        Shape::Rest(most) => format!("the rest{}", at_most(*most)),
+        Shape::Strings(false) => "strings".to_owned(),
+        Shape::Strings(true) => "strings, at least one".to_owned(),
+        Shape::Maybe(value) => format!("`u8`, 0 or 1; after a 1 {}", type_of(value)),
+        Shape::Times(count, each) => format!("{count} × {}", type_of(each)),
+        Shape::Many(most, each) => {
+            format!("`u32` count, at most {most}, and so many × {}", type_of(each))
+        }
+        Shape::Part(name, _) => words(name),
+    }
+}
+
+/// A cap, where it is another than the frame's.
+fn at_most(most: usize) -> String {
+    if most == PAYLOAD_MAX { String::new() } else { format!(", at most {most} bytes") }
+}
+
+/// Documentation as one cell: what links inside Rust is a name here.
+fn plain(doc: &str) -> String {
+    let text = doc.replace("[`", "`").replace("`]", "`");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Every part and every enum, in the order in which fields name them.
+fn inner() -> (Vec<(String, &'static [Field])>, Vec<&'static Numbers>) {
+    let (mut parts, mut numbers) = (Vec::new(), Vec::new());
+    for frame in SCHEMA {
+        look(frame.fields, &mut parts, &mut numbers);
+    }
+    (parts, numbers)
+}
+
+fn look(
+    fields: &[Field],
+    parts: &mut Vec<(String, &'static [Field])>,
+    numbers: &mut Vec<&'static Numbers>,
+) {
+    for field in fields {
+        let mut shape = field.shape;
+        while let Shape::Maybe(inner) | Shape::Times(_, inner) | Shape::Many(_, inner) = shape {
+            shape = *inner;
+        }
+        if let Shape::Part(name, inner) = shape {
+            if parts.iter().all(|(known, _)| *known != words(name)) {
+                parts.push((words(name), inner));
+                look(inner, parts, numbers);
+            }
+        } else if let Shape::Number(found) = shape {
+            match numbers.iter_mut().find(|known| known.name == found.name) {
+                Some(known) if known.values.len() < found.values.len() => *known = found,
+                Some(_) => (),
+                None => numbers.push(found),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_is_in_one_table() {
+        let page: Vec<String> = blocks().into_iter().flat_map(|block| block.lines).collect();
+        for frame in SCHEMA {
+            let row = format!("| {} | {} |", frame.kind as u8, words(frame.name));
+            let rows = page.iter().filter(|line| line.starts_with(&row)).count();
+            assert_eq!(rows, 1, "{}", frame.name);
+        }
+    }
+
+    #[test]
+    fn a_subset_of_an_enum_does_not_hide_the_rest() {
+        let (_, numbers) = inner();
+        let role = numbers.iter().find(|numbers| numbers.name == "Role").unwrap();
+        assert_eq!(role.values.len(), 3);
+    }
+
+    #[test]
+    fn documentation_becomes_one_cell() {
+        assert_eq!(plain(" One [`Give`]\n  of many."), "One `Give` of many.");
+    }
+}
