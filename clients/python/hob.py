@@ -29,22 +29,47 @@ __all__ = [
     "ask", "tell", "counter", "cache",
 ]  # fmt: skip
 
+# wire:begin python-client (`cargo xtask wire` writes these lines)
 _MAGIC = b"hob\x01"
 _HELLO, _MESSAGE, _ATTACH, _CANCEL, _WANT_LANE, _LEAVE_LANE, _STATE = 1, 8, 9, 10, 11, 12, 13
 _ANSWER, _FAILURE, _LENT, _ACCEPTED, _STATE_REPLY = 23, 24, 25, 26, 27
 _ASK, _TELL, _TELL_ONCE = 0, 1, 2
-_PAYLOAD_MAX = 1 << 20
-_BODY_MAX = _PAYLOAD_MAX - 8 * 1024
+_ADD, _COUNT, _SET, _GET, _DELETE = 0, 1, 2, 3, 4
+_THERE, _NO_ROOM = 1, 2
+_PAYLOAD_MAX = 1048576
+_BODY_MAX = 1040384
 _WORD_MAX = 1024
-
+# Offsets within a whole frame: of a field, or of what follows those in fixed places.
+_AT_ID, _AT_LANE = 12, 20
+_AT_TYPE, _AFTER_ANSWER = 20, 24
+_AT_REASON, _AFTER_REASON = 20, 21
+_AFTER_NAME = 24
+_AT_HELD, _AFTER_HELD = 20, 29
+_CODES = {
+    1: "raised",
+    2: "lost",
+    3: "timed-out",
+    4: "cancelled",
+    5: "busy",
+    6: "no-program",
+    7: "untrusted",
+    8: "config",
+    9: "not-loaded",
+    10: "stopping",
+    12: "malformed",
+    13: "not-kept",
+}
+_AGAIN = 11
 _HEADER = _struct.Struct("<4sBBHI")
 _SENT = _struct.Struct("<4sBBHIQBQIIII")
 _NUMBERED = _struct.Struct("<4sBBHIQ")
 # An answer's header, the first four fields of which are one number; its id and its type's length.
 _ANSWERED = _struct.Struct("<QIQI")
+_STATED = _struct.Struct("<QBqQI")
+# wire:end
+
 _AN_ANSWER = int.from_bytes(_MAGIC + bytes((_ANSWER, 0, 0, 0)), "little")
 _NO_TYPE = bytes(4)
-_STATED = _struct.Struct("<QBqQI")
 
 
 class Error(Exception):
@@ -91,13 +116,10 @@ class Busy(NotGiven):
     reason = "busy"
 
 
-_REASONS = {
-    1: (Raised, "raised"), 2: (Lost, "lost"), 3: (TimedOut, "timed-out"), 4: (Lost, "cancelled"),
-    5: (Busy, "busy"), 6: (NotGiven, "no-program"), 7: (NotGiven, "untrusted"),
-    8: (NotGiven, "config"), 9: (NotGiven, "not-loaded"), 10: (NotGiven, "stopping"),
-    12: (NotGiven, "malformed"), 13: (NotGiven, "not-kept"),
+# What is raised by the code of its reason; the other reasons say that it was not given.
+_RAISED = {
+    "raised": Raised, "lost": Lost, "timed-out": TimedOut, "cancelled": Lost, "busy": Busy,
 }  # fmt: skip
-_AGAIN = 11
 
 
 class Answer(bytes):
@@ -111,17 +133,18 @@ class Answer(bytes):
 
 
 def _answer(frame):
-    if frame[20:24] == _NO_TYPE:
-        return Answer(frame[24:])
-    end = 24 + int.from_bytes(frame[20:24], "little")
+    if frame[_AT_TYPE:_AFTER_ANSWER] == _NO_TYPE:
+        return Answer(frame[_AFTER_ANSWER:])
+    end = _AFTER_ANSWER + int.from_bytes(frame[_AT_TYPE:_AFTER_ANSWER], "little")
     answer = Answer(frame[end:])
-    answer.content_type = str(frame[24:end], "utf-8", "replace")
+    answer.content_type = str(frame[_AFTER_ANSWER:end], "utf-8", "replace")
     return answer
 
 
 def _failure(frame):
-    kind, code = _REASONS.get(frame[20], (Failed, "failed"))
-    error = kind(str(frame[21:], "utf-8", "replace") or code)
+    code = _CODES.get(frame[_AT_REASON], Failed.reason)
+    kind = _RAISED.get(code, Failed if code == Failed.reason else NotGiven)
+    error = kind(str(frame[_AFTER_REASON:], "utf-8", "replace") or code)
     error.reason = code
     return error
 
@@ -335,7 +358,7 @@ class _Sender:
                 if len(frame) > 23 and _ANSWERED.unpack_from(frame) == (
                     _AN_ANSWER, len(frame) - 12, number, 0
                 ):  # fmt: skip
-                    return Answer(frame[24:])
+                    return Answer(frame[_AFTER_ANSWER:])
                 if len(frame) < 12 or 12 + _HEADER.unpack_from(frame)[4] != len(frame):
                     lane.rest = frame
                     frame = lane.read(None)[0] if frame else b""
@@ -359,7 +382,7 @@ class _Sender:
             raise Lost("%s: an answer to something else" % program)
         if code == _ANSWER:
             return _answer(frame)
-        if frame[20] == _AGAIN:
+        if frame[_AT_REASON] == _AGAIN:
             self.leave(program)
             return None
         raise _failure(frame)
@@ -375,7 +398,7 @@ class _Sender:
         wanted = _struct.pack("<QI", number, len(name)) + name
         self.send(_frame(_WANT_LANE, wanted))
         frame, fds = self.reply(number, deadline, _LENT)
-        lane = _struct.unpack_from("<Q", frame, 20)[0]
+        lane = _struct.unpack_from("<Q", frame, _AT_LANE)[0]
         if not lane or not fds:
             return None
         self.lanes[program] = _Lane(lane, _socket.socket(fileno=fds[0]))
@@ -404,7 +427,7 @@ class _Sender:
             self.send(_frame(_CANCEL, _struct.pack("<Q", number)))
             raise
         if frame[4] == _ACCEPTED:
-            return str(frame[24:], "utf-8", "replace")
+            return str(frame[_AFTER_NAME:], "utf-8", "replace")
         return _answer(frame)
 
     def state(self, verb, name, number=0, ttl=None, value=b""):
@@ -416,10 +439,10 @@ class _Sender:
         body = _STATED.pack(mine, verb, number, ttl_us, len(name))
         self.send(_frame(_STATE, b"".join((body, name, value))))
         frame, _ = self.reply(mine, None, _STATE_REPLY)
-        held, number = _struct.unpack_from("<Bq", frame, 20)
-        if held == 2:
+        held, number = _struct.unpack_from("<Bq", frame, _AT_HELD)
+        if held == _NO_ROOM:
             raise Error("there is no room for it in the shared state")
-        return held == 1, number, frame[29:]
+        return held == _THERE, number, frame[_AFTER_HELD:]
 
     def send(self, data):
         try:
@@ -432,7 +455,7 @@ class _Sender:
         """The reply to a request; what belongs to requests that were given up is passed over."""
         while True:
             frame, fds = self.stream.read(deadline)
-            if _struct.unpack_from("<Q", frame, 12)[0] != number:
+            if _struct.unpack_from("<Q", frame, _AT_ID)[0] != number:
                 for fd in fds:
                     _os.close(fd)
                 continue
@@ -509,11 +532,11 @@ class _Counter:
 
     def add(self, number=1):
         """Adds, and returns what it is then."""
-        return _try(lambda sender: sender.state(0, self.name, number))[1]
+        return _try(lambda sender: sender.state(_ADD, self.name, number))[1]
 
     def get(self):
         """What it is; 0 before anything was added."""
-        return _try(lambda sender: sender.state(1, self.name))[1]
+        return _try(lambda sender: sender.state(_COUNT, self.name))[1]
 
 
 def counter(name):
@@ -528,16 +551,16 @@ class _Cache:
     def set(self, key, value, ttl=None):
         """Sets an entry, for `ttl` seconds if given. Text is kept as UTF-8."""
         value = value.encode() if isinstance(value, str) else bytes(value)
-        _try(lambda sender: sender.state(2, key, ttl=ttl, value=value))
+        _try(lambda sender: sender.state(_SET, key, ttl=ttl, value=value))
 
     def get(self, key, default=None):
         """The entry's bytes, or `default`."""
-        there, _, value = _try(lambda sender: sender.state(3, key))
+        there, _, value = _try(lambda sender: sender.state(_GET, key))
         return value if there else default
 
     def delete(self, key):
         """Removes an entry; whether there was one."""
-        return _try(lambda sender: sender.state(4, key))[0]
+        return _try(lambda sender: sender.state(_DELETE, key))[0]
 
 
 cache = _Cache()

@@ -26,12 +26,14 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
+# wire:begin conformance-driver (`cargo xtask wire` writes these lines)
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 # Roles of a worker, and the kind of a target that answers messages.
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 HANDLER = 2
+# wire:end
 
 
 def blob(data):

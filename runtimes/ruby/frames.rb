@@ -4,15 +4,17 @@
 # and no process; `system.rb` reads and writes.
 
 module Frames
+  # wire:begin ruby-frames (`cargo xtask wire` writes these lines)
   HEADER_BYTES = 12
-  BYTES_MAX = 1 << 20
+  BYTES_MAX = 1048576
   FDS_MAX = 8
   MAGIC = "hob\x01".b.freeze
-
-  MESSAGE = 8
   ENDED = 18
+  MESSAGE = 8
   ANSWER = 23
   FAILURE = 24
+  LEND = 42
+  HANDLED = 43
   PRELOAD = 32
   READY = 33
   FORK = 34
@@ -23,8 +25,7 @@ module Frames
   NOTES = 39
   FAILED = 40
   JOINED = 41
-  LEND = 42
-  HANDLED = 43
+  # wire:end
 
   # A frame that breaks a rule; it ends the connection.
   class WireError < StandardError; end

@@ -13,12 +13,17 @@
 # a lane has begun and ended is in its tally before anybody can see it elsewhere.
 
 module Messages
+  # wire:begin ruby-message (`cargo xtask wire` writes these lines)
   ASK = 0
   RAISED = 1
   AGAIN = 11
-  WORDS = 4
+  BODY_MAX = 1040384
   FIXED_BYTES = 33
-  BODY_MAX = Frames::BYTES_MAX - 8 * 1024
+  FIXED = "Q<CQ<VVVV"
+  FAILED = "Q<C"
+  LENT = "Q<V"
+  REPORT = "Q<VVCQ<Q<C"
+  # wire:end
   # A report of what a lane has done goes out this often while it is busy.
   REPORT_NS = 10_000_000
   TALLY_BEGUN = 0
@@ -124,7 +129,7 @@ module Messages
     def fields(payload)
       raise Frames::WireError, "a message that is too short" if payload.bytesize < FIXED_BYTES
 
-      payload.unpack("Q<CQ<V4")
+      payload.unpack(FIXED)
     end
 
     # Handles a message: the frame to answer with, and whether it raised.
@@ -151,7 +156,7 @@ module Messages
     end
 
     def failure(number, reason, text)
-      Frames.frame(Frames::FAILURE, [number, reason].pack("Q<C") << text.b.byteslice(0, 4096))
+      Frames.frame(Frames::FAILURE, [number, reason].pack(FAILED) << text.b.byteslice(0, 4096))
     end
 
     # What a handler returned, as a content type and bytes.
@@ -191,7 +196,7 @@ module Messages
   # A connection to one sender, on which the daemon does not hear.
   class Lane
     def initialize(payload, fds, channel)
-      @number, @left = payload.unpack("Q<V")
+      @number, @left = payload.unpack(LENT)
       @connection, @bell, @tally = fds.map { |fd| IO.for_fd(fd) }
       @mounts = File.open("/proc/self/mountinfo")
       @channel = channel
@@ -268,7 +273,7 @@ module Messages
 
     def report(over)
       main_ns, finished_ns, raised = @newest
-      body = [@number, @count, @raised, raised, main_ns, finished_ns, over].pack("Q<VVCQ<Q<C")
+      body = [@number, @count, @raised, raised, main_ns, finished_ns, over].pack(REPORT)
       @count = @raised = 0
       @reported_ns = finished_ns
       System.write(@channel, Frames.frame(Frames::HANDLED, body))

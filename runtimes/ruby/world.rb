@@ -7,10 +7,12 @@
 # this process's place, before the program has begun.
 
 class World
+  # wire:begin ruby-world (`cargo xtask wire` writes these lines)
   LIMITS = 16
   AT_LIMITS = 32
-  AT_PRIORITY = AT_LIMITS + 16 * LIMITS
-  AT_ARGV = AT_PRIORITY + 24
+  AT_PRIORITY = 288
+  AT_ARGV = 312
+  # wire:end
   REPLY_SLOT = 4
   # Ruby puts its own handler for this one whatever the parent did.
   SIGCHLD = 17

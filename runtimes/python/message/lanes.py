@@ -180,7 +180,7 @@ def lend(handler, payload, fds):
     if IS_CHILD is None:
         IS_CHILD = False
         posix.register_at_fork(after_in_child=is_child)
-    number, uses = struct.unpack("<QI", payload)
+    number, uses = LENT.unpack(payload)
     lane_fd, doorbell, tally = fds
     tally = open_tally(tally)
     mounts = posix.open("/proc/self/mountinfo", posix.O_RDONLY | posix.O_CLOEXEC)

@@ -25,13 +25,13 @@ try:
 except ImportError:
     mmap = None
 
+HEADER = worker.HEADER_BYTES
+# wire:begin python-message (`cargo xtask wire` writes these lines)
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 ASK, TELL, TELL_ONCE = 0, 1, 2
 RAISED, AGAIN, MALFORMED = 1, 11, 12
-
-HEADER = worker.HEADER_BYTES
 WORD_MAX = 1024
-BODY_MAX = worker.FRAME_BYTES_MAX - 8 * WORD_MAX
+BODY_MAX = 1040384
 # A whole message but for its words and payload: the header, then id, manner, remaining, lengths.
 # The first four fields of the header, which are the same in every message, are one number.
 FIXED = struct.Struct("<QIQBQIIII")
@@ -39,6 +39,8 @@ FIXED = struct.Struct("<QIQBQIIII")
 ANSWERED = struct.Struct("<4sBBHIQI")
 FAILED = struct.Struct("<4sBBHIQB")
 REPORT = struct.Struct("<QIIBQQB")
+LENT = struct.Struct("<QI")
+# wire:end
 # What a lane's worker counts in, shared with the daemon (docs/worker.md): messages begun, when the
 # newest was, when its sender no longer waits; then messages ended, when, how many of them raised.
 TALLY, AT_BEGUN, AT_ENDED, TALLY_BYTES = struct.Struct("=QQQ"), 0, 24, 4096

@@ -66,6 +66,38 @@ class Messages(unittest.TestCase):
         self.assertEqual(str(error), "KeyError: 'name'")
         body = hob._STATED.pack(14, 2, -1, 60_000_000, 4) + b"hits\0value"
         self.assertEqual(hob._frame(13, body), golden("state"))
+        self.assertEqual(NAMES["LENT"].unpack(golden("lend")[12:]), (13, 256))
+
+    def test_the_library_finds_what_is_in_replies(self):
+        for name, kind, number in (
+            ("lent", hob._LENT, 12),
+            ("accepted", hob._ACCEPTED, 11),
+            ("state-reply", hob._STATE_REPLY, 14),
+        ):
+            frame = golden(name)
+            self.assertEqual((frame[4], frame[hob._AT_ID]), (kind, number), name)
+        self.assertEqual(golden("lent")[hob._AT_LANE], 13)
+        self.assertEqual(golden("accepted")[hob._AFTER_NAME :], b"m-1")
+        reply = golden("state-reply")
+        self.assertEqual(struct.unpack_from("<Bq", reply, hob._AT_HELD), (hob._THERE, 42))
+        self.assertEqual(reply[hob._AFTER_HELD :], b"value")
+
+    def test_the_library_asks_for_lanes_and_state_as_the_golden_frames_do(self):
+        near, far = socket.socketpair()
+        self.addCleanup(far.close)
+        self.addCleanup(near.close)
+        sender = object.__new__(hob._Sender)
+        sender.connection, sender.stream = near, hob._Stream(near)
+        sender.number, sender.patience, sender.lanes = 11, {"greeter": 0}, {}
+        far.sendall(golden("lent"))
+        self.assertIsNone(sender.lane("greeter", None), "no descriptor came with it")
+        self.assertEqual(far.recv(4096), golden("want-lane"))
+        sender.number = 13
+        far.sendall(golden("state-reply"))
+        self.assertEqual(sender.state(hob._COUNT, "hits"), (True, 42, b"value"))
+        asked = far.recv(4096)
+        self.assertEqual(asked[12:20], golden("state")[12:20])
+        self.assertEqual(asked[20], hob._COUNT)
 
 
 class ALaneBringsWhateverItBrings(unittest.TestCase):

@@ -50,19 +50,20 @@ gc = own("gc")
 os = borrow("os")
 getframe = sys._getframe
 
+# wire:begin python-worker (`cargo xtask wire` writes these lines)
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 UNPAID, PAID, PLAIN = 0, 1, 2
 SCRIPT, MODULE, HANDLER = 0, 1, 2
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, JOINED, ENDED = 37, 38, 39, 40, 41, 18
-
-FRAME_BYTES_MAX = 1 << 20
+FRAME_BYTES_MAX = 1048576
 HEADER_BYTES = 12
 MAGIC = b"hob\x01"
 FRAME_FDS_MAX = 8
 # Offsets within a whole `give` frame, see docs/wire.md.
 AT_CALL, AT_GROUP, AT_UMASK, AT_IGNORED, AT_BLOCKED = 12, 20, 24, 28, 36
 AT_LIMITS, AT_PRIORITY, AT_ARGV = 44, 300, 324
+# wire:end
 LIMITS = 16
 INFINITY = (1 << 64) - 1
 MSG_CMSG_CLOEXEC = 0x40000000

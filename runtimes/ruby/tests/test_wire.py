@@ -44,6 +44,33 @@ class Golden(Case):
         out = self.ruby(text % path)
         self.assertEqual(out, PRELOAD)
 
+    def test_a_fork_and_a_give(self):
+        text = "d = File.binread(%r); p F.take_fork(d.byteslice(12, 2000))"
+        self.assertEqual(self.ruby(text % os.path.join(GOLDEN, "fork.bin")), b"[9, 1]\n")
+        text = """
+            hob.module_eval(File.read(%r)); W = hob::World
+            d = File.binread(%r).byteslice(12, 2000)
+            p d.unpack("Q<VVQ<"), d.byteslice(W::AT_LIMITS + 7 * 16, 16).unpack("Q<2")
+            p d.byteslice(W::AT_PRIORITY, W::AT_ARGV - W::AT_PRIORITY).unpack("l<L<L<l<Q<")
+            p W::LIMITS, F.take_strings(d, W::AT_ARGV)[0].map(&:bytesize)
+        """
+        text %= os.path.join(os.path.dirname(FRAMES), "world.rb"), os.path.join(GOLDEN, "give.bin")
+        want = "[7, 41, 23, 4096]\n[1024, 4096]\n[-3, 16388, 3, 200, 50000]\n16\n[9, 0, 5, 2]\n"
+        self.assertEqual(self.ruby(text), want.encode())
+
+    def test_messages_and_lanes(self):
+        text = """
+            hob.module_eval(File.read(%r)); M = hob::Messages
+            read = ->(name) { File.binread(File.join(%r, name + ".bin")).byteslice(12, 2000) }
+            p M.fields(read.("message")), read.("message").byteslice(M::FIXED_BYTES, 7)
+            p read.("lend").unpack(M::LENT)
+            p M.failure(11, M::RAISED, "KeyError: 'name'").byteslice(12, 2000) == read.("failure")
+            p [13, 100, 1, 0, 1_000_400_000, 1_000_410_000, 1].pack(M::REPORT) == read.("handled")
+        """
+        text %= os.path.join(os.path.dirname(FRAMES), "message.rb"), GOLDEN
+        want = '[11, 0, 5000000, 7, 5, 16, 3]\n"greeter"\n[13, 256]\ntrue\ntrue\n'
+        self.assertEqual(self.ruby(text), want.encode())
+
     def test_what_is_no_frame(self):
         for text in (
             "F.header('hob'.b + [2, 1, 0, 0, 0].pack('CCCvV'))",

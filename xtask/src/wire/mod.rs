@@ -6,6 +6,7 @@
 //! Deliberately not here: code of other languages. How a frame is put together there is held to the
 //! golden files by that language's tests.
 
+mod blocks;
 pub(crate) mod hash;
 mod tables;
 
@@ -77,7 +78,9 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>> {
 }
 
 fn all() -> Vec<Block> {
-    tables::blocks()
+    let mut all = tables::blocks();
+    all.extend(blocks::blocks());
+    all
 }
 
 /// Every file with a block, and the names of the blocks.

@@ -17,10 +17,9 @@ import java.util.OptionalInt;
 
 /** The frames of {@code docs/wire.md}, as far as a caller of hook sets has to do with them. */
 final class Wire {
+  // wire:begin java-wire (`cargo xtask wire` writes these lines)
   static final int HEADER = 12;
-  static final int PAYLOAD_MAX = 1 << 20;
-  private static final int MAGIC = 'h' | 'o' << 8 | 'b' << 16 | 1 << 24;
-
+  static final int PAYLOAD_MAX = 1048576;
   static final int HELLO = 1;
   static final int CANCEL = 10;
   static final int FAILURE = 24;
@@ -30,11 +29,13 @@ final class Wire {
   static final int HOOK_OUTPUT = 51;
   static final int HOOK_ENDED = 52;
   static final int SET_ENDED = 53;
-
-  private static final int BUSY = 5;
+  static final int BUSY = 5;
   static final int STOPPING = 10;
-  private static final int CONTEXT = 14;
-  private static final int STAMPS_MAX = 4096;
+  static final int CONTEXT = 14;
+  static final int STAMPS_MAX = 4096;
+  // wire:end
+
+  private static final int MAGIC = 'h' | 'o' << 8 | 'b' << 16 | 1 << 24;
 
   private Wire() {}
 
