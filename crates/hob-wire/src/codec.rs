@@ -47,16 +47,20 @@ impl<'a, T, F: Format<'a, T>> Codec<'a, T> for F {
     const SHAPE: Shape = F::SHAPE;
     type Head = T;
 
+    #[inline]
     fn put(value: &T, out: &mut Vec<u8>) {
         F::put(value, out);
     }
 
+    #[inline]
     fn put_late(_: &T, _: &mut Vec<u8>) {}
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<T, DecodeError> {
         F::take(cursor, label)
     }
 
+    #[inline]
     fn take_late(head: T, _: &mut Cursor<'a>, _: &'static str) -> Result<T, DecodeError> {
         Ok(head)
     }
@@ -71,10 +75,12 @@ macro_rules! integers {
         impl<'a> Format<'a, $type> for Plain {
             const SHAPE: Shape = Shape::$shape;
 
+            #[inline]
             fn put(value: &$type, out: &mut Vec<u8>) {
                 out.$put($to(*value));
             }
 
+            #[inline]
             fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<$type, DecodeError> {
                 cursor.$take(label).map($from)
             }
@@ -106,10 +112,12 @@ impl<'a> Format<'a, [u8; 16]> for Plain {
 impl<'a> Format<'a, &'a [u8]> for Plain {
     const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Any);
 
+    #[inline]
     fn put(value: &&'a [u8], out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<&'a [u8], DecodeError> {
         cursor.blob(label)
     }
@@ -118,10 +126,12 @@ impl<'a> Format<'a, &'a [u8]> for Plain {
 impl<'a> Format<'a, Vec<u8>> for Plain {
     const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Any);
 
+    #[inline]
     fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
         Ok(cursor.blob(label)?.to_vec())
     }
@@ -130,10 +140,12 @@ impl<'a> Format<'a, Vec<u8>> for Plain {
 impl<'a> Format<'a, Strings> for Plain {
     const SHAPE: Shape = Shape::Strings(false);
 
+    #[inline]
     fn put(value: &Strings, out: &mut Vec<u8>) {
         value.encode(out);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Strings, DecodeError> {
         Strings::decode(cursor, label)
     }
@@ -146,10 +158,12 @@ where
 {
     const SHAPE: Shape = <Plain as Format<'a, T>>::SHAPE;
 
+    #[inline]
     fn put(value: &Cow<'a, T>, out: &mut Vec<u8>) {
         <Plain as Format<'a, T>>::put(value, out);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Cow<'a, T>, DecodeError> {
         <Plain as Format<'a, T>>::take(cursor, label).map(Cow::Owned)
     }
@@ -164,6 +178,7 @@ where
 {
     const SHAPE: Shape = Shape::Maybe(&<Plain as Format<'a, T>>::SHAPE);
 
+    #[inline]
     fn put(value: &Option<T>, out: &mut Vec<u8>) {
         out.put_u8(u8::from(value.is_some()));
         if let Some(value) = value {
@@ -171,6 +186,7 @@ where
         }
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Option<T>, DecodeError> {
         match cursor.flag(label)? {
             true => <Plain as Format<'a, T>>::take(cursor, label).map(Some),
@@ -185,10 +201,12 @@ pub(crate) struct Filled;
 impl<'a> Format<'a, Strings> for Filled {
     const SHAPE: Shape = Shape::Strings(true);
 
+    #[inline]
     fn put(value: &Strings, out: &mut Vec<u8>) {
         value.encode(out);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Strings, DecodeError> {
         let strings = Strings::decode(cursor, label)?;
         if strings.is_empty() {
@@ -213,10 +231,12 @@ pub(crate) struct File;
 impl<'a> Format<'a, Vec<u8>> for File {
     const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::File);
 
+    #[inline]
     fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
         ruled(cursor, label, Rule::File)
     }
@@ -228,10 +248,12 @@ pub(crate) struct Absolute;
 impl<'a> Format<'a, Vec<u8>> for Absolute {
     const SHAPE: Shape = Shape::Blob(PAYLOAD_MAX, Rule::Absolute);
 
+    #[inline]
     fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
         ruled(cursor, label, Rule::Absolute)
     }
@@ -243,10 +265,12 @@ pub(crate) struct Mask;
 impl<'a> Format<'a, u32> for Mask {
     const SHAPE: Shape = Shape::Within(0, UMASK_MAX);
 
+    #[inline]
     fn put(value: &u32, out: &mut Vec<u8>) {
         out.put_u32(*value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<u32, DecodeError> {
         match cursor.u32(label)? {
             mask if mask <= UMASK_MAX => Ok(mask),
@@ -268,10 +292,12 @@ pub(crate) struct Word;
 impl<'a> Format<'a, &'a [u8]> for Word {
     const SHAPE: Shape = Shape::Blob(WORD_MAX, Rule::Any);
 
+    #[inline]
     fn put(value: &&'a [u8], out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<&'a [u8], DecodeError> {
         let length = word_length(cursor)?;
         cursor.bytes(length, label)
@@ -281,10 +307,12 @@ impl<'a> Format<'a, &'a [u8]> for Word {
 impl<'a> Format<'a, Vec<u8>> for Word {
     const SHAPE: Shape = Shape::Blob(WORD_MAX, Rule::Any);
 
+    #[inline]
     fn put(value: &Vec<u8>, out: &mut Vec<u8>) {
         out.put_blob(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u8>, DecodeError> {
         match cursor.blob(label)? {
             word if word.len() <= WORD_MAX => Ok(word.to_vec()),
@@ -300,18 +328,22 @@ impl<'a> Codec<'a, &'a [u8]> for LateWord {
     const SHAPE: Shape = Shape::Late(WORD_MAX);
     type Head = usize;
 
+    #[inline]
     fn put(value: &&'a [u8], out: &mut Vec<u8>) {
         out.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
     }
 
+    #[inline]
     fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
         out.extend_from_slice(value);
     }
 
+    #[inline]
     fn take(cursor: &mut Cursor<'a>, _: &'static str) -> Result<usize, DecodeError> {
         word_length(cursor)
     }
 
+    #[inline]
     fn take_late(
         length: usize,
         cursor: &mut Cursor<'a>,
@@ -328,16 +360,20 @@ impl<'a> Codec<'a, &'a [u8]> for Rest {
     const SHAPE: Shape = Shape::Rest(PAYLOAD_MAX);
     type Head = ();
 
+    #[inline]
     fn put(_: &&'a [u8], _: &mut Vec<u8>) {}
 
+    #[inline]
     fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
         out.extend_from_slice(value);
     }
 
+    #[inline]
     fn take(_: &mut Cursor<'a>, _: &'static str) -> Result<(), DecodeError> {
         Ok(())
     }
 
+    #[inline]
     fn take_late(
         (): (),
         cursor: &mut Cursor<'a>,
@@ -354,16 +390,20 @@ impl<'a> Codec<'a, &'a [u8]> for Body {
     const SHAPE: Shape = Shape::Rest(BODY_MAX);
     type Head = ();
 
+    #[inline]
     fn put(_: &&'a [u8], _: &mut Vec<u8>) {}
 
+    #[inline]
     fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
         out.extend_from_slice(value);
     }
 
+    #[inline]
     fn take(_: &mut Cursor<'a>, _: &'static str) -> Result<(), DecodeError> {
         Ok(())
     }
 
+    #[inline]
     fn take_late(
         (): (),
         cursor: &mut Cursor<'a>,

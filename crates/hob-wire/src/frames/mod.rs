@@ -91,6 +91,7 @@ macro_rules! coded {
             const SHAPE: $crate::schema::Shape =
                 $crate::schema::Shape::Part(stringify!($name), <$full>::FIELDS);
 
+            #[inline]
             fn put(value: &$full, out: &mut Vec<u8>) {
                 // A frame may have no field.
                 let _ = &out;
@@ -105,6 +106,7 @@ macro_rules! coded {
                 )*
             }
 
+            #[inline]
             fn take(
                 cursor: &mut $crate::cursor::Cursor<$life>,
                 _: &'static str,
@@ -216,10 +218,12 @@ macro_rules! numbers {
         impl<'w> $crate::codec::Format<'w, $name> for $crate::codec::Plain {
             const SHAPE: $crate::schema::Shape = $crate::schema::Shape::Number(&$name::NUMBERS);
 
+            #[inline]
             fn put(value: &$name, out: &mut Vec<u8>) {
                 $crate::cursor::Append::put_u8(out, *value as u8);
             }
 
+            #[inline]
             fn take(
                 cursor: &mut $crate::cursor::Cursor<'w>,
                 label: &'static str,
