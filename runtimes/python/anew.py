@@ -111,10 +111,7 @@ def private_maps():
     return maps
 
 
-THREAD_VARIABLE = b"OPENBLAS_NUM_THREADS"
-# For how many cycles such a thread looks for work before it sleeps, as a power of two; 26 if it
-# is not set.
-SPIN_VARIABLE = b"OPENBLAS_THREAD_TIMEOUT"
+(LIBRARY, THREAD_VARIABLE, SPIN_VARIABLE, SETTERS), = worker.known("threads").values()
 
 
 class Threads:
@@ -139,13 +136,12 @@ class Threads:
         if self.put:
             posix.unsetenv(SPIN_VARIABLE)
         paths = {line.split()[-1] for line in worker.read_file("/proc/self/maps").split(b"\n") if line}
-        paths = [path for path in paths if b"openblas" in path.rpartition(b"/")[2]]
+        paths = [path for path in paths if LIBRARY in path.rpartition(b"/")[2]]
         if paths and worker.KERNEL.ctypes is None:
             return False
         for path in paths:
             library = worker.KERNEL.ctypes.dlopen(os.fsdecode(path), os.RTLD_NOW | os.RTLD_NOLOAD)
-            names = [p + "openblas_set_num_threads" + s for p in ("", "scipy_") for s in SUFFIXES]
-            found = [worker.KERNEL.symbol(library, name) for name in names]
+            found = [worker.KERNEL.symbol(library, name) for name in SETTERS]
             self.setters += [address for address in found if address][:1]
         return len(self.setters) == len(paths)
 
@@ -161,15 +157,15 @@ class Threads:
         self.count = count
 
 
-SUFFIXES = ("", "64_", "_64", "64")
+(PACKAGE, HIDDEN), = worker.known("generators").items()
 
 
 class Draws:
     """Generators of random numbers that preloaded modules have made: a cold run would make each of
-    them anew, seeded as they seeded it. `random` and `numpy.random` are loaded first, so that
+    them anew, seeded as they seeded it. `random` and its like of a package are loaded first, so that
     seeding can be watched while the rest is."""
 
-    MODULES = ("random", "numpy.random")
+    MODULES = ("random", PACKAGE)
 
     def __init__(self, drawn):
         # By identity: the generator, and the seed that it was given.
@@ -182,11 +178,11 @@ class Draws:
 
     def draws_anew(self, importing):
         """Whether what is made by chance right now is made anew in each copy."""
-        return self.making_one or importing[:1] and importing[0].startswith("numpy.random")
+        return self.making_one or importing[:1] and importing[0].startswith(PACKAGE)
 
     def watch(self):
         """After one of the modules was loaded."""
-        random, numpy = map(sys.modules.get, self.MODULES)
+        random, package = map(sys.modules.get, self.MODULES)
         if random is not None and not any(kept[0] is random.Random for kept in self.kept):
             self.replace(random.Random, "seed", self.seeding)
             # Its own functions are bound already.
@@ -195,9 +191,9 @@ class Draws:
             for name in ("random", "getrandbits", "getstate"):
                 self.replace(random.Random, name, self.drawing)
                 self.replace(random, name, lambda draw: self.drawing(draw, hidden))
-        if numpy is not None and not any(kept[0] is numpy for kept in self.kept):
-            self.replace(numpy, "seed", lambda seed: self.calling(seed, numpy))
-            self.replace(numpy, "default_rng", self.making)
+        if package is not None and not any(kept[0] is package for kept in self.kept):
+            self.replace(package, "seed", lambda seed: self.calling(seed, package))
+            self.replace(package, "default_rng", self.making)
 
     def replace(self, owner, name, wrap):
         original = getattr(owner, name, None)
@@ -261,14 +257,14 @@ class Draws:
 
     def renew(self):
         """In a copy."""
-        numpy = sys.modules.get("numpy.random")
-        mtrand = sys.modules.get("numpy.random.mtrand")
+        package = sys.modules.get(PACKAGE)
+        hidden = sys.modules.get(HIDDEN)
         for generator, state in self.states:
             generator.setstate(state)
-        if mtrand is not None and self.seeds.get(id(numpy), (None, None))[1] is None:
-            worker.attempt_quietly(mtrand.seed)
+        if hidden is not None and self.seeds.get(id(package), (None, None))[1] is None:
+            worker.attempt_quietly(hidden.seed)
         for generator, seed in self.seeds.values():
-            if seed is not None or generator is numpy:
+            if seed is not None or generator is package:
                 continue
             if hasattr(generator, "bit_generator"):
                 worker.attempt_quietly(lambda bits=generator.bit_generator: renew_bits(bits))

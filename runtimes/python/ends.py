@@ -32,9 +32,9 @@ HARMLESS_MODULES = frozenset((
     "_frozen_importlib", "_frozen_importlib_external", "zipimport", "_ast", "ast", "_symtable",
     "string", "_string", "errno", "_locale", "_opcode", "_collections", "_functools", "enum",
     "pwd", "grp", "resource", "os", "sys", "dataclasses", "_pickle", "_statistics", "_queue",
-    "_weakrefset", "_warnings", "warnings", "numbers", "ctypes", "_ctypes", "numpy", "pandas",
+    "_weakrefset", "_warnings", "warnings", "numbers", "ctypes", "_ctypes",
     "_tokenize", "symtable", "_suggestions", "_datetime", "_decimal", "inspect",
-))
+)).union(worker.known("harmless"))
 # Kinds of other modules that are as harmless.
 HARMLESS_KINDS = frozenset((
     "_thread.lock", "_thread.RLock", "_thread._local", "_thread._localdummy",

@@ -152,7 +152,10 @@ def searches(frame):
     """Whether a directory is listed in search of modules or of installed packages: `D` notes and
     the daemon's knowledge of them say what matters there."""
     name = frame.f_globals.get("__name__") or ""
-    return name.startswith(("importlib", "_frozen_importlib", "pkg_resources"))
+    return name.startswith(SEARCHERS)
+
+
+SEARCHERS = ("importlib", "_frozen_importlib", *worker.known("searches"))
 
 
 def forget_hooks(address):

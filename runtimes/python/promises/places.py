@@ -116,18 +116,8 @@ def ignore(arguments, options):
     pass
 
 
-def unique_id(names):
-    """`ansible.utils.vars` draws four bytes for the names of things, of which there are none yet;
-    beside it stands the machine's address, unless there is none: then that is drawn too."""
-    node, text = getattr(sys.modules.get("uuid"), "_node", None), names.get("random_int")
-    known = type(text) is str and len(text) == 8 and names.get("cur_id") == 0
-    if known and node is not None and not node >> 40 & 1:
-        return text, lambda: posix.urandom(4).hex()
-    return None
-
-
 # Modules that draw by chance while they are imported, and keep it as a text among their names.
-DRAWN = {"ansible.utils.vars": unique_id}
+DRAWN = worker.known("drawn")
 OPCODES = borrow("opcode").opmap
 
 

@@ -1,5 +1,6 @@
 """Kept bytecode: what is executed of it, and what never is."""
 
+import ast
 import os
 import stat
 import subprocess
@@ -147,6 +148,11 @@ class ProfilingRun(unittest.TestCase):
             run = subprocess.run(words, stdout=subprocess.PIPE)
         self.assertEqual((run.returncode, run.stdout), (3, cold.stdout))
 
+    def test_the_sources_beside_it_are_the_runtimes(self):
+        self.assertTrue(os.path.exists(SOURCES + "/worker.py"))
+
+
+class Parts(unittest.TestCase):
     def test_every_part_is_joined_once(self):
         listed = [name for names in join.parts().values() for name in names]
         folders = {name.partition("/")[0] for name in listed}
@@ -159,8 +165,23 @@ class ProfilingRun(unittest.TestCase):
         ]
         self.assertEqual(sorted(listed), sorted(found))
 
-    def test_the_sources_beside_it_are_the_runtimes(self):
-        self.assertTrue(os.path.exists(SOURCES + "/worker.py"))
+    def test_other_peoples_packages_are_named_in_one_table(self):
+        of_table, elsewhere = set(), {}
+        for folder, _, names in os.walk(join.HERE):
+            for path in (os.path.join(folder, name) for name in names if name.endswith(".py")):
+                if os.path.relpath(path, join.HERE).startswith("tests"):
+                    continue
+                with open(path) as file:
+                    nodes = ast.walk(ast.parse(file.read()))
+                texts = {each.value for each in nodes if type(getattr(each, "value", None)) is str}
+                if path.endswith("/packages.py"):
+                    of_table = texts
+                else:
+                    elsewhere[path] = {text.partition(".")[0] for text in texts}
+        packages = {"numpy", "pandas", "dateutil", "rich", "pip", "ansible", "pkg_resources"}
+        self.assertEqual(packages - {text.partition(".")[0] for text in of_table}, set())
+        for path, texts in elsewhere.items():
+            self.assertEqual(packages & texts, set(), path)
 
 
 if __name__ == "__main__":

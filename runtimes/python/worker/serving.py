@@ -96,24 +96,13 @@ def renew_authkey(process):
     process.current_process().authkey = posix.urandom(32)
 
 
-def renew_numbers(style):
-    style._id_generator = type(style._id_generator)(from_bytes(posix.urandom(3), "little"))
-
-
-def renew_year(parser):
-    year = time.localtime().tm_year
-    parser.DEFAULTPARSER.info._year, parser.DEFAULTPARSER.info._century = year, year // 100 * 100
-
-
 # What is known to keep something of the moment when it was imported, and how a copy makes it anew.
 RENEWED = {
     "threading": renew_native,
     "multiprocessing.util": renew_descriptors_max,
     "logging": renew_start,
     "multiprocessing.process": renew_authkey,
-    "dateutil.parser._parser": renew_year,
-    "rich.style": renew_numbers,
-    "pip._vendor.rich.style": renew_numbers,
+    **known("renewed"),
 }
 
 

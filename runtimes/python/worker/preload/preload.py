@@ -134,7 +134,7 @@ def preload(program, modules, role):
     sys.modules["__main__"] = new_main(None)
     ASKED = Asked(opened)
     if not THREADS.loaded():
-        hazards.append("Hnumpy:thread")
+        hazards += ["H%s:thread" % name for name in known("threads")]
     if not early:
         program.load(effects)
     recorder.stop()
