@@ -172,7 +172,7 @@ fn hooks(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         hook: 1,
         outcome: Verdict::Error,
         exit: Some(Exit::Signal(11)),
-        started: Started::Ahead,
+        started: Started::Prestarted,
         remarks: Remarks { slow: true, changed: false, left_behind: true },
         pid: 45,
         retries: 2,

@@ -8,6 +8,7 @@ mod arrows;
 mod bans;
 mod docs;
 mod fidelity;
+mod prose;
 mod shape;
 mod source;
 mod words;
@@ -43,6 +44,7 @@ pub(crate) fn check(root: &Path) -> Result<Found> {
         shape::check(source, &mut found);
         words::check(source, &mut found);
         bans::check(source, &mut found);
+        prose::check(source, &mut found);
     }
     shape::folders(&sources, &mut found);
     arrows::check(root, &mut found)?;

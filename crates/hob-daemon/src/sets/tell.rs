@@ -73,8 +73,8 @@ fn ended(open: &Open, record: &HookRecord) -> HookEnded {
         outcome: verdict(record.outcome),
         exit,
         started: match record.way {
-            Way::Spawned => Started::Afresh,
-            Way::Prestarted => Started::Ahead,
+            Way::Spawned => Started::Spawned,
+            Way::Prestarted => Started::Prestarted,
             Way::Forked => Started::Forked,
             Way::Warm => Started::Warm,
         },

@@ -27,7 +27,7 @@ frames! {
         set: u64,
         /// The file mode creation mask of its hooks.
         umask: u32 as Mask,
-        /// Whether every hook is started afresh; otherwise in the fastest way that is exact.
+        /// Whether every hook is started by itself; otherwise in the fastest way that is exact.
         spawn: bool = "isolation",
         /// After how many milliseconds a hook is ended; 0: never.
         kill_after_ms: u64 = "kill after",
@@ -175,9 +175,9 @@ numbers! {
     /// How a hook was started.
     enum Started {
         /// As a new process when its turn came.
-        Afresh = 0,
+        Spawned = 0,
         /// As a new process before its turn, and held.
-        Ahead = 1,
+        Prestarted = 1,
         /// In a warm interpreter.
         Warm = 2,
         /// As a fork of its shell, which was held before its first instruction.

@@ -194,7 +194,7 @@ numbers! {
     enum StateVerb {
         /// Add to a counter, and read it.
         Add = 0,
-        /// Read a counter; one that nobody has added to is 0.
+        /// Read a counter; one that was never added to is 0.
         Count = 1,
         /// Set an entry of the cache.
         Set = 2,
