@@ -11,16 +11,14 @@ use std::sync::atomic::AtomicU32;
 use std::task::{Context as Polling, Poll, Waker};
 use std::time::Duration;
 
-use crate::bell::Doorbell;
-use crate::inbox::Inbox;
 use crate::link::commands::{Command, Commands};
 use crate::link::{Messages, Names};
+use crate::memory::when::Millis;
+use crate::runtime::bell::Doorbell;
+use crate::runtime::inbox::Inbox;
+use crate::runtime::{current, outside, places};
 use crate::shard::{Shard, Shared};
-use crate::when::Millis;
-use crate::{
-    Actor, Address, AskError, Asked, AsyncHandler, Context, Handler, Message, Reply, current,
-    outside, places,
-};
+use crate::{Actor, Address, AskError, Asked, AsyncHandler, Context, Handler, Message, Reply};
 
 const MINUTE: Millis = 60_000;
 const DAY: Millis = 24 * 60 * MINUTE;
@@ -124,9 +122,12 @@ impl Pair {
             let commands = Commands::default();
             crate::peers::attach(&shard, messages(), Arc::clone(&commands)).unwrap();
             let slot = outside::open();
-            let when = crate::when::When::new(crate::when::OUTSIDE, crate::when::NEVER);
+            let when = crate::memory::when::When::new(
+                crate::memory::when::OUTSIDE,
+                crate::memory::when::NEVER,
+            );
             let mailbox = shard.shared.mailbox(crate::Mail::default());
-            joined.push(Asked::new(slot, crate::when::NEVER, mailbox, None));
+            joined.push(Asked::new(slot, crate::memory::when::NEVER, mailbox, None));
             commands.put(Command::Join(socket, Reply::to(slot, when)));
             commands.is_due();
             let (slot, mailbox) = shard.spawn(Box::new(Node::default()), crate::Mail::default());

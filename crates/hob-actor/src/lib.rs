@@ -31,52 +31,17 @@
 //! (a waker without an allocation) and `link::rings::memory` (memory that processes share).
 #![deny(unsafe_code)]
 
-// One flat list of modules, in folders by what they own: `talk` is what users hold, `cells` how
-// things lie in memory, `threads` where threads meet, `shard` what is decided.
+// `api` is what users hold, `memory` how things lie in memory, `runtime` where threads meet, `shard`
+// what is decided, `link` the way to peers.
 
-#[path = "talk/actor.rs"]
-mod actor;
-#[path = "talk/address.rs"]
-mod address;
-#[path = "talk/asked.rs"]
-mod asked;
-#[path = "cells/asks.rs"]
-mod asks;
-#[path = "threads/bell.rs"]
-mod bell;
-#[path = "threads/clock.rs"]
-mod clock;
-#[path = "talk/context.rs"]
-mod context;
-#[path = "threads/current.rs"]
-mod current;
+mod api;
 #[cfg(test)]
 mod days;
-#[path = "talk/error.rs"]
-mod error;
-#[path = "cells/hash.rs"]
-mod hash;
-#[path = "threads/inbox.rs"]
-mod inbox;
 pub mod link;
-#[path = "threads/mailbox.rs"]
-mod mailbox;
-#[path = "threads/outside.rs"]
-mod outside;
-#[path = "cells/parcel.rs"]
-mod parcel;
+mod memory;
 mod peers;
-#[path = "threads/places.rs"]
-mod places;
-#[path = "threads/pool.rs"]
-mod pool;
-#[path = "talk/registry.rs"]
-mod registry;
 mod remote;
-#[path = "talk/reply.rs"]
-mod reply;
-#[path = "talk/schedule.rs"]
-mod schedule;
+mod runtime;
 mod shard;
 #[cfg(test)]
 mod sim;
@@ -87,31 +52,21 @@ mod sync {
     pub(crate) use std::sync::atomic::{AtomicU64, fence};
 }
 mod system;
-#[path = "cells/tasks.rs"]
-mod tasks;
-#[path = "threads/thread.rs"]
-mod thread;
-#[path = "threads/wakeful.rs"]
-mod wakeful;
-#[path = "cells/waker.rs"]
-mod waker;
-#[path = "cells/when.rs"]
-mod when;
 pub mod worker;
 
-pub use actor::{
+pub use api::actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,
     ReplyHandler,
 };
-pub use address::{ActorId, Address};
-pub use asked::{Ask, Asked};
-pub use context::{Context, This};
-pub use error::{AskError, NotSent, TellError};
-pub use mailbox::{MAILBOX_MESSAGES, Mail, Policy};
+pub use api::address::{ActorId, Address};
+pub use api::asked::{Ask, Asked};
+pub use api::context::{Context, This};
+pub use api::error::{AskError, NotSent, TellError};
+pub use api::registry::{Registry, TagTaken};
+pub use api::reply::Reply;
+pub use api::schedule::Scheduled;
 pub use peers::{Peer, PeerError, Peers};
-pub use registry::{Registry, TagTaken};
-pub use reply::Reply;
-pub use schedule::Scheduled;
+pub use runtime::mailbox::{MAILBOX_MESSAGES, Mail, Policy};
 pub use shard::End;
 pub use supervision::{Scope, Supervision};
 pub use system::{StartError, Supervisor, System, Troubles};

@@ -8,18 +8,18 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::actor::Actor;
-use crate::address::Address;
-use crate::asked::Asked;
+use crate::api::actor::Actor;
+use crate::api::address::Address;
+use crate::api::asked::Asked;
+use crate::api::reply::Reply;
 use crate::link::commands::{Command, Commands, NameOf};
 use crate::link::{Links, Messages, Names, Program, inherited};
-use crate::mailbox::Mail;
-use crate::outside;
-use crate::parcel::Slot;
-use crate::reply::Reply;
+use crate::memory::parcel::Slot;
+use crate::memory::when::{NEVER, NOBODY, OUTSIDE, When};
+use crate::runtime::mailbox::Mail;
+use crate::runtime::outside;
 use crate::shard::{Control, Shard, Shared};
 use crate::system::System;
-use crate::when::{NEVER, NOBODY, OUTSIDE, When};
 
 pub use crate::link::commands::PeerError;
 

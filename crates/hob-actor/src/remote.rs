@@ -38,12 +38,12 @@
 
 use std::time::Duration;
 
-use crate::bell::Doorbell;
-use crate::error::NotSent;
-use crate::parcel::{Parcel, Slot, What};
+use crate::api::error::NotSent;
+use crate::memory::parcel::{Parcel, Slot, What};
+use crate::memory::when::Place;
+use crate::runtime::bell::Doorbell;
 use crate::shard::Shard;
 use crate::shard::tells::Gathered;
-use crate::when::Place;
 
 /// An actor over there, as its edge names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

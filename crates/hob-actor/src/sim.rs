@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::bell::Doorbell;
-use crate::inbox::Inbox;
+use crate::runtime::bell::Doorbell;
+use crate::runtime::inbox::Inbox;
+use crate::runtime::{current, places};
 use crate::shard::{Shard, Shared};
 use crate::supervision::{Scope, Supervision};
 use crate::{
     Actor, Address, AskError, AsyncHandler, Context, Handler, Mail, Message, Policy, Reply,
-    ReplyHandler, current, places,
+    ReplyHandler,
 };
 
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::parcel::Slot;
-use crate::when::{Millis, deadline_after};
+use crate::memory::parcel::Slot;
+use crate::memory::when::{Millis, deadline_after};
 
 /// Whom a failure restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::actor::{Actor, AnyActor};
-use crate::address::Address;
-use crate::bell::Doorbell;
-use crate::error::AskError;
-use crate::inbox::Inbox;
-use crate::mailbox::{Mail, Mailbox, Route};
-use crate::parcel::Slot;
+use crate::api::actor::{Actor, AnyActor};
+use crate::api::address::Address;
+use crate::api::error::AskError;
+use crate::api::registry::Registry;
+use crate::memory::parcel::Slot;
 use crate::peers::Linked;
-use crate::pool::Pool;
-use crate::registry::Registry;
+use crate::runtime::bell::Doorbell;
+use crate::runtime::inbox::Inbox;
+use crate::runtime::mailbox::{Mail, Mailbox, Route};
+use crate::runtime::pool::Pool;
+use crate::runtime::{current, places, pool, thread};
 use crate::shard::{Control, Counts, Shard, Shared};
 use crate::supervision::Supervision;
-use crate::{current, places, pool, thread};
 
 /// Why a system did not start.
 #[derive(Debug, thiserror::Error)]

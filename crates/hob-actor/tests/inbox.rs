@@ -3,7 +3,7 @@
 //!
 //! The inbox's own source is compiled here with loom's mutex in place of std's.
 
-#[path = "../src/threads/inbox.rs"]
+#[path = "../src/runtime/inbox.rs"]
 mod inbox;
 
 mod sync {

@@ -147,6 +147,19 @@ const BANS: &[Ban] = &[
         instead: "languages stand in crates/hob-runtimes: ask the program's row",
     },
     Ban {
+        inside: &["crates/", "xtask/", "bench/", "tests/"],
+        // Tests that compile one source file of the product, or of the fuzzers, a second time.
+        except: &[
+            "crates/hob-actor/tests/inbox.rs",
+            "crates/hob-actor/tests/rings.rs",
+            "crates/hob-wire/tests/fuzz_replay.rs",
+            "xtask/src/tidy/bans.rs",
+        ],
+        reach: Reach::Everywhere,
+        words: &["#[path"],
+        instead: "a folder is a module: give it a mod.rs that declares its files",
+    },
+    Ban {
         inside: &["tests/", "crates/"],
         except: &[],
         reach: Reach::Tests,
@@ -221,9 +234,9 @@ const UNSAFE_CRATES: [&str; 2] = ["crates/hob-os/", "crates/hob-entryfork/"];
 /// The modules outside these crates that may be unsafe, each with its reason at its head and under Miri
 /// (but for `memory.rs`: Miri maps no files).
 const UNSAFE_MODULES: [&str; 4] = [
-    "crates/hob-actor/src/cells/parcel.rs",
-    "crates/hob-actor/src/cells/tasks.rs",
-    "crates/hob-actor/src/cells/waker.rs",
+    "crates/hob-actor/src/memory/parcel.rs",
+    "crates/hob-actor/src/memory/tasks.rs",
+    "crates/hob-actor/src/memory/waker.rs",
     "crates/hob-actor/src/link/rings/memory.rs",
 ];
 /// What such a module says, so that the compiler holds all others to having none.
@@ -311,8 +324,8 @@ mod tests {
         assert_eq!(faults("crates/hob-daemon/src/owner.rs", block), 1);
         assert_eq!(faults("crates/hob-new/src/lib.rs", "//! New.\n"), 1);
         let reason = "#![expect(unsafe_code, reason = \"so\")]\n";
-        assert_eq!(faults("crates/hob-actor/src/cells/tasks.rs", &format!("{reason}{block}")), 0);
-        assert_eq!(faults("crates/hob-actor/src/cells/tasks.rs", block), 1);
+        assert_eq!(faults("crates/hob-actor/src/memory/tasks.rs", &format!("{reason}{block}")), 0);
+        assert_eq!(faults("crates/hob-actor/src/memory/tasks.rs", block), 1);
         assert_eq!(faults("crates/hob-actor/src/shard/mod.rs", block), 1);
         assert_eq!(faults("crates/hob-actor/src/lib.rs", "//! Actors.\n"), 0);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::names::{Along, Names};
 use super::process::{Ended, Program};
 use super::table::HelloError;
-use crate::reply::Reply;
+use crate::api::reply::Reply;
 
 /// Why there is no peer, or no such actor of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -26,16 +26,16 @@ use super::rings::Rings;
 use super::table::Messages;
 use super::tokens::{Mixed, Tokens};
 use super::wire::{Encoder, Wire};
-use crate::bell::Doorbell;
-use crate::clock;
-use crate::error::{AskError, NotSent};
-use crate::parcel::{Kind as Content, Parcel, Slot, What};
+use crate::api::error::{AskError, NotSent};
+use crate::api::reply::Reply;
+use crate::memory::parcel::{Kind as Content, Parcel, Slot, What};
+use crate::memory::when::{NEVER, Place};
 use crate::remote::{Edge, Far, Turn};
-use crate::reply::Reply;
+use crate::runtime::bell::Doorbell;
+use crate::runtime::clock;
+use crate::runtime::wakeful::{LOOKS_FOR, Wakeful};
 use crate::shard::tells::Gathered;
 use crate::shard::{Shard, count, count_many};
-use crate::wakeful::{LOOKS_FOR, Wakeful};
-use crate::when::{NEVER, Place};
 
 /// What an epoll event is about: a link's socket, or, with this bit, its process.
 pub(crate) const PROCESS: u64 = 1 << 32;

@@ -12,13 +12,13 @@ use std::sync::{Arc, Weak};
 
 use super::tokens::Tokens;
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
-use crate::actor::Actor;
-use crate::address::Address;
-use crate::mailbox::{Mail, Mailbox};
-use crate::parcel::Slot;
+use crate::api::actor::Actor;
+use crate::api::address::Address;
+use crate::memory::parcel::Slot;
+use crate::memory::when::Place;
 use crate::remote::Far;
+use crate::runtime::mailbox::{Mail, Mailbox};
 use crate::shard::Shard;
-use crate::when::Place;
 
 /// How many numbers are given before those of ended actors are taken back for the first time.
 const SWEEP_FIRST: usize = 1024;

@@ -8,7 +8,7 @@ use super::commands::Ready;
 use super::process::{Ended, Process};
 use super::run::Run;
 use super::tokens::ByToken;
-use crate::parcel::{Parcel, Slot};
+use crate::memory::parcel::{Parcel, Slot};
 
 /// Where a link stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

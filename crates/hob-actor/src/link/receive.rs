@@ -16,11 +16,11 @@ use super::one::{Serving, Stalled, State};
 use super::run::Run;
 use super::table::{decode_error, encode_error};
 use super::wire::{Decoder, WireError};
-use crate::error::{AskError, NotSent};
-use crate::mailbox::{Mailbox, Route};
-use crate::parcel::{Parcel, Slot};
+use crate::api::error::{AskError, NotSent};
+use crate::memory::parcel::{Parcel, Slot};
+use crate::memory::when::{NEVER, When};
+use crate::runtime::mailbox::{Mailbox, Route};
 use crate::shard::{Shard, count_many};
-use crate::when::{NEVER, When};
 
 /// In one of so many turns it is looked whether full mailboxes have room, while their shard has
 /// something else to do.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::frame::{Head, Kind};
 use super::links::{EVENTS, Links, RINGS};
 use super::receive::Nonsense;
-use crate::bell::Doorbell;
+use crate::runtime::bell::Doorbell;
 use crate::shard::Shard;
 
 /// Makes a bell heard, each time that it is rung: it is never read, so there is always something.

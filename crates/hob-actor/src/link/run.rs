@@ -9,11 +9,11 @@ use std::cell::Cell;
 use super::frame;
 use super::names::Along;
 use super::wire::{Decoder, Wire};
-use crate::actor::{AnyActor, Message, Receives};
-use crate::context::Context;
-use crate::parcel::{Kind, Parcel, Slot, Typed, actor_of};
+use crate::api::actor::{AnyActor, Message, Receives};
+use crate::api::context::Context;
+use crate::memory::parcel::{Kind, Parcel, Slot, Typed, actor_of};
+use crate::memory::when::When;
 use crate::shard::{Shard, count};
-use crate::when::When;
 
 /// How many messages of a run are handled before its shard looks at the clock again.
 pub(crate) const AT_ONCE: u32 = 256;

@@ -13,12 +13,12 @@ use super::buffers::Outgoing;
 use super::names::Along;
 use super::run::{self, Run};
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
-use crate::actor::{Message, Receives};
-use crate::error::{AskError, NotSent};
-use crate::hash::ByType;
-use crate::parcel::{Label, Parcel, Slot, Typed};
+use crate::api::actor::{Message, Receives};
+use crate::api::error::{AskError, NotSent};
+use crate::memory::hash::ByType;
+use crate::memory::parcel::{Label, Parcel, Slot, Typed};
+use crate::memory::when::When;
 use crate::shard::tells::Gathered;
-use crate::when::When;
 
 /// The version of frames and of what they hold.
 const VERSION: u16 = 3;

@@ -24,7 +24,7 @@ use super::process::{Ended, Process, Program};
 use super::receive::Nonsense;
 use super::tokens::ByToken;
 use super::wire::{Decoder, Encoder, Wire};
-use crate::error::AskError;
+use crate::api::error::AskError;
 use crate::shard::Shard;
 
 impl Links {

@@ -6,18 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::actor::{AnyActor, Message};
-use crate::asks::{By, Meets};
-use crate::error::{AskError, NotSent};
+use crate::api::actor::{AnyActor, Message};
+use crate::api::error::{AskError, NotSent};
 use crate::link::Names;
 use crate::link::run::{self, Run};
-use crate::mailbox::{Mailbox, Route};
-use crate::parcel::{Kind, Label, Parcel, Slot, Typed};
-use crate::places;
+use crate::memory::asks::{By, Meets};
+use crate::memory::parcel::{Kind, Label, Parcel, Slot, Typed};
+use crate::memory::when::{Millis, NEVER, NOBODY, OUTSIDE, Place, When};
 use crate::remote::Edge;
+use crate::runtime::mailbox::{Mailbox, Route};
+use crate::runtime::places;
 use crate::shard::state::{Doom, EDGE_LINE};
 use crate::shard::{Again, Control, Due, End, Shard, count, count_many};
-use crate::when::{Millis, NEVER, NOBODY, OUTSIDE, Place, When};
 
 /// What a message meets.
 enum Met {
@@ -390,8 +390,9 @@ impl Shard {
             return;
         };
         let header = self.tasks.borrow().header(task);
-        let same =
-            |header: crate::tasks::Header| header.asker == asker && header.when().place() == place;
+        let same = |header: crate::memory::tasks::Header| {
+            header.asker == asker && header.when().place() == place
+        };
         if header.is_some_and(same) {
             count(&self.shared.counts.cancelled);
             self.discard(task);
@@ -582,7 +583,7 @@ impl Shard {
     /// Brings an answer to another place.
     pub(super) fn route(&self, place: Place, parcel: Parcel) {
         if place == OUTSIDE {
-            return crate::outside::settle(parcel);
+            return crate::runtime::outside::settle(parcel);
         }
         let mut state = self.state.borrow_mut();
         let known = state.out.iter().position(|line| line.place == place);
@@ -668,7 +669,7 @@ impl Shard {
     pub(crate) fn adopt<A>(
         &self,
         far: crate::remote::Far,
-        mail: crate::mailbox::Mail,
+        mail: crate::runtime::mailbox::Mail,
     ) -> crate::Address<A> {
         let mailbox = self.shared.mailbox(mail);
         let state = &mut *self.state.borrow_mut();

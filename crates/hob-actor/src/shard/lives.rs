@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::actor::AnyActor;
-use crate::error::AskError;
-use crate::mailbox::Mailbox;
-use crate::parcel::{Parcel, Slot};
+use crate::api::actor::AnyActor;
+use crate::api::error::AskError;
+use crate::memory::parcel::{Parcel, Slot};
+use crate::memory::when::Place;
+use crate::runtime::mailbox::Mailbox;
 use crate::shard::{Control, Due, End, Make, Shard, Watcher, count, count_many};
 use crate::supervision::{Group, Member, Supervision, Verdict};
-use crate::when::Place;
 
 /// What few actors have.
 #[derive(Default)]

@@ -28,19 +28,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use crate::actor::{AnyActor, Message, Receives};
-use crate::address::Address;
-use crate::asked::Ask;
-use crate::error::{AskError, NotSent, TellError};
+use crate::api::actor::{AnyActor, Message, Receives};
+use crate::api::address::Address;
+use crate::api::asked::Ask;
+use crate::api::error::{AskError, NotSent, TellError};
 use crate::link::Names;
-use crate::mailbox::{Mail, Mailbox, Policy, Route};
-use crate::parcel::{Batch, Kind, Label, Lent, Parcel, Slot, Typed};
-use crate::places::ShardInbox;
+use crate::memory::parcel::{Batch, Kind, Label, Lent, Parcel, Slot, Typed};
+use crate::memory::tasks;
+use crate::memory::tasks::{Continuation, Header, Tasks};
+use crate::memory::waker::Scope;
+use crate::memory::when::{Millis, NEVER, NOBODY, Place, When};
 use crate::remote::Edge;
-use crate::tasks;
-use crate::tasks::{Continuation, Header, Tasks};
-use crate::waker::Scope;
-use crate::when::{Millis, NEVER, NOBODY, Place, When};
+use crate::runtime::mailbox::{Mail, Mailbox, Policy, Route};
+use crate::runtime::places::ShardInbox;
 
 use state::State;
 use tells::Told;
@@ -276,7 +276,7 @@ impl Shard {
         });
         put.map_err(|parcel| {
             to.mailbox.note(NotSent::Stopped);
-            crate::mailbox::unpacked(parcel)
+            crate::runtime::mailbox::unpacked(parcel)
         })
     }
 

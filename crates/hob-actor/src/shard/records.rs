@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::actor::AnyActor;
-use crate::error::NotSent;
-use crate::mailbox::Mailbox;
-use crate::parcel::Slot;
+use crate::api::actor::AnyActor;
+use crate::api::error::NotSent;
+use crate::memory::parcel::Slot;
 use crate::remote::Far;
+use crate::runtime::mailbox::Mailbox;
 use crate::shard::lives::Ties;
 
 /// One actor.

@@ -5,15 +5,15 @@
 use std::collections::HashMap;
 use std::task::Waker;
 
-use crate::asks::{Asks, By};
-use crate::mailbox::Route;
-use crate::parcel::{Parcel, Ring, Slot};
+use crate::memory::asks::{Asks, By};
+use crate::memory::parcel::{Parcel, Ring, Slot};
+use crate::memory::tasks::Header;
+use crate::memory::when::Place;
+use crate::runtime::mailbox::Route;
 use crate::shard::records::Records;
 use crate::shard::timers::{Schedules, Timers};
 use crate::shard::{Control, Due, Shard};
 use crate::supervision::Group;
-use crate::tasks::Header;
-use crate::when::Place;
 
 /// The line of the outbox that stands for the edge.
 pub(crate) const EDGE_LINE: u32 = 0;

@@ -11,11 +11,11 @@
 
 use std::any::{Any, TypeId};
 
-use crate::mailbox::Mailbox;
-use crate::parcel::{Label, Many, Parcel, Slot, Typed, What, messages_of};
+use crate::memory::parcel::{Label, Many, Parcel, Slot, Typed, What, messages_of};
+use crate::memory::when::When;
 use crate::remote::{Edge, Far};
+use crate::runtime::mailbox::Mailbox;
 use crate::shard::Shard;
-use crate::when::When;
 use crate::{Message, NotSent, TellError};
 
 /// How many are gathered at most.
@@ -131,7 +131,7 @@ impl Shard {
             return Parcel::with(what, label, message, |parcel| {
                 self.hand_over(edge, far, parcel).map_err(|why| {
                     mailbox.note(why);
-                    TellError { why, ..crate::mailbox::unpacked(parcel.take_whole()) }
+                    TellError { why, ..crate::runtime::mailbox::unpacked(parcel.take_whole()) }
                 })
             });
         }

@@ -7,9 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::parcel::Slot;
+use crate::memory::parcel::Slot;
+use crate::memory::when::Millis;
 use crate::shard::Shard;
-use crate::when::Millis;
 
 /// What is to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

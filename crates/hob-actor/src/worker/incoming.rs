@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hob_wire::message as wire;
 
-use crate::actor::Message;
+use crate::api::actor::Message;
 
 /// How a message was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

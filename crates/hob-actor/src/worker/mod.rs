@@ -34,8 +34,8 @@ use hob_wire::frame::{self, Kind};
 use hob_wire::message::{self as wire, BODY_MAX, Lend, WORD_MAX};
 use hob_wire::worker::{Preload, Ready, Role, TargetKind};
 
-use crate::actor::Receives;
-use crate::address::Address;
+use crate::api::actor::Receives;
+use crate::api::address::Address;
 use crate::link::socket_at_stdin;
 
 pub use incoming::{Answer, Incoming, IntoAnswer, Manner};

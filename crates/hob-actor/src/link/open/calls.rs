@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use super::tokens::{Mixed, Tokens};
 use crate::link::commands::Found;
 use crate::link::table::Asker;
-use crate::parcel::Slot;
-use crate::when::{NEVER, Place, When};
+use crate::memory::parcel::Slot;
+use crate::memory::when::{NEVER, Place, When};
 
 /// A call that is over, or about to be.
 pub(crate) enum Call {

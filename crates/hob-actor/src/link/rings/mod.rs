@@ -30,8 +30,8 @@ use memory::Memory;
 use ring::{Impossible, Reader, Ring, Sleeper, Waker, Writer};
 
 use super::buffers::Outgoing;
-use crate::bell::Doorbell;
-use crate::inbox::Bell as _;
+use crate::runtime::bell::Doorbell;
+use crate::runtime::inbox::Bell as _;
 
 /// Bytes of each ring. What is not used of it is never touched.
 const RING_LEN: usize = 64 * 1024;

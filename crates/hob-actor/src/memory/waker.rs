@@ -10,7 +10,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Wake, Waker};
 
-use crate::places::ShardInbox;
+use crate::runtime::places::ShardInbox;
 use crate::shard::Shard;
 
 /// What a borrowed waker knows.
@@ -83,8 +83,8 @@ impl<'a> Scope<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bell::Doorbell;
-    use crate::inbox::Inbox;
+    use crate::runtime::bell::Doorbell;
+    use crate::runtime::inbox::Inbox;
 
     #[test]
     fn a_borrowed_waker_becomes_a_counted_one_when_it_is_kept() {

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
-use crate::parcel::{Parcel, Slot};
+use crate::memory::parcel::{Parcel, Slot};
 
 const STRIPES: u32 = 16;
 

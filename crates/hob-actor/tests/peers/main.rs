@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "the tests' own functions are tests too")]
 
-#[path = "peers/node.rs"]
 mod node;
 
 use std::io::{BufRead as _, BufReader};

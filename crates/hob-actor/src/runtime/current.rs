@@ -4,11 +4,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::error::AskError;
-use crate::parcel::Slot;
-use crate::places;
+use crate::api::error::AskError;
+use crate::memory::parcel::Slot;
+use crate::memory::when::When;
+use crate::runtime::places;
 use crate::shard::Shard;
-use crate::when::When;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Shard>>> = const { RefCell::new(None) };

@@ -15,11 +15,11 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::ptr::NonNull;
 
-use crate::actor::{Actor, AnyActor, Message};
-use crate::error::AskError;
+use crate::api::actor::{Actor, AnyActor, Message};
+use crate::api::error::AskError;
 use crate::link::run;
+use crate::memory::when::When;
 use crate::shard::Shard;
-use crate::when::When;
 
 const WORDS: usize = 4;
 

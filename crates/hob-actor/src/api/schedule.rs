@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::actor::{Actor, Message, Receives};
-use crate::address::Address;
-use crate::context::Context;
-use crate::mailbox::Route;
-use crate::parcel::Slot;
+use crate::api::actor::{Actor, Message, Receives};
+use crate::api::address::Address;
+use crate::api::context::Context;
+use crate::memory::parcel::Slot;
+use crate::memory::when::{When, deadline_after};
+use crate::runtime::mailbox::Route;
+use crate::runtime::{clock, current};
 use crate::shard::{Again, Control, Shard};
-use crate::when::{When, deadline_after};
-use crate::{clock, current};
 
 /// A scheduled message. Dropping this leaves it scheduled.
 #[derive(Debug)]

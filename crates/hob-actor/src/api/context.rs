@@ -3,15 +3,15 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use crate::actor::{Actor, AnyActor, Message, Receives};
-use crate::address::Address;
-use crate::asked::Ask;
-use crate::current;
-use crate::error::TellError;
-use crate::mailbox::Mail;
-use crate::parcel::{Slot, actor_of};
+use crate::api::actor::{Actor, AnyActor, Message, Receives};
+use crate::api::address::Address;
+use crate::api::asked::Ask;
+use crate::api::error::TellError;
+use crate::memory::parcel::{Slot, actor_of};
+use crate::memory::when::{Millis, NEVER, When, deadline_after};
+use crate::runtime::current;
+use crate::runtime::mailbox::Mail;
 use crate::shard::{End, Shard};
-use crate::when::{Millis, NEVER, When, deadline_after};
 
 /// Lent to a handler for the time of one message.
 pub struct Context<'a, A> {

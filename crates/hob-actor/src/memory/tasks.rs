@@ -21,9 +21,9 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-use crate::parcel::Slot;
+use crate::memory::parcel::Slot;
+use crate::memory::when::When;
 use crate::shard::Shard;
-use crate::when::When;
 
 const SLOTS: usize = 64;
 /// Ask slots keep 28 bits for the number of a task.
@@ -153,7 +153,7 @@ pub(crate) struct Tasks {
     slabs: Vec<Slab>,
     chunks: Vec<Chunk>,
     unused_chunks: Vec<u32>,
-    by_type: HashMap<TypeId, u32, crate::hash::ByType>,
+    by_type: HashMap<TypeId, u32, crate::memory::hash::ByType>,
     /// What was found there last, by the low bits of its key.
     recent: [Option<(TypeId, u32)>; RECENT],
     /// Which one is being polled, or parked, or dropped: no other is, and none is released.
@@ -196,7 +196,7 @@ impl Tasks {
     fn slab<F: Continuation>(&mut self) -> u32 {
         let of = TypeId::of::<F>();
         // The compiler knows which line that is.
-        let mut key = crate::hash::Same::default();
+        let mut key = crate::memory::hash::Same::default();
         of.hash(&mut key);
         #[expect(clippy::cast_possible_truncation, reason = "its low bits are wanted")]
         let line = key.finish() as usize % RECENT;

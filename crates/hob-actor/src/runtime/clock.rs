@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 use std::sync::{Condvar, Mutex, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::AskError;
-use crate::outside;
-use crate::parcel::Slot;
+use crate::api::error::AskError;
+use crate::memory::parcel::Slot;
+use crate::memory::when::{Millis, When};
+use crate::runtime::outside;
 use crate::shard::Shard;
-use crate::when::{Millis, When};
 
 /// The process's epoch is its first look at the clock.
 fn epoch() -> Instant {

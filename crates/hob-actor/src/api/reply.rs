@@ -3,14 +3,15 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-use crate::actor::{Actor, Receives};
-use crate::address::Address;
-use crate::context::Context;
-use crate::error::AskError;
-use crate::parcel::Slot;
+use crate::api::actor::Message;
+use crate::api::actor::{Actor, Receives};
+use crate::api::address::Address;
+use crate::api::context::Context;
+use crate::api::error::AskError;
+use crate::memory::parcel::Slot;
+use crate::memory::when::When;
+use crate::runtime::current;
 use crate::shard::Shard;
-use crate::when::When;
-use crate::{Message, current};
 
 /// Answers an ask: from any thread, at any time. Dropped unused, it tells the asker so. The reply
 /// of a tell goes nowhere.

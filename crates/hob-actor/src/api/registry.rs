@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use crate::address::{ActorId, Address};
+use crate::api::address::{ActorId, Address};
 
 type Entry = (ActorId, Box<dyn Any + Send + Sync>);
 

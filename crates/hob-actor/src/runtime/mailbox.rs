@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use crate::actor::Message;
-use crate::current;
-use crate::error::{AskError, NotSent, TellError};
-use crate::parcel::{Label, Parcel, Slot, Typed};
-use crate::places::ShardInbox;
-use crate::pool::Pool;
+use crate::api::actor::Message;
+use crate::api::error::{AskError, NotSent, TellError};
+use crate::memory::parcel::{Label, Parcel, Slot, Typed};
+use crate::memory::when::Place;
+use crate::runtime::current;
+use crate::runtime::places::ShardInbox;
+use crate::runtime::pool::Pool;
 use crate::shard::{Control, Counts, Shard, count};
-use crate::when::Place;
 
 /// What a full mailbox does with one more message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::inbox::Bell;
+use crate::runtime::inbox::Bell;
 
 /// An eventfd.
 #[derive(Debug)]

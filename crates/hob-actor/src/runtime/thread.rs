@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::pool::Pool;
+use crate::runtime::pool::Pool;
+use crate::runtime::{clock, current};
 use crate::shard::{Shard, Shared};
-use crate::{clock, current};
 
 /// How many parcels a turn handles at most before it looks at the clock and at other threads.
 const TURN_PARCELS: usize = 256;

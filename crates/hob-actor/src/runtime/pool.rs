@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::mailbox::{Mail, Policy};
-use crate::parcel::{Parcel, Slot};
-use crate::places::ShardInbox;
+use crate::memory::parcel::{Parcel, Slot};
+use crate::memory::when::Place;
+use crate::runtime::mailbox::{Mail, Policy};
+use crate::runtime::places::ShardInbox;
 use crate::shard::{Control, Shard};
-use crate::when::Place;
 
 /// The slot of the one actor of an instance's shard.
 pub(crate) const INSTANCE: Slot = Slot { index: 0, generation: 1 };

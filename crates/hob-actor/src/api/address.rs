@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::actor::{Message, Receives};
-use crate::asked::{Asked, block_on};
-use crate::error::{NotSent, TellError};
-use crate::mailbox::{Mailbox, Policy};
-use crate::parcel::{Label, Slot};
+use crate::api::actor::{Message, Receives};
+use crate::api::asked::{Asked, block_on};
+use crate::api::error::{NotSent, TellError};
+use crate::memory::parcel::{Label, Slot};
+use crate::memory::when::{NEVER, OUTSIDE, Place, When, deadline_after};
+use crate::runtime::mailbox::{Mailbox, Policy};
+use crate::runtime::{clock, current, outside};
 use crate::shard::{Control, End, Shard, Watcher};
-use crate::when::{NEVER, OUTSIDE, Place, When, deadline_after};
-use crate::{clock, current, outside};
 
 /// The address of an actor: from any thread, in any number, of an actor here or in a peer.
 ///

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use crate::bell::Doorbell;
-use crate::inbox::Inbox;
-use crate::outside;
-use crate::parcel::Parcel;
-use crate::when::{NOBODY, OUTSIDE, Place};
+use crate::memory::parcel::Parcel;
+use crate::memory::when::{NOBODY, OUTSIDE, Place};
+use crate::runtime::bell::Doorbell;
+use crate::runtime::inbox::Inbox;
+use crate::runtime::outside;
 
 /// What other threads have of a shard.
 pub(crate) type ShardInbox = Inbox<Parcel, Doorbell>;

@@ -7,12 +7,12 @@
 use std::any::TypeId;
 use std::future::Future;
 
-use crate::context::Context;
-use crate::parcel::{Kind, Parcel, Slot, Typed, actor_of};
-use crate::reply::Reply;
+use crate::api::context::Context;
+use crate::api::reply::Reply;
+use crate::memory::parcel::{Kind, Parcel, Slot, Typed, actor_of};
+use crate::memory::tasks::Header;
+use crate::memory::when::When;
 use crate::shard::Shard;
-use crate::tasks::Header;
-use crate::when::When;
 
 /// What is sent.
 pub trait Message: Send + 'static {

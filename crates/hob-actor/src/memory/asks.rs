@@ -13,7 +13,7 @@
 //! Invariants: a slot's generation changes when it is closed, so an answer that comes too late
 //! finds nobody. A slot is twelve bytes: an actor that awaits pays for them and for its own future.
 
-use crate::parcel::Slot;
+use crate::memory::parcel::Slot;
 
 /// Nothing is known of the one who answers: the message is on its way or in a mailbox.
 const UNKNOWN: u32 = u32::MAX;

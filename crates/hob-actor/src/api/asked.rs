@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use crate::error::AskError;
-use crate::mailbox::Mailbox;
-use crate::parcel::Slot;
-use crate::when::{Millis, NEVER, OUTSIDE};
-use crate::{clock, current, outside};
+use crate::api::error::AskError;
+use crate::memory::parcel::Slot;
+use crate::memory::when::{Millis, NEVER, OUTSIDE};
+use crate::runtime::mailbox::Mailbox;
+use crate::runtime::{clock, current, outside};
 
 /// The answer to an ask of an actor, awaited by one of its continuations. The message is on its
 /// way already. Dropping it cancels the ask: what is done for it is dropped too.
