@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use hob_actor::worker::{self, Answer, Incoming, Manner, Worker};
 use hob_actor::{Actor, AsyncHandler, Context, Handler, Message, System};
+use hob_worker::{self as worker, Answer, Incoming, Manner, Worker};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = std::env::args_os().next().unwrap_or_default();

@@ -52,7 +52,6 @@ mod sync {
     pub(crate) use std::sync::atomic::{AtomicU64, fence};
 }
 mod system;
-pub mod worker;
 
 pub use api::actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,

@@ -6,7 +6,7 @@
 //! isolation = "prefork"           # fork | prefork | session
 //!
 //! [program.native]
-//! runtime = "native"              # a program linked with hob-actor; else the file's name tells
+//! runtime = "native"              # a program linked with hob-worker; else the file's name tells
 //! handler = "target/release/native"
 //! ```
 //! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
@@ -235,7 +235,7 @@ impl Section {
         let (file, function) = split.ok_or_else(|| {
             format!(
                 "handler = \"{handler}\": it is a file, a colon and a function, as \
-                 \"{program}.py:handle\"; a program linked with hob-actor needs runtime = \
+                 \"{program}.py:handle\"; a program linked with hob-worker needs runtime = \
                  \"native\" beside it"
             )
         })?;

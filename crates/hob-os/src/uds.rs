@@ -29,6 +29,23 @@ fn socket() -> io::Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
+/// The socket that is descriptor 0, once; `None` if it is none. Standard input is `/dev/null` from
+/// then on, and this process is killed when the thread that started it ends.
+pub fn take_stdin() -> io::Result<Option<OwnedFd>> {
+    let stdin = std::io::stdin();
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode);
+    if kind != rustix::fs::FileType::Socket {
+        return Ok(None);
+    }
+    let link = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
+    // What reads standard input finds its end, and a second taker finds no socket.
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    Ok(Some(link))
+}
+
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {

@@ -1,4 +1,4 @@
-//! The row of programs that are their own runtime: linked with `hob-actor`, they host handlers.
+//! The row of programs that are their own runtime: linked with `hob-worker`, they host handlers.
 
 use crate::exec;
 use crate::table::{Handlers, Runtime, RuntimeId};
@@ -6,7 +6,7 @@ use crate::table::{Handlers, Runtime, RuntimeId};
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Native,
     name: "native",
-    title: "a program linked with hob-actor",
+    title: "a program linked with hob-worker",
     handlers: Handlers::Program,
     ..exec::ROW
 };

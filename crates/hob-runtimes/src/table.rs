@@ -11,7 +11,7 @@ use crate::{exec, native, python, ruby};
 pub enum RuntimeId {
     /// None: the program is executed as it is.
     Exec,
-    /// A program that is its own runtime (linked with `hob-actor`); it hosts handlers only.
+    /// A program that is its own runtime (linked with `hob-worker`); it hosts handlers only.
     Native,
     /// CPython.
     Python,

@@ -1,4 +1,4 @@
-//! Native workers: a Rust program that is linked with `hob-actor` is lent like any other.
+//! Native workers: a Rust program that is linked with `hob-worker` is lent like any other.
 
 use hob_tests::{End, World, run, wait};
 use rustix::process::Signal;
@@ -228,7 +228,7 @@ fn what_is_no_native_worker_is_told_so() {
     world.executable("script", "#!/bin/sh\necho no worker >&2\n");
     world.file("text", "no program\n");
     for (name, code, words) in [
-        ("script", 126, "hob_actor::worker::serve"),
+        ("script", 126, "hob_worker::serve"),
         ("text", 2, "chmod +x"),
         ("none", 127, "none is not there"),
         ("python", 2, "runtime = \"native\""),

@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-entryfork", &["hob-os"]),
     ("hob-runtimes", &[]),
     ("hob-resolve", &["hob-os", "hob-runtimes"]),
-    ("hob-actor", &["hob-wire", "hob-os"]),
+    ("hob-actor", &["hob-os"]),
+    ("hob-worker", &["hob-wire", "hob-os", "hob-actor"]),
     (
         "hob-hooks",
         &["hob-wire", "hob-core", "hob-os", "hob-entryfork", "hob-resolve", "hob-runtimes"],

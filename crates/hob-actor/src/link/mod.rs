@@ -36,7 +36,7 @@ use open::{calls, tokens};
 
 pub(crate) use links::Links;
 pub(crate) use names::Names;
+pub(crate) use process::inherited;
 pub use process::{Ended, Program};
-pub(crate) use process::{inherited, socket_at_stdin};
 pub use table::{HelloError, Messages};
 pub use wire::{Decoder, Encoder, Schema, Wire, WireError};

@@ -122,21 +122,5 @@ pub(crate) fn inherited() -> std::io::Result<Option<OwnedFd>> {
     if std::env::var_os(LINK_ENV).is_none() {
         return Ok(None);
     }
-    socket_at_stdin()
-}
-
-/// The socket that is descriptor 0, once; `None` if it is none. Whoever gave it takes this process
-/// along when it ends.
-pub(crate) fn socket_at_stdin() -> std::io::Result<Option<OwnedFd>> {
-    let stdin = std::io::stdin();
-    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode);
-    if kind != rustix::fs::FileType::Socket {
-        return Ok(None);
-    }
-    let link = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
-    // What reads standard input finds its end, and a second system in this process no link.
-    let null = std::fs::File::open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    Ok(Some(link))
+    Ok(hob_os::uds::take_stdin()?)
 }

@@ -202,7 +202,7 @@ fn ended_early(host: &Program) -> &'static str {
     match host.row().handlers {
         Handlers::Program => {
             "it ended before it was ready (hob's log has what it printed); a native program calls \
-             `hob_actor::worker::serve`"
+             `hob_worker::serve`"
         }
         Handlers::Function | Handlers::No => "its interpreter ended",
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hob_wire::message as wire;
 
-use crate::api::actor::Message;
+use hob_actor::Message;
 
 /// How a message was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -17,8 +17,8 @@ use hob_wire::message::{Handled, Lend, Message, Reason};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::Shutdown;
 
-use super::frames::Frames;
-use super::{Handle, Said, ServeError, fail, perform, put, wire_error};
+use crate::frames::Frames;
+use crate::{Handle, Said, ServeError, fail, perform, put, wire_error};
 
 /// A report of what a lane has done goes out this often while it is busy.
 const REPORT_NS: u64 = 10_000_000;

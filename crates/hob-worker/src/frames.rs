@@ -8,7 +8,7 @@ use hob_os::uds;
 use hob_wire::frame::{self, Kind};
 use rustix::net::RecvFlags;
 
-use super::{ServeError, send_all, wire_error};
+use crate::{ServeError, send_all, wire_error};
 
 /// What is read at once.
 const READ_BYTES: usize = 64 << 10;

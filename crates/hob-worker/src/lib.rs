@@ -7,10 +7,8 @@
 //! handler = "target/release/greeter"
 //! ```
 //! ```no_run
-//! use hob_actor::worker;
-//!
-//! fn main() -> Result<(), worker::ServeError> {
-//!     worker::serve(|message| format!("hello {}", String::from_utf8_lossy(message.payload())))
+//! fn main() -> Result<(), hob_worker::ServeError> {
+//!     hob_worker::serve(|message| format!("hello {}", String::from_utf8_lossy(message.payload())))
 //! }
 //! ```
 //! or, where the answer is an actor's, [`serve_actor`]. `hob ask greeter you` then asks it.
@@ -20,6 +18,7 @@
 //! handler panics with is that message's alone.
 //!
 //! Not here: calls with standard streams (`hob run`), and forks: a Rust program may have threads.
+#![forbid(unsafe_code)]
 
 mod frames;
 mod incoming;
@@ -34,9 +33,8 @@ use hob_wire::frame::{self, Kind};
 use hob_wire::message::{self as wire, BODY_MAX, Lend, WORD_MAX};
 use hob_wire::worker::{Preload, Ready, Role, TargetKind};
 
-use crate::api::actor::Receives;
-use crate::api::address::Address;
-use crate::link::socket_at_stdin;
+use hob_actor::{Address, Receives};
+use hob_os::uds;
 
 pub use incoming::{Answer, Incoming, IntoAnswer, Manner};
 
@@ -134,7 +132,7 @@ impl Worker {
         self,
         mut handle: impl FnMut(Incoming) -> R,
     ) -> Result<(), ServeError> {
-        let channel = socket_at_stdin()?.ok_or(ServeError::NotStarted)?;
+        let channel = uds::take_stdin()?.ok_or(ServeError::NotStarted)?;
         // What is printed goes where a handler's goes: into the log.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
         let mut handle = |incoming| handle(incoming).into_answer();
@@ -283,7 +281,7 @@ fn threads() -> u32 {
 /// Sends all of it.
 fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
-        let sent = rustix::io::retry_on_intr(|| hob_os::uds::send(socket.as_fd(), bytes, &[]))?;
+        let sent = rustix::io::retry_on_intr(|| uds::send(socket.as_fd(), bytes, &[]))?;
         bytes = &bytes[sent..];
     }
     Ok(())

@@ -7,8 +7,8 @@
 //! ```
 //! build it, run `hob trust`, and then `hob ask greeter you`.
 
-use hob_actor::worker::{self, Answer, Incoming};
 use hob_actor::{Actor, Context, Handler, System};
+use hob_worker::{self as worker, Answer, Incoming};
 
 /// Has state, so it is an actor; a closure and [`worker::serve`] would do too.
 #[derive(Default)]
