@@ -4,7 +4,7 @@
 
 use hob_wire::frame::{FDS_MAX, HEADER_LEN, Kind, MAGIC, PAYLOAD_MAX, VERSION};
 use hob_wire::frames::SCHEMA;
-use hob_wire::hooks::STAMPS_MAX;
+use hob_wire::hooks::{STAMPS_MAX, Started, Verdict};
 use hob_wire::message::{BODY_MAX, Held, Manner, Reason, StateVerb, WORD_MAX};
 use hob_wire::schema::{Field, Shape, offset};
 use hob_wire::worker::{Paid, Role, TargetKind};
@@ -413,6 +413,8 @@ fn java_wire() -> Block {
         number("STOPPING", Reason::Stopping as u8),
         number("CONTEXT", Reason::Context as u8),
         size("STAMPS_MAX", STAMPS_MAX),
+        size("OUTCOMES", Verdict::ALL.len()),
+        size("WAYS", Started::ALL.len()),
     ];
     Block { name: "java-wire", lines: apart("static final int ", &constants, ";") }
 }

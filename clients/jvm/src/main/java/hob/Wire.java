@@ -33,6 +33,8 @@ final class Wire {
   static final int STOPPING = 10;
   static final int CONTEXT = 14;
   static final int STAMPS_MAX = 4096;
+  static final int OUTCOMES = 7;
+  static final int WAYS = 4;
   // wire:end
 
   private static final int MAGIC = 'h' | 'o' << 8 | 'b' << 16 | 1 << 24;
@@ -261,7 +263,7 @@ final class Wire {
     int value = in.u8();
     int way = in.u8();
     int remarks = in.u8();
-    if (exit > 2 || way >= HookRecord.Way.values().length || remarks > 7) {
+    if (exit > 2 || way >= WAYS || remarks > 7) {
       throw new ProtocolException("the end of a hook");
     }
     int pid = in.u32();

@@ -119,6 +119,12 @@ class WireTest {
   }
 
   @Test
+  void everyOutcomeAndEveryWayHasItsNumber() {
+    assertEquals(Wire.OUTCOMES, Outcome.values().length);
+    assertEquals(Wire.WAYS, HookRecord.Way.values().length);
+  }
+
+  @Test
   void beginAndEndOfASetAreRead() throws IOException {
     Wire.In begun = payload(golden("set-begun"), Wire.SET_BEGUN);
     assertEquals(21, begun.u64());
