@@ -22,6 +22,7 @@ use hob_wire::strings::Strings;
 
 use crate::channel::Stream;
 use crate::fronts::local::CallFds;
+use crate::recorder::format;
 use crate::warm::programs::{Entry as Known, Streams};
 
 /// How long a receipt waits for its worker's usage after all else is known.
@@ -201,7 +202,7 @@ impl Entry {
         Some(Receipt {
             schema: SCHEMA.to_owned(),
             call: id.0,
-            at: self.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            at: format::moment(self.at),
             program: self.program_part(known),
             caller_pid: self.caller_pid,
             warm: matches!(how, Performed::Warm { .. }),

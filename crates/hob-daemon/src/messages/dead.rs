@@ -13,6 +13,7 @@ use crate::messages::Messages;
 use crate::outbox::{DeadLetter, MessageId, Which};
 
 use super::tells;
+use crate::recorder::format;
 
 /// How much of a frame a list takes. A letter is far smaller than the rest.
 const LIST_BYTES_MAX: usize = 768 << 10;
@@ -137,7 +138,7 @@ fn shown(letter: DeadLetter) -> Letter {
 
 fn moment(ms: u64) -> String {
     let at = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    at.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    format::moment(at.unwrap_or_default())
 }
 
 fn value(what: &impl serde::Serialize) -> Value {

@@ -21,6 +21,7 @@ use crate::workers::hands::Process;
 
 use super::thin::{ANSWERED, Told};
 use super::{Open, Said};
+use crate::recorder::format;
 
 impl Messages {
     /// Tells a message's outcome, once.
@@ -167,7 +168,7 @@ impl Messages {
         ctx.recorder.record(Receipt {
             schema: SCHEMA.to_owned(),
             call,
-            at: told.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            at: format::moment(told.at),
             program: told.face.program.clone(),
             caller_pid: told.pid,
             warm: told.given,

@@ -117,6 +117,12 @@ pub(super) fn clip(text: &mut String) {
     }
 }
 
+/// A moment as receipts and records say it: RFC 3339, in UTC, with microseconds.
+#[must_use]
+pub fn moment(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

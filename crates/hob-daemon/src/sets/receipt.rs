@@ -4,6 +4,7 @@ use hob_core::hooks::{Account, HookOutcome, SetRecord};
 use hob_core::receipt::Receipt;
 
 use super::{Cut, Open};
+use crate::recorder::format;
 
 /// What became of a set, with why it was cut: one that ran out of time was cancelled by that.
 pub(super) fn outcome(record: &SetRecord, cut: Option<Cut>) -> HookOutcome {
@@ -19,7 +20,7 @@ pub(super) fn of(open: &Open, record: &SetRecord, outcome: HookOutcome) -> Recei
     account.add(record);
     // The runner is older than this set, and what cut it is known here.
     (account.outcome, account.wall_us) = (outcome, record.wall_us);
-    let at = open.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    let at = format::moment(open.at);
     account.receipt(open.call.0, at, open.pid, reason(outcome, open.cut))
 }
 

@@ -4,6 +4,7 @@
 //! `--json` and its report.
 
 use hob_core::hooks::{Account, SetRecord};
+use hob_daemon::recorder::format;
 use hob_os::start::Start;
 use jiff::Timestamp;
 use serde_json::json;
@@ -39,7 +40,7 @@ impl Told {
         }
         let body = json!({
             "verb": "hooks",
-            "at": self.at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            "at": format::moment(self.at),
             "pid": std::process::id(),
             "account": self.account,
         });

@@ -5,6 +5,7 @@
 //! is asked for again, a bounded number of times; whatever ends a session, its copy of the
 //! directory goes with it.
 
+use hob_daemon::recorder::format;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -167,7 +168,7 @@ impl<'a> Session<'a> {
         let middle = |runs: &[Left]| middle_us(runs.iter().map(|left| left.seen.took).collect());
         Ok(Record {
             schema: SCHEMA.to_owned(),
-            at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+            at: format::moment(jiff::Timestamp::now()),
             program: self.part(program),
             verdict,
             reason: both.never.clone(),
