@@ -8,7 +8,7 @@ use crate::phase::Phase;
 use crate::pool::State;
 use crate::pool::engine::Engine;
 use crate::pool::processes::Due;
-use crate::pool::worker::{Role, State as WorkerState};
+use crate::pool::worker::{Role, Serves, State as WorkerState};
 use hob_wire::exit::Exit;
 
 use super::Calls;
@@ -30,9 +30,10 @@ impl Calls {
         &mut self,
         engine: &mut Engine,
         id: WorkerId,
-        (threads, preload): (u32, Preload),
+        threads: u32,
+        preload: Preload,
     ) {
-        let program = engine.serves(id).and_then(crate::pool::worker::Serves::program);
+        let program = engine.serves(id).and_then(Serves::program);
         let (Some(program), Some(pool)) = (program, engine.zygote_ready(id)) else {
             return;
         };

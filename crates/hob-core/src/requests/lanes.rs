@@ -45,7 +45,8 @@ impl Requests {
     pub(super) fn handled(
         &mut self,
         engine: &mut Engine,
-        (id, lane): (WorkerId, LaneId),
+        id: WorkerId,
+        lane: LaneId,
         count: u32,
         lane_over: Over,
     ) {

@@ -72,7 +72,7 @@ impl Requests {
             Event::WantLane { lane, pool } => self.want_lane(engine, lane, pool),
             Event::LaneLeft { lane } => self.lane_left(engine, lane),
             Event::Handled { worker, lane, count, lane_over } => {
-                self.handled(engine, (worker, lane), count, lane_over);
+                self.handled(engine, worker, lane, count, lane_over);
             }
             Event::Answered { worker, call } => self.answered(engine, worker, call),
             Event::Unreached { worker } => self.unreached(engine, worker),

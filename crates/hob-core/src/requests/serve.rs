@@ -120,12 +120,8 @@ fn free_worker(engine: &Engine, id: PoolId) -> Option<WorkerId> {
 
 /// Workers of the pool that are on their way back from their senders.
 fn returning(engine: &Engine, id: PoolId) -> u32 {
-    let mut workers = engine.workers.values();
-    let mut count = 0;
-    workers.by_ref().for_each(|entry| {
-        count += u32::from(entry.pool == id && matches!(entry.state, State::Recalled(_)));
-    });
-    count
+    let back = |entry: &&Worker| entry.pool == id && matches!(entry.state, State::Recalled(_));
+    u32::try_from(engine.workers.values().filter(back).count()).unwrap_or(u32::MAX)
 }
 
 /// Whether a new session would find no worker, and none that could become its own.

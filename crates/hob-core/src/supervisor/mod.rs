@@ -66,7 +66,7 @@ impl Supervisor {
         match event {
             Event::ZygoteReady { zygote, threads, preload } => match engine.serves(zygote) {
                 Some(Serves::Calls(_)) => {
-                    self.calls.zygote_ready(engine, zygote, (threads, preload));
+                    self.calls.zygote_ready(engine, zygote, threads, preload);
                 }
                 Some(Serves::Requests) => self.requests.zygote_ready(engine, zygote, threads),
                 None => engine.ignore(),
