@@ -121,12 +121,10 @@ pub enum Event {
         /// How long, and how.
         took: Took,
     },
-    /// Memory readings: PSS in KiB per process, and what may wait from now on.
+    /// Memory readings: PSS in KiB per process.
     Memory {
         /// One reading per living process of ours.
         readings: Vec<(WorkerId, u64)>,
-        /// What all that waits may hold from now on: the budget, less what others hold of it.
-        allowed_kib: u64,
     },
     /// Something that is about requests alone.
     Request(crate::requests::Event),

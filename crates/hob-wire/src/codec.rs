@@ -353,41 +353,17 @@ impl<'a> Codec<'a, &'a [u8]> for LateWord {
     }
 }
 
+/// All that is left of the payload, of at most so many bytes.
+pub(crate) struct UpTo<const MOST: usize>;
+
 /// All that is left of the payload.
-pub(crate) struct Rest;
-
-impl<'a> Codec<'a, &'a [u8]> for Rest {
-    const SHAPE: Shape = Shape::Rest(PAYLOAD_MAX);
-    type Head = ();
-
-    #[inline]
-    fn put(_: &&'a [u8], _: &mut Vec<u8>) {}
-
-    #[inline]
-    fn put_late(value: &&'a [u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(value);
-    }
-
-    #[inline]
-    fn take(_: &mut Cursor<'a>, _: &'static str) -> Result<(), DecodeError> {
-        Ok(())
-    }
-
-    #[inline]
-    fn take_late(
-        (): (),
-        cursor: &mut Cursor<'a>,
-        _: &'static str,
-    ) -> Result<&'a [u8], DecodeError> {
-        Ok(cursor.rest())
-    }
-}
+pub(crate) type Rest = UpTo<PAYLOAD_MAX>;
 
 /// What is left of a message, which has a cap of its own.
-pub(crate) struct Body;
+pub(crate) type Body = UpTo<BODY_MAX>;
 
-impl<'a> Codec<'a, &'a [u8]> for Body {
-    const SHAPE: Shape = Shape::Rest(BODY_MAX);
+impl<'a, const MOST: usize> Codec<'a, &'a [u8]> for UpTo<MOST> {
+    const SHAPE: Shape = Shape::Rest(MOST);
     type Head = ();
 
     #[inline]
@@ -410,7 +386,7 @@ impl<'a> Codec<'a, &'a [u8]> for Body {
         _: &'static str,
     ) -> Result<&'a [u8], DecodeError> {
         match cursor.rest() {
-            body if body.len() <= BODY_MAX => Ok(body),
+            rest if rest.len() <= MOST => Ok(rest),
             _ => Err(DecodeError::TooMany("bytes of a message")),
         }
     }

@@ -7,7 +7,6 @@ use crate::outcome::{CancelledBy, ColdReason, Outcome};
 use crate::phase::Phase;
 use crate::pool::State;
 use crate::pool::engine::Engine;
-use crate::pool::processes::Due;
 use crate::pool::worker::{Role, Serves, State as WorkerState};
 use hob_wire::exit::Exit;
 
@@ -253,15 +252,11 @@ impl Calls {
 
     /// A worker has been starting or ending for too long.
     pub(crate) fn worker_due(&mut self, engine: &mut Engine, id: WorkerId) {
-        let Some((role, pool)) = engine.workers.get(&id).map(|entry| (entry.role, entry.pool))
-        else {
+        let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) else {
             return;
         };
-        match (engine.worker_due(id), role) {
-            (Due::Stillborn, Role::Zygote { .. }) => self.fail_pool(engine, pool),
-            (Due::Stillborn, Role::Copy { .. } | Role::Standby) => self.count_death(engine, pool),
-            (Due::Killed | Due::SessionOver | Due::Nothing, _) => {}
-        }
+        let queued = engine.worker_due(id);
+        self.send_cold(engine, pool, queued, ColdReason::WarmFailed);
     }
 }
 

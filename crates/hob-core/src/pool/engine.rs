@@ -58,8 +58,6 @@ pub(crate) struct Engine {
     pub(crate) starting: u32,
     /// The newest memory readings of what waits.
     pub(crate) held_kib: u64,
-    /// What may wait: the budget, less what others hold of it.
-    pub(crate) allowed_kib: u64,
     /// Whether a worker was freed since the queues were last looked at.
     pub(crate) freed: Freed,
     /// Events that came too late to mean anything.
@@ -73,7 +71,6 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(limits: Limits) -> Engine {
         Engine {
-            allowed_kib: limits.budget_kib,
             limits,
             now: Time::default(),
             stage: Stage::Open,

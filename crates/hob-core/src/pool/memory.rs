@@ -11,9 +11,8 @@ use crate::pool::engine::Engine;
 use crate::pool::worker::{Serves, State, Worker};
 
 impl Engine {
-    /// Takes in readings of processes, and what all that waits may hold from now on.
-    pub(crate) fn read(&mut self, readings: &[(WorkerId, u64)], allowed_kib: u64) {
-        self.allowed_kib = allowed_kib;
+    /// Takes in readings of processes.
+    pub(crate) fn read(&mut self, readings: &[(WorkerId, u64)]) {
         for (worker, kib) in readings {
             if let Some(entry) = self.workers.get_mut(worker) {
                 entry.kib = *kib;
@@ -39,9 +38,9 @@ impl Engine {
         too_large(&self.held(), self.limits.budget_kib)
     }
 
-    /// Frees what waits until the rest is within what is allowed.
+    /// Frees what waits until the rest is within the budget.
     pub(crate) fn evict(&mut self) {
-        for pool in evictions(&self.held(), self.allowed_kib) {
+        for pool in evictions(&self.held(), self.limits.budget_kib) {
             self.evict_pool(pool);
         }
         self.held_kib = self.held().iter().map(|pool| pool.kib + pool.kept_kib).sum();

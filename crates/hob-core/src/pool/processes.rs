@@ -14,25 +14,12 @@ use crate::isolation::Uses;
 use crate::pool::State as PoolState;
 use crate::pool::engine::{Engine, Freed, Stage};
 use crate::pool::recycle::{self, Memory};
-use crate::pool::terms::{After, Refill};
+use crate::pool::terms::After;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Illegal, Input, Role, State, Worker};
 
 pub(crate) const SIGTERM: u8 = 15;
 pub(crate) const SIGKILL: u8 = 9;
-
-/// What becomes of a worker that is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Due {
-    /// It did not come up in time, and was killed.
-    Stillborn,
-    /// It was ending, or coming back from its sender, for too long, and was killed.
-    Killed,
-    /// It belonged to a session that nobody used.
-    SessionOver,
-    /// It is late news.
-    Nothing,
-}
 
 impl Engine {
     /// A worker that is about to be asked for.
@@ -302,26 +289,23 @@ impl Engine {
         }
     }
 
-    /// A worker has been starting, ending, coming back or unused for too long.
-    pub(crate) fn worker_due(&mut self, id: WorkerId) -> Due {
+    /// A worker has been starting, ending or coming back for too long, and is killed; or its session
+    /// was unused, and it retires. Returns what was queued, if its pool has failed by that.
+    pub(crate) fn worker_due(&mut self, id: WorkerId) -> Vec<CallId> {
         let Some(entry) = self.workers.get(&id) else {
-            return Due::Nothing;
+            return Vec::new();
         };
+        let (pool, is_zygote) = (entry.pool, entry.is_zygote());
         match entry.state {
             State::Starting => {
                 self.kill(id);
-                Due::Stillborn
+                return if is_zygote { self.fail_pool(pool) } else { self.count_death(pool) };
             }
-            State::Retiring | State::Recalled(_) => {
-                self.kill(id);
-                Due::Killed
-            }
-            State::Ready if entry.key.is_some() => {
-                self.retire(id);
-                Due::SessionOver
-            }
-            State::Ready | State::Busy(_) | State::Lent(_) | State::Gone => Due::Nothing,
+            State::Retiring | State::Recalled(_) => self.kill(id),
+            State::Ready if entry.key.is_some() => self.retire(id),
+            State::Ready | State::Busy(_) | State::Lent(_) | State::Gone => {}
         }
+        Vec::new()
     }
 
     /// Takes an ended copy or standby out, and lets its zygote go if that only waited for it.
@@ -366,9 +350,7 @@ impl Engine {
 
     /// A pool's zygote has threads: its workers are started, not forked.
     pub(crate) fn starts_instead(&mut self, id: PoolId) {
-        if let Some(pool) = self.pools.get_mut(&id)
-            && pool.terms.refill == Refill::AtOnce
-        {
+        if let Some(pool) = self.pools.get_mut(&id) {
             pool.state = PoolState::Standby;
         }
     }

@@ -249,6 +249,6 @@ impl Engine {
             .filter(|entry| matches!(entry.state, WorkerState::Starting | WorkerState::Ready))
             .map(|entry| entry.kib)
             .sum();
-        held + pool.copy_kib <= self.allowed_kib
+        held + pool.copy_kib <= self.limits.budget_kib
     }
 }

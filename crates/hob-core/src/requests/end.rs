@@ -4,7 +4,7 @@ use crate::event::{Effect as Asked, ForkFailure};
 use crate::ids::{CallId, PoolId, WorkerId};
 use crate::pool::State;
 use crate::pool::engine::Engine;
-use crate::pool::processes::{Due, SIGTERM};
+use crate::pool::processes::SIGTERM;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Role, State as WorkerState};
 
@@ -166,16 +166,11 @@ impl Requests {
 
     /// A worker has been starting, ending or coming back for too long, or its session rests.
     pub(crate) fn worker_due(&mut self, engine: &mut Engine, id: WorkerId) {
-        let Some((role, pool)) = engine.workers.get(&id).map(|entry| (entry.role, entry.pool))
-        else {
-            return;
-        };
-        match (engine.worker_due(id), role) {
-            (Due::Stillborn, Role::Zygote { .. }) => self.fail_pool(engine, pool),
-            (Due::Stillborn, Role::Copy { .. } | Role::Standby) => self.count_death(engine, pool),
-            (Due::Killed | Due::SessionOver | Due::Nothing, _) => {}
+        if let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) {
+            self.touch(pool);
         }
-        self.touch(pool);
+        let queued = engine.worker_due(id);
+        self.refuse(engine, queued);
     }
 
     /// A request's time has passed.

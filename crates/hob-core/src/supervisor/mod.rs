@@ -86,8 +86,8 @@ impl Supervisor {
                 Some(Serves::Requests) => self.requests.gone(engine, worker),
                 None => engine.ignore(),
             },
-            Event::Memory { readings, allowed_kib } => {
-                engine.read(&readings, allowed_kib);
+            Event::Memory { readings } => {
+                engine.read(&readings);
                 for program in engine.too_large() {
                     self.calls.too_large(engine, program);
                 }

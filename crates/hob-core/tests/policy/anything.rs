@@ -58,7 +58,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => call().prop_map(|call| Event::TakenBack { call }),
         2 => (call(), exit(), timing)
             .prop_map(|(call, exit, timing)| Event::ColdEnded { call, exit, timing }),
-        1 => (readings, 0..100_000_u64).prop_map(|(readings, allowed_kib)| Event::Memory { readings, allowed_kib }),
+        1 => readings.prop_map(|readings| Event::Memory { readings }),
         4 => (program(), took).prop_map(|(program, took)| Event::Measured { program, took }),
         4 => Just(Event::Tick),
         1 => Just(Event::Drain),
@@ -85,6 +85,7 @@ proptest! {
             pools_max: 3,
             pace_calls: 2,
             pace_trial_calls: 1,
+            budget_kib: 50_000,
             ..Limits::default()
         };
         let mut core = Supervisor::new(limits);

@@ -25,8 +25,7 @@ fn read(
     desk: &mut Desk,
     readings: &[(hob_core::ids::WorkerId, u64)],
 ) -> Vec<hob_core::event::Effect> {
-    let allowed_kib = desk.limits.budget_kib;
-    desk.tell(Event::Memory { readings: readings.to_vec(), allowed_kib })
+    desk.tell(Event::Memory { readings: readings.to_vec() })
 }
 
 #[test]

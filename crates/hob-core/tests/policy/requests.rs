@@ -295,15 +295,14 @@ fn one_budget_is_kept_by_calls_and_handlers_together() {
     let worker = comes_up(&mut desk, asked).unwrap();
     answer(&mut desk, worker, 1);
     let readings = vec![(zygote, 40), (worker, 60)];
-    let effects = desk.tell(Event::Memory { readings, allowed_kib: 80 });
+    let effects = desk.tell(Event::Memory { readings });
     // The program was used before the handler.
     assert_eq!(retired(&effects), [zygote]);
     // Used again, it is the handler that goes, with its zygote.
     let again = desk.start_pool_again();
     desk.turn(1000);
     let (call, _) = desk.given();
-    let effects =
-        desk.tell(Event::Memory { readings: vec![(again, 40), (worker, 60)], allowed_kib: 80 });
+    let effects = desk.tell(Event::Memory { readings: vec![(again, 40), (worker, 60)] });
     assert!(retired(&effects).contains(&worker), "{effects:?}");
     assert_eq!(desk.core.counts().held_kib, 40);
     desk.caller_gone(call);

@@ -296,8 +296,7 @@ fn a_prefork_worker_is_given_calls_one_after_another() {
 fn a_prefork_worker_ends_when_it_has_grown_too_large() {
     for (kib, ends) in [(1000, false), (1001, true)] {
         let (mut desk, _, worker) = with_prefork();
-        let allowed_kib = desk.limits.budget_kib;
-        desk.tell(Event::Memory { readings: vec![(worker, kib)], allowed_kib });
+        desk.tell(Event::Memory { readings: vec![(worker, kib)] });
         let effects = desk.finished(worker, OK);
         assert_eq!(retired(&effects).contains(&worker), ends, "{kib}");
     }

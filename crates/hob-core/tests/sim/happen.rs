@@ -343,9 +343,6 @@ impl World {
         let workers: Vec<WorkerId> = self.processes.keys().copied().collect();
         let readings =
             workers.into_iter().map(|worker| (worker, self.rng.magnitude(high))).collect();
-        // Others hold some of the budget, now and then.
-        let held = if self.rng.chance(200) { self.rng.magnitude(200_000) } else { 0 };
-        let allowed_kib = self.limits.budget_kib.saturating_sub(held);
-        Some(Event::Memory { readings, allowed_kib })
+        Some(Event::Memory { readings })
     }
 }

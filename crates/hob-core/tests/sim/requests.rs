@@ -395,16 +395,13 @@ impl World {
         Ok(())
     }
 
-    /// After a reading of memory: nothing that could go is left while all together are over what
-    /// is allowed. What waits and occupies nothing may stay.
-    pub(crate) fn check_budget(
-        &self,
-        readings: &[(WorkerId, u64)],
-        allowed_kib: u64,
-    ) -> Result<(), String> {
+    /// After a reading of memory: nothing that could go is left while all together are over the
+    /// budget. What waits and occupies nothing may stay.
+    pub(crate) fn check_budget(&self, readings: &[(WorkerId, u64)]) -> Result<(), String> {
+        let budget_kib = self.limits.budget_kib;
         let pools = self.core.pools();
         let total: u64 = pools.iter().map(|pool| pool.kib).sum();
-        if total <= allowed_kib {
+        if total <= budget_kib {
             return Ok(());
         }
         for pool in pools {
@@ -412,7 +409,7 @@ impl World {
                 process.duty.pool == Some(pool.id) && process.duty.session.is_some()
             });
             let used = pool.busy > 0 || pool.queued > 0;
-            hold!(keeps || used || pool.kib == 0, "{total} of {allowed_kib} KiB: {pool:?}");
+            hold!(keeps || used || pool.kib == 0, "{total} of {budget_kib} KiB: {pool:?}");
         }
         for (worker, kib) in readings.iter().filter(|(_, kib)| *kib > 0) {
             let Some(process) = self.processes.get(worker) else { continue };
@@ -422,7 +419,7 @@ impl World {
                 && !process.duty.is_at_work()
                 && process.duty.session.is_none();
             let stays = waits && process.alive && !process.told_to_end && !process.killed;
-            hold!(!stays, "{total} of {allowed_kib} KiB, and {worker:?} waits with {kib}");
+            hold!(!stays, "{total} of {budget_kib} KiB, and {worker:?} waits with {kib}");
         }
         Ok(())
     }

@@ -281,18 +281,15 @@ impl World {
         self.line(|world| format!("{:>12} {event:?}", world.now.0 / 1000));
         let mut effects: Vec<Effect> = Vec::new();
         self.note(&event);
-        let memory = if let Event::Memory { readings, allowed_kib } = &event {
-            Some((readings.clone(), *allowed_kib))
-        } else {
-            None
-        };
+        let memory =
+            if let Event::Memory { readings } = &event { Some(readings.clone()) } else { None };
         self.core.handle(self.now, event, &mut effects);
         for effect in effects {
             self.line(|_| format!("             -> {effect:?}"));
             self.perform(effect)?;
         }
-        if let Some((readings, allowed_kib)) = memory {
-            self.check_budget(&readings, allowed_kib)?;
+        if let Some(readings) = memory {
+            self.check_budget(&readings)?;
         }
         self.check()
     }

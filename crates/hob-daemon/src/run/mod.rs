@@ -190,8 +190,7 @@ impl Daemon {
             Input::SetsEnded => {}
             Input::Memory(readings) => {
                 self.readings.clone_from(&readings);
-                let allowed_kib = self.budget_kib;
-                self.events.push_back(Event::Memory { readings, allowed_kib });
+                self.events.push_back(Event::Memory { readings });
             }
         }
     }
