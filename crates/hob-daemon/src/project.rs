@@ -30,9 +30,10 @@ const LEVELS_MAX: usize = 64;
 const WORKERS_MAX: u32 = 64;
 /// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
 const USES: u32 = 10_000;
-/// A handler that could not be loaded is not tried again before this; messages wait for that. Short,
-/// for what was mended is to be seen at once.
-const BACKOFF_MAX_US: u64 = 1_000_000;
+/// A handler that could not be loaded is not tried again before this; messages wait for that. Short
+/// enough that nobody waits who asks again after mending it, and long enough that a stream of asks
+/// starts few interpreters in vain.
+const BACKOFF_MAX_US: u64 = 100_000;
 /// What `tries` may ask for.
 const TRIES_MAX: u32 = 100;
 /// What `queue` may ask for.
