@@ -45,6 +45,8 @@ const USAGE: &str =
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
+  --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
+  --worlds A,B   only these worlds, beside the one where programs are taught
   --python FILE  another interpreter than the `python3` of PATH (worlds, moments, ends)
   --strict     fail when a target is missed, not only when a result is wrong";
 
@@ -59,6 +61,9 @@ pub(crate) struct Setting {
     pub(crate) python: PathBuf,
     rounds: Option<usize>,
     pub(crate) only: Option<String>,
+    /// Which part of how many.
+    pub(crate) part: (usize, usize),
+    pub(crate) worlds: Vec<String>,
     pace: Pace,
     verdict: Verdict,
 }
@@ -153,6 +158,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
         python: PathBuf::new(),
         rounds: None,
         only: None,
+        part: (1, 1),
+        worlds: Vec::new(),
         pace: Pace::Full,
         verdict: Verdict::Told,
     };
@@ -163,6 +170,11 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
             "--python" => setting.python = arguments.next().context(USAGE)?.into(),
             "--rounds" => setting.rounds = Some(arguments.next().context(USAGE)?.parse()?),
             "--only" => setting.only = Some(arguments.next().context(USAGE)?),
+            "--part" => setting.part = part(&arguments.next().context(USAGE)?).context(USAGE)?,
+            "--worlds" => {
+                let worlds = arguments.next().context(USAGE)?;
+                setting.worlds = worlds.split(',').map(str::to_owned).collect();
+            }
             "--quick" => setting.pace = Pace::Quick,
             "--strict" => setting.verdict = Verdict::Fails,
             _ if command.is_none() && !argument.starts_with('-') => command = Some(argument),
@@ -175,6 +187,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Setting, String
         setting.python = venv::interpreter(named.as_deref().unwrap_or(Path::new("python3")))?;
     }
     Ok((setting, command))
+}
+
+/// `2/6`: the second of six.
+fn part(text: &str) -> Option<(usize, usize)> {
+    let (part, parts) = text.split_once('/')?;
+    let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+    (1..=parts).contains(&part).then_some((part, parts))
 }
 
 /// Measures figures, prints their tables, and writes `target/bench/NAME.json`.
@@ -210,7 +229,11 @@ pub(crate) fn keep(setting: &Setting, name: &str, figures: &[Figure]) -> Result<
 
 /// Where it is written.
 fn kept(setting: &Setting, name: &str) -> PathBuf {
-    setting.root.join("target/bench").join(format!("{name}.json"))
+    let part = match setting.part {
+        (_, 1) => String::new(),
+        (part, parts) => format!("-{part}-of-{parts}"),
+    };
+    setting.root.join("target/bench").join(format!("{name}{part}.json"))
 }
 
 /// The one place where results are written for people.
@@ -232,6 +255,8 @@ mod tests {
         let one = parse("readme --only busy").unwrap().0;
         assert!(one.is_part("busy") && !one.is_part("wide"));
         assert_eq!(parse("--rounds 7 readme").unwrap().0.rounds(100), 7);
+        assert_eq!(parse("readme --part 2/6").unwrap().0.part, (2, 6));
+        assert!(parse("readme --part 7/6").is_err() && parse("readme --part 2").is_err());
         assert!(parse("--fast readme").is_err() && parse("--quick").is_err());
     }
 }

@@ -56,6 +56,11 @@ pub struct Under {
     pub spots: &'static [Spot],
     /// Decides what is asked together.
     pub seed: u64,
+    /// Which part of how many of the programs of `worlds`, from 1 on: a long run can be made in
+    /// parts, which together are the whole.
+    pub part: (usize, usize),
+    /// Only these worlds, beside the one where programs are taught; all if there is none.
+    pub worlds: Vec<String>,
 }
 
 impl Under {

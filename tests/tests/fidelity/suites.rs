@@ -19,6 +19,8 @@ fn under(only: &[&str], spots: &'static [Spot]) -> Under {
         only: only.iter().map(ToString::to_string).collect(),
         spots,
         seed: 1,
+        part: (1, 1),
+        worlds: Vec::new(),
     }
 }
 

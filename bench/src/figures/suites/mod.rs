@@ -24,6 +24,14 @@ pub(crate) fn worlds(setting: &Setting) -> Result<Figure> {
     figure.fact("answered differently in some worlds", count(report.telling));
     figure.fact("calls through hob", count(report.calls));
     figure.fact("of these warm", count(report.warm));
+    for (name, world) in &report.worlds {
+        figure.fact(&format!("{name}: asked"), count(world.asked));
+        figure.fact(&format!("{name}: left out"), count(world.unsteady));
+        figure.fact(&format!("{name}: calls"), count(world.calls));
+        figure.fact(&format!("{name}: of these warm"), count(world.warm));
+        figure.fact(&format!("{name}: different, as the page says"), count(world.known));
+        figure.fact(&format!("{name}: different"), count(world.different - world.known));
+    }
     for (reason, programs) in &report.cold {
         figure.fact(&format!("programs that stay cold: {reason}"), count(*programs));
     }
@@ -84,6 +92,8 @@ fn under(setting: &Setting) -> Under {
         only: setting.only.iter().cloned().collect(),
         spots: spots(),
         seed: std::env::var("HOB_BENCH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1),
+        part: setting.part,
+        worlds: setting.worlds.clone(),
     }
 }
 

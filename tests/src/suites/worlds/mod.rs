@@ -44,6 +44,23 @@ pub struct Difference {
     pub known: Option<&'static str>,
 }
 
+/// What came of it in one world.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct InWorld {
+    /// Answers of cold runs.
+    pub asked: usize,
+    /// Those on which cold runs do not agree.
+    pub unsteady: usize,
+    /// Calls through hob.
+    pub calls: usize,
+    /// Those of them that were warm.
+    pub warm: usize,
+    /// Answers that were others.
+    pub different: usize,
+    /// Those of them that `docs/fidelity.md` says to be.
+    pub known: usize,
+}
+
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -59,6 +76,8 @@ pub struct Report {
     pub calls: usize,
     /// Those of them that were warm.
     pub warm: usize,
+    /// The same of each world, by its name.
+    pub worlds: BTreeMap<&'static str, InWorld>,
     /// Programs, and worlds of programs, that never were warm, by the reason.
     pub cold: BTreeMap<String, usize>,
     /// All differences.
@@ -117,9 +136,12 @@ fn one_lane(under: &Under, lane: (usize, usize), tell: &impl Fn(usize, &[Differe
     walk.change("make");
     let questions = program::questions(under, &["questions", &walk.fixture.to_string_lossy()]);
     let mut report = Report::default();
-    let batches = program::batches(questions);
-    for (index, batch) in batches.iter().enumerate().skip(lane).step_by(lanes) {
+    let (part, parts) = under.part;
+    let batches: Vec<_> = program::batches(questions).into_iter().enumerate().collect();
+    let batches: Vec<_> = batches.into_iter().skip(part - 1).step_by(parts).collect();
+    for (index, batch) in batches.iter().skip(lane).step_by(lanes) {
         report.questions += batch.len();
+        // The turn of the places is by the number among all: so it is the same in parts.
         for (half, spot) in under.spots(index / lanes).into_iter().enumerate() {
             let folder = walk.world.path(format!("asked/{index:03}-{half}"));
             let told = report.different.len();
@@ -136,6 +158,9 @@ impl Report {
         self.questions += other.questions;
         self.asked += other.asked;
         self.unsteady += other.unsteady;
+        for (name, world) in other.worlds {
+            self.worlds.entry(name).or_default().add(world);
+        }
         self.telling += other.telling;
         self.calls += other.calls;
         self.warm += other.warm;
@@ -143,6 +168,17 @@ impl Report {
             *self.cold.entry(reason).or_default() += count;
         }
         self.different.extend(other.different);
+    }
+}
+
+impl InWorld {
+    fn add(&mut self, other: InWorld) {
+        self.asked += other.asked;
+        self.unsteady += other.unsteady;
+        self.calls += other.calls;
+        self.warm += other.warm;
+        self.different += other.different;
+        self.known += other.known;
     }
 }
 
@@ -217,7 +253,10 @@ impl Walk<'_> {
             return;
         }
         let mut seen = vec![base];
-        for around in OTHERS.into_iter().chain([(Around::Base, "base again")]) {
+        let wanted = &self.under.worlds;
+        let is_wanted = |(_, name): &Place| wanted.is_empty() || wanted.iter().any(|w| w == name);
+        let others = OTHERS.into_iter().chain([(Around::Base, "base again")]).filter(is_wanted);
+        for around in others {
             seen.push(self.one_world(&batch, around, 1, (report, &mut found)).0);
         }
         report.telling += telling(&seen);
@@ -270,7 +309,10 @@ impl Walk<'_> {
                 break;
             }
         }
-        report.unsteady += asked - cold.len();
+        let unsteady = asked - cold.len();
+        report.unsteady += unsteady;
+        let of_it = InWorld { asked, unsteady, calls, warm, ..InWorld::default() };
+        report.worlds.entry(around.1).or_default().add(of_it);
         for (key, (reason, have)) in odd {
             if let (Some(want), Some(index)) = (cold.get(&key), batch.index(&key)) {
                 let (cold, warm) = (want.clone(), have);
@@ -309,6 +351,11 @@ impl Walk<'_> {
             let first = &found[0];
             let one = batch.questions.get(index);
             let known = one.and_then(|one| known::row(&one.text));
+            for one in &found {
+                let of_it = report.worlds.entry(one.around.1).or_default();
+                of_it.different += 1;
+                of_it.known += usize::from(known.is_some());
+            }
             report.different.push(Difference {
                 question: one
                     .map_or("(the end)".to_owned(), |one| format!("{} | {}", one.topic, one.text)),
