@@ -30,6 +30,19 @@ pub fn all() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// The processes begun after this one that have one of these files as stdout or stderr.
+#[must_use]
+pub fn writers(files: [&std::fs::File; 2], after: u32) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let own = files.map(|file| file.metadata().map(|it| (it.dev(), it.ino())).ok());
+    let has = |pid: u32, fd: u32| {
+        let file = std::fs::metadata(format!("/proc/{pid}/fd/{fd}"));
+        file.is_ok_and(|it| own.contains(&Some((it.dev(), it.ino()))))
+    };
+    let later = all().into_iter().filter(|pid| *pid > after);
+    later.filter(|pid| has(*pid, 1) || has(*pid, 2)).collect()
+}
+
 /// The parent of a process.
 #[must_use]
 pub fn parent(pid: u32) -> Option<u32> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::pipe::{PipeFlags, pipe_with as pipe_with_flags};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::wait;
+use crate::{leftovers, wait};
 
 /// How to start a process. Only descriptors 0 to 2 are open in it, and its environment is
 /// exactly what was said.
@@ -309,7 +309,7 @@ impl Running {
         use std::os::unix::fs::MetadataExt;
         let own = self.out.metadata().map_or((0, 0), |file| (file.dev(), file.ino()));
         wait::until("the program sleeps", || {
-            let mut writers = crate::leftovers::all().into_iter().filter(|pid| {
+            let mut writers = leftovers::all().into_iter().filter(|pid| {
                 let stdout = std::fs::metadata(format!("/proc/{pid}/fd/1"));
                 stdout.is_ok_and(|file| (file.dev(), file.ino()) == own)
             });
@@ -365,6 +365,19 @@ impl Running {
     #[must_use]
     pub fn finish_if_within(self, bound: Duration) -> Option<Outcome> {
         wait::ended(self.pid(), bound).then(|| self.ended())
+    }
+
+    /// The same, with what others write when it has ended itself; waits no longer for them than that.
+    #[must_use]
+    pub fn settled_if_within(self, bound: Duration, others: Duration) -> Option<Outcome> {
+        if !wait::ended(self.pid(), bound) {
+            return None;
+        }
+        // An output that somebody keeps open is read as it is.
+        let outputs = [&self.out, &self.err];
+        let _ =
+            wait::look(others, || leftovers::writers(outputs, self.pid()).is_empty().then_some(()));
+        Some(self.ended())
     }
 
     fn ended(mut self) -> Outcome {

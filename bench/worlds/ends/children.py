@@ -47,9 +47,14 @@ def popen_writing():
 
 def process_of_multiprocessing():
     import multiprocessing
+    import time
 
-    context = multiprocessing.get_context("fork")
-    child = context.Process(target=print, args=("child",))
+    def say():
+        # Who of the two is first is nobody's to say; so one of them waits.
+        time.sleep(0.3)
+        print("child")
+
+    child = multiprocessing.get_context("fork").Process(target=say)
     child.start()
     return child
 

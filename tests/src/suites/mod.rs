@@ -36,6 +36,8 @@ const WARM_CALLS: usize = 3;
 const GAP: Duration = Duration::from_millis(60);
 /// How long a program may take before it counts as one that does not end. None takes a second.
 const ENDLESS: Duration = Duration::from_secs(12);
+/// How long what a program has started may still write when it has ended.
+const OTHERS: Duration = Duration::from_millis(500);
 /// How long a receipt may take.
 const RECEIPT: Duration = Duration::from_secs(3);
 /// What stands on standard input: short enough for a pipe and for a terminal's line.
@@ -162,11 +164,13 @@ impl Called {
     }
 }
 
-/// Runs it; one that does not end is killed, and said to have ended so.
+/// Runs it; one that does not end is killed, and said to have ended so. Some start processes that
+/// say something when the program has ended: whether that is before or after its end is told to
+/// whoever waits for it is chance.
 fn go(run: &Run) -> Outcome {
     let running = run.start();
     let pid = running.pid();
-    running.finish_if_within(ENDLESS).unwrap_or_else(|| Outcome {
+    running.settled_if_within(ENDLESS, OTHERS).unwrap_or_else(|| Outcome {
         pid,
         end: End::Signal(9),
         out: Vec::new(),
@@ -262,7 +266,15 @@ fn mask(text: &str) -> Option<(&'static str, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::masked;
+    use super::{go, masked};
+    use crate::Run;
+
+    #[test]
+    fn what_a_program_has_started_is_heard_to_its_end() {
+        let words = ["/bin/sh", "-c", "(sleep 0.1; echo late) & echo now"].map(Into::into);
+        let run = Run::new(words.to_vec(), std::path::Path::new("/"), Vec::new());
+        assert_eq!(go(&run).text(), "now\nlate\n");
+    }
 
     #[test]
     fn what_no_two_runs_have_alike_is_masked_and_nothing_else() {
