@@ -1,7 +1,7 @@
 //! A pseudo-terminal with a process in it, as a terminal window has one.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -146,7 +146,7 @@ impl Terminal {
 
     /// Reads what is shown, waiting a little for it; `false` when the terminal was closed.
     fn read(&mut self) -> bool {
-        if !wait::readable(&self.controller, std::time::Duration::from_millis(50)) {
+        if !wait::readable(&self.controller, Duration::from_millis(50)) {
             return true;
         }
         let mut buffer = [0; 4096];
@@ -165,15 +165,35 @@ impl Terminal {
     /// When it does not end.
     #[must_use]
     pub fn finish(mut self) -> (End, Vec<u8>) {
-        use std::os::unix::process::ExitStatusExt;
-        let start = Instant::now();
-        // Its output must be read: a full terminal holds the process.
-        while !wait::ended(self.child.id(), std::time::Duration::ZERO) {
-            self.read();
-            assert!(start.elapsed() < wait::LONG, "it did not end: {}", self.text());
+        assert!(self.ends_within(wait::LONG), "it did not end: {}", self.text());
+        self.ended()
+    }
+
+    /// The same; what has not ended by then is killed.
+    #[must_use]
+    pub fn finish_or_kill(mut self, bound: Duration) -> (End, Vec<u8>) {
+        if !self.ends_within(bound) {
+            let _ = self.child.kill();
         }
+        self.ended()
+    }
+
+    /// Whether it ends in time. Its output is read meanwhile: a full terminal holds the process.
+    fn ends_within(&mut self, bound: Duration) -> bool {
+        let start = Instant::now();
+        while !wait::ended(self.child.id(), Duration::ZERO) {
+            self.read();
+            if start.elapsed() >= bound {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn ended(mut self) -> (End, Vec<u8>) {
+        use std::os::unix::process::ExitStatusExt;
         let status = self.child.wait().expect("a child can be waited for");
-        while wait::readable(&self.controller, std::time::Duration::ZERO) && self.read() {}
+        while wait::readable(&self.controller, Duration::ZERO) && self.read() {}
         let end = status.code().map_or(End::Signal(status.signal().unwrap_or(0)), End::Code);
         (end, std::mem::take(&mut self.shown))
     }

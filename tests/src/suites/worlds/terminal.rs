@@ -1,7 +1,7 @@
 //! A program in a terminal: the same session teaches it and calls it, since warm copies of a
 //! session end with it.
 
-use super::super::{Called, input};
+use super::super::{Called, ENDLESS, input};
 use crate::World;
 use crate::run::{Outcome, Run};
 use crate::terminal::Terminal;
@@ -22,6 +22,7 @@ exec "$@"
 "#;
 /// So much is typed, and then the end: a terminal holds some 4,000 bytes.
 const LINES: usize = 20;
+const ENDS: usize = 6;
 
 /// Runs it in a terminal; of hob, with its binary, once it was warm there.
 pub(super) fn run(world: &World, run: &Run, hob: Option<&str>) -> Outcome {
@@ -34,10 +35,13 @@ pub(super) fn run(world: &World, run: &Run, hob: Option<&str>) -> Outcome {
     terminal.expect("READY\r\n");
     let text: String = input().split_inclusive('\n').take(LINES).collect();
     terminal.keys(&text);
-    terminal.keys("\x04");
+    // Each is the end once, and some read on until they have come to it twice.
+    for _ in 0..ENDS {
+        terminal.keys("\x04");
+    }
     std::fs::write(&go, "").expect("a file can be written");
     let pid = terminal.pid();
-    let (end, out) = terminal.finish();
+    let (end, out) = terminal.finish_or_kill(ENDLESS);
     let from = out.windows(4).rposition(|bytes| bytes == b"GO\r\n").unwrap_or(0);
     Outcome { pid, end, out: out[from..].to_vec(), err: Vec::new() }
 }
