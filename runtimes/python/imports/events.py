@@ -30,9 +30,15 @@ class Events:
             reason = "moment" if arguments[0] in (":memory:", b":memory:", "") else "state"
         elif event == "mmap.__new__":
             reason = "state" if arguments[0] == -1 else None
+            if is_standard_stream(arguments[0]):
+                reason = "moment"
         elif event == "fcntl.ioctl":
             reason = None
-            self.looks.note("terminal")
+            if is_standard_stream(arguments[0]) and arguments[1] not in OF_TERMINALS:
+                # How much there is to read (`FIONREAD`), and the like: of pipes and sockets too.
+                reason = "moment"
+            else:
+                self.looks.note("terminal")
         elif event == "ctypes.dlsym":
             reason = None if str(arguments[1]).lstrip("_").startswith("Py") else "moment"
         elif event == "socket.gethostname":
@@ -126,9 +132,13 @@ TELLING = LISTINGS.union(DEPENDS, (
     "open", "os.mkdir", "os.putenv", "os.unsetenv", "sqlite3.connect", "mmap.__new__",
     "fcntl.ioctl", "socket.gethostname", "ctypes.dlsym",
 ))
+# Requests of `ioctl` that terminals alone answer: TCGETS, TCGETA, TIOCGPGRP, TIOCGWINSZ, TIOCGSID.
+OF_TERMINALS = 0x5401, 0x5405, 0x540F, 0x5413, 0x5429
 # Any free port of this machine's own.
 NUMERIC = None, "", "127.0.0.1", "::1", "0.0.0.0", "::"
 LOOPBACK = ("127.0.0.1", 0), ("::1", 0), ("localhost", 0)
+# Functions that are asked again, of a file by its name or descriptor.
+OF_ATTRIBUTES = "getxattr", "listxattr"
 # Functions of descriptors that have two of them.
 OF_TWO = ("dup2", "sendfile", "splice", "copy_file_range", "closerange", "tee")
 # What the C library reads to tell of users, groups, services.

@@ -10,6 +10,8 @@ class Hearing:
         def tell(arguments, options):
             if module == "posix" and arguments and type(arguments[0]) in (str, bytes):
                 self.whole(arguments[0])
+            if name in OF_ATTRIBUTES and is_standard_stream(arguments[0]):
+                self.moment()
             chain = self.who()[0]
             if worker.RENEWED.get(chain and chain[0]):
                 return None
@@ -141,7 +143,8 @@ class Hearing:
         there = kind_of(path)
         if purpose == "link":
             self.links.setdefault(path, link_of(path) if there != "-" or is_link(path) else "")
-            if there == "-":
+            if there == "-" or name == "readlink" and not self.links[path]:
+                # What is no link is refused otherwise than what is not there.
                 self.asked.setdefault(path, there)
         elif purpose == "presence":
             self.asked.setdefault(path, there)
@@ -160,10 +163,16 @@ class Hearing:
     def files(self, *paths):
         return lambda arguments, options: self.read.update((path, is_there(path)) for path in paths)
 
-    def main_looked_at(self):
-        """Of the program's own module a zygote has none."""
-        if self.listening:
+    def main_looked_at(self, name=None):
+        """Of the program's own module a zygote has none, and of its names two."""
+        if self.listening and name not in ("__name__", "__builtins__", "__import__"):
             self.moment()
+
+    def names_of_main(self):
+        """The names of the script, for who looks at the frames below."""
+        names = self.watching.Variables(__name__="__main__", __builtins__=worker.BUILTINS)
+        names.one = names.all = self.main_looked_at
+        return names
 
     def disposition(self, arguments, options):
         number = int(arguments[0])

@@ -29,14 +29,29 @@ class Looks:
         class Watched(list):
             __slots__ = ()
 
+        class Heard:
+            """A method of lists; to ask for it is to look."""
+
+            def __init__(self, original, note):
+                self.original, self.note = original, note
+
+            def __get__(self, words, kind=None):
+                self.note("argv")
+                return self.original.__get__(words, kind)
+
         for name in ("__iter__", "__contains__", "__eq__", "__add__", "__ne__", "__reversed__",
                      "__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear",
                      "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
-                     "sort", "__getitem__", "__len__"):
-            setattr(Watched, name, self.wrap(getattr(list, name), "argv"))
+                     "sort", "__getitem__", "__len__", "__repr__", "__mul__", "__rmul__", "__lt__",
+                     "__le__", "__gt__", "__ge__", "__sizeof__", "__reduce_ex__"):
+            setattr(Watched, name, Heard(list.__dict__[name] if name in list.__dict__
+                                         else object.__dict__[name], self.note))
 
         class Arguments(Watched):
             __slots__ = ()
+
+        for kind in (Watched, Arguments):
+            kind.__name__, kind.__qualname__, kind.__module__ = "list", "list", "builtins"
 
         Arguments.__getitem__, Arguments.__len__ = self.get, self.count
         self.lists = [(sys.argv, Arguments())]
@@ -85,13 +100,6 @@ class Looks:
             if frame.f_code.co_name == "<module>" and name != "__main__":
                 self.seen[name, what] = None
             frame = frame.f_back
-
-    def wrap(self, original, what):
-        def watched(*arguments, **named):
-            self.note(what)
-            return original(*arguments, **named)
-
-        return watched
 
     def stop(self):
         """Gives everything back; the hazards."""

@@ -70,6 +70,9 @@ class Opened(Hearing, Events, Blame):
             # It was imported before: the interpreter was told to run no start-up code.
             self.take_variables(self.variables)
         worker.STREAMS.renew(self.raw)
+        archives = getattr(sys.modules.get("zipimport"), "zipimporter", None)
+        if archives is not None:
+            self.watch.replace(archives, "__init__", self.archive(archives.__init__))
         for kind in (worker._io.TextIOWrapper,):
             self.watch.method(kind, "line_buffering", self.buffering)
 
@@ -94,6 +97,17 @@ class Opened(Hearing, Events, Blame):
                 self.looks.note(what)
             else:
                 self.moment()
+
+    def archive(self, original):
+        """Whether there is an archive the import system asks by itself, of which nobody hears. What
+        its own search finds is noted elsewhere."""
+
+        def __init__(importer, path):
+            if self.listening and isinstance(path, (str, bytes)) and not searches(outside()):
+                self.look("stat", (path,), {})
+            original(importer, path)
+
+        return hide(__init__)
 
     def buffering(self, original):
         """Whether a stream is flushed by lines depends on whether it is a terminal."""

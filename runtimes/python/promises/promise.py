@@ -26,7 +26,7 @@ posix, os, gc, borrow, names_of = (
 # What `tempfile` makes names of.
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 TOKEN_CHARACTERS = 8
-OURS = "hob imports", "hob promises", "hob watch"
+OURS = "runtime imports", "runtime promises", "runtime watch"
 
 
 class Promise:

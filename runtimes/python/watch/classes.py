@@ -40,13 +40,14 @@ POSIX = table(
     pure="""fspath strerror error WCOREDUMP WIFCONTINUED WIFSTOPPED WIFSIGNALED WIFEXITED
         WEXITSTATUS WTERMSIG WSTOPSIG major minor makedev getuid geteuid getgid getegid getgroups
         getresuid getresgid sched_get_priority_max sched_get_priority_min sched_yield _exit abort
-        ctermid waitstatus_to_exitcode getgrouplist getxattr listxattr
+        ctermid waitstatus_to_exitcode getgrouplist
         get_inheritable set_inheritable _path_normpath _path_splitroot _path_splitroot_ex
         _inputhook _is_inputhook_installed _create_environ _supports_virtual_terminal close
         openpty pipe pipe2 memfd_create eventfd eventfd_read eventfd_write timerfd_create
         timerfd_gettime timerfd_settime timerfd_gettime_ns timerfd_settime_ns pidfd_open sync
         write pwrite writev pwritev _fcopyfile wait wait3 wait4 waitpid waitid""",
-    ask="sysconf confstr cpu_count getlogin getpriority access pathconf",
+    ask="""sysconf confstr cpu_count getlogin getpriority access pathconf getxattr
+        listxattr""",
     look="stat lstat readlink",
     fd="""fstat read pread readv preadv lseek dup dup2 set_blocking ftruncate
         fsync fdatasync sendfile splice tee copy_file_range

@@ -20,6 +20,9 @@ class Looker:
         # Who asks what kind of function this is gets the answer of the function.
         return getattr(self.function, name)
 
+    def __repr__(self):
+        return repr(self.function)
+
     def __call__(self, *arguments, **options):
         heard = None
         try:
@@ -43,6 +46,9 @@ class Looker:
 
 
 Looker.__call__ = hide(Looker.__call__)
+# Who keeps what kind of function it was is told what the function itself would say.
+Looker.__name__ = Looker.__qualname__ = FUNCTION.__name__
+Looker.__module__ = "builtins"
 
 
 def ignore(arguments=(), options=None):
@@ -65,9 +71,12 @@ class Watch:
         for name in MODULES:
             if name in sys.modules:
                 self.cover(name, sys.modules[name])
-        # The import system looks at files all the time: its own notes say what counts there.
-        external = sys.modules["_frozen_importlib_external"]
-        self.replace(external, "_os", posix)
+        # The import system looks at files all the time: its own notes say what counts there. But
+        # they do not say that a relative name was searched, which its directory decides.
+        external, files = sys.modules["_frozen_importlib_external"], type(sys)("posix")
+        files.__dict__.update(posix.__dict__)
+        self.replace(external, "_os", files)
+        Looker(files, "getcwd", self.told[AUDIT]("posix", "getcwd"))
         machinery = sys.modules["_imp"]
         for name in ("exec_builtin", "exec_dynamic"):
             self.replace(machinery, name, self.covering(getattr(machinery, name)))

@@ -69,5 +69,7 @@ if __name__ == "__main__":
         GIVE_BUFFER = bytearray(1 << 16)
         GIVE_BUFFERS = [GIVE_BUFFER]
         GIVE_ROOM = _socket.CMSG_SPACE(4 * FRAME_FDS_MAX)
+    # Among all objects there is one module of that name: the program's.
+    __name__ = "runtime"
     sys.excepthook = enter
     raise SystemError("the runtime hands over to its own hook")

@@ -165,7 +165,7 @@ def set_up(program, modules, role):
 
 def load_beside(name):
     """Takes in a file that lies beside this one, in those processes that need it."""
-    module = type(sys)("hob " + name)
+    module = type(sys)("runtime " + name)
     module.__dict__.update(worker=OURS, __file__="%s/%s.py" % (BYTECODE.sources, name))
     exec(BYTECODE.load(name), module.__dict__)
     return module

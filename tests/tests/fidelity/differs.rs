@@ -59,6 +59,19 @@ fn a_module_sees_the_first_line_of_the_script_that_imports_it() {
 }
 
 #[test]
+fn the_arguments_list_has_another_type_while_a_module_is_imported() {
+    let text = "import sys\nSEEN = type(sys.argv) is list, type(sys.argv).__name__, \
+        isinstance(sys.argv, list), list.__len__(sys.argv)\n";
+    let world = World::started();
+    world.file("asks.py", text);
+    world.file("shows.py", "import asks, sys\nprint(asks.SEEN, type(sys.argv) is list)\n");
+    let cold = world.run(&["python3", "shows.py", "a"]).go();
+    assert_eq!(cold.text(), "(True, 'list', True, 2) True\n");
+    let warm = world.warmed(&["run", "shows.py", "a"]);
+    assert_eq!(warm.text(), "(False, 'list', True, 1) True\n");
+}
+
+#[test]
 fn the_command_line_that_the_kernel_shows_has_nuls_behind_it() {
     let text = "import sys\n\
         shown = open('/proc/self/cmdline', 'rb').read()\n\

@@ -1,12 +1,20 @@
 """What importing a module does to its process: threads, descriptors, children, output."""
 
 
+def aside(fd, place):
+    """The same file at a number that is out of the way: an import that opens one is to be given the
+    number that it is given in a cold run."""
+    return posix.dup2(fd, CHANNEL_FD - 1 - place, False)
+
+
 class Captured:
     """Descriptors 1 and 2 lead into memory while modules are loaded."""
 
     def __init__(self):
-        self.kept = [posix.dup(1), posix.dup(2)]
-        self.memory = posix.memfd_create("hob", 1)
+        self.kept = [aside(1, 0), aside(2, 1)]
+        memory = posix.memfd_create("hob", 1)
+        self.memory = aside(memory, 2)
+        posix.close(memory)
         self.size = 0
         posix.dup2(self.memory, 1)
         posix.dup2(self.memory, 2)
@@ -62,7 +70,7 @@ def run_import(code, names):
 def preload_one(program, name, opened, effects):
     """Imports one module; the hazards it showed."""
     hazards = []
-    names = {"__name__": "__main__", "__builtins__": BUILTINS}
+    names = opened.names_of_main()
     file = "<frozen runpy>" if program.kind == MODULE else program.target
     code = compile("__import__(%r)" % name, file, "exec", dont_inherit=True)
     try:
@@ -77,7 +85,7 @@ class Effects:
 
     def __init__(self):
         self.captured = Captured()
-        self.streams = [(posix.dup(fd), identity_of(fd)) for fd in (0, 1, 2)]
+        self.streams = [(aside(fd, 3 + fd), identity_of(fd)) for fd in (0, 1, 2)]
         self.before = surroundings()
         self.callbacks = list(gc.callbacks)
 

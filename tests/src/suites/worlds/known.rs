@@ -3,16 +3,23 @@
 //! Owns: the list. It is short, and every row is one of that page: a difference that is not there
 //! is a fault.
 
+use super::super::Spot;
+
 const PARENT: &str = "parent process, CPU time that a shell charges";
 const GROUP: &str = "process group and session, without a terminal";
 const ENVIRON: &str = "`/proc/self/environ`";
-const LINES: &str = "the line of the script in frames that a module sees at its import";
+const SEED: &str = "hash seed, where none is set";
+const SOCKETS: &str = "two close-on-exec sockets with high numbers";
+const UNHEARD: &str = "what a module reads at its import where no stand-in can hear it";
 const COMMAND: &str = "`/proc/self/cmdline`, to its last byte";
 const DEATH: &str = "the signal at the parent's death (`prctl`)";
 const MODULES: &str = "`sys.modules` before the first import";
 
+/// Start-up code has no script's line to find.
+const LINE: &str = "f.f_lineno for f, _ in traceback.walk_stack";
+
 /// Part of a question, and the row.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: &[(&str, &str)] = &[
     // The parent first: its group is asked for, too.
     ("getppid()", PARENT),
     ("RUSAGE_CHILDREN", PARENT),
@@ -20,27 +27,38 @@ const KNOWN: [(&str, &str); 14] = [
     ("getpgrp()", GROUP),
     ("getsid(0)", GROUP),
     ("/proc/self/environ", ENVIRON),
-    ("traceback.format_stack()", LINES),
+    (LINE, UNHEARD),
+    ("type(sys.argv) is list", UNHEARD),
+    ("list.__len__(sys.argv)", UNHEARD),
+    ("list.__getitem__(sys.argv,", UNHEARD),
+    // Sets, whose order is that of hashes.
+    ("LocaleTime().timezone", SEED),
+    ("packages_distributions()", SEED),
+    ("listdir(\"/proc/self/fd\")", SOCKETS),
+    ("listdir(\"/dev/fd\")", SOCKETS),
     ("/proc/self/cmdline", COMMAND),
     (".prctl(2,", DEATH),
     ("sorted(sys.modules)", MODULES),
     ("len(sys.modules)", MODULES),
     ("list(sys.modules)", MODULES),
     ("in sys.modules", MODULES),
+    ("gc.get_count()", MODULES),
+    ("gc.get_stats()", MODULES),
     (
         "/proc/self/cgroup",
         "control group without a limit, autogroup, keyring, LSM label, memory policy",
     ),
 ];
 
-/// The row that says so of this question.
-pub(super) fn row(question: &str) -> Option<&'static str> {
-    KNOWN.iter().find(|(part, _)| question.contains(part)).map(|(_, row)| *row)
+/// The row that says so of this question, where it is asked.
+pub(super) fn row(question: &str, spot: Spot) -> Option<&'static str> {
+    let found = KNOWN.iter().find(|(part, _)| question.contains(part));
+    found.filter(|(part, _)| *part != LINE || spot == Spot::Import).map(|(_, row)| *row)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KNOWN, row};
+    use super::{KNOWN, Spot, row};
 
     #[test]
     fn what_is_known_is_what_the_page_says() {
@@ -49,7 +67,10 @@ mod tests {
         for (_, row) in KNOWN {
             assert!(page.contains(&format!("| {row} | differs |")), "{row}: no such row");
         }
-        assert_eq!(row("os.getppid() == 1"), Some(super::PARENT));
-        assert_eq!(row("os.getcwd()"), None);
+        assert_eq!(row("os.getppid() == 1", Spot::Pth), Some(super::PARENT));
+        assert_eq!(row("os.getcwd()", Spot::Import), None);
+        let line = "[f.f_lineno for f, _ in traceback.walk_stack(None)][-1]";
+        assert_eq!(row(line, Spot::Import), Some(super::UNHEARD));
+        assert_eq!(row(line, Spot::Pth), None);
     }
 }

@@ -1,0 +1,77 @@
+"""What modules, start-up code and ends of programs find is as in a cold run.
+
+Each case is a module that keeps what it found; the script shows it. It is warmed as the daemon
+does, from a zygote that had other arguments and nothing on standard input.
+"""
+
+import os
+import sys
+import unittest
+
+from test_worker import InAFolder
+
+FOUND = {
+    "the number of a file": "fd = os.open('/dev/null', 0)\nos.close(fd)\nVALUE = fd",
+    "the number of a socket": "import socket\nwith socket.socket() as s: VALUE = s.fileno()",
+    "the kind of a function": "VALUE = type(os.stat).__name__, repr(os.getpid)",
+    "all arguments as text": "import sys\nVALUE = str(sys.argv)",
+    "all arguments in another list": "import sys\nVALUE = sys.argv * 1, sys.argv > ['a']",
+    "a method of the arguments": "import sys\nVALUE = repr(sys.argv.append)[:30]",
+    "the names of the script": "import sys\nf = sys._getframe()\nwhile f.f_back: f = f.f_back\n"
+                               "VALUE = sorted(f.f_globals)",
+    "the line of the script": "import traceback\nVALUE = traceback.format_stack()[0]",
+    "an attribute of a file beside the caller": "try: VALUE = os.getxattr('lies.py', 'user.none')\n"
+                                                "except OSError as error: VALUE = str(error)",
+    "how much there is to read": "import fcntl, termios\n"
+                                 "VALUE = fcntl.ioctl(0, termios.FIONREAD, bytes(4))",
+    "a mapped standard input": "import mmap\nVALUE = mmap.mmap(0, 0, prot=mmap.PROT_READ)[:3]",
+    "an archive beside the caller": "import zipimport\n"
+                                    "VALUE = zipimport.zipimporter('a.zip').archive",
+    "a module beside the caller": "from importlib.machinery import PathFinder\n"
+                                  "VALUE = PathFinder.find_spec('lies', ['.']) is not None",
+}
+if sys.version_info < (3, 11):
+    # Frames cannot be hidden there: below the script's is one of ours.
+    del FOUND["the names of the script"], FOUND["the line of the script"]
+# What the whole of a program's objects tells, which hob's are among.
+OBJECTS = """
+import gc, sys
+modules = [each for each in gc.get_objects() if type(each) is type(sys)]
+print(sum(each.__name__ == "__main__" for each in modules))
+kinds = [each.__module__ for each in gc.get_objects() if isinstance(each, type)]
+print([each for each in kinds if "hob" in str(each)])
+"""
+
+
+class WhatAModuleFinds(InAFolder):
+    def test_it_is_as_cold(self):
+        self.write("lies.py", "")
+        with open(os.path.join(self.folder, "a.zip"), "wb") as file:
+            # An archive with nothing in it.
+            file.write(b"PK\5\6" + bytes(18))
+        self.write("s.py", "import part\nprint(part.VALUE)\n")
+        for what, text in FOUND.items():
+            with self.subTest(what):
+                self.write("part.py", "import os\n" + text + "\n")
+                zygote, hazards = self.settled(["part"], cwd="/")
+                notes = zygote.notes
+                if b"W" in notes:
+                    # The daemon starts it anew in the caller's directory.
+                    zygote.close()
+                    zygote, hazards = self.settled(["part"])
+                run = self.run_of("s.py", "x", stdin=b"some text\n")
+                cold = run.cold()
+                self.assertEqual(cold.code, 0, cold)
+                for paid in (0, 1):
+                    self.assertEqual(repr(cold), repr(run.warm(zygote, paid)), hazards)
+                zygote.close()
+
+    def test_among_all_objects_none_is_named_as_ours(self):
+        self.write("s.py", OBJECTS)
+        run, zygote = self.run_of("s.py"), self.zygote("s.py", "gc")
+        self.same(run, zygote)
+        self.assertEqual(repr(run.cold()), repr(run.learn(self.folder + "/notes")))
+
+
+if __name__ == "__main__":
+    unittest.main()
