@@ -8,13 +8,15 @@ Invariants
   beside this file, and every byte of it is there; and if its file is this user's alone.
 - What cannot be read or kept is compiled. A profiling run, which is the caller's own process, keeps
   nothing. One that cannot have the runtime executes the program as without hob.
-- It leaves no names of its own but `NATURAL` and `BYTECODE`.
+- It leaves no names of its own but `NATURAL`, `BYTECODE` and `BEGAN`.
 """
 
 NATURAL = dict(globals())  # What the interpreter itself puts into `__main__`, first of all.
 
 import sys  # noqa: E402
 
+BEGAN = __import__("gc").get_count()  # What the collector has counted so far.
+del sys.modules["gc"]
 
 class Bytecode:
     """The runtime's files as code, compiled or kept."""

@@ -41,6 +41,42 @@ print(sum(each.__name__ == "__main__" for each in modules))
 kinds = [each.__module__ for each in gc.get_objects() if isinstance(each, type)]
 print([each for each in kinds if "hob" in str(each)])
 """
+# The order in which they end is decided by the collector, and by what it has done before.
+ENDS = """
+class Kind:
+    def __init__(self, word):
+        self.word = word
+
+    def __del__(self):
+        print("del", self.word)
+
+%s
+print("main")
+"""
+ENDING = {
+    "of a list": "held = [Kind(word) for word in 'abcdef']",
+    "of a cycle": "class Node: pass\nnode = Node()\nnode.self = node\n"
+                  "node.held = [Kind(word) for word in 'abcdef']",
+    "of a cycle that was dropped": "class Node: pass\nnode = Node()\nnode.self = node\n"
+                                   "node.held = [Kind(word) for word in 'abcdef']\ndel node",
+}
+# Says at its end whether the notes were there when the interpreter first flushed it.
+FLUSHED = """
+import os, sys
+
+class Out:
+    def __init__(self, stream):
+        self.stream, self.seen = stream, []
+        self.write = stream.write
+
+    def flush(self):
+        self.seen.append(os.path.exists("notes"))
+        self.stream.flush()
+
+sys.stdout = out = Out(sys.stdout)
+import atexit
+atexit.register(lambda: print(out.seen))
+"""
 
 
 class WhatAModuleFinds(InAFolder):
@@ -70,6 +106,39 @@ class WhatAModuleFinds(InAFolder):
         self.write("s.py", OBJECTS)
         run, zygote = self.run_of("s.py"), self.zygote("s.py", "gc")
         self.same(run, zygote)
+        self.assertEqual(repr(run.cold()), repr(run.learn(self.folder + "/notes")))
+
+
+class AProfilingRun(InAFolder):
+    def test_objects_end_in_the_order_in_which_they_end_cold(self):
+        for what, text in ENDING.items():
+            with self.subTest(what):
+                self.write("s.py", ENDS % text)
+                run = self.run_of("s.py")
+                cold = run.cold()
+                self.assertEqual(cold.out.count(b"del"), 6, cold)
+                self.assertEqual(repr(cold), repr(run.learn(self.folder + "/notes")))
+
+    def test_what_was_printed_is_out_before_notes_are_left(self):
+        self.write("s.py", FLUSHED)
+        learned = self.run_of("s.py").learn(self.folder + "/notes")
+        self.assertTrue(learned.out.startswith(b"[False"), learned)
+        self.assertTrue(os.path.exists(self.folder + "/notes"))
+
+    @unittest.skipIf(sys.version_info < (3, 11), "frames cannot be hidden there")
+    def test_start_up_code_finds_no_frame_of_ours(self):
+        self.write("lib/sitecustomize.py", "import builtins, traceback\n"
+                   "builtins.SEEN = [each.name for each in traceback.extract_stack()]\n")
+        self.write("s.py", "print(SEEN)\n")
+        env = dict(os.environ, PYTHONPATH=self.folder + "/lib")
+        run = self.run_of("s.py", env=env)
+        self.assertEqual(repr(run.cold()), repr(run.learn(self.folder + "/notes")))
+
+    def test_what_start_up_code_has_put_into_the_main_module_is_there(self):
+        self.write("lib/sitecustomize.py", "import __main__\n__main__.PUT = 1\n")
+        self.write("s.py", "print(PUT, list(globals()))\n")
+        env = dict(os.environ, PYTHONPATH=self.folder + "/lib")
+        run = self.run_of("s.py", env=env)
         self.assertEqual(repr(run.cold()), repr(run.learn(self.folder + "/notes")))
 
 

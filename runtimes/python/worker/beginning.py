@@ -17,8 +17,9 @@ Does not: decide anything about keys, staleness or isolation; survive its parent
 
 import sys
 
-# `start.py` leaves these: what the interpreter itself puts into `__main__`, and our files as code.
-NATURAL, BYTECODE = map(globals().get, ("NATURAL", "BYTECODE"))
+# `start.py` leaves these: what the interpreter itself puts into `__main__`, our files as code, and
+# what the collector counted when it began.
+NATURAL, BYTECODE, BEGAN = map(globals().get, ("NATURAL", "BYTECODE", "BEGAN"))
 BASELINE = dict.fromkeys(sys.modules)
 
 

@@ -157,14 +157,14 @@ def make_main(program, call):
         # A script that does not compile, or a directory that is gone: cold says it best.
         return False
     if program.kind == MODULE or program.container:
-        module = new_main(None)
+        module = new_main(None, program.begun)
     elif file == program.target and program.main is not None:
         module = program.main
     else:
-        module = new_main(file)
+        module = new_main(file, program.begun)
         sys.path_importer_cache.pop(program.target, None)
         sys.path_importer_cache[file] = None
-    program.main = None
+    program.main = program.begun = None
     call.names = module.__dict__
     sys.modules["__main__"] = module
     return fits

@@ -73,14 +73,19 @@ def report(call, error):
     return 1
 
 
-def settle_error(call):
-    """What an ended main body comes to: prints what is to be printed; the exit status."""
+def settle_error(call, then=None):
+    """What an ended main body comes to: prints what is to be printed; the exit status. `then` is
+    done when what the program has printed is out."""
     error, names = call.error, call.names
     # Whoever still held the exception would keep the program's frames alive.
     call.error = None
-    if isinstance(error, SystemExit):
+    exits = isinstance(error, SystemExit)
+    if not exits:
+        flush_quietly()
+    if then is not None:
+        then()
+    if exits:
         return status_of_exit(error)
-    flush_quietly()
     status = 0
     if error is not None:
         status = report(call, error)

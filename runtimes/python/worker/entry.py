@@ -57,6 +57,7 @@ if __name__ == "__main__":
     watch, watched, unwatched = hide(watch), hide(watched), hide(unwatched)
     same_machinery = hide(same_machinery)
     run_import, run_site = hide(run_import), hide(run_site)
+    learn, run_site_cold = hide(learn), hide(run_site_cold)
     attempt, serve, make_ready = map(hide, (attempt, serve, make_ready))
     set_up, start_up = hide(set_up), hide(start_up)
     preload, preload_one, import_all = map(hide, (preload, preload_one, import_all))

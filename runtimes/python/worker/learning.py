@@ -6,6 +6,8 @@ OWN_FDS = "/proc/self/fd/"
 def learn(arguments):
     """Takes the runtime out of a cold run's way; the program and its call."""
     global ORIG_ARGV, LEARNING, KERNEL, QUIET
+    gc.disable()
+    collector = Collector(BEGAN)
     path, kind, target, count = arguments[0], arguments[1], arguments[2], int(arguments[3])
     if sys.argv[0].startswith(OWN_FDS):
         # The client held this file open, so that nobody could take it away before it was read.
@@ -22,21 +24,22 @@ def learn(arguments):
     leave_path()
     recorder = Recorder()
     if sys.flags.no_site and not says_no_site(prefix):
-        if not run_site_cold(recorder):
+        if not collector.run(run_site_cold, recorder, program):
             run_anew(program, call)
     program.locate()
     if watched() or not make_main(program, call):
         run_anew(program, call)
     if program.kind == MODULE or program.container:
-        __import__("runpy")
+        collector.run(__import__, "runpy")
     if RESUME is not None:
         KERNEL = Kernel()
         recorder.be_silent(KERNEL.silence())
         QUIET = TOLD_OF_OURS and KERNEL.quieten(True)
-    LEARNING = path, posix.getpid(), recorder
+    LEARNING = path, posix.getpid(), recorder, collector
     recorder.start()
     recorder.settle()
     recorder.hear_variables(sys.modules.get("os"))
+    collector.settle()
     return program, call
 
 
@@ -54,7 +57,7 @@ class Heard(dict):
         return dict.__contains__(self, name)
 
 
-def run_site_cold(recorder):
+def run_site_cold(recorder, program):
     """Runs start-up code in a profiling run, where it sees what it sees cold; notes the variables
     that it read. False if only a new process can."""
     try:
@@ -62,7 +65,7 @@ def run_site_cold(recorder):
     except (OSError, RuntimeError):
         return False
     main, real = sys.modules["__main__"], posix.environ
-    sys.modules["__main__"] = new_main(None)
+    sys.modules["__main__"] = program.begun = new_main(None)
     heard = Heard(real)
     heard.read = recorder.read
     sys.modules["posix"].environ = heard
@@ -77,12 +80,23 @@ def run_site_cold(recorder):
     return True
 
 
-def write_notes(path, owner, recorder):
+def leave_notes(path, owner, recorder, collector):
+    """When the program's main body has ended; what it has printed is out. Our own objects are not to
+    have the collector run there either; `collector` is only held, for what it keeps."""
     if posix.getpid() != owner:
         # A child of the program's.
         return
+    collects = gc.isenabled()
+    gc.disable()
     recorder.stop()
-    notes = notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes() + recorder.hazards()
+    write_notes(path, notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
+                + recorder.hazards())
+    if collects:
+        gc.enable()
+
+
+def write_notes(path, notes):
+    """Whole, or not at all."""
     temporary = "%s.%d" % (path, posix.getpid())
     try:
         fd = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC, 0o600)
@@ -95,8 +109,7 @@ def write_notes(path, owner, recorder):
 
 def end_learning(call):
     """Leaves the notes of a cold run, which the interpreter finalises; its exit status."""
-    write_notes(*LEARNING)
-    status = settle_error(call)
+    status = settle_error(call, lambda: leave_notes(*LEARNING))
     call.code = call.names = None
     if status == INTERRUPTED:
         run_exit_hooks(call)

@@ -14,8 +14,8 @@ class Program:
                 prefix = prefix + ["-m"]
             self.head = prefix + [target]
         self.head_bytes = b"".join([os.fsencode(arg) + b"\0" for arg in self.head])
-        # The `__main__` for a script that is named as the target is.
-        self.main = None
+        # The `__main__` for a script that is named as the target is, and one that start-up code saw.
+        self.main = self.begun = None
         self.code = None
         self.identity = None
         self.container = False
@@ -119,11 +119,13 @@ def absolute(name):
     return name if name.startswith("/") else posix.getcwd() + "/" + name
 
 
-def new_main(file):
-    """A `__main__` module as this version of the interpreter makes it."""
-    module = type(sys)("__main__")
+def new_main(file, module=None):
+    """A `__main__` module as this version of the interpreter makes it; or one that start-up code has
+    seen, and now is the program's."""
+    if module is None:
+        module = type(sys)("__main__")
+        module.__dict__.clear()
     names = module.__dict__
-    names.clear()
     for name, value in NATURAL.items():
         if name in ("__file__", "__cached__") and file is None:
             continue
