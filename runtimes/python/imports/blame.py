@@ -111,6 +111,8 @@ def kept_moments(blamed, modules, since):
     data = worker.ENVIRONMENT.data
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in data.items()}
 
+    given = set(map(id, given_anew()))
+
     def keeps(value):
         if type(value) is dict:
             # Most of the variables, as they are: some may have been changed in the copy.
@@ -121,10 +123,31 @@ def kept_moments(blamed, modules, since):
         return datetime is not None and type(value) is datetime and is_now(value, after)
 
     for name, module in list(modules.items()):
+        taken = given if not worker.RENEWED.get(name) else ()
         for value in list(names_of(module).values()):
             held = value.__dict__.values() if type(value) is type else (value,)
-            if any(keeps(each) for each in list(held)):
+            if any(id(each) in taken or keeps(each) for each in list(held)):
                 blamed[name] = "moment"
+
+
+def given_anew():
+    """What a copy has anew, and others may have taken from where it is: each an object of its own,
+    so that nothing else is taken for it."""
+    threading, logging, process = [
+        names_of(sys.modules.get(name))
+        for name in ("threading", "logging", "multiprocessing.process")
+    ]
+    values = (
+        logging.get("_startTime"),
+        names_of(threading.get("_main_thread")).get("_native_id"),
+        names_of(process.get("_current_process")).get("_config", {}).get("authkey"),
+    )
+    return [each for each in values if each is not None and not is_shared(each)]
+
+
+def is_shared(value):
+    """The interpreter has small numbers once for all."""
+    return type(value) is int and value < 257
 
 
 def is_now(moment, after):

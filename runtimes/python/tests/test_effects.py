@@ -72,8 +72,13 @@ SAME = {
     "the date, with a zone": "import datetime, time\nKEPT = datetime.datetime.now(datetime.timezone."
                              "utc)\nSHOW = lambda: time.time() - KEPT.timestamp() < AGE",
     "when logging was loaded": "import logging, time\nSTART = logging._startTime\n"
-                               "SHOW = lambda: time.time() - logging._startTime / "
-                               "(1e9 if type(logging._startTime) is int else 1) < AGE",
+                               "SHOW = lambda: [time.time() - each / "
+                               "(1e9 if type(each) is int else 1) < AGE "
+                               "for each in (START, logging._startTime)]",
+    "the number of the main thread": "import threading\nKEPT = threading.main_thread().native_id\n"
+                                     "SHOW = lambda: KEPT == threading.main_thread().native_id",
+    "the key of children": "import multiprocessing\nKEPT = multiprocessing.current_process().authkey"
+                           "\nSHOW = lambda: KEPT == multiprocessing.current_process().authkey",
     "the processors": "KEPT = os.sched_getaffinity(0)\nSHOW = lambda: KEPT == os.sched_getaffinity(0)",
     "the collector": "import gc\ngc.disable()\nSHOW = gc.isenabled",
     "a timer": "import signal\nsignal.signal(signal.SIGALRM, lambda *_: print('rung'))\n"
@@ -135,6 +140,9 @@ DIFFERENT = {
 if sys.version_info < (3, 10):
     # Not seen there beside others, see docs/fidelity.md.
     del DIFFERENT["a generator of C"]
+if os.getpid() < 257:
+    # The interpreter has such numbers once for all, see docs/fidelity.md.
+    del SAME["the number of the main thread"]
 # Is loaded ahead all the same: nothing of it differs from one call to the next.
 HARMLESS = {
     "a generator with a seed": "import random\nVALUE = random.Random(7).random()",
