@@ -31,6 +31,11 @@ fn what_was_imported_the_last_time_is_loaded_before_the_first_line() {
     let (_, cold, warm) = both(text);
     assert_eq!(cold, "(False, False) [1] True json\n");
     assert_eq!(warm, "(True, False) [1] True json\n");
+    // The collector has run over it.
+    let whole = "import gc\nprint(gc.get_stats()[2]['collections'])\nimport json\n";
+    let (_, cold, warm) = both(whole);
+    let times = |text: String| text.trim().parse::<u32>().expect("a number");
+    assert!(times(cold) < times(warm));
 }
 
 #[test]
