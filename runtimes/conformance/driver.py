@@ -32,7 +32,7 @@ GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 # Roles of a worker, and the kind of a target that answers messages.
 ZYGOTE, STANDBY, COPY = 0, 1, 2
-HANDLER = 2
+HANDLER, APP = 2, 3
 # wire:end
 
 

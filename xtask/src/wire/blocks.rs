@@ -157,6 +157,7 @@ fn python_worker() -> Block {
             number("SCRIPT", TargetKind::Script as u8),
             number("MODULE", TargetKind::Module as u8),
             number("HANDLER", TargetKind::Handler as u8),
+            number("APP", TargetKind::App as u8),
         ]),
         together(&preparation()),
         together(&[
@@ -335,7 +336,10 @@ fn conformance_driver() -> Block {
         together(&on_lanes()),
         "# Roles of a worker, and the kind of a target that answers messages.".to_owned(),
         together(&roles()),
-        together(&[number("HANDLER", TargetKind::Handler as u8)]),
+        together(&[
+            number("HANDLER", TargetKind::Handler as u8),
+            number("APP", TargetKind::App as u8),
+        ]),
     ];
     Block { name: "conformance-driver", lines }
 }

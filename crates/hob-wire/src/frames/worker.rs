@@ -25,7 +25,7 @@ frames! {
         /// What the target is.
         kind: TargetKind,
         /// The script's absolute path, or the module's name; of a handler its file, a colon and its
-        /// function; of a native program its file.
+        /// function; of a native program its file; of a web app its interface, a colon, its file, a colon and what is called.
         target: Vec<u8>,
         /// What `sys.orig_argv` holds before the target: the interpreter as it was named, and its
         /// options.
@@ -139,6 +139,9 @@ numbers! {
         Module = 1,
         /// A function that handles messages: its file, a colon, its name.
         Handler = 2,
+        /// A web app: its interface (`rack`, `wsgi`), a colon, its file, a colon, and what in the
+        /// file is called, where the interface has a name for that.
+        App = 3,
     }
 
     /// How a copy gets ready for its call.
