@@ -13,6 +13,7 @@
 mod calls;
 pub mod event;
 pub mod hooks;
+pub mod http;
 pub mod ids;
 pub mod isolation;
 pub mod key;

@@ -1,0 +1,137 @@
+//! Judges what a program answers before a byte of it is written.
+//!
+//! A wrong answer is a 502 with its reason, never a response that a client could split.
+
+use super::filter::is_one_of;
+use super::{Refusal, is_token, length_of};
+
+/// An answer that may be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Which headers are not written, by their place, ascending.
+    pub dropped: Vec<usize>,
+    /// The `Content-Length` to write instead of the program's; none, if there must be none.
+    pub length: Option<u64>,
+    /// Whether the body is written.
+    pub body: bool,
+}
+
+/// They concern one connection, and this one is the front's. `content-length` is written anew.
+const DROPPED: [&[u8]; 8] = [
+    b"connection",
+    b"content-length",
+    b"keep-alive",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+];
+
+/// Judges an answer whose body has `body_bytes`; `head_only` if the request's method was HEAD.
+///
+/// # Errors
+/// With the status 502 and the reason.
+pub fn check_answer<'a>(
+    status: u16,
+    headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    body_bytes: u64,
+    head_only: bool,
+) -> Result<Answer, Refusal> {
+    if !(200..=599).contains(&status) {
+        return Err(wrong("the program's status is not a final one"));
+    }
+    let mut dropped = Vec::new();
+    let mut said = None;
+    for (place, (name, value)) in headers.into_iter().enumerate() {
+        if !is_token(name) {
+            return Err(wrong("a header's name in the program's answer is not valid"));
+        }
+        if !value.iter().all(|byte| super::is_value_byte(*byte)) {
+            return Err(wrong("a control character in a header of the program's answer"));
+        }
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = length_of(value.trim_ascii())
+                .ok_or(wrong("the Content-Length of the program's answer is not a number"))?;
+            if said.replace(length).is_some_and(|other| other != length) {
+                return Err(wrong("the program's answer has two Content-Length"));
+            }
+        }
+        if is_one_of(name, &DROPPED) {
+            dropped.push(place);
+        }
+    }
+    let bodiless = matches!(status, 204 | 304);
+    // A HEAD, and a 304, may say how long the body would have been.
+    let body = !head_only && !bodiless;
+    if body && said.is_some_and(|length| length != body_bytes) {
+        return Err(wrong("the Content-Length of the program's answer is not its body's length"));
+    }
+    let length = match status {
+        204 => None,
+        304 => said,
+        _ if body => Some(body_bytes),
+        _ => said.or((body_bytes > 0).then_some(body_bytes)),
+    };
+    Ok(Answer { dropped, length, body })
+}
+
+const fn wrong(what: &'static str) -> Refusal {
+    Refusal { status: 502, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Fields<'a> = &'a [(&'a str, &'a str)];
+
+    fn judge(status: u16, headers: Fields<'_>, body: u64, head: bool) -> Result<Answer, Refusal> {
+        let headers = headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        check_answer(status, headers, body, head)
+    }
+
+    #[test]
+    fn an_answer_gets_its_length_and_loses_what_is_the_fronts() {
+        let headers =
+            [("a", "b"), ("Connection", "close"), ("content-length", "3"), ("Upgrade", "x")];
+        let answer = judge(200, &headers, 3, false).unwrap();
+        assert_eq!(answer, Answer { dropped: vec![1, 2, 3], length: Some(3), body: true });
+        assert_eq!(judge(404, &[], 0, false).unwrap().length, Some(0));
+    }
+
+    #[test]
+    fn an_answer_cannot_be_split() {
+        for value in ["a\r\nSet-Cookie: b", "a\n", "\r", "\0", "\x1b"] {
+            assert_eq!(judge(200, &[("a", value)], 0, false).unwrap_err().status, 502, "{value:?}");
+        }
+        for name in ["", "a b", "a:", "a\r\n", "\u{e9}"] {
+            assert_eq!(judge(200, &[(name, "")], 0, false).unwrap_err().status, 502, "{name:?}");
+        }
+        for status in [0, 99, 100, 101, 199, 600, 1000] {
+            assert!(judge(status, &[], 0, false).is_err(), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_not_the_bodys_is_refused() {
+        assert!(judge(200, &[("content-length", "4")], 3, false).is_err());
+        assert!(judge(200, &[("content-length", "2")], 3, false).is_err());
+        assert!(judge(200, &[("content-length", "-3")], 3, true).is_err());
+        assert!(judge(200, &[("content-length", "3"), ("Content-Length", "4")], 3, false).is_err());
+    }
+
+    #[test]
+    fn some_answers_have_no_body() {
+        let length = [("content-length", "9")];
+        let head = judge(200, &length, 0, true).unwrap();
+        assert_eq!((head.length, head.body), (Some(9), false));
+        assert_eq!(judge(200, &[], 0, true).unwrap().length, None);
+        assert_eq!(judge(200, &[], 5, true).unwrap().length, Some(5));
+        let none = judge(204, &length, 5, false).unwrap();
+        assert_eq!((none.length, none.body), (None, false));
+        let same = judge(304, &length, 0, false).unwrap();
+        assert_eq!((same.length, same.body), (Some(9), false));
+        assert_eq!(judge(304, &[], 5, false).unwrap().length, None);
+    }
+}

@@ -1,0 +1,55 @@
+//! The bounds of a request, by name. Each is listed to the user, and each is reached by a test.
+
+/// What one request may hold at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Headers of one request: 431 above.
+    pub header_count: u64,
+    /// Bytes of all header lines with their ends: 431 above.
+    pub header_bytes: u64,
+    /// Bytes of the target: 414 above.
+    pub target_bytes: u64,
+    /// Bytes of the body: 413 above.
+    pub body_bytes: u64,
+}
+
+const KIB: u64 = 1024;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            header_count: 100,
+            header_bytes: 32 * KIB,
+            target_bytes: 8 * KIB,
+            body_bytes: 10 * KIB * KIB,
+        }
+    }
+}
+
+impl Limits {
+    /// Every limit: its name, its value, its unit.
+    pub fn list(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+        // Taken apart whole, so that a limit which is not listed does not compile.
+        let Limits { header_count, header_bytes, target_bytes, body_bytes } = *self;
+        [
+            ("header_count", header_count, "headers"),
+            ("header_bytes", header_bytes, "bytes"),
+            ("target_bytes", target_bytes, "bytes"),
+            ("body_bytes", body_bytes, "bytes"),
+        ]
+        .into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_listed_with_their_values() {
+        let limits = Limits { header_count: 7, ..Limits::default() };
+        let listed: Vec<_> = limits.list().collect();
+        assert_eq!(listed[0], ("header_count", 7, "headers"));
+        assert!(listed.contains(&("body_bytes", 10 * 1024 * 1024, "bytes")));
+    }
+}
