@@ -67,6 +67,16 @@ impl Scan {
         }
     }
 
+    /// A scan of the trailers behind a body in chunks, which are written as headers are.
+    pub(super) fn trailers(limits: Limits) -> Scan {
+        Scan { at: At::Field, ..Scan::new(limits) }
+    }
+
+    /// Whether the last byte belongs to a header's name.
+    pub(super) fn in_name(&self) -> bool {
+        self.at == At::Name
+    }
+
     /// Takes the next bytes. After the head's end, or a refusal, the answer stays the same.
     pub fn feed(&mut self, bytes: &[u8]) -> Step {
         if let Some(refusal) = self.refused {

@@ -1,10 +1,11 @@
 //! What an HTTP front decides before a program is asked, and after it has answered. Pure.
 //!
 //! In the order of a request: [`head`] reads the raw bytes of a head, [`filter`] judges it,
-//! [`paths`] cleans its path, [`mounts`] finds the mount. [`answer`] judges what a program answers.
+//! [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks. [`answer`] judges what a program answers.
 //! A parser that comes behind may be lenient: what is refused here never reaches it.
 
 pub mod answer;
+pub mod chunks;
 pub mod filter;
 pub mod head;
 pub mod limits;
