@@ -77,6 +77,11 @@ impl Scan {
         self.at == At::Name
     }
 
+    /// How many bytes have been looked at, with the one that was refused.
+    pub(super) fn seen(&self) -> usize {
+        self.seen
+    }
+
     /// Takes the next bytes. After the head's end, or a refusal, the answer stays the same.
     pub fn feed(&mut self, bytes: &[u8]) -> Step {
         if let Some(refusal) = self.refused {
