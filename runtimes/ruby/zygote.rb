@@ -205,6 +205,8 @@ module Serve
       @children = nil
       System.move(fd, @copy_fd)
       @told = @copy_fd
+      # A script's are made anew when its call is there.
+      Moments.renew if @handler
       pay if paid == PAID
       if @handler || paid == PAID || paid == PLAIN && !System.readable?(@copy_fd)
         System.write(@copy_fd, Frames.ready(COPY, Process.pid, 1, []))

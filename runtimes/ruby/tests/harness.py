@@ -13,7 +13,20 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "conformance"))
 
-from driver import FINISHED, GOLDEN, NOTES, Run, Worker, take_strings  # noqa: F401
+from driver import (  # noqa: F401
+    APP,
+    FAILED,
+    FINISHED,
+    GOLDEN,
+    HANDLER,
+    MESSAGE,
+    NOTES,
+    STANDBY,
+    ZYGOTE,
+    Run,
+    Worker,
+    take_strings,
+)  # fmt: skip
 
 from runtimes import Ruby
 
