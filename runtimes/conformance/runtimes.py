@@ -76,7 +76,7 @@ class Ruby:
     preloadable = "json"
 
     def serve(self, options, script, kind):
-        script = os.devnull if kind == 2 else script
+        script = os.devnull if kind in (2, 3) else script
         return [self.interpreter, "-r" + self.worker, *options, script, "serve"]
 
     def learn(self, options, argv, kind, target, notes):

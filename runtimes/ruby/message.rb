@@ -95,6 +95,9 @@ module Messages
     def call(payload, message)
       @with_message ? @method.call(payload, message) : @method.call(payload)
     end
+
+    # Called when the answer has been sent, or could not be.
+    def answered; end
   end
 
   class << self
@@ -114,11 +117,17 @@ module Messages
         elsif kind == Frames::MESSAGE
           answer, = perform(loaded, payload, now)
           exit!(0) if Process.pid != @pid
-          System.write(channel, answer)
+          send_answer(loaded, channel, answer)
         else
           raise Frames::WireError, "a message was expected"
         end
       end
+    end
+
+    def send_answer(loaded, descriptor, answer)
+      System.write(descriptor, answer)
+    ensure
+      loaded.answered
     end
 
     def now
@@ -246,7 +255,7 @@ module Messages
       answer, raised = Messages.perform(loaded, payload, main_ns)
       exit!(0) if Process.pid != @pid
       settle(main_ns, raised)
-      System.write(@connection.fileno, answer)
+      Messages.send_answer(loaded, @connection.fileno, answer)
       report(0) if @newest[1] - @reported_ns > REPORT_NS || raised == 1
       true
     end

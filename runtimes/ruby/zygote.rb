@@ -10,6 +10,7 @@ module Serve
   STANDBY = 1
   COPY = 2
   HANDLER = 2
+  APP = 3
   UNPAID = 0
   PAID = 1
   PLAIN = 2
@@ -66,9 +67,13 @@ module Serve
         # The interpreter converts arguments by them, in more ways than one.
         raise "encodings named by -E, -K, -U or in RUBYOPT are not kept warm"
       end
-      if kind == HANDLER
+      case kind
+      when HANDLER
         hob.load_beside("message")
         @handler = Messages::Loaded.new(target)
+      when APP
+        hob.load_beside("message", "http", "rack")
+        @handler = Http::App.new(target)
       else
         @script = Script.new($0)
       end

@@ -31,7 +31,7 @@ pub(crate) const ROW: Runtime = Runtime {
 };
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
-const FILES: [File; 17] = [
+const FILES: [File; 19] = [
     ("ruby/frames.rb", include_str!("../../../runtimes/ruby/frames.rb")),
     ("ruby/system.rb", include_str!("../../../runtimes/ruby/system.rb")),
     ("ruby/script.rb", include_str!("../../../runtimes/ruby/script.rb")),
@@ -40,6 +40,8 @@ const FILES: [File; 17] = [
     ("ruby/ends.rb", include_str!("../../../runtimes/ruby/ends.rb")),
     ("ruby/zygote.rb", include_str!("../../../runtimes/ruby/zygote.rb")),
     ("ruby/message.rb", include_str!("../../../runtimes/ruby/message.rb")),
+    ("ruby/http.rb", include_str!("../../../runtimes/ruby/http.rb")),
+    ("ruby/rack.rb", include_str!("../../../runtimes/ruby/rack.rb")),
     ("ruby/paths.rb", include_str!("../../../runtimes/ruby/paths.rb")),
     ("ruby/moments.rb", include_str!("../../../runtimes/ruby/moments.rb")),
     ("ruby/wraps.rb", include_str!("../../../runtimes/ruby/wraps.rb")),

@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+# Web apps: the part of the Ruby runtime that answers HTTP requests. Evaluated in the processes of an
+# app only, behind `message.rb`, whose life a worker leads. Owns: how an app is loaded, and the bytes
+# of a request and of a response. `rack.rb` has what Rack asks of a server.
+#
+# A request is the payload of a message, a response that of its answer:
+#
+#   request   u32 count of words, each a u32 length and its bytes; the rest is the body
+#   response  u16 status, u32 count of words, the words (name, value, name, value, ...); the body
+#
+# The words of a request are in the order of `WORDS`; behind them stand names and values of headers, in
+# small letters, equal ones apart.
+#
+# Invariants: what an app raises before its response is whole is told as a handler's is; the body's
+# `close` has been called by then, whatever happened.
+
+module Http
+  WORDS = %i[method target prefix path query protocol scheme host port peer peer_port].freeze
+
+  # What the front sent.
+  class Request
+    attr_reader(*WORDS, :headers, :body)
+
+    def initialize(payload)
+      @payload = payload
+      @at = 0
+      words = Array.new(number) { bytes(number) }
+      raise Frames::WireError, "a request without its words" if words.size < WORDS.size || words.size.even?
+
+      WORDS.each { |name| instance_variable_set("@#{name}", words.shift) }
+      @headers = words.each_slice(2)
+      @body = bytes(payload.bytesize - @at)
+    end
+
+    private
+
+    def number
+      bytes(4).unpack1("V")
+    end
+
+    def bytes(size)
+      raise Frames::WireError, "a request beyond its frame" if @at + size > @payload.bytesize
+
+      @at += size
+      @payload.byteslice(@at - size, size)
+    end
+  end
+
+  # What an app answered, as it grows to what the front reads.
+  class Response
+    # The characters of a header's name; control characters, which no value has but a tab.
+    NAME = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/n.freeze
+    CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/n.freeze
+    STATUSES = (100..599).freeze
+
+    def initialize(status, headers)
+      raise ArgumentError, "#{status} is no status of a response" unless STATUSES.cover?(status)
+
+      words = headers.flat_map { |name, value| [name_of(name), value_of(name, value)] }
+      @head = [status, words.size].pack("vV") << words.map { |word| Frames.blob(word) }.join.b
+      @body = String.new(encoding: Encoding::BINARY)
+    end
+
+    def <<(part)
+      raise TypeError, "a body yields #{part.class}, not a String" unless part.is_a?(String)
+
+      room(part.bytesize)
+      @body << part.b
+      self
+    end
+
+    # The whole of a file.
+    def file(path)
+      room(File.size(path))
+      self << File.binread(path)
+    end
+
+    def bytes
+      @head << @body
+    end
+
+    private
+
+    def room(size)
+      size += @head.bytesize + @body.bytesize
+      cap = Messages::BODY_MAX
+      return if size <= cap
+
+      raise ArgumentError, "response of #{size} bytes or more is over the cap of #{cap}: not streamed yet"
+    end
+
+    def name_of(name)
+      name = name.to_s.b
+      raise ArgumentError, "#{name.inspect} is no name of a header" unless NAME.match?(name)
+
+      name.downcase
+    end
+
+    def value_of(name, value)
+      value = value.to_s.b
+      raise ArgumentError, "the header #{name} has a control character: #{value.inspect}" if CONTROL.match?(value)
+
+      value
+    end
+  end
+
+  # An app in a file, as a mount names it: its interface, the file, and what in the file is called.
+  class App
+    INTERFACES = %w[rack].freeze
+
+    attr_reader :error
+
+    def initialize(target)
+      @interface, rest = target.split(":", 2)
+      @file = rest.to_s.rpartition(":").first.force_encoding(Encoding.find("filesystem"))
+    end
+
+    # Loads the file; what goes wrong is told when the preload has ended.
+    def load
+      return @error = "the Ruby runtime has no interface `#{@interface}`" unless INTERFACES.include?(@interface)
+
+      @server = RackServer.new(@file)
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      place = error.backtrace&.find { |frame| frame.start_with?("#{@file}:") }
+      @error = "#{place && "#{place[/\A.*?:\d+/]}: "}#{Messages.describe(error)}"
+    end
+
+    def title
+      "hob: #{File.basename(File.dirname(@file))}/#{File.basename(@file)}"
+    end
+
+    def call(payload, _message)
+      @server.respond(Request.new(payload))
+    end
+
+    # Called when the answer has been sent, or could not be.
+    def answered
+      @server.finish
+    end
+  end
+end

@@ -1,0 +1,231 @@
+# frozen_string_literal: true
+
+# Rack, of the versions 2.2 and 3: what its specification asks of a server. Owns: loading `config.ru`,
+# the environment of a request, and taking a body apart. Evaluated behind `http.rb`.
+#
+# The gem is the app's own: of its bundle if a Gemfile lies beside `config.ru`, else the newest that is
+# installed. There is no hijacking and no early hints yet, so neither is in the environment.
+#
+# Invariant: an environment is made for one request, and shares no object with another that a program
+# could change.
+
+module Http
+  # A Rack app and its requests, one after the other.
+  class RackServer
+    SPECIAL = { "content-type" => "CONTENT_TYPE", "content-length" => "CONTENT_LENGTH" }.freeze
+    COOKIE = "HTTP_COOKIE"
+    FINISHED = "rack.response_finished"
+    AFTER = "rack.after_reply"
+
+    def initialize(file)
+      set_up("#{File.dirname(file)}/Gemfile")
+      require_rack(file)
+      @major = ::Rack.release.to_i
+      app = ::Rack::Builder.parse_file(file)
+      # Rack 2 has its options beside it.
+      @app = app.is_a?(Array) ? app.first : app
+      # What nearly every app uses, and would else be loaded in its first request.
+      [::Rack::Request, ::Rack::Response].each(&:instance_methods)
+      @constant = constant
+    end
+
+    # The response's bytes.
+    def respond(request)
+      @env = env_of(request)
+      @status = @headers = @error = nil
+      answer = @app.call(@env)
+      unless answer.respond_to?(:to_ary) && answer.to_ary.size == 3
+        raise TypeError, "an app returns a status, headers and a body, not #{answer.class}"
+      end
+
+      status, headers, body = answer
+      whole(status, headers, body, @env["rack.input"])
+    rescue Exception => error # rubocop:disable Lint/RescueException
+      @error = error
+      raise
+    end
+
+    # What waited for the end of the response.
+    def finish
+      env = @env or return
+      @env = nil
+      Array(env[FINISHED]).reverse_each { |step| quietly { step.call(env, @status, @headers, @error) } }
+      Array(env[AFTER]).each { |step| quietly { step.call } }
+    end
+
+    private
+
+    # --- Loading ---
+
+    # A command of a bundle would set it up before the app is loaded.
+    def set_up(gemfile)
+      return unless File.file?(ENV.fetch("BUNDLE_GEMFILE", gemfile))
+
+      ENV["BUNDLE_GEMFILE"] ||= gemfile
+      require "bundler"
+      ::Bundler.setup
+    end
+
+    def require_rack(file)
+      require "stringio"
+      require "rack"
+    rescue LoadError => error
+      raise unless error.path == "rack"
+
+      step = ENV["BUNDLE_GEMFILE"] ? "add `gem \"rack\"` to #{ENV["BUNDLE_GEMFILE"]}" : "run `gem install rack`"
+      raise LoadError, "#{file} needs the gem rack, which is not there: #{step}"
+    end
+
+    # --- The environment ---
+
+    # What is the same in every request, and cannot be changed.
+    def constant
+      given = {
+        "SERVER_SOFTWARE" => "hob", "GATEWAY_INTERFACE" => "CGI/1.2", "rack.errors" => $stderr,
+        "rack.multithread" => false, "rack.multiprocess" => true, "rack.run_once" => false,
+        "rack.hijack?" => false
+      }
+      given["rack.version"] = ::Rack::VERSION.dup.freeze if @major < 3
+      given.freeze
+    end
+
+    def env_of(request)
+      env = @constant.dup
+      request.headers.each { |name, value| put(env, name, value) }
+      env["REQUEST_METHOD"] = request.method
+      env["SCRIPT_NAME"] = request.prefix
+      env["PATH_INFO"] = request.path
+      env["QUERY_STRING"] = request.query
+      env["REQUEST_URI"] = request.target
+      # Who says another version in a header of that name is not believed.
+      env["SERVER_PROTOCOL"] = env["HTTP_VERSION"] = request.protocol
+      env["SERVER_NAME"] = request.host
+      env["SERVER_PORT"] = request.port
+      env["REMOTE_ADDR"] = request.peer
+      env["REMOTE_PORT"] = request.peer_port
+      env["HTTPS"] = "on" if request.scheme == "https"
+      env["rack.url_scheme"] = request.scheme
+      env["rack.input"] = input(request.body)
+      env[FINISHED] = []
+      env[AFTER] = []
+      env
+    end
+
+    def input(body)
+      ::StringIO.new(body).set_encoding(Encoding::BINARY)
+    end
+
+    def put(env, name, value)
+      key = SPECIAL[name] || "HTTP_#{name.upcase.tr("-", "_")}"
+      before = env[key]
+      env[key] = before.nil? ? value : "#{before}#{key == COOKIE ? "; " : ", "}#{value}"
+    end
+
+    # --- The response ---
+
+    def whole(status, headers, body, input)
+      @status = Integer(status)
+      @headers = headers
+      response = Response.new(@status, pairs(headers))
+      fill(response, body, input)
+      response.bytes
+    ensure
+      quietly { body.close } if body.respond_to?(:close)
+    end
+
+    def pairs(headers)
+      raise TypeError, "headers are #{headers.class}, not a Hash" unless headers.respond_to?(:each)
+
+      found = []
+      headers.each do |name, value|
+        # Those are for servers; the one that counts asks for what is not there.
+        raise NotImplementedError, "`rack.hijack` is not served" if name == "rack.hijack"
+        next if name.to_s.start_with?("rack.")
+
+        values(value).each { |one| found << [name, one] }
+      end
+      found
+    end
+
+    # Equal headers are an Array in Rack 3, and lines of one String in Rack 2.
+    def values(value)
+      return value if value.is_a?(Array)
+      return [value] if @major >= 3 || !value.is_a?(String) || value.empty?
+
+      value.split("\n")
+    end
+
+    def fill(response, body, input)
+      path = body.to_path if body.respond_to?(:to_path)
+      if path && File.file?(path)
+        response.file(path)
+      elsif body.respond_to?(:each)
+        body.each { |part| response << part }
+      elsif body.respond_to?(:call)
+        body.call(Stream.new(response, input))
+      else
+        raise TypeError, "a body has `each` or `call`; #{body.class} has neither"
+      end
+    end
+
+    # What goes wrong behind the response is told to the log only.
+    def quietly
+      yield
+    rescue StandardError => error
+      Messages.show(error)
+    end
+  end
+
+  # What a streaming body writes to. All that is written goes out when the body has returned.
+  class Stream
+    def initialize(response, input)
+      @response = response
+      @input = input
+      @reads = @writes = true
+    end
+
+    def read(*arguments)
+      raise IOError, "not opened for reading" unless @reads
+
+      @input.read(*arguments)
+    end
+
+    def write(*parts)
+      raise IOError, "not opened for writing" unless @writes
+
+      parts.sum do |part|
+        part = part.to_s
+        @response << part
+        part.bytesize
+      end
+    end
+
+    def <<(part)
+      write(part)
+      self
+    end
+
+    def flush
+      self
+    end
+
+    def close(*)
+      @reads = @writes = false
+      nil
+    end
+
+    def close_read
+      @reads = false
+      nil
+    end
+
+    def close_write
+      @writes = false
+      nil
+    end
+
+    def closed?
+      !@reads && !@writes
+    end
+  end
+end
