@@ -9,41 +9,43 @@
 #   request   u32 count of words, each a u32 length and its bytes; the rest is the body
 #   response  u16 status, u32 count of words, the words (name, value, name, value, ...); the body
 #
-# The words of a request are in the order of `WORDS`; behind them stand names and values of headers, in
-# small letters, equal ones apart.
+# The words of a request are those that `WORDS` counts; behind them stand names and values of headers,
+# in small letters, equal ones apart.
 #
 # Invariants: what an app raises before its response is whole is told as a handler's is; the body's
 # `close` has been called by then, whatever happened.
 
 module Http
-  WORDS = %i[method target prefix path query protocol scheme host port peer peer_port].freeze
+  # Before the headers: method, target, prefix, path, query, protocol, scheme, host, port, peer's address
+  # and port.
+  WORDS = 11
 
-  # What the front sent.
-  class Request
-    attr_reader(*WORDS, :headers, :body)
+  class << self
+    # The words of a request, and its body.
+    def take(payload)
+      at = 4
+      count = number(payload, 0)
+      beyond if count > payload.bytesize / 4
+      words = Array.new(count) do
+        size = number(payload, at)
+        at += 4 + size
+        payload.byteslice(at - size, size)
+      end
+      beyond if at > payload.bytesize
+      raise Frames::WireError, "a request without its words" if words.size < WORDS || words.size.even?
 
-    def initialize(payload)
-      @payload = payload
-      @at = 0
-      words = Array.new(number) { bytes(number) }
-      raise Frames::WireError, "a request without its words" if words.size < WORDS.size || words.size.even?
-
-      WORDS.each { |name| instance_variable_set("@#{name}", words.shift) }
-      @headers = words.each_slice(2)
-      @body = bytes(payload.bytesize - @at)
+      [words, payload.byteslice(at, payload.bytesize)]
     end
 
     private
 
-    def number
-      bytes(4).unpack1("V")
+    def number(payload, at)
+      beyond if at + 4 > payload.bytesize
+      payload.unpack1("V", offset: at)
     end
 
-    def bytes(size)
-      raise Frames::WireError, "a request beyond its frame" if @at + size > @payload.bytesize
-
-      @at += size
-      @payload.byteslice(@at - size, size)
+    def beyond
+      raise Frames::WireError, "a request beyond its frame"
     end
   end
 
@@ -57,8 +59,8 @@ module Http
     def initialize(status, headers)
       raise ArgumentError, "#{status} is no status of a response" unless STATUSES.cover?(status)
 
-      words = headers.flat_map { |name, value| [name_of(name), value_of(name, value)] }
-      @head = [status, words.size].pack("vV") << words.map { |word| Frames.blob(word) }.join.b
+      @head = [status, headers.size * 2].pack("vV")
+      headers.each { |name, value| word(name_of(name)) && word(value_of(name, value)) }
       @body = String.new(encoding: Encoding::BINARY)
     end
 
@@ -81,6 +83,10 @@ module Http
     end
 
     private
+
+    def word(bytes)
+      @head << [bytes.bytesize].pack("V") << bytes
+    end
 
     def room(size)
       size += @head.bytesize + @body.bytesize
@@ -131,7 +137,7 @@ module Http
     end
 
     def call(payload, _message)
-      @server.respond(Request.new(payload))
+      @server.respond(*Http.take(payload))
     end
 
     # Called when the answer has been sent, or could not be.

@@ -13,6 +13,8 @@ module Http
   # A Rack app and its requests, one after the other.
   class RackServer
     SPECIAL = { "content-type" => "CONTENT_TYPE", "content-length" => "CONTENT_LENGTH" }.freeze
+    KEYS_MAX = 256
+    KEY_BYTES_MAX = 64
     COOKIE = "HTTP_COOKIE"
     FINISHED = "rack.response_finished"
     AFTER = "rack.after_reply"
@@ -27,11 +29,12 @@ module Http
       # What nearly every app uses, and would else be loaded in its first request.
       [::Rack::Request, ::Rack::Response].each(&:instance_methods)
       @constant = constant
+      @keys = {}
     end
 
     # The response's bytes.
-    def respond(request)
-      @env = env_of(request)
+    def respond(words, body)
+      @env = env_of(words, body)
       @status = @headers = @error = nil
       answer = @app.call(@env)
       unless answer.respond_to?(:to_ary) && answer.to_ary.size == 3
@@ -89,36 +92,44 @@ module Http
       given.freeze
     end
 
-    def env_of(request)
+    def env_of(words, body)
       env = @constant.dup
-      request.headers.each { |name, value| put(env, name, value) }
-      env["REQUEST_METHOD"] = request.method
-      env["SCRIPT_NAME"] = request.prefix
-      env["PATH_INFO"] = request.path
-      env["QUERY_STRING"] = request.query
-      env["REQUEST_URI"] = request.target
+      method, target, prefix, path, query, protocol, scheme, host, port, peer, peer_port = words
+      put_headers(env, words)
+      env["REQUEST_METHOD"] = method
+      env["SCRIPT_NAME"] = prefix
+      env["PATH_INFO"] = path
+      env["QUERY_STRING"] = query
+      env["REQUEST_URI"] = target
       # Who says another version in a header of that name is not believed.
-      env["SERVER_PROTOCOL"] = env["HTTP_VERSION"] = request.protocol
-      env["SERVER_NAME"] = request.host
-      env["SERVER_PORT"] = request.port
-      env["REMOTE_ADDR"] = request.peer
-      env["REMOTE_PORT"] = request.peer_port
-      env["HTTPS"] = "on" if request.scheme == "https"
-      env["rack.url_scheme"] = request.scheme
-      env["rack.input"] = input(request.body)
+      env["SERVER_PROTOCOL"] = env["HTTP_VERSION"] = protocol
+      env["SERVER_NAME"] = host
+      env["SERVER_PORT"] = port
+      env["REMOTE_ADDR"] = peer
+      env["REMOTE_PORT"] = peer_port
+      env["HTTPS"] = "on" if scheme == "https"
+      env["rack.url_scheme"] = scheme
+      env["rack.input"] = ::StringIO.new(body).set_encoding(Encoding::BINARY)
       env[FINISHED] = []
       env[AFTER] = []
       env
     end
 
-    def input(body)
-      ::StringIO.new(body).set_encoding(Encoding::BINARY)
+    def put_headers(env, words)
+      at = WORDS
+      while at < words.size
+        key = @keys[words[at]] || key_of(words[at])
+        before = env[key]
+        env[key] = before ? "#{before}#{key == COOKIE ? "; " : ", "}#{words[at + 1]}" : words[at + 1]
+        at += 2
+      end
     end
 
-    def put(env, name, value)
-      key = SPECIAL[name] || "HTTP_#{name.upcase.tr("-", "_")}"
-      before = env[key]
-      env[key] = before.nil? ? value : "#{before}#{key == COOKIE ? "; " : ", "}#{value}"
+    # Names are kept, but not more than clients may think of.
+    def key_of(name)
+      key = SPECIAL[name] || "HTTP_#{name.upcase.tr("-", "_")}".freeze
+      @keys[name] = key if @keys.size < KEYS_MAX && name.bytesize < KEY_BYTES_MAX
+      key
     end
 
     # --- The response ---
