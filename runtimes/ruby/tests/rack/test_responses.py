@@ -207,5 +207,21 @@ class Responses(Rack):
         self.assertEqual(self.worker.channel.handled(), (2, 0))
         bell.close()
 
+    def test_a_child_answers_nothing(self):
+        text = """
+            env["rack.after_reply"] << -> { fork }
+            fork if env["PATH_INFO"] == "/now"
+            [200, {}, [$$.to_s]]
+        """
+        worker = self.answer(text)[2]
+        for path in ("/now", "/", "/now", "/", "/"):
+            self.assertEqual(self.ask(self.worker, path=path)[2], worker)
+        lane, bell, _ = self.worker.channel.lend(1, 5)
+        for _ in range(5):
+            self.assertEqual(self.ask(lane)[2], worker)
+        lane.close()
+        self.assertEqual(self.worker.channel.handled(), (5, 0))
+        bell.close()
+
 
 with_each_rack(globals())
