@@ -194,10 +194,15 @@ module Messages
       error.class.name.to_s
     end
 
-    # The whole backtrace, to the log: the asker gets one line.
+    # The whole backtrace, to the log: the asker gets one line. What we found wrong with an answer has
+    # none of the program's.
     def show(error)
-      ours = error.backtrace&.index { |frame| frame.start_with?(OWN) }
-      error.set_backtrace(error.backtrace.first(ours)) if ours
+      frames = error.backtrace || []
+      below = frames.rindex { |frame| frame.start_with?(OWN) } || frames.size
+      frames = frames.first(below).reject { |frame| frame.start_with?(OWN) }
+      return warn(describe(error)) if frames.empty?
+
+      error.set_backtrace(frames)
       warn(error.full_message(highlight: false))
     rescue StandardError
       nil

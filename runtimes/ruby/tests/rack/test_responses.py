@@ -136,6 +136,10 @@ class Responses(Rack):
             with self.subTest(text=text):
                 self.assertIn(why, self.answer(text))
                 self.assertEqual(self.closed(), closed)
+                # Of the backtrace it is the program's part.
+                self.assertIn(why, self.logged())
+                self.assertNotIn(".rb:", self.logged())
+        self.assertIn("in `each'", self.logged().replace("'Noted#each'", "`each'"))
         for text in ("nil", "[200, {}]", "'text'"):
             self.assertIn("an app returns a status, headers and a body", self.answer(text))
         why = "a body has `each` or `call`; NilClass has neither"
