@@ -6,6 +6,8 @@ class Loaded:
 
     def __init__(self, target):
         self.file, _, self.function = target.rpartition(":")
+        # What stands first on `sys.path`.
+        self.directory = os.path.dirname(self.file)
         self.name = os.path.basename(self.file).rpartition(".")[0] or "handler"
         self.call = None
         self.error = None
@@ -19,21 +21,33 @@ class Loaded:
         # not be seen. What lies there already was written by others.
         sys.dont_write_bytecode = True
         try:
-            util = __import__("importlib.util", fromlist=["util"])
-            spec = util.spec_from_file_location(self.name, self.file)
-            module = util.module_from_spec(spec)
-            sys.modules[self.name] = module
-            # As a script is: always from its source.
-            exec(worker.compile_script(self.file), module.__dict__)
-            self.call = getattr(module, self.function, None)
-            if not callable(self.call):
-                self.error = "%s has no function `%s`" % (self.file, self.function)
+            self.find()
         except BaseException as error:
             self.error = where(error, self.file) + describe(error)
+
+    def find(self):
+        self.call = getattr(self.execute(), self.function, None)
+        if not callable(self.call):
+            self.error = "%s has no function `%s`" % (self.file, self.function)
+
+    def execute(self):
+        """The file as a module."""
+        util = __import__("importlib.util", fromlist=["util"])
+        spec = util.spec_from_file_location(self.name, self.file)
+        if spec is None:
+            raise ImportError("%s is no file of Python's" % self.file)
+        module = util.module_from_spec(spec)
+        sys.modules[self.name] = module
+        # As a script is: always from its source.
+        exec(worker.compile_script(self.file), module.__dict__)
+        return module
 
     def check(self):
         if self.error is not None:
             raise LoadError(self.error)
+
+    def end(self):
+        """Called when the process is to leave: a function has nothing to end."""
 
 
 class LoadError(Exception):
@@ -82,13 +96,21 @@ def failure(number, reason, text):
 
 
 def show(error):
-    """The whole traceback, to the log: the asker gets its last line."""
+    """The whole traceback, to the log: the asker gets its last line. It begins where hob ends."""
     try:
-        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        step = error.__traceback__
+        while step is not None and is_own(step.tb_frame.f_code):
+            step = step.tb_next
+        error.__traceback__ = step
         sys.__excepthook__(type(error), error, error.__traceback__)
         worker.flush_quietly()
     except BaseException:
         pass
+
+
+def is_own(code):
+    """Whether it is the runtime's."""
+    return os.path.dirname(code.co_filename) == os.path.dirname(__file__)
 
 
 def perform(handler, fields, frame, received_ns):

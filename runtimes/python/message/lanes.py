@@ -202,6 +202,15 @@ def lend(handler, payload, fds):
         tally.close()
 
 
+def end(loaded):
+    """What is done before the process leaves; it leaves whatever that comes to."""
+    try:
+        loaded.end()
+    except BaseException as error:
+        show(error)
+    worker.flush_quietly()
+
+
 def serve(loaded, channel, role, collects):
     """The life of a worker: messages and lanes, one after the other, until the channel ends."""
     worker.KERNEL.set_title(b"hob: " + os.fsencode(loaded.name) + b"\0")
@@ -215,6 +224,7 @@ def serve(loaded, channel, role, collects):
     while True:
         frame = worker.receive(channel)
         if frame is None:
+            end(loaded)
             posix._exit(0)
         kind, payload, fds = frame
         if kind == LEND and len(fds) == 3:

@@ -30,6 +30,7 @@ START = os.path.join(SOURCES, "start.py")
 PROBES = os.path.join(HERE, "probes")
 
 from driver import (  # noqa: F401
+    APP,
     ENDED,
     FAILED,
     FINISHED,
@@ -64,6 +65,7 @@ class Worker:
             command,
             stdin=far,
             stdout=subprocess.DEVNULL,
+            stderr=options.get("stderr"),
             cwd=options.get("cwd"),
             env=options.get("env"),
             start_new_session=True,
@@ -75,7 +77,11 @@ class Worker:
         payload += strings(prefix) + strings(options.get("modules", ()))
         payload += strings(options.get("argv", [target]))
         self.channel.send(PRELOAD, payload)
-        _, payload, _ = self.channel.expect(READY)
+        try:
+            _, payload, _ = self.channel.expect(READY)
+        except AssertionError:
+            self.close()
+            raise
         self.role, self.pid, self.threads = struct.unpack_from("<BII", payload)
         self.notes = take_strings(payload, 9)
         self.number = 0

@@ -23,7 +23,7 @@ class Program:
         self.called = None, None
         # What stands first on sys.path; None if the interpreter was told to put nothing there.
         self.directory = None
-        # A handler's file and function are split by its own runtime (`message.py`).
+        # A handler's target is split by its own runtime (`message.py`), an app's by `web.py`.
         self.handler = None
 
     def locate(self):
@@ -31,7 +31,7 @@ class Program:
         own = has_own_directory()
         if self.kind == HANDLER:
             self.handler = HANDLERS.Loaded(self.target)
-            self.directory = os.path.dirname(self.handler.file)
+            self.directory = self.handler.directory
         elif self.kind == SCRIPT and self.importer():
             self.directory = self.target
         elif own and self.kind == SCRIPT:

@@ -193,8 +193,11 @@ def make_ready(channel):
     if frame[0] != PRELOAD:
         raise WireError("a preload was expected")
     role, kind, target, prefix, modules, argv = decode_preload(frame[1])
-    if kind == HANDLER:
+    if kind in (HANDLER, APP):
         HANDLERS = load_beside("message")
+    if kind == APP:
+        # From here on it is a handler, which is found and performed otherwise.
+        kind, HANDLERS.Loaded = HANDLER, load_beside("web").App
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
     sys.argv[:] = [os.fsdecode(word) for word in argv]
     notes = set_up(program, modules, role)

@@ -48,8 +48,8 @@ macro_rules! joined {
 /// These are loaded where modules are imported ahead (`watch`, `imports`, `promises`), say what is run ahead
 /// of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
 /// finalised (`ends`), and what handlers have besides (`message`, and the library for callers,
-/// which a handler has without installing it).
-const FILES: [File; 10] = [
+/// which a handler has without installing it), or web apps (`web`).
+const FILES: [File; 11] = [
     ("watch.py", joined!("watch.py")),
     ("imports.py", joined!("imports.py")),
     ("promises.py", joined!("promises.py")),
@@ -57,6 +57,7 @@ const FILES: [File; 10] = [
     ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
     ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
     ("message.py", joined!("message.py")),
+    ("web.py", joined!("web.py")),
     ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
     ("worker.py", joined!("worker.py")),
     ("start.py", include_str!("../../../../runtimes/python/start.py")),

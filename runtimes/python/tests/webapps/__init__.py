@@ -1,0 +1,1 @@
+"""Web apps in real processes."""
