@@ -93,7 +93,10 @@ class Apps(unittest.TestCase):
         self.addCleanup(log.close)
         interface, name, function = target.split(":")
         target = "%s:%s:%s" % (interface, os.path.join(self.place, name), function)
-        worker = Worker(role, APP, target, cwd=self.place, stderr=log)
+        # As most have it: what these would do is the runtime's to do.
+        env = {name: value for name, value in os.environ.items()
+               if name not in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}
+        worker = Worker(role, APP, target, cwd=self.place, stderr=log, env=env)
         self.addCleanup(worker.close)
         return worker, log
 

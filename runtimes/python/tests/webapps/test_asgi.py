@@ -40,7 +40,10 @@ LIFESPAN = """
             await asyncio.sleep(0)
             if os.path.exists(MARK + ".down"):
                 await send({"type": "lifespan.startup.failed", "message": "no database"})
-                raise KeyError("not told")
+                try:
+                    await receive()
+                finally:
+                    calls.append("cancelled")
             await send({"type": "lifespan.startup.complete"})
             assert (await receive())["type"] == "lifespan.shutdown"
             with open(MARK, "w") as file:
@@ -244,7 +247,7 @@ class Lifespan(Apps):
             with self.assertRaisesRegex(Raised, "the app's startup has failed: no database"):
                 process.ask()
         os.unlink(self.mark + ".down")
-        calls = ["lifespan", "lifespan", "lifespan", "http"]
+        calls = ["lifespan", "cancelled", "lifespan", "cancelled", "lifespan", "http"]
         self.assertEqual(eval(process.ask()[2]), [calls, {"pool": [1], "own": 1}])
         self.assertEqual(self.leave(process), (0, 0))
         self.assertNotIn("never retrieved", process.logged())
