@@ -12,6 +12,7 @@ pub mod chaos;
 pub mod leftovers;
 pub mod probe;
 pub mod run;
+pub mod site;
 pub mod socket;
 pub mod suites;
 pub mod teller;

@@ -10,4 +10,5 @@ mod hooks;
 mod messages;
 mod others;
 mod ruby;
+mod serve;
 mod verbs;

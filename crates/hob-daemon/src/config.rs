@@ -1,10 +1,13 @@
 //! What a daemon is started with. All of it comes from its command line and environment: there
 //! is no configuration file yet.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hob_core::limits::Limits;
+
+use crate::project::Declared;
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub struct Config {
     pub home: Option<PathBuf>,
     /// The bounds of the core.
     pub limits: Limits,
+    /// The apps that this process serves, by their mounts' paths; none in a user's daemon.
+    pub mounts: BTreeMap<String, Declared>,
 }
 
 /// How a daemon meets one that is there already.
@@ -60,6 +65,7 @@ impl Config {
             state_dir: state_dir.clone().filter(|_| !off),
             home: state_dir,
             limits,
+            mounts: BTreeMap::new(),
         }
     }
 }

@@ -102,7 +102,7 @@ async fn serve(
         // A loop that has ended hears nothing any more.
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
-    let messages = Messages::new(outbox);
+    let messages = Messages::new(outbox, config.mounts);
     let daemon = Daemon {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),

@@ -28,6 +28,7 @@ pub(crate) const ROW: Runtime = Runtime {
     files: &[],
     command: as_it_is,
     handlers: Handlers::No,
+    apps: &[],
 };
 
 pub(crate) fn no_name(_: &[u8]) -> bool {

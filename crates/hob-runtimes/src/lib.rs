@@ -24,6 +24,6 @@ pub use program::{
     ColdNote, CommandLine, EnvChanges, Lookup, Program, Start, Target, TargetKind, WorkingDirectory,
 };
 pub use table::{
-    Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version, by_interpreter,
-    by_name, by_suffix, first_hosted, hosting_modules, rows,
+    App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version, apps,
+    by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows,
 };

@@ -8,5 +8,6 @@ pub(crate) const ROW: Runtime = Runtime {
     name: "native",
     title: "a program linked with hob-worker",
     handlers: Handlers::Program,
+    apps: &[],
     ..exec::ROW
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
-use crate::table::{File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::table::{App, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Ruby,
@@ -28,7 +28,11 @@ pub(crate) const ROW: Runtime = Runtime {
     files: &FILES,
     command,
     handlers: Handlers::Function,
+    apps: &APPS,
 };
+
+/// What `rackup` takes, too.
+const APPS: [App; 1] = [App { interface: "rack", file: "config.ru", callables: &[] }];
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
 const FILES: [File; 19] = [

@@ -75,6 +75,17 @@ pub enum Handlers {
     Program,
 }
 
+/// An interface of web apps, and the file that shows that a directory has such an app.
+#[derive(Debug, Clone, Copy)]
+pub struct App {
+    /// Its name in `hob.toml`.
+    pub interface: &'static str,
+    /// The file's usual name.
+    pub file: &'static str,
+    /// What in the file is called, the first usual; none: the file itself.
+    pub callables: &'static [&'static str],
+}
+
 /// What hob must know of a language.
 #[derive(Debug)]
 pub struct Runtime {
@@ -122,6 +133,8 @@ pub struct Runtime {
     pub command: fn(&Program, Files<'_>, Mode<'_>) -> Vec<Vec<u8>>,
     /// How it hosts handlers.
     pub handlers: Handlers,
+    /// The web apps that it hosts, the most telling file first.
+    pub apps: &'static [App],
 }
 
 /// Each runtime, by its [`RuntimeId`].
@@ -176,6 +189,11 @@ pub fn by_name(name: &str) -> Option<&'static Runtime> {
 #[must_use]
 pub fn hosting_modules() -> Option<&'static Runtime> {
     rows().find(|row| row.has_modules)
+}
+
+/// Each interface of web apps under each usual file, with the runtime that hosts it.
+pub fn apps() -> impl Iterator<Item = (&'static Runtime, &'static App)> {
+    rows().flat_map(|row| row.apps.iter().map(move |app| (row, app)))
 }
 
 /// The runtime of a script whose first line says that hob runs it and whose name says nothing.

@@ -22,6 +22,7 @@ pub mod cursor;
 pub mod exit;
 pub mod frame;
 pub mod frames;
+pub mod http;
 pub mod schema;
 pub mod strings;
 

@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hob-hooks",
         &["hob-wire", "hob-core", "hob-os", "hob-entryfork", "hob-resolve", "hob-runtimes"],
     ),
+    ("hob-http", &["hob-wire", "hob-core"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
     (
         "hob",
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hob-runtimes",
             "hob-daemon",
             "hob-hooks",
+            "hob-http",
         ],
     ),
 ];
@@ -44,7 +46,11 @@ const ONLY: &[(&str, &[&str], &str)] = &[
         &["hob-os", "hob-entryfork"],
         "system calls that rustix lacks are quarantined in hob-os and hob-entryfork",
     ),
-    ("tokio", &["hob-daemon"], "only the daemon has an async runtime"),
+    (
+        "tokio",
+        &["hob-daemon", "hob-http"],
+        "only the daemon and its HTTP front have an async runtime",
+    ),
     ("clap", &["hob", "xtask"], "only the command line has a parser"),
 ];
 

@@ -17,6 +17,8 @@ pub struct Fed {
     pub passed: usize,
     /// Why the rest may not. Nothing is passed any more.
     pub refused: Option<Refusal>,
+    /// Whether that is in a head: the parser has not seen the request, and nobody else answers it.
+    pub in_head: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -50,12 +52,13 @@ impl Requests {
             match self.part(&bytes[passed..]) {
                 Ok(taken) => passed += taken,
                 Err((good, refusal)) => {
+                    let in_head = matches!(self.at, At::Head(..));
                     self.at = At::Refused(refusal);
-                    return Fed { passed: passed + good, refused: Some(refusal) };
+                    return Fed { passed: passed + good, refused: Some(refusal), in_head };
                 }
             }
         }
-        Fed { passed, refused: None }
+        Fed { passed, refused: None, in_head: false }
     }
 
     /// Takes bytes of one head or one body: how many; or how many are good, and the refusal.

@@ -27,7 +27,7 @@ mod tells;
 mod thin;
 mod workers;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
@@ -42,6 +42,7 @@ use crate::channel::{self, Outlet};
 use crate::ctx::Ctx;
 use crate::fronts::message::{SenderEvent, SenderId};
 use crate::outbox::{MessageId, Outbox};
+use crate::project::Declared;
 
 use lanes::Lane;
 use route::{From, Loaded, Route, Way};
@@ -68,6 +69,8 @@ pub(crate) struct Messages {
     silent: HashSet<WorkerId>,
     handlers: HashMap<PoolId, Loaded>,
     routes: HashMap<Way, Route>,
+    /// The apps of the site that this process serves, by their mounts' paths.
+    mounts: BTreeMap<String, Declared>,
     shared: Shared,
     thin: Thin,
     tells: Tells,
@@ -121,7 +124,7 @@ enum Said {
 }
 
 impl Messages {
-    pub(crate) fn new(outbox: Outbox) -> Messages {
+    pub(crate) fn new(outbox: Outbox, mounts: BTreeMap<String, Declared>) -> Messages {
         Messages {
             senders: HashMap::new(),
             open: HashMap::new(),
@@ -131,6 +134,7 @@ impl Messages {
             silent: HashSet::new(),
             handlers: HashMap::new(),
             routes: HashMap::new(),
+            mounts,
             shared: Shared::default(),
             thin: Thin::default(),
             tells: Tells::new(outbox),

@@ -5,7 +5,7 @@ use hob_core::requests::{Effect, Event, Found};
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Message;
-use hob_wire::worker::{Preload, Role, TargetKind};
+use hob_wire::worker::{Preload, Role};
 
 use crate::channel;
 use crate::ctx::Ctx;
@@ -40,7 +40,7 @@ impl Messages {
         let argv = ctx.hands.runtimes().handler(host);
         let preload = Preload {
             role,
-            kind: TargetKind::Handler,
+            kind: loaded.kind,
             target: loaded.target.clone(),
             prefix: host.prefix.iter().collect(),
             modules: hob_wire::strings::Strings::new(),

@@ -20,6 +20,7 @@ use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
+use hob_wire::worker::TargetKind;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
@@ -77,7 +78,8 @@ pub(super) struct Loaded {
     pub(super) face: Arc<Face>,
     /// What its workers are: an interpreter, or the handler's file itself.
     pub(super) host: Program,
-    /// Its file; where there is one, a colon and its function.
+    /// What its workers load, as a preload names it.
+    pub(super) kind: TargetKind,
     pub(super) target: Vec<u8>,
     /// The environment that its workers start with.
     pub(super) env: Arc<Strings>,
@@ -185,7 +187,11 @@ impl Messages {
         let program = String::from_utf8_lossy(&way.program).into_owned();
         let directory = Path::new(std::ffi::OsStr::from_bytes(&way.directory));
         let home = ctx.home;
-        let found = project::find(home, directory, &program);
+        let found = match self.mounts.get(&program) {
+            // What serves it has read the configuration, and starts anew where that changes.
+            Some(app) => project::Found { handler: Ok(app.clone()), candidates: Vec::new() },
+            None => project::find(home, directory, &program),
+        };
         let handler = found.handler.map_err(|error| (error.reason, error.text))?;
         let host = self.host(ctx, from, &handler)?;
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
@@ -271,11 +277,7 @@ impl Messages {
         env: Arc<Strings>,
     ) -> Result<PoolId, Refused> {
         let directory = open_directory(&handler.root);
-        let mut target = handler.file.as_os_str().as_bytes().to_vec();
-        if let Some(function) = &handler.function {
-            target.push(b':');
-            target.extend_from_slice(function.as_bytes());
-        }
+        let (kind, target) = handler.target();
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
         let pool = ctx.new_pool();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -295,6 +297,7 @@ impl Messages {
             name: program.to_owned(),
             face: Arc::new(face),
             host,
+            kind,
             target,
             env,
             directory,
@@ -358,8 +361,8 @@ fn key_of(handler: &Declared, host: &Program, env: &Strings) -> Key {
         .absorb(Part::Program, handler.file.as_os_str().as_bytes())
         .absorb(Part::Directory, handler.root.as_os_str().as_bytes())
         .absorb(Part::Fingerprint, format!("{:?}", handler.terms).as_bytes());
-    if let Some(function) = &handler.function {
-        builder.absorb(Part::Program, function.as_bytes());
+    for word in [handler.interface, handler.function.as_deref()].into_iter().flatten() {
+        builder.absorb(Part::Program, word.as_bytes());
     }
     builder.absorb(Part::Interpreter, &host.interpreter);
     for word in &host.prefix {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::exec::no_words;
 use crate::program::{Lookup, Program, Start, TargetKind};
-use crate::table::{Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::table::{App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Python,
@@ -35,7 +35,15 @@ pub(crate) const ROW: Runtime = Runtime {
     files: &FILES,
     command,
     handlers: Handlers::Function,
+    apps: &APPS,
 };
+
+/// The files that frameworks make, and the names that servers look for in them.
+const APPS: [App; 3] = [
+    App { interface: "asgi", file: "asgi.py", callables: &["application", "app"] },
+    App { interface: "wsgi", file: "wsgi.py", callables: &["application", "app"] },
+    App { interface: "wsgi", file: "app.py", callables: &["app", "application"] },
+];
 
 /// A file that `build.rs` has joined of the parts in its folder.
 macro_rules! joined {

@@ -13,6 +13,7 @@ pub mod lifecycle;
 pub mod log;
 pub mod message;
 pub mod request;
+pub mod serve;
 pub mod shim;
 pub mod status;
 pub mod top;
@@ -55,6 +56,8 @@ enum Verb {
     /// Run a directory of hooks, for one target or for thousands
     #[command(subcommand)]
     Hooks(hooks::Hooks),
+    /// Serve web apps and files at prefixes, each app with the isolation that it needs
+    Serve(serve::Serve),
     /// Show the receipt of the last call
     Last(Format),
     /// List recent receipts, the newest last
@@ -195,6 +198,7 @@ pub fn run(start: &Start) -> u8 {
             Err(failure) => Err(failure),
         },
         Verb::Dead(asked) => dead::run(start, asked),
+        Verb::Serve(asked) => serve::run(start, asked),
         Verb::Last(format) => last::run(start, format),
         Verb::Log(log) => log::run(start, log),
         Verb::Verify(asked) => match verify::run(start, &asked) {

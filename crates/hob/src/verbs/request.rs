@@ -11,7 +11,7 @@ use hob_wire::frame::{self, Kind};
 use crate::connect::{self, Trouble};
 
 /// How long an answer may take. A daemon answers at once; it may be busy with a thousand callers.
-const ANSWER_MS: u64 = 5_000;
+pub(crate) const ANSWER_MS: u64 = 5_000;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -50,10 +50,18 @@ pub fn ask_within(
 
 /// Sends a request that is more than a verb.
 pub fn send(start: &Start, body: &str, answer_ms: u64) -> Result<(Value, OwnedFd), RequestError> {
-    let directory = connect::directory(start);
-    let socket = connect::connect(&directory).map_err(|trouble| match trouble {
+    send_to(&connect::directory(start), body, answer_ms)
+}
+
+/// The same to what serves another directory: a site.
+pub fn send_to(
+    directory: &std::path::Path,
+    body: &str,
+    answer_ms: u64,
+) -> Result<(Value, OwnedFd), RequestError> {
+    let socket = connect::connect(directory).map_err(|trouble| match trouble {
         Trouble::NoDaemon => RequestError::NoDaemon,
-        Trouble::UnsafeDir(why) => not_used(&directory, why),
+        Trouble::UnsafeDir(why) => not_used(directory, why),
         Trouble::PeerUid => RequestError::NotOurs(directory.display().to_string()),
         Trouble::ConnectTimeout
         | Trouble::NoAnswer

@@ -9,16 +9,22 @@
 //! runtime = "native"              # a program linked with hob-worker; else the file's name tells
 //! handler = "target/release/native"
 //! ```
+//! `site` has the mounts, of which `hob serve` makes a site.
+//!
 //! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
 //! an error, since a misspelt one would otherwise do nothing; every number has its bounds.
 
+pub mod site;
+
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::requests::{Affinity, After, Refill, Terms};
 use hob_runtimes::{Handlers, Runtime, RuntimeId};
 use hob_wire::message::Reason;
+use hob_wire::worker::TargetKind;
 use serde::Deserialize;
 
 use crate::outbox;
@@ -55,7 +61,7 @@ impl ProjectError {
     }
 }
 
-/// A handler as a `hob.toml` declares it.
+/// A handler, or a mount's app, as a `hob.toml` declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
     /// The directory of its `hob.toml`.
@@ -66,7 +72,9 @@ pub struct Declared {
     pub runtime: RuntimeId,
     /// The interpreter, as a command line names it; empty for a program that is its own runtime.
     pub interpreter: String,
-    /// The function of the file that is called; `None`: the file is the worker.
+    /// The interface of a web app; `None`: it handles messages.
+    pub interface: Option<&'static str>,
+    /// What of the file is called; `None`: the file itself is what runs.
     pub function: Option<String>,
     /// Variables of the sender that it is given.
     pub variables: Vec<String>,
@@ -74,6 +82,25 @@ pub struct Declared {
     pub tries: u32,
     /// What its pool works by.
     pub terms: Terms,
+}
+
+impl Declared {
+    /// What its workers are told to load.
+    pub(crate) fn target(&self) -> (TargetKind, Vec<u8>) {
+        let mut target = Vec::new();
+        if let Some(interface) = self.interface {
+            target.extend_from_slice(interface.as_bytes());
+            target.push(b':');
+        }
+        target.extend_from_slice(self.file.as_os_str().as_bytes());
+        let function = self.function.as_deref();
+        if let Some(function) = function.or(self.interface.map(|_| "")) {
+            target.push(b':');
+            target.extend_from_slice(function.as_bytes());
+        }
+        let is_app = self.interface.is_some();
+        (if is_app { TargetKind::App } else { TargetKind::Handler }, target)
+    }
 }
 
 /// What was found, and every path that decided it.
@@ -90,9 +117,14 @@ pub struct Found {
 struct File {
     #[serde(default)]
     program: BTreeMap<String, Section>,
+    /// The site's, which `site` reads.
+    #[serde(default, rename = "serve")]
+    _serve: toml::Table,
+    #[serde(default, rename = "mount")]
+    _mount: toml::Table,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
     handler: String,
@@ -186,6 +218,7 @@ fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, Pro
         file,
         runtime: row.id,
         interpreter: section.interpreter.clone().or(usual).unwrap_or_default(),
+        interface: None,
         function: function.map(str::to_owned),
         variables: section.env.clone(),
         tries,

@@ -1,0 +1,402 @@
+//! The site of `hob serve`: what is served at which prefix, as a `hob.toml` says it, or as a
+//! directory shows it.
+//!
+//! ```toml
+//! [serve]
+//! listen = "127.0.0.1:8000"
+//!
+//! [mount."/shop"]
+//! rack = "config.ru"              # or another interface of the table of runtimes, or static
+//! isolation = "fork"              # spawn | standby | fork | prefork
+//! workers = { min = 1, max = 4 }
+//! recycle = { requests = 150, memory = "200MiB" }
+//! timeout = "30s"
+//!
+//! [mount."/"]
+//! static = "public"
+//! fallback = "index.html"
+//! ```
+//! Invariants: an unknown key is an error; a site that cannot be served whole is not served at all;
+//! no interface is named here but by the table of runtimes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hob_core::http::mounts;
+use hob_core::isolation::Name;
+use hob_runtimes::{App, Runtime};
+use serde::Deserialize;
+
+use super::{Declared, ProjectError, Section, microseconds, one_line};
+use crate::trust::{self, Trusted};
+
+/// Where a site listens that does not say.
+const LISTEN: &str = "127.0.0.1:8000";
+/// How long an app has for a request that does not say.
+const TIMEOUT_US: u64 = 30_000_000;
+/// The folder of files that a directory shows without a word.
+const PUBLIC: &str = "public";
+
+/// What is served.
+#[derive(Debug)]
+pub struct Site {
+    /// Where it listens: an address and a port.
+    pub listen: String,
+    /// The mounts, by their paths.
+    pub mounts: BTreeMap<String, Mount>,
+}
+
+/// What is served at one prefix.
+#[derive(Debug, Clone)]
+pub enum Mount {
+    /// An app.
+    App(Box<Served>),
+    /// Files.
+    Static {
+        /// The folder, absolute.
+        root: PathBuf,
+        /// The file in it that answers for what is not there.
+        fallback: Option<String>,
+    },
+}
+
+/// An app, and what the front has to know of it.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// What its workers load, and how.
+    pub app: Declared,
+    /// From a request's arrival to its answer, in microseconds.
+    pub timeout_us: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    serve: Serve,
+    #[serde(default)]
+    mount: BTreeMap<String, Table>,
+    #[serde(default, rename = "program")]
+    _program: toml::Table,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Serve {
+    listen: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    isolation: Option<String>,
+    workers: Option<Workers>,
+    #[serde(default)]
+    recycle: Recycle,
+    queue: Option<u32>,
+    timeout: Option<String>,
+    idle: Option<String>,
+    interpreter: Option<String>,
+    #[serde(default)]
+    env: Vec<String>,
+    fallback: Option<String>,
+    /// The interface and its file, or `static`; anything else is a mistake.
+    #[serde(flatten)]
+    others: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, untagged)]
+enum Workers {
+    Most(u32),
+    Bounds { min: Option<u32>, max: Option<u32> },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recycle {
+    requests: Option<u32>,
+    memory: Option<String>,
+}
+
+/// Reads the site of a directory's `hob.toml`, which has to be trusted.
+///
+/// # Errors
+/// Why it cannot be served, in a line for a person.
+pub fn configured(state_dir: Option<&Path>, dir: &Path) -> Result<Site, ProjectError> {
+    let path = dir.join(trust::FILE);
+    match trust::trusted(state_dir, dir) {
+        Trusted::NoFile => Err(ProjectError::config(&path, "there is none")),
+        Trusted::Yes(bytes) => read(dir, &bytes),
+        Trusted::No => Err(super::untrusted(&path, "is not trusted")),
+        Trusted::Changed => Err(super::untrusted(&path, "was edited since it was trusted")),
+    }
+}
+
+/// Whether a directory's `hob.toml` has a mount; one that cannot be read may have.
+#[must_use]
+pub fn is_configured(dir: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(dir.join(trust::FILE)) else { return false };
+    match text.parse::<toml::Table>() {
+        Ok(file) => file.contains_key("mount") || file.contains_key("serve"),
+        Err(_) => true,
+    }
+}
+
+/// The site that a directory shows by its files: the first app that the table of runtimes knows,
+/// and the folder `public`.
+///
+/// # Errors
+/// That there is nothing to serve, and what would be.
+pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
+    let root = std::fs::canonicalize(dir)
+        .map_err(|error| ProjectError::config(dir, format!("cannot be served: {error}")))?;
+    let mut mounts = BTreeMap::new();
+    let app = hob_runtimes::apps().find(|(_, app)| root.join(app.file).is_file());
+    let is_public = root.join(PUBLIC).is_dir();
+    if let Some((row, app)) = app {
+        let table = Table { others: BTreeMap::new(), ..Table::default() };
+        let served = table.app(&root, (row, app), app.file);
+        let served = served.map_err(|what| ProjectError::config(dir, what))?;
+        mounts.insert("/".to_owned(), Mount::App(Box::new(served)));
+    }
+    if is_public {
+        let path = if mounts.is_empty() { "/" } else { "/public" };
+        let files = Mount::Static { root: root.join(PUBLIC), fallback: None };
+        mounts.insert(path.to_owned(), files);
+    }
+    if mounts.is_empty() {
+        let names: Vec<&str> = hob_runtimes::apps().map(|(_, app)| app.file).collect();
+        let what = format!(
+            "nothing to serve: no {} and no folder `{PUBLIC}`; or name mounts in {}",
+            names.join(", "),
+            trust::FILE
+        );
+        return Err(ProjectError::config(dir, what));
+    }
+    Ok(Site { listen: LISTEN.to_owned(), mounts })
+}
+
+fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
+    let path = dir.join(trust::FILE);
+    let fault = |what: String| ProjectError::config(&path, what);
+    let text = std::str::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
+    let file: File = toml::from_str(text).map_err(|error| fault(one_line(&error, text)))?;
+    let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
+    if file.mount.is_empty() {
+        return Err(fault("has no mount; add one, as `[mount.\"/\"]`".to_owned()));
+    }
+    let mut served = BTreeMap::new();
+    for (at, table) in file.mount {
+        let mount = mounts::check_path(&at).and_then(|()| table.mount(&root));
+        let mount = mount.map_err(|what| fault(format!("[mount.\"{at}\"]: {what}")))?;
+        served.insert(at, mount);
+    }
+    let listen = file.serve.listen.unwrap_or_else(|| LISTEN.to_owned());
+    Ok(Site { listen, mounts: served })
+}
+
+/// The words that a mount may have besides those of [`Table`].
+fn kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = hob_runtimes::apps().map(|(_, app)| app.interface).collect();
+    kinds.push("static");
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            isolation: None,
+            workers: None,
+            recycle: Recycle::default(),
+            queue: None,
+            timeout: None,
+            idle: None,
+            interpreter: None,
+            env: Vec::new(),
+            fallback: None,
+            others: BTreeMap::new(),
+        }
+    }
+}
+
+impl Table {
+    fn mount(mut self, root: &Path) -> Result<Mount, String> {
+        let others = std::mem::take(&mut self.others);
+        let mut kind = None;
+        for (key, value) in others {
+            if !kinds().contains(&key.as_str()) {
+                return Err(format!(
+                    "unknown key `{key}`; it serves one of {}",
+                    kinds().join(", ")
+                ));
+            }
+            let toml::Value::String(what) = value else {
+                return Err(format!("{key}: it is the name of a file or folder"));
+            };
+            if kind.replace((key, what)).is_some() {
+                return Err("it serves two things; a mount serves one".to_owned());
+            }
+        }
+        let (key, what) =
+            kind.ok_or_else(|| format!("it serves nothing; add one of {}", kinds().join(", ")))?;
+        if key == "static" {
+            return self.files(root, &what);
+        }
+        if self.fallback.is_some() {
+            return Err("fallback: only static files have one".to_owned());
+        }
+        let found = hob_runtimes::apps().find(|(_, app)| app.interface == key);
+        let (row, app) = found.ok_or("nothing hosts it")?;
+        self.app(root, (row, app), &what).map(|served| Mount::App(Box::new(served)))
+    }
+
+    fn files(self, root: &Path, folder: &str) -> Result<Mount, String> {
+        let folder = root.join(folder);
+        if !folder.is_dir() {
+            return Err(format!("static: {} is no folder", folder.display()));
+        }
+        if self.isolation.is_some() || self.workers.is_some() || self.timeout.is_some() {
+            return Err("static files have no workers, isolation or timeout".to_owned());
+        }
+        if let Some(name) = &self.fallback
+            && !folder.join(name).is_file()
+        {
+            return Err(format!("fallback: {} is not there", folder.join(name).display()));
+        }
+        Ok(Mount::Static { root: folder, fallback: self.fallback })
+    }
+
+    fn app(
+        self,
+        root: &Path,
+        (row, app): (&'static Runtime, &'static App),
+        what: &str,
+    ) -> Result<Served, String> {
+        let interface = app.interface;
+        let (file, callable) = match what.rsplit_once(':') {
+            Some((file, callable)) if !app.callables.is_empty() => (file, Some(callable)),
+            Some(_) | None => (what, None),
+        };
+        let file = root.join(file);
+        if !file.is_file() {
+            return Err(format!("{interface}: {} is not there", file.display()));
+        }
+        let file = std::fs::canonicalize(&file).map_err(|error| error.to_string())?;
+        let function = match callable {
+            Some(name) if super::is_name(name) => Some(name.to_owned()),
+            Some(name) => return Err(format!("{interface}: `{name}` is not a name")),
+            None => defined(&file, app.callables).map(str::to_owned),
+        };
+        let timeout_us = match &self.timeout {
+            None => TIMEOUT_US,
+            Some(text) => microseconds(text).ok_or_else(|| {
+                format!("timeout = \"{text}\": it is a time such as 500ms or 30s")
+            })?,
+        };
+        let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        let section = self.section()?;
+        let terms = section.app_terms(row)?;
+        let root = file.parent().unwrap_or(root).to_path_buf();
+        let app = Declared {
+            root,
+            file,
+            runtime: row.id,
+            interpreter: section.interpreter.or(usual).unwrap_or_default(),
+            interface: Some(interface),
+            function,
+            variables: section.env,
+            tries: 1,
+            terms,
+        };
+        Ok(Served { app, timeout_us })
+    }
+
+    /// The same as a program's section says it.
+    fn section(self) -> Result<Section, String> {
+        let (ahead, workers) = match self.workers {
+            None => (None, None),
+            Some(Workers::Most(max)) => (None, Some(max)),
+            Some(Workers::Bounds { min, max }) => (min, max),
+        };
+        let memory_mb = match &self.recycle.memory {
+            None => None,
+            Some(text) => Some(mebibytes(text).ok_or_else(|| {
+                format!("recycle.memory = \"{text}\": it is a size such as 200MiB or 1GiB")
+            })?),
+        };
+        Ok(Section {
+            isolation: self.isolation,
+            workers,
+            ahead,
+            uses: self.recycle.requests,
+            memory_mb,
+            queue: self.queue,
+            idle: self.idle,
+            interpreter: self.interpreter,
+            env: self.env,
+            ..Section::default()
+        })
+    }
+}
+
+impl Section {
+    /// The terms of an app: a handler's, and the two kinds of isolation that need no fork.
+    fn app_terms(&self, row: &Runtime) -> Result<super::Terms, String> {
+        let exec = self.isolation.as_deref().and_then(Name::from_code);
+        let Some(name @ (Name::Spawn | Name::Standby)) = exec else {
+            if exec == Some(Name::Session) {
+                return Err("isolation = \"session\": an app's is spawn, standby, fork or prefork"
+                    .to_owned());
+            }
+            return self.terms(row);
+        };
+        if self.uses.is_some() {
+            return Err(format!(
+                "recycle.requests: with {} each request has a process of its own",
+                name.code()
+            ));
+        }
+        let as_fork = Section {
+            isolation: Some(Name::Fork.code().to_owned()),
+            workers: self.workers,
+            ahead: self.ahead,
+            memory_mb: self.memory_mb,
+            queue: self.queue,
+            idle: self.idle.clone(),
+            ..Section::default()
+        };
+        let mut terms = as_fork.terms(row)?;
+        terms.recipe = name.lower(terms.recipe.ahead);
+        Ok(terms)
+    }
+}
+
+/// The first of the names that a file seems to define at its top level, or else the first.
+fn defined(file: &Path, names: &[&'static str]) -> Option<&'static str> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let is_defined = |name: &&&str| {
+        text.lines().any(|line| {
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let line = line.strip_prefix("def ").or(line.strip_prefix("class ")).unwrap_or(line);
+            line.strip_prefix(**name).is_some_and(|rest| {
+                rest.trim_start().starts_with(['=', '(', ':'])
+                    && !rest.trim_start().starts_with("==")
+            })
+        })
+    };
+    names.iter().find(is_defined).or(names.first()).copied()
+}
+
+/// `200MiB`, `1GiB`.
+fn mebibytes(text: &str) -> Option<u64> {
+    let digits = text.find(|each: char| !each.is_ascii_digit())?;
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "MiB" | "MB" => 1,
+        "GiB" | "GB" => 1024,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|size| *size > 0)
+}

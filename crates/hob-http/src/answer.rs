@@ -1,0 +1,268 @@
+//! From a request to its answer: judged, routed, asked of an app or a folder, checked, logged.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use hob_core::http::answer::check_answer;
+use hob_core::http::filter::{self, Head};
+use hob_core::http::limits::Limits;
+use hob_core::http::mounts::Mounts;
+use hob_core::http::{Refusal, filter::Body as Length};
+use hob_wire::http::{self, Answered};
+use hob_wire::message::Reason;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode, Version};
+
+use crate::files::Files;
+use crate::link::{Link, Outcome};
+use crate::log::Line;
+
+/// What a response's body ends with if it breaks off.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
+/// A response's body.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Broken>;
+
+/// What is served at a prefix.
+#[derive(Debug)]
+pub(crate) enum Served {
+    /// An app, under the name that the loop knows.
+    App { name: String, timeout_us: u64 },
+    /// A folder.
+    Files(Files),
+}
+
+/// All that a connection needs.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) mounts: Mounts<Served>,
+    pub(crate) link: Link,
+    pub(crate) limits: Limits,
+    /// Where this site listens.
+    pub(crate) local: SocketAddr,
+}
+
+/// A request that is not answered by what it asked, and whether its connection is kept.
+struct Refused {
+    status: StatusCode,
+    text: &'static str,
+    close: bool,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
+        Refused { status, text: refusal.what, close: true }
+    }
+}
+
+fn refused(status: StatusCode, text: &'static str) -> Refused {
+    Refused { status, text, close: false }
+}
+
+/// A short answer of hob's own.
+pub(crate) fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(whole(Bytes::copy_from_slice(text.as_bytes())));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn whole(bytes: Bytes) -> Body {
+    UnsyncBoxBody::new(Full::new(bytes).map_err(|never| match never {}))
+}
+
+impl Front {
+    /// Answers a request, whatever becomes of it.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, std::convert::Infallible> {
+        let (parts, body) = request.into_parts();
+        let response = match self.perform(&parts, body, peer).await {
+            Ok(response) => response,
+            Err(refused) => {
+                let mut response = plain(refused.status, &format!("{}\n", refused.text));
+                if refused.status == StatusCode::SERVICE_UNAVAILABLE {
+                    let soon = HeaderValue::from_static("1");
+                    response.headers_mut().insert(header::RETRY_AFTER, soon);
+                }
+                if refused.close {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
+                response
+            }
+        };
+        let field = |name| parts.headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
+        Line {
+            peer,
+            method: parts.method.as_str(),
+            target: &parts.uri.to_string(),
+            protocol: protocol(parts.version),
+            status: response.status().as_u16(),
+            bytes: sent(&parts.method, &response),
+            referer: field(header::REFERER),
+            agent: field(header::USER_AGENT),
+        }
+        .write();
+        Ok(response)
+    }
+
+    async fn perform(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refused> {
+        let target = parts.uri.to_string();
+        let method = parts.method.as_str().as_bytes();
+        let headers: Vec<(&[u8], &[u8])> = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+            .collect();
+        let version = match parts.version {
+            Version::HTTP_10 => filter::Version::Http10,
+            _ => filter::Version::Http11,
+        };
+        let head =
+            Head { version, method, target: target.as_bytes(), headers: headers.iter().copied() };
+        let accepted = filter::check(head, &self.limits)?;
+        let found = self.mounts.find(&accepted.path);
+        let found =
+            found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
+        match found.value {
+            Served::Files(files) => {
+                if parts.method != Method::GET && parts.method != Method::HEAD {
+                    let text = "static files are read by GET and HEAD";
+                    return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
+                }
+                let rest = String::from_utf8_lossy(found.rest);
+                let path = if rest.is_empty() { "/" } else { &rest };
+                let mut bare = Request::new(());
+                *bare.method_mut() = parts.method.clone();
+                *bare.headers_mut() = parts.headers.clone();
+                Ok(files.answer(&bare, path).await)
+            }
+            Served::App { name, timeout_us } => {
+                let body = self.gather(body).await?;
+                let port = accepted.host.map_or(Some(self.local.port()), |host| host.port);
+                let port = port.unwrap_or(80).to_string();
+                let (address, peer_port) = (peer.ip().to_string(), peer.port().to_string());
+                let local = self.local.ip().to_string();
+                let line: [&[u8]; http::WORDS] = [
+                    method,
+                    target.as_bytes(),
+                    found.prefix,
+                    found.rest,
+                    accepted.target.query,
+                    protocol(parts.version).as_bytes(),
+                    b"http",
+                    accepted.host.map_or(local.as_bytes(), |host| host.name),
+                    port.as_bytes(),
+                    address.as_bytes(),
+                    peer_port.as_bytes(),
+                ];
+                let length = body.len().to_string();
+                let mut passed: Vec<(&[u8], &[u8])> = Vec::with_capacity(headers.len() + 1);
+                for (place, header) in headers.iter().enumerate() {
+                    let is_dropped = accepted.dropped.binary_search(&place).is_ok();
+                    if !is_dropped && header.0 != b"content-length" {
+                        passed.push(*header);
+                    }
+                }
+                if accepted.body != Length::Empty {
+                    passed.push((b"content-length", length.as_bytes()));
+                }
+                let mut payload = Vec::with_capacity(2048 + body.len());
+                http::encode_request(&line, &passed, &body, &mut payload);
+                drop(body);
+                match self.link.ask(name, *timeout_us, &payload).await {
+                    Outcome::Answered(payload) => answered(&parts.method, payload),
+                    Outcome::Failed(reason, text) => Err(failed(name, reason, &text)),
+                }
+            }
+        }
+    }
+
+    /// The whole body, within its limit.
+    async fn gather(&self, body: Incoming) -> Result<Bytes, Refused> {
+        let most = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
+        match Limited::new(body, most).collect().await {
+            Ok(whole) => Ok(whole.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(Refused {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                text: "the body is larger than this site takes",
+                close: true,
+            }),
+            Err(_) => Err(Refused {
+                status: StatusCode::BAD_REQUEST,
+                text: "the body broke off, or is not what its head says",
+                close: true,
+            }),
+        }
+    }
+}
+
+/// How many bytes of a body go out.
+fn sent(method: &Method, response: &Response<Body>) -> u64 {
+    let told = response.headers().get(header::CONTENT_LENGTH);
+    let told = told.and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    match (*method == Method::HEAD, told) {
+        (true, _) => 0,
+        (false, Some(bytes)) => bytes,
+        (false, None) => response.body().size_hint().lower(),
+    }
+}
+
+fn protocol(version: Version) -> &'static str {
+    if version == Version::HTTP_10 { "HTTP/1.0" } else { "HTTP/1.1" }
+}
+
+/// An app's answer as a response, if it is one.
+fn answered(method: &Method, payload: Vec<u8>) -> Result<Response<Body>, Refused> {
+    let bad = || refused(StatusCode::BAD_GATEWAY, "the app's answer is no response");
+    let payload = Bytes::from(payload);
+    let read = Answered::decode(&payload).map_err(|_| bad())?;
+    let is_head = *method == Method::HEAD;
+    let headers = || read.headers.iter().copied();
+    let judged = check_answer(read.status, headers(), read.body.len() as u64, is_head);
+    let judged = judged.map_err(|_| bad())?;
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(read.status).map_err(|_| bad())?;
+    for (place, (name, value)) in headers().enumerate() {
+        if judged.dropped.binary_search(&place).is_err() {
+            let name = HeaderName::from_bytes(name).map_err(|_| bad())?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| bad())?;
+            response.headers_mut().append(name, value);
+        }
+    }
+    if let Some(length) = judged.length {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    let body = if judged.body { payload.slice_ref(read.body) } else { Bytes::new() };
+    Ok(response.map(|()| whole(body)))
+}
+
+/// What an app's failure is to whoever asked. Why it failed is for the log, not for strangers.
+fn failed(name: &str, reason: Reason, text: &str) -> Refused {
+    let _ = std::io::Write::write_all(
+        &mut std::io::stderr().lock(),
+        format!("hob: {name}: {}: {text}\n", reason.code()).as_bytes(),
+    );
+    match reason {
+        Reason::Raised => refused(StatusCode::INTERNAL_SERVER_ERROR, "the app raised an error"),
+        Reason::TimedOut => refused(StatusCode::GATEWAY_TIMEOUT, "the app took too long"),
+        Reason::Busy => refused(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait"),
+        Reason::Stopping => refused(StatusCode::SERVICE_UNAVAILABLE, "the site stops"),
+        Reason::NotLoaded => refused(StatusCode::BAD_GATEWAY, "the app cannot be loaded"),
+        Reason::Lost => refused(StatusCode::BAD_GATEWAY, "the app ended before it answered"),
+        _ => refused(StatusCode::BAD_GATEWAY, "the app did not answer"),
+    }
+}

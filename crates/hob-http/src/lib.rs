@@ -1,0 +1,22 @@
+//! The HTTP front: it listens, routes by prefix, serves files, and gives an app's requests to the
+//! loop that has the pools.
+//!
+//! ```text
+//!   connections ─▶ listen ─▶ answer ─┬─▶ files            (static mounts)
+//!                  checked   route   └─▶ link ─▶ loop ─▶ worker
+//!                                                 │
+//!                  log ◀── status, bytes ◀────────┘
+//! ```
+//! Invariants: it knows no isolation and no language; what it decides of a request (prefix, limits,
+//! refusal) is decided by `hob_core::http`; a request is given to the loop once, whole; no app is
+//! asked for a request that breaks a rule.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod checked;
+mod files;
+mod link;
+mod listen;
+mod log;
+
+pub use listen::{Mount, Site, run};

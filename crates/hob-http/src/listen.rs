@@ -1,0 +1,155 @@
+//! Connections: accepted, bounded, heard by hyper, and let end when the site stops.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::http::limits::Limits;
+use hob_core::http::mounts::Mounts;
+use hob_wire::message::Attach;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+
+use crate::answer::Front;
+use crate::checked::Checked;
+use crate::files::Files;
+use crate::link::Link;
+
+/// Connections at one time; more wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 10_000;
+/// From its first byte to its end, a request's head may take this long.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// When a site stops, requests that are being answered may take this long.
+const DRAIN_TIME: Duration = Duration::from_secs(15);
+
+/// What is served at one prefix.
+#[derive(Debug, Clone)]
+pub enum Mount {
+    /// An app: the loop knows it by the mount's path.
+    App {
+        /// From a request's arrival to its answer, in microseconds.
+        timeout_us: u64,
+    },
+    /// Files.
+    Static {
+        /// Their folder.
+        root: PathBuf,
+        /// The file in it that answers for what is not there.
+        fallback: Option<String>,
+    },
+}
+
+/// What is served.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// The mounts, by their paths.
+    pub mounts: BTreeMap<String, Mount>,
+    /// The socket of the loop that has the apps.
+    pub socket: &'a Path,
+    /// This build.
+    pub build: [u8; 16],
+    /// Where the site lies, and the environment that its apps are found with.
+    pub attach: Attach,
+    /// The bounds of a request.
+    pub limits: Limits,
+}
+
+/// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
+///
+/// # Errors
+/// If the loop cannot be reached, or a mount's path cannot be one.
+pub fn run(listener: std::net::TcpListener, site: Site<'_>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    listener.set_nonblocking(true)?;
+    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site).await })
+}
+
+async fn serve(listener: TcpListener, site: Site<'_>) -> std::io::Result<()> {
+    let (stopping, mut stop) = watch::channel(false);
+    let mut mounts = Mounts::default();
+    for (path, mount) in site.mounts {
+        let served = match mount {
+            Mount::App { timeout_us } => {
+                crate::answer::Served::App { name: path.clone(), timeout_us }
+            }
+            Mount::Static { root, fallback } => {
+                crate::answer::Served::Files(Files::new(root, fallback.as_deref()))
+            }
+        };
+        mounts.insert(&path, served).map_err(std::io::Error::other)?;
+    }
+    let link = Link::connect(site.socket, site.build, &site.attach).await?;
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let looped = link.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = looped.ended() => {}
+        }
+        let _ = stopping.send(true);
+    });
+    let local = listener.local_addr()?;
+    let front = Arc::new(Front { mounts, link, limits: site.limits, local });
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let (front, stop) = (Arc::clone(&front), stop.clone());
+                tokio::spawn(async move {
+                    connection(stream, peer, front, stop).await;
+                    drop(permit);
+                });
+            }
+            // Out of descriptors, or a peer that left at once: others are not to wait for it.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    drop(listener);
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
+    Ok(())
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    front: Arc<Front>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    let limits = front.limits;
+    let service = service_fn(move |request| {
+        let front = Arc::clone(&front);
+        Box::pin(async move { front.answer(request, peer).await })
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(Checked::new(stream, limits)), service);
+    let mut told = false;
+    loop {
+        tokio::select! {
+            // A peer that breaks off is none of our faults.
+            _ = poll_fn(|context| connection.poll_without_shutdown(context)) => break,
+            _ = stop.wait_for(|stop| *stop), if !told => {
+                told = true;
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    }
+    connection.into_parts().io.into_inner().finish().await;
+}

@@ -1,0 +1,318 @@
+//! `hob serve`: a site in a process of its own, which runs the daemon's loop for its apps and the
+//! HTTP front before it; `status` and `stop` of sites that run.
+//!
+//! A site has a directory of its own below the daemon's, `serve/PORT`, with a socket that only its
+//! user reaches. What asks a daemon asks a site in the same way.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use hob_core::http::limits::Limits;
+use hob_core::status::Status;
+use hob_daemon::Config;
+use hob_daemon::config::StartAs;
+use hob_daemon::project::site::{self, Mount, Site};
+use hob_daemon::trust;
+use hob_os::start::Start;
+use hob_os::{build_id, clock, signals};
+use hob_wire::message::Attach;
+use hob_wire::strings::Strings;
+use serde_json::{Value, json};
+
+use super::request::{self, ANSWER_MS, RequestError};
+use super::{Failure, Format, out};
+use crate::show::style::Look;
+use crate::show::text::printable;
+use crate::{connect, fallback, show};
+
+/// The folder of sites in the daemon's directory.
+const SITES: &str = "serve";
+/// How long the loop may take until it can be asked.
+const START_NS: u64 = 10_000_000_000;
+const LOOK: Duration = Duration::from_millis(5);
+/// How long a site may take to stop: requests that are being answered have their own grace.
+const STOP_MS: u64 = 30_000;
+/// The largest body of a request: with its head it fits into one frame.
+const BODY_BYTES: u64 = 960 * 1024;
+/// Leaving peers and file size limits end no server; their errors tell.
+const IGNORED: [i32; 2] = [13, 25];
+
+/// What to serve.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+A directory with a trusted hob.toml that has [mount.\"/path\"] tables is served as
+they say. Any other is served by what it shows: the first of config.ru, asgi.py,
+wsgi.py and app.py at /, and the folder public. See docs/http.md.")]
+pub(crate) struct Serve {
+    /// The directory [default: this one]
+    dir: Option<PathBuf>,
+    /// The hob.toml to serve, instead of a directory
+    #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+    config: Option<PathBuf>,
+    /// Where to listen, as 127.0.0.1:8000 or just a port; port 0: any that is free
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Show the sites that run: mounts, workers, requests, memory
+    Status {
+        #[command(flatten)]
+        format: Format,
+        /// Show the bounds of a request instead
+        #[arg(long)]
+        limits: bool,
+    },
+    /// Stop a site once what it answers has ended
+    Stop {
+        /// Its port; without one, all sites
+        port: Option<u16>,
+    },
+}
+
+/// Runs the verb.
+pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
+    match asked.verb {
+        Some(Verb::Status { format, limits: true }) => show_limits(format),
+        Some(Verb::Status { format, limits: false }) => status(start, format),
+        Some(Verb::Stop { port }) => stop(start, port),
+        None => serve(start, directory_of(asked.dir, asked.config)?, asked.listen),
+    }
+}
+
+fn limits() -> Limits {
+    Limits { body_bytes: BODY_BYTES, ..Limits::default() }
+}
+
+/// The directory that is named, by itself or by its file.
+fn directory_of(dir: Option<PathBuf>, config: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let Some(file) = config else { return Ok(dir.unwrap_or_else(|| PathBuf::from("."))) };
+    if file.file_name().is_none_or(|name| name != trust::FILE) {
+        let text = format!("{}: a site's file has the name {}", file.display(), trust::FILE);
+        return Err(Failure::new(text));
+    }
+    if !file.is_file() {
+        return Err(Failure::new(format!("{}: there is none", file.display())));
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok(parent.unwrap_or_else(|| Path::new(".")).to_path_buf())
+}
+
+fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Failure> {
+    IGNORED.into_iter().for_each(signals::ignore);
+    let site = if site::is_configured(&dir) {
+        site::configured(fallback::state_dir().as_deref(), &dir)
+    } else {
+        site::shown(&dir)
+    };
+    let mut site = site.map_err(|error| Failure::new(error.to_string()))?;
+    if let Some(listen) = listen {
+        site.listen = listen;
+    }
+    let address = address(&site.listen)?;
+    let listener = TcpListener::bind(address).map_err(|error| {
+        Failure::new(format!("{address}: {error}; `--listen` names another address"))
+    })?;
+    let local = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
+    let directory = site_directory(start, local.port())?;
+    let looped = start_loop(start, &directory, &site)?;
+    out(&said(&site, local))?;
+    let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
+    let attach = Attach {
+        directory: root.as_os_str().as_bytes().to_vec(),
+        env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
+    };
+    let socket = directory.join("socket");
+    let front = hob_http::Site {
+        mounts: site.mounts.into_iter().map(|(path, mount)| (path, fronted(mount))).collect(),
+        socket: &socket,
+        build: build_id::own(),
+        attach,
+        limits: limits(),
+    };
+    let served = hob_http::run(listener, front);
+    // It has stopped already where a signal came, or `hob serve stop`.
+    let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
+    let ended = looped.join();
+    let _ = std::fs::remove_dir_all(&directory);
+    // The last one takes the folder of sites along.
+    let _ = directory.parent().map(std::fs::remove_dir);
+    served.map_err(|error| Failure::new(format!("cannot serve: {error}")))?;
+    match ended {
+        Ok(Ok(())) => out("hob: the site has stopped\n"),
+        Ok(Err(error)) => Err(Failure::new(error.to_string())),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn fronted(mount: Mount) -> hob_http::Mount {
+    match mount {
+        Mount::App(served) => hob_http::Mount::App { timeout_us: served.timeout_us },
+        Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
+    }
+}
+
+/// `127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `8000`.
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let whole = match text.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => text.replace("localhost:", "127.0.0.1:"),
+    };
+    whole.parse().map_err(|_| {
+        Failure::new(format!("{text}: is no address; it is one as 127.0.0.1:8000, or a port"))
+    })
+}
+
+/// The directory of the site at a port, made.
+fn site_directory(start: &Start, port: u16) -> Result<PathBuf, Failure> {
+    let base = connect::directory(start);
+    let sites = base.join(SITES);
+    let directory = sites.join(port.to_string());
+    for each in [&base, &sites, &directory] {
+        hob_os::dir::create(each)
+            .map_err(|why| Failure::new(request::not_used(each, why).to_string()))?;
+    }
+    Ok(directory)
+}
+
+type Looped = std::thread::JoinHandle<Result<(), hob_daemon::DaemonError>>;
+
+/// Starts the loop in a thread, and waits until it can be asked.
+fn start_loop(start: &Start, directory: &Path, site: &Site) -> Result<Looped, Failure> {
+    let variable = |name: &str| {
+        start.variable(name.as_bytes()).map(|value| std::ffi::OsStr::from_bytes(value).to_owned())
+    };
+    let mut config = Config::from_variables(directory.to_path_buf(), StartAs::Only, variable);
+    config.limits.idle_exit_us = u64::MAX;
+    for (path, mount) in &site.mounts {
+        if let Mount::App(served) = mount {
+            config.mounts.insert(path.clone(), served.app.clone());
+        }
+    }
+    let looped = std::thread::Builder::new()
+        .name("hob-loop".to_owned())
+        .spawn(move || hob_daemon::run(config))
+        .map_err(|error| Failure::new(format!("cannot start the loop: {error}")))?;
+    let until_ns = clock::now_ns() + START_NS;
+    while connect::connect(directory).is_err() {
+        if looped.is_finished() || clock::now_ns() > until_ns {
+            let text = match looped.is_finished().then(|| looped.join()) {
+                Some(Ok(Err(error))) => error.to_string(),
+                Some(Err(panic)) => std::panic::resume_unwind(panic),
+                Some(Ok(Ok(()))) | None => "the loop did not start".to_owned(),
+            };
+            return Err(Failure::new(text));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(looped)
+}
+
+/// What is served, for who has started it.
+fn said(site: &Site, local: SocketAddr) -> String {
+    let charset = Look::of_stdout().charset;
+    let width = site.mounts.keys().map(String::len).max().unwrap_or(0);
+    let mut text = format!("hob: serving http://{local}/\n");
+    for (path, mount) in &site.mounts {
+        let what = match mount {
+            Mount::App(served) => {
+                let app = &served.app;
+                let isolation = app.terms.recipe.name().code();
+                let interface = app.interface.unwrap_or_default();
+                format!("{interface:7} {isolation:8} {}", app.file.display())
+            }
+            Mount::Static { root, .. } => format!("static           {}", root.display()),
+        };
+        text.push_str(&printable(&format!("  {path:width$}  {what}"), charset));
+        text.push('\n');
+    }
+    text
+}
+
+/// The ports of the sites that there are directories of, and these.
+fn sites(start: &Start) -> Vec<(u16, PathBuf)> {
+    let entries = std::fs::read_dir(connect::directory(start).join(SITES));
+    let port = |entry: std::fs::DirEntry| {
+        let port = entry.file_name().to_str()?.parse().ok()?;
+        Some((port, entry.path()))
+    };
+    let mut sites: Vec<(u16, PathBuf)> =
+        entries.into_iter().flatten().flatten().filter_map(port).collect();
+    sites.sort();
+    sites
+}
+
+fn status(start: &Start, format: Format) -> Result<(), Failure> {
+    let ask = |directory: &Path| request::send_to(directory, "{\"verb\":\"status\"}", ANSWER_MS);
+    let mut found: Vec<(u16, Value)> = Vec::new();
+    for (port, directory) in sites(start) {
+        match ask(&directory) {
+            Ok((answer, _)) => found.push((port, answer)),
+            // What a killed site leaves.
+            Err(RequestError::NoDaemon | RequestError::Ended) => {}
+            Err(error) => return Err(Failure::new(format!("port {port}: {error}"))),
+        }
+    }
+    if format.json {
+        let sites: Vec<Value> = found
+            .into_iter()
+            .map(|(port, status)| json!({ "port": port, "status": status }))
+            .collect();
+        return out(&format!("{}\n", json!({ "schema": "hob.serve/1", "sites": sites })));
+    }
+    if found.is_empty() {
+        return Err(Failure::new("no site runs; `hob serve DIR` serves one"));
+    }
+    let look = Look::of_stdout();
+    for (port, answer) in found {
+        let status: Status = serde_json::from_value(answer).map_err(|error| {
+            Failure::new(format!("the site at port {port} is of another build ({error})"))
+        })?;
+        out(&format!("port {port}\n{}", show::status::status(&status, &look)))?;
+    }
+    Ok(())
+}
+
+fn show_limits(format: Format) -> Result<(), Failure> {
+    let limits = limits();
+    if format.json {
+        let list: Vec<Value> = limits
+            .list()
+            .map(|(name, value, unit)| json!({ "name": name, "value": value, "unit": unit }))
+            .collect();
+        return out(&format!("{}\n", json!({ "schema": "hob.serve.limits/1", "limits": list })));
+    }
+    let lines: String = limits
+        .list()
+        .map(|(name, value, unit)| format!("{name:16} {value:>10} {unit}\n"))
+        .collect();
+    out(&lines)
+}
+
+fn stop(start: &Start, port: Option<u16>) -> Result<(), Failure> {
+    let mut stopped = 0;
+    for (each, directory) in sites(start) {
+        if port.is_some_and(|port| port != each) {
+            continue;
+        }
+        let Ok((_, socket)) = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS) else {
+            continue;
+        };
+        if !request::wait_for_end(&socket, STOP_MS) {
+            return Err(Failure::new(format!("the site at port {each} has not stopped yet")));
+        }
+        stopped += 1;
+        out(&format!("hob: stopped the site at port {each}\n"))?;
+    }
+    if stopped == 0 {
+        return Err(Failure::new("no such site runs; `hob serve status` names those that do"));
+    }
+    Ok(())
+}

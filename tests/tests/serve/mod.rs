@@ -1,0 +1,6 @@
+//! `hob serve`: apps and files over HTTP.
+
+mod apps;
+mod bad;
+mod files;
+mod rack;
