@@ -6,6 +6,7 @@
 
 mod arrows;
 mod bans;
+mod cycles;
 mod docs;
 mod fidelity;
 mod prose;
@@ -47,6 +48,7 @@ pub(crate) fn check(root: &Path) -> Result<Found> {
         prose::check(source, &mut found);
     }
     shape::folders(&sources, &mut found);
+    cycles::check(&sources, &mut found);
     arrows::check(root, &mut found)?;
     docs::check(root, &sources, &mut found)?;
     fidelity::check(root, &sources, &mut found)?;
