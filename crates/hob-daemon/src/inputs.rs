@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, WorkerId};
-use hob_wire::call::{ColdEnded, Received, Signal};
+use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
-use hob_wire::message::Handled;
+use hob_wire::message::{Attach, Handled};
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready};
 use rustix::fd::OwnedFd;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::channel::{Frame, Stream};
-use crate::fronts::local::Incoming;
-use crate::fronts::message::{SenderEvent, SenderId};
+use crate::around::Seen;
+use crate::channel::{Frame, Outlet, Stream};
 use crate::outbox::Done;
 
 /// Inputs that wait for the loop. Whoever has more waits too, and with it its caller.
@@ -45,6 +44,48 @@ pub(crate) enum Input {
     SetsEnded,
     /// Memory was read.
     Memory(Vec<(WorkerId, u64)>),
+}
+
+/// A call that has come in whole.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) id: CallId,
+    pub(crate) call: Call,
+    pub(crate) caller: Arc<Stream>,
+    pub(crate) seen: Seen,
+    pub(crate) fds: CallFds,
+    pub(crate) received_ns: u64,
+}
+
+/// The descriptors of a call.
+#[derive(Debug)]
+pub(crate) struct CallFds {
+    pub(crate) stdio: [OwnedFd; 3],
+    pub(crate) directory: OwnedFd,
+    pub(crate) claim: OwnedFd,
+}
+
+/// A connection of a sender. Numbers are never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SenderId(pub(crate) u64);
+
+/// What a sender does.
+#[derive(Debug)]
+pub(crate) enum SenderEvent {
+    /// It is here.
+    Attached { attach: Attach, outlet: Outlet, pid: u32 },
+    /// Messages, not decoded, with the time at which they were whole: those that came together.
+    Messages { payloads: Vec<Vec<u8>>, received_ns: u64 },
+    /// It takes a message back.
+    Cancel { id: u64 },
+    /// It wants a lane.
+    WantLane { id: u64, program: Vec<u8> },
+    /// It has left a lane.
+    LeaveLane { lane: u64 },
+    /// A request to the shared state, not decoded.
+    State { payload: Vec<u8> },
+    /// Its connection has ended.
+    Gone,
 }
 
 /// What a caller does after its call.

@@ -19,7 +19,7 @@ use crate::around::Seen;
 use crate::calls::Calls;
 use crate::calls::ledger::Entry;
 use crate::ctx::Ctx;
-use crate::fronts::local::Incoming;
+use crate::inputs::Incoming;
 use crate::warm::programs::{Place, Seed, Streams};
 
 impl Calls {

@@ -21,7 +21,7 @@ use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 
 use crate::channel::Stream;
-use crate::fronts::local::CallFds;
+use crate::inputs::CallFds;
 use crate::recorder::format;
 use crate::warm::programs::{Entry as Known, Streams};
 

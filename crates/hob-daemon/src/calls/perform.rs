@@ -132,10 +132,22 @@ impl Calls {
         entry.stamp(Mark::Queued, now_ns);
         let Some(program) = &entry.resolved else { return };
         let argv: Strings = program.argv.iter().collect();
-        let given = Given { call, argv: &argv, crowd };
+        let given = Given {
+            call,
+            argv: &argv,
+            env: &entry.env,
+            world: &entry.world,
+            caller: &entry.caller,
+            caller_pid: entry.caller_pid,
+            processor: entry.processor,
+            group: entry.terminal.group,
+            fds: &mut entry.fds,
+            signals: &mut entry.signals,
+            crowd,
+        };
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
-        match ctx.hands.give(entry, worker, &given) {
+        match ctx.hands.give(worker, given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use rustix::fs::FileType;
 
 use super::identity::{self, Identity, Nanoseconds};
-use super::listing::{Listing, Names, inside};
+use super::listing::{Listing, Names, What, inside};
 
 /// What warm state was made from, as its notes tell.
 #[derive(Debug, Clone, Copy)]
@@ -109,19 +109,6 @@ pub(crate) struct Change {
     pub(crate) path: Vec<u8>,
     /// What became of it.
     pub(crate) what: What,
-}
-
-/// What became of a file or directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Its content, or what its name leads to.
-    Edited,
-    /// It is gone.
-    Removed,
-    /// It was not there before.
-    Appeared,
-    /// Nothing is known of it: the fingerprint was given up.
-    Forgotten,
 }
 
 impl fmt::Display for Change {

@@ -11,8 +11,20 @@ use std::ffi::{CStr, CString};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::fingerprint::What;
 use super::identity::{Identity, Nanoseconds};
+
+/// What became of a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Its content, or what its name leads to.
+    Edited,
+    /// It is gone.
+    Removed,
+    /// It was not there before.
+    Appeared,
+    /// Nothing is known of it: the fingerprint was given up.
+    Forgotten,
+}
 
 /// How much of a directory one system call reads.
 const READ_BYTES: usize = 32 * 1024;

@@ -27,8 +27,9 @@ mod ways;
 
 use std::collections::HashMap;
 
-pub(crate) use fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict, What};
+pub(crate) use fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict};
 
+use listing::What;
 use watch::{Interest, Lost, Touch, Watch};
 use ways::Marked;
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 
-use super::fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict, What};
+use super::fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict};
+use super::listing::What;
 use super::watch::{self, Watch};
 use super::{Freshness, Suspicion};
 

@@ -24,12 +24,8 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::around::{Around, Seen};
 use crate::channel::{self, Frame, Outlet, Reader, Stream};
-use crate::fronts::local::Front;
-use crate::sets::{Sets, Wanted};
-
-/// A connection of a caller of hook sets. Numbers are never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct CallerId(pub(crate) u64);
+use crate::fronts::Front;
+use crate::sets::{CallerId, Sets, Wanted};
 
 /// One caller.
 struct Caller<'a> {

@@ -12,31 +12,19 @@ use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launcher;
 use rustix::fd::OwnedFd;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::around::{Around, Seen};
+use crate::around::Seen;
 use crate::channel::{self, Frame, Listener, Reader, Stream};
-use crate::fronts::{hooks, message};
-use crate::inputs::{CallerEvent, Input, WorkerEvent};
-use crate::recorder::Recorder;
-use crate::sets::Sets;
+use crate::fronts::{Front, hooks, message};
+use crate::inputs::{CallFds, CallerEvent, Incoming, Input, WorkerEvent};
 
 /// Connections at one time. A caller beyond them waits in the listener's queue, and goes cold
 /// when its budget has passed.
 const CONNECTIONS_MAX: usize = 4096;
 /// How long a connection may take to say what it wants. A client sends at once.
 const FIRST_FRAME: Duration = Duration::from_secs(5);
-
-/// What the front needs to know.
-#[derive(Debug, Clone)]
-pub(crate) struct Front {
-    pub(crate) build: [u8; 16],
-    pub(crate) owner: mpsc::Sender<Input>,
-    pub(crate) recorder: Arc<Recorder>,
-    pub(crate) around: Arc<Around>,
-    pub(crate) sets: Sets,
-}
 
 /// Who accepts connections.
 #[derive(Debug)]
@@ -48,25 +36,6 @@ impl Accepting {
     pub(crate) fn begin(listener: Listener, front: Front) -> Accepting {
         Accepting { task: tokio::spawn(accept(listener, front)).abort_handle() }
     }
-}
-
-/// A call that has come in whole.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) id: CallId,
-    pub(crate) call: Call,
-    pub(crate) caller: Arc<Stream>,
-    pub(crate) seen: Seen,
-    pub(crate) fds: CallFds,
-    pub(crate) received_ns: u64,
-}
-
-/// The descriptors of a call.
-#[derive(Debug)]
-pub(crate) struct CallFds {
-    pub(crate) stdio: [OwnedFd; 3],
-    pub(crate) directory: OwnedFd,
-    pub(crate) claim: OwnedFd,
 }
 
 /// Accepts connections until the task is dropped.

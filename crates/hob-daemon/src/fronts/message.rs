@@ -11,34 +11,11 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Attach, Named, Numbered};
 
 use crate::channel::{Frame, Outlet, Reader, Stream};
-use crate::fronts::local::Front;
-use crate::inputs::Input;
+use crate::fronts::Front;
+use crate::inputs::{Input, SenderEvent, SenderId};
 
 /// How many messages of a sender are one input of the loop at most: others have their turn.
 const TOGETHER_MAX: usize = 256;
-
-/// A connection of a sender. Numbers are never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SenderId(pub(crate) u64);
-
-/// What a sender does.
-#[derive(Debug)]
-pub(crate) enum SenderEvent {
-    /// It is here.
-    Attached { attach: Attach, outlet: Outlet, pid: u32 },
-    /// Messages, not decoded, with the time at which they were whole: those that came together.
-    Messages { payloads: Vec<Vec<u8>>, received_ns: u64 },
-    /// It takes a message back.
-    Cancel { id: u64 },
-    /// It wants a lane.
-    WantLane { id: u64, program: Vec<u8> },
-    /// It has left a lane.
-    LeaveLane { lane: u64 },
-    /// A request to the shared state, not decoded.
-    State { payload: Vec<u8> },
-    /// Its connection has ended.
-    Gone,
-}
 
 /// Hears a sender to its end. What breaks a rule ends the connection, as its leaving would.
 pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: &Front) {

@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 
 use crate::messages::Messages;
 use crate::outbox::{DeadLetter, MessageId, Which};
-
-use super::tells;
 use crate::recorder::format;
+
+use super::address::destination;
 
 /// How much of a frame a list takes. A letter is far smaller than the rest.
 const LIST_BYTES_MAX: usize = 768 << 10;
@@ -121,7 +121,7 @@ fn list(letters: Vec<DeadLetter>, total: u64) -> Value {
 fn shown(letter: DeadLetter) -> Letter {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let message = &letter.message;
-    let (directory, program) = tells::destination(&message.program).unwrap_or_default();
+    let (directory, program) = destination(&message.program).unwrap_or_default();
     Letter {
         id: message.id.to_string(),
         program: text(program),

@@ -26,7 +26,7 @@ use rustix::net::Shutdown;
 
 use crate::channel;
 use crate::ctx::Ctx;
-use crate::fronts::message::SenderId;
+use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::workers::hands::Process;
 

@@ -17,6 +17,7 @@
 //! outcome; a lane's doorbell is the watch that its pool's freshness is judged by, and the lane is
 //! recalled before that watch is read (`docs/why/lanes.md`).
 
+mod address;
 mod dead;
 mod lanes;
 mod perform;
@@ -40,7 +41,7 @@ use hob_wire::message::{Failure, Manner, Message, Named, Reason};
 
 use crate::channel::{self, Outlet};
 use crate::ctx::Ctx;
-use crate::fronts::message::{SenderEvent, SenderId};
+use crate::inputs::{SenderEvent, SenderId};
 use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
 

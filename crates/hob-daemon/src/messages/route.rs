@@ -25,7 +25,7 @@ use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
 use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
-use crate::fronts::message::SenderId;
+use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::project::{self, Declared};
 use crate::trust;

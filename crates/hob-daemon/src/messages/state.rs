@@ -6,7 +6,7 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Held, State, StateReply, StateVerb};
 
 use crate::channel;
-use crate::fronts::message::SenderId;
+use crate::inputs::SenderId;
 use crate::messages::Messages;
 
 impl Messages {

@@ -21,11 +21,12 @@ use hob_wire::message::{Manner, Message, Named, Reason};
 use hob_wire::strings::Strings;
 
 use crate::ctx::Ctx;
-use crate::fronts::message::SenderId;
+use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
 use crate::warm::programs;
 
+use super::address::{destination, words};
 use super::dead::Asked;
 use super::route::From;
 use super::{Open, Said};
@@ -405,19 +406,9 @@ fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
     Some((Arc::new(From::new(directory.to_vec(), env)), program.to_vec()))
 }
 
-/// The directory and the program of an address.
-pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut words = words(address)?;
-    Some((words.next()?, words.next()?))
-}
-
 /// Whether there is certainly no such directory.
 fn is_gone(path: &[u8]) -> bool {
     rustix::fs::stat(path).is_err_and(|error| error == rustix::io::Errno::NOENT)
-}
-
-fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    Some(address.strip_suffix(b"\0")?.split(|byte| *byte == 0))
 }
 
 fn now_ms() -> u64 {

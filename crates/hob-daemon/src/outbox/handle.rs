@@ -9,12 +9,9 @@ use super::id::MessageId;
 use super::requests::{Request, Shared, State, Thread};
 use super::store::{Change, FILE, PLACE};
 use super::{
-    BYTES_MAX, Done, MESSAGES_MAX, Message, REQUESTS_MAX, Refusal, WHY_BYTES_MAX, Waiting, Which,
+    BYTES_MAX, MESSAGES_MAX, Message, Notify, REQUESTS_MAX, Refusal, WHY_BYTES_MAX, Waiting, Which,
     writer,
 };
-
-/// Who hears what was done, on the outbox's thread. It may wait.
-pub type Notify = Box<dyn FnMut(Vec<Done>) + Send>;
 
 /// How long the end of a daemon waits for the disk.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);

@@ -31,7 +31,7 @@ mod tests;
 mod torn;
 mod writer;
 
-pub use handle::{Notify, Outbox};
+pub use handle::Outbox;
 pub use id::{Ids, MessageId};
 pub use queue::{Directory, Queue, TRIES, Verdict};
 
@@ -131,6 +131,9 @@ pub enum Refusal {
     #[error("{0}")]
     Store(String),
 }
+
+/// Who hears what was done, on the outbox's thread. It may wait.
+pub type Notify = Box<dyn FnMut(Vec<Done>) + Send>;
 
 /// What the outbox's thread has done. Each batch gives one list of these, in this order: what was
 /// opened, what was read and answered, what was accepted or refused.

@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::handle::Notify;
 use super::id::MessageId;
 use super::store::Change;
-use super::{Message, Which};
+use super::{Message, Notify, Which};
 
 /// How many requests make a batch at most: a sync is shared by so many.
 const BATCH_MAX: usize = 1024;

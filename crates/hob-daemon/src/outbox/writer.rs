@@ -16,11 +16,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::handle::Notify;
 use super::id::MessageId;
 use super::requests::{Last, Request, Shared, State, Thread};
 use super::store::{Change, Held, Store, StoreError};
-use super::{DeadLetter, Done, LISTED_MAX, Refusal, Which};
+use super::{DeadLetter, Done, LISTED_MAX, Notify, Refusal, Which};
 
 /// How long after a failure the store is opened again.
 const REOPEN_WAIT: Duration = Duration::from_secs(1);

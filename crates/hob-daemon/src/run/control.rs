@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::channel::Listener;
-use crate::fronts::local::{Accepting, Front};
+use crate::fronts::Front;
+use crate::fronts::local::Accepting;
 use crate::run::Daemon;
 use crate::socket::Name;
 

@@ -30,9 +30,12 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::channel::Outlet;
-use crate::fronts::hooks::CallerId;
 use crate::inputs::Input;
 use crate::recorder::Recorder;
+
+/// A connection of a caller of hook sets. Numbers are never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct CallerId(pub(crate) u64);
 
 /// Sets that are open at one time, those that wait for their turn with them. The caller of one more
 /// is told that hob is busy.

@@ -23,7 +23,7 @@ use hob_os::process::near::Near;
 use hob_os::process::processors::{self, Processors};
 use hob_os::spawn::{self, Image, Wait, Waited};
 use hob_os::{process, uds};
-use hob_wire::call::{Hello, Usage};
+use hob_wire::call::{Hello, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched};
@@ -33,10 +33,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
-use crate::calls::ledger;
 use crate::channel::{self, Reader, Stream};
-use crate::fronts::local::CallFds;
-use crate::inputs::{Input, WorkerEvent};
+use crate::inputs::{CallFds, Input, WorkerEvent};
 use crate::warm::programs::{Lesson, Seed};
 use crate::workers::runtimes::Runtimes;
 
@@ -96,6 +94,18 @@ pub(crate) struct Origin<'a> {
 pub(crate) struct Given<'a> {
     pub(crate) call: CallId,
     pub(crate) argv: &'a Strings,
+    pub(crate) env: &'a Strings,
+    pub(crate) world: &'a World,
+    pub(crate) caller: &'a Stream,
+    pub(crate) caller_pid: u32,
+    /// The processor that it called from.
+    pub(crate) processor: u32,
+    /// The process group of its terminal.
+    pub(crate) group: u32,
+    /// Taken when the call cannot come back.
+    pub(crate) fds: &'a mut Option<CallFds>,
+    /// Signals that came before; they are passed on.
+    pub(crate) signals: &'a mut Vec<u8>,
     pub(crate) crowd: Crowd,
 }
 
@@ -441,21 +451,16 @@ impl Hands {
 
     /// Claims the call and sends it to the worker. An error says which of the two failed; either
     /// way nothing was run.
-    pub(crate) fn give(
-        &mut self,
-        entry: &mut ledger::Entry,
-        worker: WorkerId,
-        given: &Given<'_>,
-    ) -> Result<(), GiveFailure> {
-        let fds = entry.fds.as_ref().ok_or(GiveFailure::CallerLeft)?;
+    pub(crate) fn give(&mut self, worker: WorkerId, given: Given<'_>) -> Result<(), GiveFailure> {
+        let fds = given.fds.as_ref().ok_or(GiveFailure::CallerLeft)?;
         let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
-        let place = Place::new(entry.caller_pid, (process.pid, self.processors), given.crowd);
+        let place = Place::new(given.caller_pid, (process.pid, self.processors), given.crowd);
         let give = Give {
             call: given.call.0,
-            group: entry.terminal.group,
-            world: Cow::Borrowed(&entry.world),
+            group: given.group,
+            world: Cow::Borrowed(given.world),
             argv: Cow::Borrowed(given.argv),
-            env: Cow::Borrowed(&entry.env),
+            env: Cow::Borrowed(given.env),
             processors: &place.told,
         };
         let bytes = channel::encode(Kind::Give, 5, |out| give.encode(out))
@@ -465,7 +470,7 @@ impl Hands {
         }
         place.arrange(process);
         let CallFds { stdio: [stdin, stdout, stderr], directory, claim } = fds;
-        let caller = &*entry.caller;
+        let caller = given.caller;
         let with =
             [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory.as_fd(), caller.as_fd()];
         if channel::send(&process.stream, bytes, &with).is_err() {
@@ -474,14 +479,14 @@ impl Hands {
         }
         process.call = Some(given.call);
         match given.crowd {
-            Crowd::Alone => self.near.note(entry.processor),
+            Crowd::Alone => self.near.note(given.processor),
             Crowd::Others => self.near.forget(),
         }
         // Until a fork is known to have succeeded, the call may still have to go back.
         if process.pid != 0 {
-            entry.fds = None;
+            *given.fds = None;
         }
-        for signal in std::mem::take(&mut entry.signals) {
+        for signal in std::mem::take(given.signals) {
             self.signal(worker, signal);
         }
         if place.here.is_some() {
