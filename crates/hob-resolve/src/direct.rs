@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use crate::ResolveError;
 use crate::own;
-use crate::walk::{Stage, search, walk};
-use crate::world::{Head, World, dir_name, join};
+use crate::search::search;
+use crate::walk::{Stage, by_choice, from_interpreter, walk};
+use crate::world::{Head, World};
 use crate::{Program, interpreter};
 
 /// Resolves what stood after the options of `hob run`.
@@ -103,26 +104,4 @@ fn script(
     }
     let arguments: Vec<Vec<u8>> = argv[1..].iter().map(|word| word.to_vec()).collect();
     by_choice(world, row, (name, &arguments))
-}
-
-/// A script that names no interpreter of its own, in the one that [`interpreter::choose`] finds.
-pub(crate) fn by_choice(
-    world: &mut World<'_>,
-    row: &Runtime,
-    (script, arguments): (&[u8], &[Vec<u8>]),
-) -> Result<Program, ResolveError> {
-    let path = world.absolute(script);
-    let interpreter = interpreter::choose(world, row, dir_name(&path).unwrap_or_default())?;
-    // A name that begins with a dash would be an option to the interpreter.
-    let named = if script.starts_with(b"-") { join(b".", script) } else { script.to_vec() };
-    let mut argv = vec![interpreter.name, named];
-    argv.extend_from_slice(arguments);
-    from_interpreter(world, Stage::new(interpreter.file, argv))
-}
-
-fn from_interpreter(world: &mut World<'_>, stage: Stage) -> Result<Program, ResolveError> {
-    match world.head(&stage.file) {
-        Ok(head) => walk(world, stage, head),
-        Err(_) => Ok(Program::exec(stage.file, stage.argv, None)),
-    }
 }

@@ -7,7 +7,7 @@
 use hob_runtimes::{Environments, Runtime};
 
 use crate::ResolveError;
-use crate::walk::search;
+use crate::search::search;
 use crate::world::{World, dir_name, join};
 
 /// How many directories above the program are looked at.

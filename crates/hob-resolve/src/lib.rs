@@ -19,6 +19,7 @@ mod error;
 mod interpreter;
 mod own;
 mod pyenv;
+mod search;
 mod shebang;
 mod split;
 mod walk;
@@ -61,5 +62,5 @@ pub fn find<'a>(
     env: Lookup<'a>,
     cwd: BorrowedFd<'a>,
 ) -> Result<Vec<u8>, ResolveError> {
-    walk::search(&world::World::new(env, cwd), name)
+    search::search(&world::World::new(env, cwd), name)
 }

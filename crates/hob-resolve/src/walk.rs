@@ -9,19 +9,17 @@ use hob_runtimes::{CommandLine, Runtime, Start, by_interpreter, by_suffix, first
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::direct::by_choice;
+use crate::interpreter;
+use crate::search::search;
 use crate::world::{Head, World, base_name, dir_name, join};
 use crate::{ColdNote, EnvChanges, Program, Target, TargetKind, WorkingDirectory};
-use crate::{ResolveError, own, pyenv, shebang, split};
+use crate::{ResolveError, pyenv, shebang, split};
 
 /// How many steps are followed. Linux follows five `#!` lines; shims and `env` add their own.
 const STEPS_MAX: usize = 8;
 
 /// Where `env` is; only there is it known to be `env`.
 const ENV_FILES: [&[u8]; 2] = [b"/usr/bin/env", b"/bin/env"];
-
-/// What a process without `PATH` searches.
-const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// A file about to be executed with an argv.
 pub(crate) struct Stage {
@@ -183,38 +181,30 @@ fn through_env(world: &World<'_>, script: &[u8], argument: &[u8]) -> Result<Next
     Ok(Next::Run { file, words })
 }
 
-/// Searches `PATH` as `execvp` does: the first file that the caller may execute, but for shims of
-/// our own.
-pub(crate) fn search(world: &World<'_>, name: &[u8]) -> Result<Vec<u8>, ResolveError> {
-    let not_found = || ResolveError::NotFound { name: name.to_vec() };
-    if name.is_empty() {
-        return Err(not_found());
+/// A script that names no interpreter of its own, in the one that [`interpreter::choose`] finds.
+pub(crate) fn by_choice(
+    world: &mut World<'_>,
+    row: &Runtime,
+    (script, arguments): (&[u8], &[Vec<u8>]),
+) -> Result<Program, ResolveError> {
+    let path = world.absolute(script);
+    let interpreter = interpreter::choose(world, row, dir_name(&path).unwrap_or_default())?;
+    // A name that begins with a dash would be an option to the interpreter.
+    let named = if script.starts_with(b"-") { join(b".", script) } else { script.to_vec() };
+    let mut argv = vec![interpreter.name, named];
+    argv.extend_from_slice(arguments);
+    from_interpreter(world, Stage::new(interpreter.file, argv))
+}
+
+/// An interpreter with an argv, or a shim in its place that leads to one.
+pub(crate) fn from_interpreter(
+    world: &mut World<'_>,
+    stage: Stage,
+) -> Result<Program, ResolveError> {
+    match world.head(&stage.file) {
+        Ok(head) => walk(world, stage, head),
+        Err(_) => Ok(Program::exec(stage.file, stage.argv, None)),
     }
-    if name.contains(&b'/') {
-        return Ok(name.to_vec());
-    }
-    let path = world.var(b"PATH").unwrap_or(DEFAULT_PATH);
-    let mut refused = None;
-    let mut file = Vec::with_capacity(128);
-    for dir in path.split(|byte| *byte == b':') {
-        file.clear();
-        if !dir.is_empty() {
-            file.extend_from_slice(dir);
-            file.push(b'/');
-        }
-        file.extend_from_slice(name);
-        let verdict = world.may_execute(&file);
-        let there = matches!(verdict, Ok(()) | Err(Errno::ACCESS));
-        let there = there && world.is(&file, FileType::RegularFile);
-        if there && !own::is_passed_over(world, &file, name) {
-            match verdict {
-                Ok(()) => return Ok(file),
-                Err(_) => refused = refused.or_else(|| Some(file.clone())),
-            }
-        }
-    }
-    let why = "permission denied";
-    Err(refused.map_or_else(not_found, |path| ResolveError::NotExecutable { path, why }))
 }
 
 /// A binary: an interpreter with its command line, or anything else.

@@ -15,7 +15,6 @@ use std::os::unix::fs::FileExt;
 use hob_os::trace;
 use rustix::io;
 
-use super::image::Layout;
 use crate::{errno, last_error};
 
 pub(super) const PAGE: u64 = 4096;
@@ -227,19 +226,20 @@ impl Stopped {
         }
     }
 
-    /// Puts the code and what it needs in their places, and lets the child go there.
-    pub(super) fn settle(&self, layout: &Layout) -> io::Result<()> {
+    /// Puts the code and what it needs in their places, and lets the child go there: a message
+    /// has these three parts (where, how long), and a copy has its stack there.
+    pub(super) fn settle(&self, parts: [(u64, u64); 3], stack: u64) -> io::Result<()> {
         self.write(self.code, code())?;
         // The header for `recvmsg`: no name, three parts, room for descriptors.
         let at = self.lists;
         let header = [0, 0, at + PARTS_AT, 3, at + CONTROL_AT, CONTROL_BYTES, 0, 0];
         self.write(at, header.map(u64::to_ne_bytes).as_flattened())?;
-        let parts = layout.parts().map(|(at, bytes)| [at, bytes].map(u64::to_ne_bytes));
+        let parts = parts.map(|(at, bytes)| [at, bytes].map(u64::to_ne_bytes));
         self.write(at + PARTS_AT, parts.as_flattened().as_flattened())?;
         let mut registers = self.registers;
         registers.rip = self.code;
         registers.rbx = at;
-        registers.rsp = layout.stack();
+        registers.rsp = stack;
         registers.orig_rax = u64::MAX;
         request(SETREGS, self.pid, (&raw mut registers).cast())?;
         request(DETACH, self.pid, std::ptr::null_mut())

@@ -204,7 +204,7 @@ impl Drop for Zygote {
 
 fn prepare(stopped: &Stopped) -> io::Result<Layout> {
     let layout = Layout::of(stopped)?;
-    stopped.settle(&layout)?;
+    stopped.settle(layout.parts(), layout.stack())?;
     Ok(layout)
 }
 
