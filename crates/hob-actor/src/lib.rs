@@ -65,7 +65,7 @@ pub use api::registry::{Registry, TagTaken};
 pub use api::reply::Reply;
 pub use api::schedule::Scheduled;
 pub use peers::{Peer, PeerError, Peers};
-pub use runtime::mailbox::{MAILBOX_MESSAGES, Mail, Policy};
+pub use runtime::mail::{MAILBOX_MESSAGES, Mail, Policy};
 pub use shard::End;
 pub use supervision::{Scope, Supervision};
 pub use system::{StartError, Supervisor, System, Troubles};

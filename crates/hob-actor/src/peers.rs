@@ -16,7 +16,7 @@ use crate::link::commands::{Command, Commands, NameOf};
 use crate::link::{Links, Messages, Names, Program, inherited};
 use crate::memory::parcel::Slot;
 use crate::memory::when::{NEVER, NOBODY, OUTSIDE, When};
-use crate::runtime::mailbox::Mail;
+use crate::runtime::mail::Mail;
 use crate::runtime::outside;
 use crate::shard::{Control, Shard, Shared};
 use crate::system::System;

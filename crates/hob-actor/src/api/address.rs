@@ -11,7 +11,8 @@ use crate::api::asked::{Asked, block_on};
 use crate::api::error::{NotSent, TellError};
 use crate::memory::parcel::{Label, Slot};
 use crate::memory::when::{NEVER, OUTSIDE, Place, When, deadline_after};
-use crate::runtime::mailbox::{Mailbox, Policy};
+use crate::runtime::mail::Policy;
+use crate::runtime::mailbox::Mailbox;
 use crate::runtime::{clock, current, outside};
 use crate::shard::{Control, End, Shard, Watcher};
 

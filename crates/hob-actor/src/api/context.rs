@@ -10,7 +10,7 @@ use crate::api::error::TellError;
 use crate::memory::parcel::{Slot, actor_of};
 use crate::memory::when::{Millis, NEVER, When, deadline_after};
 use crate::runtime::current;
-use crate::runtime::mailbox::Mail;
+use crate::runtime::mail::Mail;
 use crate::shard::{End, Shard};
 
 /// Lent to a handler for the time of one message.

@@ -17,7 +17,8 @@ use crate::api::address::Address;
 use crate::memory::parcel::Slot;
 use crate::memory::when::Place;
 use crate::remote::Far;
-use crate::runtime::mailbox::{Mail, Mailbox};
+use crate::runtime::mail::Mail;
+use crate::runtime::mailbox::Mailbox;
 use crate::shard::Shard;
 
 /// How many numbers are given before those of ended actors are taken back for the first time.

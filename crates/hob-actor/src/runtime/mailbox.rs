@@ -1,5 +1,4 @@
-//! How many messages an actor lets wait, what becomes of one more, and the part of a mailbox that
-//! all threads see.
+//! The part of a mailbox that all threads see.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,53 +10,10 @@ use crate::api::error::{AskError, NotSent, TellError};
 use crate::memory::parcel::{Label, Parcel, Slot, Typed};
 use crate::memory::when::Place;
 use crate::runtime::current;
+use crate::runtime::mail::{Mail, Policy};
 use crate::runtime::places::ShardInbox;
 use crate::runtime::pool::Pool;
 use crate::shard::{Control, Counts, Shard, count};
-
-/// What a full mailbox does with one more message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Senders that can wait do; `tell` and `ask`, which cannot, are refused.
-    #[default]
-    Wait,
-    /// It is refused.
-    Refuse,
-    /// The one that has waited longest is dropped for it.
-    DropOldest,
-}
-
-/// How an actor is to be spawned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mail {
-    pub(crate) bound: u32,
-    pub(crate) policy: Policy,
-}
-
-/// How many messages may wait, unless said otherwise.
-pub const MAILBOX_MESSAGES: u32 = 65_536;
-
-impl Default for Mail {
-    fn default() -> Mail {
-        Mail { bound: MAILBOX_MESSAGES, policy: Policy::Wait }
-    }
-}
-
-impl Mail {
-    /// At most `bound` messages wait (at least one). Senders of the actor's own shard and all
-    /// others together are counted apart, each up to the bound.
-    #[must_use]
-    pub fn bounded(bound: u32) -> Mail {
-        Mail { bound: bound.max(1), policy: Policy::Wait }
-    }
-
-    /// What becomes of one more.
-    #[must_use]
-    pub fn when_full(mut self, policy: Policy) -> Mail {
-        self.policy = policy;
-        self
-    }
-}
 
 /// The part of a mailbox that all threads see.
 #[derive(Debug)]

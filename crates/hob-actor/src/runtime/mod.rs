@@ -4,6 +4,7 @@ pub(crate) mod bell;
 pub(crate) mod clock;
 pub(crate) mod current;
 pub(crate) mod inbox;
+pub(crate) mod mail;
 pub(crate) mod mailbox;
 pub(crate) mod outside;
 pub(crate) mod places;

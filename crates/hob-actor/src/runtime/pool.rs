@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::memory::parcel::{Parcel, Slot};
 use crate::memory::when::Place;
-use crate::runtime::mailbox::{Mail, Policy};
+use crate::runtime::mail::{Mail, Policy};
 use crate::runtime::places::ShardInbox;
 use crate::shard::{Control, Shard};
 

@@ -669,7 +669,7 @@ impl Shard {
     pub(crate) fn adopt<A>(
         &self,
         far: crate::remote::Far,
-        mail: crate::runtime::mailbox::Mail,
+        mail: crate::runtime::mail::Mail,
     ) -> crate::Address<A> {
         let mailbox = self.shared.mailbox(mail);
         let state = &mut *self.state.borrow_mut();

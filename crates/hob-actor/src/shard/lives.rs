@@ -9,7 +9,6 @@
 //! ```
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -18,19 +17,9 @@ use crate::api::error::AskError;
 use crate::memory::parcel::{Parcel, Slot};
 use crate::memory::when::Place;
 use crate::runtime::mailbox::Mailbox;
+use crate::shard::records::Ties;
 use crate::shard::{Control, Due, End, Make, Shard, Watcher, count, count_many};
 use crate::supervision::{Group, Member, Supervision, Verdict};
-
-/// What few actors have.
-#[derive(Default)]
-pub(crate) struct Ties {
-    pub(crate) group: Option<u32>,
-    pub(crate) make: Option<Make>,
-    pub(crate) watchers: Vec<Watcher>,
-    /// What came while it waited to be restarted.
-    pub(crate) backlog: VecDeque<Parcel>,
-    pub(crate) waiting: bool,
-}
 
 impl Shard {
     /// An actor of a group, made anew when it fails.

@@ -39,7 +39,8 @@ use crate::memory::tasks::{Continuation, Header, Tasks};
 use crate::memory::waker::Scope;
 use crate::memory::when::{Millis, NEVER, NOBODY, Place, When};
 use crate::remote::Edge;
-use crate::runtime::mailbox::{Mail, Mailbox, Policy, Route};
+use crate::runtime::mail::{Mail, Policy};
+use crate::runtime::mailbox::{Mailbox, Route};
 use crate::runtime::places::ShardInbox;
 
 use state::State;

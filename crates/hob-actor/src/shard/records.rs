@@ -3,15 +3,27 @@
 //! Invariant: an actor's state is absent exactly while one of its handlers runs, while it waits to
 //! be restarted, or if it lives in a peer.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::api::actor::AnyActor;
 use crate::api::error::NotSent;
-use crate::memory::parcel::Slot;
+use crate::memory::parcel::{Parcel, Slot};
 use crate::remote::Far;
 use crate::runtime::mailbox::Mailbox;
-use crate::shard::lives::Ties;
+use crate::shard::{Make, Watcher};
+
+/// What few actors have.
+#[derive(Default)]
+pub(crate) struct Ties {
+    pub(crate) group: Option<u32>,
+    pub(crate) make: Option<Make>,
+    pub(crate) watchers: Vec<Watcher>,
+    /// What came while it waited to be restarted.
+    pub(crate) backlog: VecDeque<Parcel>,
+    pub(crate) waiting: bool,
+}
 
 /// One actor.
 /// One line of the cache: a send and the message's turn touch nothing else of it.
