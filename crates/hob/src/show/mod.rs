@@ -12,6 +12,7 @@ pub mod clock;
 pub mod entries;
 pub mod gain;
 pub mod reasons;
+mod saved;
 pub mod status;
 pub mod style;
 pub mod table;

@@ -15,10 +15,10 @@ use hob_core::receipt::{HooksPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, How};
+use super::saved::{Saved, saved};
 use super::style::{Look, Tone};
-use super::table::Saved;
 use super::text::{Align, Charset, fit, fit_end, pad, printable, width, wrap};
-use super::{reasons, table, units};
+use super::{reasons, units};
 
 /// A wider figure is no better to read.
 const COLUMNS_MAX: usize = 100;
@@ -318,7 +318,7 @@ fn footer(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
         let sentence = format!("why not forked: {}", printable(demoted, look.charset));
         lines.extend(wrap(&sentence, "", columns, look.charset));
     }
-    if let (Some(saved), Some(cold_us)) = (table::saved(receipt), receipt.cold_us) {
+    if let (Some(saved), Some(cold_us)) = (saved(receipt), receipt.cold_us) {
         let cold = units::duration(cold_us, micro);
         let (tone, sentence) = match saved {
             Saved::Gain(us) => {

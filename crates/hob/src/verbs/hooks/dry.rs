@@ -6,7 +6,6 @@ use std::io::{BufWriter, Write};
 use hob_hooks::{Listing, Place, Set};
 
 use super::super::Failure;
-use super::foreach::line_to;
 use super::progress::thousands;
 use super::resume::Past;
 use super::targets::Source;
@@ -55,4 +54,13 @@ pub(super) fn show(
     // The last line's reader may be gone, which is no failure.
     let _ = out.flush();
     Ok(())
+}
+
+/// Writes a line to stdout's lock, for lists that are too long to be one text.
+fn line_to(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
+    match writeln!(out, "{text}") {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
 }

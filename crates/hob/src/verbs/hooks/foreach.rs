@@ -10,11 +10,9 @@
 //! grow with the number of targets.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
 use hob_hooks::{Event, Limits, ParallelHandle, ParallelRunner, Set, SetId, Variables, WorkSource};
 use hob_os::start::Start;
@@ -25,11 +23,11 @@ use super::dry;
 use super::progress::{Counts, thousands};
 use super::receipt::Told;
 use super::report::{self, Overview, Report};
-use super::resume::{self, Earlier, Ended, Journal, Past, ResumeError};
+use super::resume::{self, Earlier, Journal, Past, ResumeError};
 use super::run::{Run, SIGNALLED, Signals, Wish, runner_failed};
 use super::screen::{DRAW, Screen};
 use super::summary;
-use super::tally::{Tally, failed};
+use super::tally::{Ended, Tally, failed};
 use super::targets::{Source, Target, TargetError, Targets};
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};
@@ -39,56 +37,6 @@ use crate::{fallback, say};
 const SCHEMA: &str = "hob.hooks-summary/1";
 /// How many targets that had begun are named.
 const NAMED_MAX: usize = 5;
-
-/// Running for many targets.
-#[derive(Debug, Args)]
-pub(crate) struct Many {
-    /// Run for every target of this file: a JSON object a line, or a table (CSV); its members or
-    /// columns are variables, the first one names the target; - reads standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) for_each: Option<PathBuf>,
-    /// How many targets run at once at most; as many as there are processors if not said
-    #[arg(long, value_name = "N", requires = "for_each")]
-    jobs: Option<u32>,
-    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
-    #[arg(long, value_name = "FILE", requires = "for_each")]
-    report: Vec<PathBuf>,
-    /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
-    /// runs again what failed
-    #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
-    #[arg(require_equals = true, default_missing_value = "rest")]
-    resume: Option<ResumeName>,
-    /// Show which hooks would run for which targets, and run nothing
-    #[arg(long, requires = "for_each")]
-    dry_run: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ResumeName {
-    /// What has not ended
-    Rest,
-    /// That, and what failed
-    Failed,
-}
-
-impl Many {
-    fn earlier(&self) -> Earlier {
-        match self.resume {
-            None => Earlier::Nothing,
-            Some(ResumeName::Rest) => Earlier::Ended,
-            Some(ResumeName::Failed) => Earlier::EndedWell,
-        }
-    }
-
-    fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
-        let jobs = match self.jobs {
-            Some(0) => return Err(Failure::usage("--jobs 0: nothing would ever run")),
-            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
-            None => Limits::default().jobs,
-        };
-        asked.limits(jobs)
-    }
-}
 
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure> {
@@ -488,14 +436,5 @@ impl Round {
         };
         let noun = if left == 1 { "target has" } else { "targets have" };
         say::line(format!("{} {noun} not ended; {how}", thousands(left)).as_bytes());
-    }
-}
-
-/// Writes a line to stdout's lock, for lists that are too long to be one text.
-pub(super) fn line_to(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
-    match writeln!(out, "{text}") {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
     }
 }

@@ -39,8 +39,11 @@ pub(crate) enum Hooks {
 pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
     match what {
         // 1 is what a hook's own error gives.
-        Hooks::Run(asked) => run::run(start, asked)
-            .map_err(|failure| failure.instead_of_1(HookOutcome::SystemError.exit_code())),
+        Hooks::Run(asked) => match &asked.many.for_each {
+            Some(file) => foreach::run(start, asked, file),
+            None => run::run(start, asked),
+        }
+        .map_err(|failure| failure.instead_of_1(HookOutcome::SystemError.exit_code())),
         Hooks::List(asked) => list::run(asked).map(|()| 0),
         Hooks::Adopt(what) => adopt::adopt(start, what),
         Hooks::Restore(of) => adopt::restore(of),

@@ -13,29 +13,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hob_core::hooks::{Bytes, SetRecord};
+use hob_core::hooks::Bytes;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::tally::{Tally, failed};
+use super::tally::{Ended, Tally, failed};
 use super::targets::{Digest, Target};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks-resume/1";
-
-/// A target that has ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
-    /// Its line in the file of targets.
-    pub(crate) line: u64,
-    /// What it is told by.
-    pub(crate) digest: String,
-    /// Which of those that ran at once it was: the least number that was free.
-    pub(crate) lane: u32,
-    /// What became of it.
-    pub(crate) set: SetRecord,
-}
 
 /// A target that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -426,7 +413,7 @@ fn locked(path: &Path) -> Result<File, ResumeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hob_core::hooks::HookOutcome;
+    use hob_core::hooks::{HookOutcome, SetRecord};
 
     fn target(name: &str) -> Target {
         let params = vec![(b"host".to_vec(), name.into())];

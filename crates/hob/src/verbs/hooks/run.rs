@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::super::{Failure, out};
-use super::foreach::{self, Many};
 use super::list::Ignored;
 use super::receipt::Told;
+use super::resume::Earlier;
 use crate::options::duration_ms;
 use crate::show::text::{Charset, printable};
 use crate::{connect, say};
@@ -138,6 +139,56 @@ impl Run {
     }
 }
 
+/// Running for many targets.
+#[derive(Debug, Args)]
+pub(crate) struct Many {
+    /// Run for every target of this file: a JSON object a line, or a table (CSV); its members or
+    /// columns are variables, the first one names the target; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) for_each: Option<PathBuf>,
+    /// How many targets run at once at most; as many as there are processors if not said
+    #[arg(long, value_name = "N", requires = "for_each")]
+    jobs: Option<u32>,
+    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
+    #[arg(long, value_name = "FILE", requires = "for_each")]
+    pub(super) report: Vec<PathBuf>,
+    /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
+    /// runs again what failed
+    #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "rest")]
+    resume: Option<ResumeName>,
+    /// Show which hooks would run for which targets, and run nothing
+    #[arg(long, requires = "for_each")]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ResumeName {
+    /// What has not ended
+    Rest,
+    /// That, and what failed
+    Failed,
+}
+
+impl Many {
+    pub(super) fn earlier(&self) -> Earlier {
+        match self.resume {
+            None => Earlier::Nothing,
+            Some(ResumeName::Rest) => Earlier::Ended,
+            Some(ResumeName::Failed) => Earlier::EndedWell,
+        }
+    }
+
+    pub(super) fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
+        let jobs = match self.jobs {
+            Some(0) => return Err(Failure::usage("--jobs 0: nothing would ever run")),
+            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
+            None => Limits::default().jobs,
+        };
+        asked.limits(jobs)
+    }
+}
+
 fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let ms = duration_ms(text).ok_or_else(|| {
@@ -148,9 +199,6 @@ fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
 
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
-    if let Some(file) = &asked.many.for_each {
-        return foreach::run(start, asked, file);
-    }
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;

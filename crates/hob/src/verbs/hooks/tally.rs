@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::hooks::{HookOutcome, HookRecord, SetRecord, signal_name};
-
-use super::resume::Ended;
+use serde::{Deserialize, Serialize};
 
 /// How many of the slowest are kept.
 const SLOWEST_MAX: usize = 5;
@@ -15,6 +14,19 @@ const SLOWEST_MAX: usize = 5;
 const FAILURES_MAX: usize = 10;
 /// How much of the end of a failed hook's output is kept.
 const OUTPUT_BYTES_MAX: usize = 4096;
+
+/// A target that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// Its line in the file of targets.
+    pub(crate) line: u64,
+    /// What it is told by.
+    pub(crate) digest: String,
+    /// Which of those that ran at once it was: the least number that was free.
+    pub(crate) lane: u32,
+    /// What became of it.
+    pub(crate) set: SetRecord,
+}
 
 /// Whether an outcome is one that somebody should look at. An interrupt is a message for people,
 /// and is shown with the failures, since its target was not done.

@@ -18,7 +18,7 @@ use hob_os::signals::{self, Set};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use super::runs::Interrupts;
+use super::interrupts::Interrupts;
 
 /// What is taken of an input.
 pub(super) const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;

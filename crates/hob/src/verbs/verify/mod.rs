@@ -16,6 +16,7 @@ pub(crate) mod change;
 mod compare;
 mod files;
 mod input;
+mod interrupts;
 mod kept;
 mod progress;
 mod runs;
@@ -40,8 +41,8 @@ use super::{Failure, out};
 use crate::options;
 use crate::show::style::Look;
 use compare::Verdict;
+use interrupts::Interrupts;
 use kept::Record;
-use runs::Interrupts;
 use session::{Session, cannot};
 
 /// The name of the format.

@@ -17,7 +17,7 @@ use super::compare::{Aspect, Table, tables};
 use super::runs::{Seen, Subject};
 
 /// The script.
-const PROBE: &str = include_str!("probe.py");
+const PROBE: &str = include_str!("worlds/probe.py");
 
 /// How many descriptors of hob's own a warm program has (`docs/trust.md`), and what they are.
 const OURS_MAX: usize = 2;

@@ -13,7 +13,8 @@ use super::markup::text;
 use super::timeline::Timeline;
 use crate::show::units::{Micro, duration};
 use crate::verbs::hooks::progress::{per_second, thousands};
-use crate::verbs::hooks::resume::{Ended, Journal};
+use crate::verbs::hooks::resume::Journal;
+use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::{Spread, failed, how, place};
 
 const STYLE: &str = include_str!("page.css");

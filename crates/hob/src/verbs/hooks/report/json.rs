@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Overview;
-use crate::verbs::hooks::resume::{Ended, Journal};
+use crate::verbs::hooks::resume::Journal;
+use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::{Spread, place};
 
 /// The name of the format.

@@ -13,8 +13,7 @@ use hob_core::hooks::HookOutcome;
 use super::markup::{attribute, text};
 use crate::show::text::{Charset, fit};
 use crate::show::units::{Micro, duration};
-use crate::verbs::hooks::resume::Ended;
-use crate::verbs::hooks::tally::{Sitting, Tally};
+use crate::verbs::hooks::tally::{Ended, Sitting, Tally};
 
 /// So many targets have a row each.
 pub(super) const ROWS_EACH_MAX: u64 = 40;

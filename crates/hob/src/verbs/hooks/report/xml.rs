@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Overview;
 use super::markup::{attribute, text};
-use crate::verbs::hooks::resume::{Ended, Journal};
+use crate::verbs::hooks::resume::Journal;
+use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::how;
 
 /// How much of the end of a hook's output is shown.
