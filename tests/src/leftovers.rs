@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::run::contains;
+use crate::bytes::contains;
 
 /// Every process other than this one whose environment, command line or working directory names
 /// the folder, as `pid: command line`.

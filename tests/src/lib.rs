@@ -8,6 +8,7 @@
 //! Does not: know how hob works inside. What it knows comes from hob's documented output, from
 //! `/proc`, and from `docs/wire.md`.
 
+pub mod bytes;
 pub mod chaos;
 pub mod leftovers;
 pub mod probe;

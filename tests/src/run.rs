@@ -15,6 +15,7 @@ use std::time::Duration;
 use rustix::pipe::{PipeFlags, pipe_with as pipe_with_flags};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::bytes::contains;
 use crate::{leftovers, wait};
 
 /// How to start a process. Only descriptors 0 to 2 are open in it, and its environment is
@@ -472,12 +473,6 @@ pub fn state(pid: u32) -> Option<char> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = text.iter().rposition(|byte| *byte == b')')?;
     text.get(end + 2).map(|byte| char::from(*byte))
-}
-
-/// Whether the bytes contain these.
-#[must_use]
-pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len().max(1)).any(|window| window == part)
 }
 
 fn content(file: &File) -> Vec<u8> {

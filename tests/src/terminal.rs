@@ -8,7 +8,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::run::{End, Run, contains};
+use crate::bytes::contains;
+use crate::run::{End, Run};
 use crate::wait;
 use crate::world::World;
 

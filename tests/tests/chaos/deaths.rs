@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use hob_tests::run::{contains, kill, read};
+use hob_tests::bytes::contains;
+use hob_tests::run::{kill, read};
 use hob_tests::{End, Running, World, leftovers, wait};
 use rustix::process::Signal;
 

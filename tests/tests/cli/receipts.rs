@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use hob_tests::run::{contains, kill, read};
+use hob_tests::bytes::contains;
+use hob_tests::run::{kill, read};
 use hob_tests::{World, leftovers};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use hob_tests::run::contains;
+use hob_tests::bytes::contains;
 use hob_tests::{End, leftovers, wait};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Which hooks run, in which order, with what around them, and what their ends mean.
 
-use hob_tests::run::contains;
+use hob_tests::bytes::contains;
 use hob_tests::{End, wait};
 
 use super::{Hooks, each, name_of_bytes, wrote};

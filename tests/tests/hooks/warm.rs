@@ -96,7 +96,7 @@ fn a_daemon_that_is_killed_under_a_hook_loses_it_and_nothing_runs_again() {
     rustix::process::kill_process(pid, Signal::KILL).unwrap();
     let outcome = running.finish();
     assert_eq!(outcome.end, End::Code(5), "{outcome:?}");
-    assert!(hob_tests::run::contains(&outcome.err, b"lost"), "{outcome:?}");
+    assert!(hob_tests::bytes::contains(&outcome.err, b"lost"), "{outcome:?}");
     assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "x"); // The next daemon clears away what was left of that one.
     world.hob(&["start"]).go().succeeded();
 }

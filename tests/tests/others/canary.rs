@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use hob_tests::run::{contains, read};
+use hob_tests::bytes::contains;
+use hob_tests::run::read;
 use hob_tests::{World, leftovers, wait};
 
 /// Long enough that no memory holds it by chance, and unlike what any other test uses.

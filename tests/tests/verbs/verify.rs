@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use hob_tests::run::{contains, read};
+use hob_tests::bytes::contains;
+use hob_tests::run::read;
 use hob_tests::{End, Outcome, World, leftovers, wait};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -22,149 +22,64 @@ impl Known {
     }
 }
 
+/// In the order of the crates.
 pub(super) const KNOWN: &[Known] = &[
     Known {
         home: "crates/hob",
         folder: "",
         modules: &["client.rs", "cold.rs", "show", "verbs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob",
-        folder: "show",
-        modules: &["table.rs", "waterfall.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob",
-        folder: "verbs/hooks",
-        modules: &["dry.rs", "foreach.rs", "run.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob",
-        folder: "verbs/hooks",
-        modules: &["resume.rs", "tally.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob",
-        folder: "verbs/verify",
-        modules: &["input.rs", "runs.rs"],
-        reason: "older than the rule",
+        reason: "`client.ld` orders the functions of `client` and `cold` by name; `show` \
+                 renders the data of `hob why`, which lies with its measuring",
     },
     Known {
         home: "crates/hob",
         folder: "verbs/verify",
         modules: &["kept.rs", "session.rs", "worlds"],
-        reason: "older than the rule",
+        reason: "a trial in another world is a session, and a session goes over worlds",
     },
     Known {
         home: "crates/hob-actor",
         folder: "",
         modules: &["api", "link", "memory", "remote.rs", "runtime", "shard", "supervision.rs"],
-        reason: "older than the rule",
+        reason: "a parcel holds messages of any actor, a shard runs actors, and what actors \
+                 hold are addresses of shards",
     },
     Known {
         home: "crates/hob-actor",
         folder: "",
         modules: &["peers.rs", "system.rs"],
-        reason: "older than the rule",
+        reason: "a system keeps its peers, and peers are started for a system",
     },
     Known {
         home: "crates/hob-actor",
         folder: "api",
         modules: &["actor.rs", "address.rs", "context.rs", "reply.rs"],
-        reason: "older than the rule",
+        reason: "the traits name one another: an actor has a context, a context addresses, an \
+                 address actors",
     },
     Known {
         home: "crates/hob-actor",
         folder: "link",
         modules: &["commands.rs", "names.rs", "open", "run.rs", "table.rs", "wire.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-actor",
-        folder: "runtime",
-        modules: &["mailbox.rs", "pool.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-actor",
-        folder: "shard",
-        modules: &["deliver.rs", "lives.rs", "records.rs", "state.rs"],
-        reason: "older than the rule",
+        reason: "addresses are encoded with the names that the link has given, and names are \
+                 read by the same codec",
     },
     Known {
         home: "crates/hob-core",
         folder: "",
         modules: &["event.rs", "pool", "requests"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "",
-        modules: &["calls", "ctx.rs", "workers"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "",
-        modules: &["fronts", "inputs.rs", "sets"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "freshness",
-        modules: &["fingerprint.rs", "listing.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "fronts",
-        modules: &["hooks.rs", "local.rs", "message.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "messages",
-        modules: &["dead.rs", "tells.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-daemon",
-        folder: "outbox",
-        modules: &["handle.rs", "requests.rs", "writer.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-entryfork",
-        folder: "zygote",
-        modules: &["code.rs", "image.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "crates/hob-resolve",
-        folder: "",
-        modules: &["direct.rs", "interpreter.rs", "walk.rs"],
-        reason: "older than the rule",
+        reason: "the engine returns effects of its policies, and they name its terms",
     },
     Known {
         home: "crates/hob-runtimes",
         folder: "",
         modules: &["exec.rs", "native.rs", "program.rs", "python", "ruby.rs", "table.rs"],
-        reason: "older than the rule",
+        reason: "a program asks the table for its row, and rows are functions of programs",
     },
     Known {
         home: "crates/hob-wire",
         folder: "",
         modules: &["codec.rs", "exit.rs", "frame.rs", "frames", "schema.rs"],
-        reason: "older than the rule",
-    },
-    Known {
-        home: "tests",
-        folder: "",
-        modules: &["leftovers.rs", "run.rs"],
-        reason: "older than the rule",
+        reason: "the macro of the schema writes the kinds of frames that the codec bounds",
     },
 ];
