@@ -141,7 +141,7 @@ impl Site {
     /// If it does not end.
     pub fn kill(self) {
         self.running.signal(Signal::KILL);
-        self.running.finish();
+        let _ended = self.running.finish();
     }
 
     /// Waits for the end of one that was told to.

@@ -10,21 +10,16 @@ use hob_core::http::mounts::Mounts;
 use hob_core::http::{Refusal, filter::Body as Length};
 use hob_wire::http::{self, Answered};
 use hob_wire::message::Reason;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 
+use crate::body::{Body, plain, whole};
 use crate::files::Files;
 use crate::link::{Link, Outcome};
 use crate::log::Line;
-
-/// What a response's body ends with if it breaks off.
-type Broken = Box<dyn std::error::Error + Send + Sync>;
-/// A response's body.
-pub(crate) type Body = UnsyncBoxBody<Bytes, Broken>;
 
 /// What is served at a prefix.
 #[derive(Debug)]
@@ -61,19 +56,6 @@ impl From<Refusal> for Refused {
 
 fn refused(status: StatusCode, text: &'static str) -> Refused {
     Refused { status, text, close: false }
-}
-
-/// A short answer of hob's own.
-pub(crate) fn plain(status: StatusCode, text: &str) -> Response<Body> {
-    let mut response = Response::new(whole(Bytes::copy_from_slice(text.as_bytes())));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
-}
-
-fn whole(bytes: Bytes) -> Body {
-    UnsyncBoxBody::new(Full::new(bytes).map_err(|never| match never {}))
 }
 
 impl Front {
@@ -138,18 +120,7 @@ impl Front {
         let found =
             found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
         match found.value {
-            Served::Files(files) => {
-                if parts.method != Method::GET && parts.method != Method::HEAD {
-                    let text = "static files are read by GET and HEAD";
-                    return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
-                }
-                let rest = String::from_utf8_lossy(found.rest);
-                let path = if rest.is_empty() { "/" } else { &rest };
-                let mut bare = Request::new(());
-                *bare.method_mut() = parts.method.clone();
-                *bare.headers_mut() = parts.headers.clone();
-                Ok(files.answer(&bare, path).await)
-            }
+            Served::Files(files) => folder(files, parts, found.rest).await,
             Served::App { name, timeout_us } => {
                 let body = self.gather(body).await?;
                 let port = accepted.host.map_or(Some(self.local.port()), |host| host.port);
@@ -221,6 +192,19 @@ fn sent(method: &Method, response: &Response<Body>) -> u64 {
     }
 }
 
+/// Answers of a folder.
+async fn folder(files: &Files, parts: &Parts, rest: &[u8]) -> Result<Response<Body>, Refused> {
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        let text = "static files are read by GET and HEAD";
+        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
+    }
+    let rest = String::from_utf8_lossy(rest);
+    let mut bare = Request::new(());
+    *bare.method_mut() = parts.method.clone();
+    *bare.headers_mut() = parts.headers.clone();
+    Ok(files.answer(&bare, if rest.is_empty() { "/" } else { &rest }).await)
+}
+
 fn protocol(version: Version) -> &'static str {
     if version == Version::HTTP_10 { "HTTP/1.0" } else { "HTTP/1.1" }
 }
@@ -263,6 +247,13 @@ fn failed(name: &str, reason: Reason, text: &str) -> Refused {
         Reason::Stopping => refused(StatusCode::SERVICE_UNAVAILABLE, "the site stops"),
         Reason::NotLoaded => refused(StatusCode::BAD_GATEWAY, "the app cannot be loaded"),
         Reason::Lost => refused(StatusCode::BAD_GATEWAY, "the app ended before it answered"),
-        _ => refused(StatusCode::BAD_GATEWAY, "the app did not answer"),
+        Reason::Cancelled
+        | Reason::NoProgram
+        | Reason::Untrusted
+        | Reason::Config
+        | Reason::Again
+        | Reason::Malformed
+        | Reason::NotKept
+        | Reason::Context => refused(StatusCode::BAD_GATEWAY, "the app did not answer"),
     }
 }

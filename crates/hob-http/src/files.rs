@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use tower_http::services::ServeDir;
 
-use crate::answer::Body;
+use crate::body::{Body, plain};
 
 /// A folder that is served.
 #[derive(Debug)]
@@ -107,5 +107,5 @@ fn percent_decoded(path: &str) -> Vec<u8> {
 
 /// What is denied and what is absent look alike.
 fn nothing() -> Response<Body> {
-    crate::answer::plain(StatusCode::NOT_FOUND, "not found\n")
+    plain(StatusCode::NOT_FOUND, "not found\n")
 }

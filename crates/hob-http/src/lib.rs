@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod body;
 mod checked;
 mod files;
 mod link;

@@ -3,10 +3,12 @@
 //! What two readers could understand in two ways is refused, whichever way our parser takes.
 //! The front closes the connection behind a refusal, so that nothing behind it is answered.
 
-use super::head::{BAD_NAME, HEADERS_TOO_LONG, TARGET_TOO_LONG, TOO_MANY_HEADERS};
 use super::limits::Limits;
 use super::paths::{self, Absolute, Target};
-use super::{Refusal, is_token, is_value_byte, length_of};
+use super::{
+    BAD_NAME, HEADERS_TOO_LONG, Refusal, TARGET_TOO_LONG, TOO_MANY_HEADERS, is_token,
+    is_value_byte, length_of,
+};
 
 /// The versions that the filter knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

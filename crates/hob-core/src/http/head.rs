@@ -7,7 +7,10 @@
 
 use super::filter::{Head, Version};
 use super::limits::Limits;
-use super::{Refusal, is_token, is_token_byte, is_value_byte};
+use super::{
+    BAD_NAME, HEADERS_TOO_LONG, Refusal, TARGET_TOO_LONG, TOO_MANY_HEADERS, is_token,
+    is_token_byte, is_value_byte,
+};
 
 /// What a piece of a head has led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,14 +184,6 @@ fn line_feed(byte: u8, next: At) -> Result<At, Refusal> {
 }
 
 const BARE_LF: Refusal = Refusal::bad("a bare LF in the head");
-pub(super) const BAD_NAME: Refusal = Refusal::bad("a header's name is not valid");
-pub(super) const TARGET_TOO_LONG: Refusal =
-    Refusal { status: 414, what: "the target is over the limit target_bytes" };
-pub(super) const HEADERS_TOO_LONG: Refusal =
-    Refusal { status: 431, what: "the headers are over the limit header_bytes" };
-pub(super) const TOO_MANY_HEADERS: Refusal =
-    Refusal { status: 431, what: "more headers than the limit header_count" };
-
 /// Takes apart the bytes of a head for which [`Scan`] has said [`Step::Done`].
 ///
 /// # Errors

@@ -33,6 +33,15 @@ impl Refusal {
     }
 }
 
+// What the scan of raw bytes and the filter both refuse.
+const BAD_NAME: Refusal = Refusal::bad("a header's name is not valid");
+const TARGET_TOO_LONG: Refusal =
+    Refusal { status: 414, what: "the target is over the limit target_bytes" };
+const HEADERS_TOO_LONG: Refusal =
+    Refusal { status: 431, what: "the headers are over the limit header_bytes" };
+const TOO_MANY_HEADERS: Refusal =
+    Refusal { status: 431, what: "more headers than the limit header_count" };
+
 /// Whether `name` may be a method or a header's name (RFC 9110, "token").
 #[must_use]
 pub fn is_token(name: &[u8]) -> bool {

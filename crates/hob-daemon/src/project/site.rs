@@ -86,7 +86,7 @@ struct Serve {
     listen: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Table {
     isolation: Option<String>,
     workers: Option<Workers>,
@@ -154,8 +154,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     let app = hob_runtimes::apps().find(|(_, app)| root.join(app.file).is_file());
     let is_public = root.join(PUBLIC).is_dir();
     if let Some((row, app)) = app {
-        let table = Table { others: BTreeMap::new(), ..Table::default() };
-        let served = table.app(&root, (row, app), app.file);
+        let served = Table::default().app(&root, (row, app), app.file);
         let served = served.map_err(|what| ProjectError::config(dir, what))?;
         mounts.insert("/".to_owned(), Mount::App(Box::new(served)));
     }
@@ -202,23 +201,6 @@ fn kinds() -> Vec<&'static str> {
     kinds.sort_unstable();
     kinds.dedup();
     kinds
-}
-
-impl Default for Table {
-    fn default() -> Table {
-        Table {
-            isolation: None,
-            workers: None,
-            recycle: Recycle::default(),
-            queue: None,
-            timeout: None,
-            idle: None,
-            interpreter: None,
-            env: Vec::new(),
-            fallback: None,
-            others: BTreeMap::new(),
-        }
-    }
 }
 
 impl Table {
