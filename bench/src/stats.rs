@@ -1,32 +1,21 @@
-//! Order statistics of short series. Pure.
+//! Order statistics of what was measured, and comparisons by them. Pure.
+
+use hob_core::series;
 
 /// The value below which `part` (0 to 1) of the values lie; the nearest rank, no interpolation.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    if sorted.is_empty() {
-        return f64::NAN;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a rank in a series of at most some thousand values"
-    )]
-    let rank = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len());
-    sorted[rank - 1]
+    series::at(&sorted(values), part).unwrap_or(f64::NAN)
 }
 
 /// The middle value; the mean of the two middle ones in an even series.
 pub(crate) fn median(values: &[f64]) -> f64 {
+    series::middle(&sorted(values)).map_or(f64::NAN, |[below, above]| f64::midpoint(below, above))
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        len if len % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
+    sorted
 }
 
 /// How two series that were measured in the same rounds compare: above over below.

@@ -21,6 +21,7 @@ pub mod hook;
 pub mod options;
 pub mod say;
 pub mod show;
+mod spread;
 pub mod verbs;
 
 use hob_os::start::Start;

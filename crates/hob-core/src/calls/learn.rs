@@ -1,11 +1,11 @@
 //! Programs: learned, not learned after all, stale, slower warm.
 
+use super::pace::Pacing;
 use crate::event::{Lesson, Took};
 use crate::ids::ProgramId;
 use crate::isolation::Name;
 use crate::key::Key;
 use crate::outcome::ColdReason;
-use crate::pace::Pacing;
 
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::terms::Terms;

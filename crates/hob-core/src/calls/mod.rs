@@ -8,6 +8,7 @@
 //! | `end` | how a call ends: caller gone, cold run ended, timed out, settled |
 //! | `workers` | what the ends of workers and zygotes mean for calls |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
+//! | `pace` | whether a program is slower warm than cold |
 //! | `stop` | what stopping means for calls |
 //! | `tables` | what is remembered of a call and of a program |
 //!
@@ -18,6 +19,7 @@
 mod arrive;
 mod end;
 mod learn;
+mod pace;
 mod stop;
 pub(crate) mod tables;
 mod workers;

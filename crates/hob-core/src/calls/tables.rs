@@ -1,11 +1,11 @@
 //! What the supervisor remembers of a call and of a program. Data only; what happens to it is in
 //! the files beside this one.
 
+use super::pace::Pace;
 use crate::event::{Arrival, Found};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Name;
 use crate::outcome::ColdReason;
-use crate::pace::Pace;
 
 /// A call that is not settled.
 #[derive(Debug, Clone)]

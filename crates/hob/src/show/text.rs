@@ -1,67 +1,9 @@
 //! Text in a terminal: how wide it is, how to cut it, and how to keep it from doing harm.
 //!
-//! The widths are those that terminals agree on (East Asian wide and emoji: two, combining and
+//! The widths are Unicode's, character by character (East Asian wide and emoji: two, combining and
 //! joining: none). They are for aligning columns; a terminal that differs shows a crooked table.
 
-/// Two columns wide: East Asian Wide and Fullwidth, emoji.
-const WIDE: &[(u32, u32)] = &[
-    (0x1100, 0x115F),
-    (0x231A, 0x231B),
-    (0x23E9, 0x23EC),
-    (0x25FD, 0x25FE),
-    (0x2614, 0x2615),
-    (0x2648, 0x2653),
-    (0x26A1, 0x26A1),
-    (0x26BD, 0x26BE),
-    (0x26D4, 0x26D4),
-    (0x2705, 0x2705),
-    (0x2728, 0x2728),
-    (0x274C, 0x274C),
-    (0x2753, 0x2757),
-    (0x2795, 0x2797),
-    (0x2B1B, 0x2B1C),
-    (0x2B50, 0x2B50),
-    (0x2E80, 0x303E),
-    (0x3041, 0x33FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0xA4CF),
-    (0xA960, 0xA97F),
-    (0xAC00, 0xD7A3),
-    (0xF900, 0xFAFF),
-    (0xFE30, 0xFE6F),
-    (0xFF00, 0xFF60),
-    (0xFFE0, 0xFFE6),
-    (0x1F300, 0x1F64F),
-    (0x1F680, 0x1F6FF),
-    (0x1F7E0, 0x1F7EB),
-    (0x1F900, 0x1F9FF),
-    (0x1FA70, 0x1FAFF),
-    (0x20000, 0x3FFFD),
-];
-
-/// No column of their own: combining marks, joiners, variation selectors.
-const ZERO: &[(u32, u32)] = &[
-    (0x0300, 0x036F),
-    (0x0483, 0x0489),
-    (0x0591, 0x05BD),
-    (0x0610, 0x061A),
-    (0x064B, 0x065F),
-    (0x0E31, 0x0E31),
-    (0x0E34, 0x0E3A),
-    (0x0E47, 0x0E4E),
-    (0x0900, 0x0902),
-    (0x093C, 0x093C),
-    (0x0941, 0x0948),
-    (0x1AB0, 0x1AFF),
-    (0x1DC0, 0x1DFF),
-    (0x200B, 0x200D),
-    (0x20D0, 0x20FF),
-    (0x302A, 0x302D),
-    (0x3099, 0x309A),
-    (0xFE00, 0xFE0F),
-    (0xFE20, 0xFE2F),
-    (0xE0100, 0xE01EF),
-];
+use unicode_width::UnicodeWidthChar;
 
 /// Which characters the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,20 +14,10 @@ pub enum Charset {
     Ascii,
 }
 
-/// How many columns a character takes.
+/// How many columns a character takes. A control character is not shown as itself
+/// ([`printable`]), and is counted as one.
 fn char_width(character: char) -> usize {
-    let code = u32::from(character);
-    let within =
-        |ranges: &[(u32, u32)]| ranges.iter().any(|(low, high)| (*low..=*high).contains(&code));
-    if code < 0x300 {
-        1
-    } else if within(ZERO) {
-        0
-    } else if within(WIDE) {
-        2
-    } else {
-        1
-    }
+    character.width().unwrap_or(1)
 }
 
 /// How many columns a text takes.
@@ -214,6 +146,9 @@ mod tests {
             ("🚀", 2),
             ("µ█▏…", 4),
             ("한글", 4),
+            ("\u{1112}\u{1161}\u{11ab}", 2),
+            ("ש\u{5bf}", 1),
+            ("🈁", 2),
         ] {
             assert_eq!(width(text), expected, "{text}");
         }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use hob_core::hooks::HookOutcome;
 
 use super::progress::{per_second, thousands};
-use super::tally::{Failed, Slow, Spread, Tally, failed, place};
+use super::tally::{Failed, Slow, Tally, failed, place};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, pad, printable, width};
 use crate::show::units::duration;
+use crate::spread::Spread;
 
 /// How many hooks have a line of their own; the slowest ones, in the order of their names.
 const HOOKS_MAX: usize = 20;
@@ -71,7 +72,7 @@ fn times(out: &mut String, tally: &Tally, look: &Look) {
         fit(&name, NAME_COLUMNS_MAX, look.charset)
     };
     let mut hooks: Vec<_> = tally.hooks.iter().collect();
-    hooks.sort_by_key(|(_, hook)| std::cmp::Reverse(hook.spread.max_us()));
+    hooks.sort_by_key(|(_, hook)| std::cmp::Reverse(hook.spread.max()));
     let hidden = hooks.len().saturating_sub(HOOKS_MAX);
     hooks.truncate(HOOKS_MAX);
     hooks.sort_by_key(|(name, _)| *name);
@@ -90,7 +91,7 @@ fn times(out: &mut String, tally: &Tally, look: &Look) {
     let _ = writeln!(out, "{}", look.paint(Tone::Dim, &head));
     for (name, spread) in rows {
         let quantile = |spread: &Spread, percent| {
-            let us = spread.quantile_us(percent).unwrap_or(0);
+            let us = spread.quantile(percent).unwrap_or(0);
             cell(&duration(us, look.micro()))
         };
         let _ = writeln!(
@@ -100,7 +101,7 @@ fn times(out: &mut String, tally: &Tally, look: &Look) {
             cell(&thousands(spread.count())),
             quantile(spread, 50),
             quantile(spread, 99),
-            cell(&duration(spread.max_us(), look.micro())),
+            cell(&duration(spread.max(), look.micro())),
         );
     }
     if hidden > 0 {

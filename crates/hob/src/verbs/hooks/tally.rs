@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use hob_core::hooks::{HookOutcome, HookRecord, SetRecord, signal_name};
 use serde::{Deserialize, Serialize};
 
+use crate::spread::Spread;
+
 /// How many of the slowest are kept.
 const SLOWEST_MAX: usize = 5;
 /// How many failures are kept with their output; all of them are in a report.
@@ -61,73 +63,8 @@ pub(crate) fn how(hook: &HookRecord) -> String {
     }
 }
 
-/// Durations in buckets that are 1.6 % wide: enough for quantiles, and the same size for a
-/// hundred as for a hundred million.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spread {
-    buckets: Vec<u32>,
-    count: u64,
-    max_us: u64,
-}
-
-/// Buckets from one power of two to the next.
-const STEPS: u64 = 64;
-const STEP_BITS: u32 = STEPS.trailing_zeros();
-
-impl Spread {
-    pub(crate) fn new() -> Spread {
-        Spread { buckets: Vec::new(), count: 0, max_us: 0 }
-    }
-
-    pub(crate) fn add(&mut self, us: u64) {
-        let bucket = bucket(us);
-        if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, 0);
-        }
-        self.buckets[bucket] = self.buckets[bucket].saturating_add(1);
-        self.count += 1;
-        self.max_us = self.max_us.max(us);
-    }
-
-    /// The smallest duration that `percent` of all do not exceed; `None` if there are none.
-    pub(crate) fn quantile_us(&self, percent: u64) -> Option<u64> {
-        let rank = (self.count * percent).div_ceil(100).max(1);
-        let mut seen = 0;
-        for (index, count) in self.buckets.iter().enumerate() {
-            seen += u64::from(*count);
-            if seen >= rank {
-                return Some(middle_us(index as u64).min(self.max_us));
-            }
-        }
-        None
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub(crate) fn max_us(&self) -> u64 {
-        self.max_us
-    }
-}
-
-/// Up to `STEPS` each duration has a bucket of its own; from there each power of two has `STEPS`.
-fn bucket(us: u64) -> usize {
-    let power = (64 - us.leading_zeros()).saturating_sub(STEP_BITS + 1);
-    usize::try_from(u64::from(power) * STEPS + (us >> power)).unwrap_or(usize::MAX)
-}
-
-fn middle_us(bucket: u64) -> u64 {
-    if bucket < 2 * STEPS {
-        return bucket;
-    }
-    let power = bucket / STEPS - 1;
-    let low = (bucket - power * STEPS) << power;
-    low + (1 << power) / 2
-}
-
 /// One name in the directory, over all targets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HookTally {
     pub(crate) spread: Spread,
     pub(crate) outcomes: [u64; HookOutcome::ALL.len()],
@@ -186,7 +123,7 @@ impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
             targets: [0; HookOutcome::ALL.len()],
-            spread: Spread::new(),
+            spread: Spread::default(),
             hooks: BTreeMap::new(),
             slowest: Vec::new(),
             slowest_hooks: Vec::new(),
@@ -219,7 +156,7 @@ impl Tally {
         keep(&mut self.slowest, set.wall_us, || slow(set.wall_us, None));
         for hook in &set.hooks {
             if !self.hooks.contains_key(&hook.name.0) {
-                let fresh = HookTally { spread: Spread::new(), outcomes: Default::default() };
+                let fresh = HookTally { spread: Spread::default(), outcomes: Default::default() };
                 self.hooks.insert(hook.name.0.clone(), fresh);
             }
             if let Some(tally) = self.hooks.get_mut(&hook.name.0) {
@@ -297,33 +234,6 @@ fn keep(slowest: &mut Vec<Slow>, wall_us: u64, make: impl FnOnce() -> Slow) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_within_a_bucket_of_the_exact_ones() {
-        let mut spread = Spread::new();
-        assert_eq!(spread.quantile_us(50), None);
-        for us in 1..=100_000 {
-            spread.add(us);
-        }
-        for (percent, exact) in [(1, 1_000_u64), (50, 50_000), (99, 99_000), (100, 100_000)] {
-            let found = spread.quantile_us(percent).unwrap();
-            assert!(found.abs_diff(exact) * 50 <= exact, "{percent}: {found} for {exact}");
-        }
-        let mut one = Spread::new();
-        one.add(7_777_777);
-        assert_eq!(one.quantile_us(50).map(|us| us.abs_diff(7_777_777) < 70_000), Some(true));
-        assert_eq!(one.quantile_us(0), one.quantile_us(100));
-    }
-
-    #[test]
-    fn a_bucket_holds_its_own_middle_and_buckets_do_not_overlap() {
-        for index in 0..2_000_u64 {
-            assert_eq!(bucket(middle_us(index)) as u64, index, "{index}");
-        }
-        assert!((0..1_000_000).map(bucket).is_sorted());
-        // The longest there is does not make the table large.
-        assert!(bucket(u64::MAX) < 4_096);
-    }
 
     #[test]
     fn only_the_slowest_are_kept_the_slowest_first() {

@@ -12,6 +12,7 @@ use super::sender::{Mail, Sender, Unanswered};
 use super::{Failure, code, out};
 use crate::say;
 use crate::show::units::{self, Micro};
+use crate::spread::Spread;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.ask/1";
@@ -38,7 +39,7 @@ struct Shared {
 /// What one job has to tell.
 #[derive(Debug, Default)]
 struct Tally {
-    took_ns: Vec<u64>,
+    took_ns: Spread,
     failures: BTreeMap<&'static str, u64>,
     first: Option<Unanswered>,
     /// Why the job itself ended early.
@@ -78,7 +79,7 @@ fn job(mut sender: Sender, mail: &Mail, (shared, count): (&Shared, u64)) -> Tall
         let reply = sender.send(mail);
         let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         match reply {
-            Ok(_) => tally.took_ns.push(ns),
+            Ok(_) => tally.took_ns.add(ns),
             Err(unanswered) => {
                 *tally.failures.entry(unanswered.reason.code()).or_default() += 1;
                 let gone = unanswered.text.contains("the daemon has left");
@@ -118,21 +119,22 @@ fn show_progress(shared: &Shared, wanted: &Wanted, over: impl Fn() -> bool) {
 }
 
 fn summarise(tallies: Vec<Tally>, wanted: &Wanted, took: Duration) -> Result<u8, Failure> {
-    let mut took_ns = Vec::new();
+    let mut took_ns = Spread::default();
     let mut failures: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut first, mut broken) = (None, None);
     for tally in tallies {
-        took_ns.extend(tally.took_ns);
+        took_ns.join(&tally.took_ns);
         for (reason, count) in tally.failures {
             *failures.entry(reason).or_default() += count;
         }
         first = first.or(tally.first);
         broken = broken.or(tally.broken);
     }
-    took_ns.sort_unstable();
     let failed: u64 = failures.values().sum();
-    let answered = took_ns.len();
-    let (p50, p99) = (quantile_us(&took_ns, 50), quantile_us(&took_ns, 99));
+    let answered = took_ns.count();
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of an ask")]
+    let quantile_us = |percent| took_ns.quantile(percent).map(|ns| ns as f64 / 1000.0);
+    let (p50, p99) = (quantile_us(50), quantile_us(99));
     let seconds = took.as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
     let rate = if seconds > 0.0 { answered as f64 / seconds } else { 0.0 };
@@ -174,26 +176,4 @@ fn micros(us: f64) -> String {
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
     units::duration(us as u64, Micro::Sign)
-}
-
-/// The value below which so many in a hundred lie, in microseconds.
-fn quantile_us(sorted_ns: &[u64], percent: usize) -> Option<f64> {
-    let last = sorted_ns.len().checked_sub(1)?;
-    let at = (sorted_ns.len() * percent).div_ceil(100).saturating_sub(1).min(last);
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of an ask")]
-    Some(sorted_ns[at] as f64 / 1000.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_values_that_occurred() {
-        let sorted: Vec<u64> = (1..=100).map(|n| n * 1000).collect();
-        assert_eq!(quantile_us(&sorted, 50), Some(50.0));
-        assert_eq!(quantile_us(&sorted, 99), Some(99.0));
-        assert_eq!(quantile_us(&sorted[..1], 99), Some(1.0));
-        assert_eq!(quantile_us(&[], 50), None);
-    }
 }

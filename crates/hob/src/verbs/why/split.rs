@@ -5,6 +5,7 @@
 //! taken from where the stops were, and the rest in proportion, so that the phases that are
 //! shown add up to the median of the plain runs.
 
+use hob_core::series;
 use serde::Serialize;
 
 use super::imports::{self, Stamps};
@@ -177,26 +178,22 @@ pub(super) fn phases(cut: &Cut) -> Vec<PhaseTime> {
 /// The middle one; the mean of the middle two.
 pub(super) fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
-    let half = values.len() / 2;
-    match values.as_slice() {
-        [] => 0,
-        all if all.len() % 2 == 1 => all[half],
-        all => u64::midpoint(all[half - 1], all[half]),
-    }
+    series::middle(&values).map_or(0, |[below, above]| u64::midpoint(below, above))
 }
 
 /// The lower quartile: of up to four the least, of five the second.
 pub(super) fn low(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 4).copied().unwrap_or(0)
+    series::at(&values, 0.25).unwrap_or(0)
 }
 
 /// Below which a quarter of them lies, and above which a quarter does.
 pub(super) fn quartiles(mut values: Vec<u64>) -> (u64, u64) {
     values.sort_unstable();
-    let last = values.len().saturating_sub(1);
-    let at = |place: usize| values.get(place).copied().unwrap_or(0);
-    (at(last / 4), at(last - last / 4))
+    let low = series::at(&values, 0.25).unwrap_or(0);
+    // The same from above, so that both stand as far from their ends.
+    values.reverse();
+    (low, series::at(&values, 0.25).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use super::Overview;
 use super::markup::text;
 use super::timeline::Timeline;
 use crate::show::units::{Micro, duration};
+use crate::spread::Spread;
 use crate::verbs::hooks::progress::{per_second, thousands};
 use crate::verbs::hooks::resume::Journal;
 use crate::verbs::hooks::tally::Ended;
-use crate::verbs::hooks::tally::{Spread, failed, how, place};
+use crate::verbs::hooks::tally::{failed, how, place};
 
 const STYLE: &str = include_str!("page.css");
 /// So many failures are shown with their output; a browser has to lay them all out.
@@ -180,9 +181,9 @@ fn times(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
             "<tr><td>{name}</td><td class=\"figure\">{}</td><td class=\"figure\">{}</td>\
              <td class=\"figure\">{}</td><td class=\"figure\">{}</td><td>{}</td></tr>",
             thousands(spread.count()),
-            time(spread.quantile_us(50)),
-            time(spread.quantile_us(99)),
-            time((spread.count() > 0).then_some(spread.max_us())),
+            time(spread.quantile(50)),
+            time(spread.quantile(99)),
+            time((spread.count() > 0).then_some(spread.max())),
             if bad > 0 { thousands(bad) } else { String::new() },
         )
     };

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Overview;
+use crate::spread::Spread;
 use crate::verbs::hooks::resume::Journal;
-use crate::verbs::hooks::tally::Ended;
-use crate::verbs::hooks::tally::{Spread, place};
+use crate::verbs::hooks::tally::{Ended, place};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks-report/1";
@@ -84,9 +84,9 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
 fn spread(spread: &Spread) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("count".to_owned(), json!(spread.count()));
-    map.insert("p50_us".to_owned(), json!(spread.quantile_us(50)));
-    map.insert("p99_us".to_owned(), json!(spread.quantile_us(99)));
-    map.insert("max_us".to_owned(), json!(spread.max_us()));
+    map.insert("p50_us".to_owned(), json!(spread.quantile(50)));
+    map.insert("p99_us".to_owned(), json!(spread.quantile(99)));
+    map.insert("max_us".to_owned(), json!(spread.max()));
     map
 }
 
