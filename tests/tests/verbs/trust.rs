@@ -42,6 +42,30 @@ fn an_edited_file_is_untrusted_again() {
 }
 
 #[test]
+fn the_file_itself_means_its_directory() {
+    let world = World::new();
+    world.file("project/hob.toml", "[programs.black]\nahead = 4\n");
+    world.file("project/notes.txt", "to be read\n");
+    let project = world.path("work/project");
+    let within = |words: &[&str]| world.hob(&["trust"]).args(words).within(&project).go();
+    assert_eq!(states(&within(&["hob.toml", "--json"])), ["trusted"]);
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), ["trusted"]);
+    assert_eq!(states(&trust(&world, &["project", "--json"])), ["trusted"]);
+    let other = within(&["notes.txt"]);
+    assert_eq!(other.end, End::Code(1), "{other:?}");
+    let complaint = other.complaint();
+    assert!(complaint.contains("notes.txt: neither a directory nor a hob.toml"), "{complaint}");
+    assert!(complaint.contains("`hob trust DIR`"), "{complaint}");
+    // The file may be gone by then.
+    std::fs::remove_file(project.join("hob.toml")).unwrap();
+    let gone = within(&["hob.toml"]);
+    assert!(gone.complaint().contains("hob.toml: there is none"), "{gone:?}");
+    assert!(!gone.complaint().contains("hob.toml/"), "{gone:?}");
+    within(&["--remove", "hob.toml"]).succeeded();
+    assert_eq!(states(&trust(&world, &["--list", "--json"])), [""; 0]);
+}
+
+#[test]
 fn what_cannot_be_trusted_is_said_in_one_line() {
     let world = World::new();
     world.file("broken/hob.toml", "a = 1\nb =\n");

@@ -15,7 +15,6 @@ use hob_core::status::Status;
 use hob_daemon::Config;
 use hob_daemon::config::StartAs;
 use hob_daemon::project::site::{self, Mount, Site};
-use hob_daemon::trust;
 use hob_os::start::Start;
 use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
@@ -23,7 +22,7 @@ use hob_wire::strings::Strings;
 use serde_json::{Value, json};
 
 use super::request::{self, ANSWER_MS, RequestError};
-use super::{Failure, Format, out};
+use super::{Failure, Format, out, trust};
 use crate::show::style::Look;
 use crate::show::text::printable;
 use crate::{connect, fallback, show};
@@ -83,26 +82,15 @@ pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
         Some(Verb::Status { format, limits: true }) => show_limits(format),
         Some(Verb::Status { format, limits: false }) => status(start, format),
         Some(Verb::Stop { port }) => stop(start, port),
-        None => serve(start, directory_of(asked.dir, asked.config)?, asked.listen),
+        None => {
+            let named = asked.config.or(asked.dir).unwrap_or_else(|| PathBuf::from("."));
+            serve(start, trust::directory_of(named)?, asked.listen)
+        }
     }
 }
 
 fn limits() -> Limits {
     Limits { body_bytes: BODY_BYTES, ..Limits::default() }
-}
-
-/// The directory that is named, by itself or by its file.
-fn directory_of(dir: Option<PathBuf>, config: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let Some(file) = config else { return Ok(dir.unwrap_or_else(|| PathBuf::from("."))) };
-    if file.file_name().is_none_or(|name| name != trust::FILE) {
-        let text = format!("{}: a site's file has the name {}", file.display(), trust::FILE);
-        return Err(Failure::new(text));
-    }
-    if !file.is_file() {
-        return Err(Failure::new(format!("{}: there is none", file.display())));
-    }
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok(parent.unwrap_or_else(|| Path::new(".")).to_path_buf())
 }
 
 fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Failure> {

@@ -45,6 +45,23 @@ pub(crate) struct Trust {
     json: bool,
 }
 
+/// The directory that is named, by itself or by its `hob.toml`, which may be gone.
+pub(crate) fn directory_of(named: PathBuf) -> Result<PathBuf, Failure> {
+    if named.is_dir() {
+        return Ok(named);
+    }
+    if named.file_name().is_some_and(|name| name == trust::FILE) {
+        let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
+        return Ok(parent.map_or_else(|| PathBuf::from("."), PathBuf::from));
+    }
+    if named.exists() {
+        let shown = printable(&named.to_string_lossy(), Look::of_stdout().charset);
+        let text = format!("{shown}: neither a directory nor a {}; `hob trust DIR`", trust::FILE);
+        return Err(Failure::new(text));
+    }
+    Ok(named)
+}
+
 /// Runs the verb.
 pub(crate) fn run(start: &Start, trust: Trust) -> Result<(), Failure> {
     let state = fallback::state_dir().ok_or_else(|| {
@@ -55,7 +72,7 @@ pub(crate) fn run(start: &Start, trust: Trust) -> Result<(), Failure> {
     if trust.list {
         return list(&state, trust.json);
     }
-    let dir = trust.dir.unwrap_or_else(|| PathBuf::from("."));
+    let dir = directory_of(trust.dir.unwrap_or_else(|| PathBuf::from(".")))?;
     let path = dir.join(trust::FILE);
     let shown = printable(&path.to_string_lossy(), Look::of_stdout().charset);
     let failed = |error: trust::TrustError| Failure::new(error.to_string());
