@@ -52,7 +52,8 @@ impl Outbox {
         outbox
     }
 
-    /// Takes a message, to answer [`Done::Accepted`] when it is synced or [`Done::Refused`] when
+    /// Takes a message, to answer [`super::Done::Accepted`] when it is synced or
+    /// [`super::Done::Refused`] when
     /// it cannot be kept; or refuses it at once.
     pub fn accept(&self, message: Message) -> Result<(), Refusal> {
         let bytes = message.bytes();
@@ -90,22 +91,23 @@ impl Outbox {
         self.ended(Request::End(Change::Bury { id, at_ms, tries, why: clip(why) }, 0));
     }
 
-    /// Asks for the whole of a message: [`Done::Read`] or [`Done::Unreadable`].
+    /// Asks for the whole of a message: [`super::Done::Read`] or [`super::Done::Unreadable`].
     pub fn read(&self, id: MessageId) {
         self.ended(Request::Read(id));
     }
 
-    /// Asks for the first [`super::LISTED_MAX`] dead letters: [`Done::Listed`] with this token.
+    /// Asks for the first [`super::LISTED_MAX`] dead letters: [`super::Done::Listed`] with this
+    /// token.
     pub fn list_dead(&self, token: u64) -> Result<(), Refusal> {
         self.asked(Request::List(token))
     }
 
-    /// Drops dead letters for good: [`Done::Dropped`] with this token.
+    /// Drops dead letters for good: [`super::Done::Dropped`] with this token.
     pub fn drop_dead(&self, token: u64, which: Which) -> Result<(), Refusal> {
         self.asked(Request::Drop(token, which))
     }
 
-    /// Has dead letters tried again as if they were new: [`Done::Revived`] with this token.
+    /// Has dead letters tried again as if they were new: [`super::Done::Revived`] with this token.
     pub fn retry_dead(&self, token: u64, which: Which) -> Result<(), Refusal> {
         self.asked(Request::Revive(token, which))
     }
