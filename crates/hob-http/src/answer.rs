@@ -1,6 +1,7 @@
 //! From a request to its answer: judged, routed, asked of an app or a folder, checked, logged.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hob_core::http::answer::check_answer;
@@ -19,7 +20,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use crate::body::{Body, plain, whole};
 use crate::files::Files;
 use crate::link::{Link, Outcome};
-use crate::log::Line;
+use crate::log::{Line, Log};
 
 /// What is served at a prefix.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(crate) struct Front {
     pub(crate) mounts: Mounts<Served>,
     pub(crate) link: Link,
     pub(crate) limits: Limits,
+    pub(crate) log: Log,
     /// Where this site listens.
     pub(crate) local: SocketAddr,
 }
@@ -82,7 +84,7 @@ impl Front {
             }
         };
         let field = |name| parts.headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
-        Line {
+        self.log.take(&Line {
             peer,
             method: parts.method.as_str(),
             target: &parts.uri.to_string(),
@@ -91,8 +93,7 @@ impl Front {
             bytes: sent(&parts.method, &response),
             referer: field(header::REFERER),
             agent: field(header::USER_AGENT),
-        }
-        .write();
+        });
         Ok(response)
     }
 
@@ -162,21 +163,34 @@ impl Front {
         }
     }
 
-    /// The whole body, within its limit.
+    /// The whole body, within its limits of size and time.
     async fn gather(&self, body: Incoming) -> Result<Bytes, Refused> {
+        let closing = |status, text| Refused { status, text, close: true };
         let most = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
-        match Limited::new(body, most).collect().await {
-            Ok(whole) => Ok(whole.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(Refused {
-                status: StatusCode::PAYLOAD_TOO_LARGE,
-                text: "the body is larger than this site takes",
-                close: true,
-            }),
-            Err(_) => Err(Refused {
-                status: StatusCode::BAD_REQUEST,
-                text: "the body broke off, or is not what its head says",
-                close: true,
-            }),
+        let mut body = Limited::new(body, most);
+        let mut whole = Vec::new();
+        let gap = Duration::from_millis(self.limits.body_gap_ms);
+        loop {
+            let Ok(next) = tokio::time::timeout(gap, body.frame()).await else {
+                let text = "the body stopped coming";
+                return Err(closing(StatusCode::REQUEST_TIMEOUT, text));
+            };
+            match next {
+                None => return Ok(whole.into()),
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        whole.extend_from_slice(data);
+                    }
+                }
+                Some(Err(error)) if error.is::<LengthLimitError>() => {
+                    let text = "the body is larger than this site takes";
+                    return Err(closing(StatusCode::PAYLOAD_TOO_LARGE, text));
+                }
+                Some(Err(_)) => {
+                    let text = "the body broke off, or is not what its head says";
+                    return Err(closing(StatusCode::BAD_REQUEST, text));
+                }
+            }
         }
     }
 }

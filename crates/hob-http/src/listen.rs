@@ -21,11 +21,12 @@ use crate::answer::Front;
 use crate::checked::Checked;
 use crate::files::Files;
 use crate::link::Link;
+use crate::log::Log;
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 10_000;
-/// From its first byte to its end, a request's head may take this long.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+/// When a site stops, its last lines of log may take this long.
+const LOG_TIME: Duration = Duration::from_secs(1);
 /// When a site stops, requests that are being answered may take this long.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 
@@ -98,7 +99,8 @@ async fn serve(listener: TcpListener, site: Site<'_>) -> std::io::Result<()> {
         let _ = stopping.send(true);
     });
     let local = listener.local_addr()?;
-    let front = Arc::new(Front { mounts, link, limits: site.limits, local });
+    let (log, written) = Log::begin()?;
+    let front = Arc::new(Front { mounts, link, limits: site.limits, log, local });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
@@ -121,6 +123,14 @@ async fn serve(listener: TcpListener, site: Site<'_>) -> std::io::Result<()> {
     drop(listener);
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
+    // The log's thread ends with the last who could write a line; or nobody reads what it writes.
+    drop(front);
+    let written = async {
+        while !written.is_finished() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(LOG_TIME, written).await;
     Ok(())
 }
 
@@ -138,7 +148,7 @@ async fn connection(
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(Duration::from_millis(limits.head_ms))
         .serve_connection(TokioIo::new(Checked::new(stream, limits)), service);
     let mut told = false;
     loop {

@@ -1,7 +1,53 @@
 //! The access log: a line for each request, in the combined format, which tools of others read.
+//!
+//! A thread of its own writes it, so that a reader who stops reading stops no request. What finds
+//! no room is dropped, and counted in a line as soon as there is room again.
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Lines that wait for whoever reads the log.
+const LINES_MAX: usize = 4096;
+
+/// The log, open.
+#[derive(Debug)]
+pub(crate) struct Log {
+    lines: SyncSender<String>,
+    dropped: AtomicU64,
+}
+
+impl Log {
+    /// Begins it; the thread ends when the last line of a log that was dropped is written.
+    pub(crate) fn begin() -> std::io::Result<(Log, JoinHandle<()>)> {
+        let (lines, waiting) = sync_channel(LINES_MAX);
+        let thread = std::thread::Builder::new()
+            .name("hob-log".to_owned())
+            .spawn(move || write_all(&waiting))?;
+        Ok((Log { lines, dropped: AtomicU64::new(0) }, thread))
+    }
+
+    /// Takes a line, if there is room.
+    pub(crate) fn take(&self, line: &Line<'_>) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let mut text = line.text();
+        if dropped > 0 {
+            text.insert_str(0, &format!("# {dropped} lines were dropped here: nobody read them\n"));
+        }
+        if self.lines.try_send(text).is_err() {
+            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A log that cannot be written stops nobody.
+fn write_all(lines: &Receiver<String>) {
+    for line in lines {
+        let _ = std::io::stdout().lock().write_all(line.as_bytes());
+    }
+}
 
 /// A request that has ended.
 pub(crate) struct Line<'a> {
@@ -16,19 +62,17 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Writes it to standard output. A log that cannot be written stops no request.
-    pub(crate) fn write(&self) {
+    fn text(&self) -> String {
         let at = jiff::Zoned::now().strftime("%d/%b/%Y:%H:%M:%S %z");
         let (peer, status, bytes) = (self.peer.ip(), self.status, self.bytes);
         let target = quoted(self.target.as_bytes());
-        let line = format!(
+        format!(
             "{peer} - - [{at}] \"{} {target} {}\" {status} {bytes} \"{}\" \"{}\"\n",
             self.method,
             self.protocol,
             word(self.referer),
             word(self.agent),
-        );
-        let _ = std::io::stdout().lock().write_all(line.as_bytes());
+        )
     }
 }
 

@@ -84,3 +84,70 @@ fn a_site_that_cannot_be_served_says_why_and_starts_nothing() {
     let status = world.hob(&["serve", "status"]).go();
     assert!(status.complaint().contains("no site runs"), "{status:?}");
 }
+
+#[test]
+fn a_slow_head_or_body_is_ended_and_others_do_not_notice() {
+    let world = World::new();
+    world.file("public/index.html", "home");
+    world
+        .file("app.py", "def app(environ, start):\n    start('200 OK', [])\n    return [b'app']\n");
+    world.file(
+        "hob.toml",
+        "[serve]\ntimeouts = { head = \"300ms\", body = \"300ms\" }\n\
+         [mount.\"/\"]\nstatic = \"public\"\n[mount.\"/app\"]\nwsgi = \"app.py\"\n",
+    );
+    world.hob(&["trust"]).go().succeeded();
+    let site = Site::serve(&world, &[]);
+    let slow = std::thread::scope(|scope| {
+        let head = scope.spawn(|| site.raw(b"GET / HTTP/1.1\r\nHost: a\r\n"));
+        let body = scope
+            .spawn(|| site.raw(b"POST /app HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"));
+        for _ in 0..5 {
+            assert_eq!(site.get("/app").text(), "app");
+        }
+        (head.join().unwrap(), body.join().unwrap())
+    });
+    assert!(!String::from_utf8_lossy(&slow.0).contains("200"), "{slow:?}");
+    assert_eq!(response(&slow.1).status, 408, "{slow:?}");
+    site.stop();
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_no_request() {
+    let world = World::new();
+    world.file("public/index.html", "home");
+    let flags = rustix::pipe::PipeFlags::CLOEXEC;
+    let (reader, writer) = rustix::pipe::pipe_with(flags).unwrap();
+    let mut site = std::process::Command::new(world.binary())
+        .args(["serve", ".", "--listen", "0"])
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.path("work"))
+        .stdout(writer)
+        .spawn()
+        .unwrap();
+    let mut first = Vec::new();
+    while !first.ends_with(b"public\n") {
+        let mut byte = [0];
+        assert_eq!(rustix::io::read(&reader, &mut byte).unwrap(), 1);
+        first.push(byte[0]);
+    }
+    let text = String::from_utf8(first).unwrap();
+    let address = text.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    // More than a pipe holds, and more lines than wait.
+    let head =
+        format!("GET /{} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "a".repeat(4000));
+    for _ in 0..60 {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(response(&answer).status, 404);
+    }
+    let pid = rustix::process::Pid::from_child(&site);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(site.wait().unwrap().code(), Some(0), "it ends with its log unread");
+    drop(reader);
+}

@@ -1,4 +1,4 @@
-//! The bounds of a request, by name. Each is listed to the user, and each is reached by a test.
+//! The bounds of a request, by name. Each is listed to the user.
 
 /// What one request may hold at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,10 @@ pub struct Limits {
     pub target_bytes: u64,
     /// Bytes of the body: 413 above.
     pub body_bytes: u64,
+    /// Milliseconds from the begin of waiting for a head to its end: closed after that.
+    pub head_ms: u64,
+    /// Milliseconds without a byte of a body that is not whole: 408 after that.
+    pub body_gap_ms: u64,
 }
 
 const KIB: u64 = 1024;
@@ -22,6 +26,8 @@ impl Default for Limits {
             header_bytes: 32 * KIB,
             target_bytes: 8 * KIB,
             body_bytes: 10 * KIB * KIB,
+            head_ms: 10_000,
+            body_gap_ms: 30_000,
         }
     }
 }
@@ -30,12 +36,15 @@ impl Limits {
     /// Every limit: its name, its value, its unit.
     pub fn list(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
         // Taken apart whole, so that a limit which is not listed does not compile.
-        let Limits { header_count, header_bytes, target_bytes, body_bytes } = *self;
+        let Limits { header_count, header_bytes, target_bytes, body_bytes, head_ms, body_gap_ms } =
+            *self;
         [
             ("header_count", header_count, "headers"),
             ("header_bytes", header_bytes, "bytes"),
             ("target_bytes", target_bytes, "bytes"),
             ("body_bytes", body_bytes, "bytes"),
+            ("head_ms", head_ms, "ms"),
+            ("body_gap_ms", body_gap_ms, "ms"),
         ]
         .into_iter()
     }

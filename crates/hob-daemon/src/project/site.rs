@@ -4,6 +4,7 @@
 //! ```toml
 //! [serve]
 //! listen = "127.0.0.1:8000"
+//! timeouts = { head = "10s", body = "30s" }
 //!
 //! [mount."/shop"]
 //! rack = "config.ru"              # or another interface of the table of runtimes, or static
@@ -44,6 +45,10 @@ pub struct Site {
     pub listen: String,
     /// The mounts, by their paths.
     pub mounts: BTreeMap<String, Mount>,
+    /// How long a request's head may take, in microseconds; `None`: as usual.
+    pub head_us: Option<u64>,
+    /// How long a body that is not whole may send nothing, in microseconds; `None`: as usual.
+    pub body_gap_us: Option<u64>,
 }
 
 /// What is served at one prefix.
@@ -84,6 +89,24 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Serve {
     listen: Option<String>,
+    #[serde(default)]
+    timeouts: Timeouts,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Timeouts {
+    head: Option<String>,
+    body: Option<String>,
+}
+
+impl Timeouts {
+    fn time(name: &str, text: Option<&String>) -> Result<Option<u64>, String> {
+        let Some(text) = text else { return Ok(None) };
+        microseconds(text).map(Some).ok_or_else(|| {
+            format!("[serve]: timeouts.{name} = \"{text}\": it is a time such as 500ms or 30s")
+        })
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,7 +195,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         );
         return Err(ProjectError::config(dir, what));
     }
-    Ok(Site { listen: LISTEN.to_owned(), mounts })
+    Ok(Site { listen: LISTEN.to_owned(), mounts, head_us: None, body_gap_us: None })
 }
 
 fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
@@ -191,7 +214,9 @@ fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
         served.insert(at, mount);
     }
     let listen = file.serve.listen.unwrap_or_else(|| LISTEN.to_owned());
-    Ok(Site { listen, mounts: served })
+    let head_us = Timeouts::time("head", file.serve.timeouts.head.as_ref()).map_err(fault)?;
+    let body_gap_us = Timeouts::time("body", file.serve.timeouts.body.as_ref()).map_err(fault)?;
+    Ok(Site { listen, mounts: served, head_us, body_gap_us })
 }
 
 /// The words that a mount may have besides those of [`Table`].

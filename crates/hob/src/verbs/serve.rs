@@ -25,7 +25,7 @@ use super::request::{self, ANSWER_MS, RequestError};
 use super::{Failure, Format, out, trust};
 use crate::show::style::Look;
 use crate::show::text::printable;
-use crate::{connect, fallback, show};
+use crate::{connect, fallback, say, show};
 
 /// The folder of sites in the daemon's directory.
 const SITES: &str = "serve";
@@ -118,12 +118,15 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
     };
     let socket = directory.join("socket");
+    let mut limits = limits();
+    limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
+    limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
     let front = hob_http::Site {
         mounts: site.mounts.into_iter().map(|(path, mount)| (path, fronted(mount))).collect(),
         socket: &socket,
         build: build_id::own(),
         attach,
-        limits: limits(),
+        limits,
     };
     let served = hob_http::run(listener, front);
     // It has stopped already where a signal came, or `hob serve stop`.
@@ -134,7 +137,11 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     let _ = directory.parent().map(std::fs::remove_dir);
     served.map_err(|error| Failure::new(format!("cannot serve: {error}")))?;
     match ended {
-        Ok(Ok(())) => out("hob: the site has stopped\n"),
+        Ok(Ok(())) => {
+            // Not to standard output, which may be a log that nobody reads any more.
+            say::line(b"the site has stopped");
+            Ok(())
+        }
         Ok(Err(error)) => Err(Failure::new(error.to_string())),
         Err(panic) => std::panic::resume_unwind(panic),
     }

@@ -23,7 +23,8 @@ use crate::show::text::{Align, fit_end, pad, printable};
 /// The name of the format.
 const SCHEMA: &str = "hob.trust/1";
 /// What is said to whoever trusts a file.
-const NOTE: &str = "its programs can be asked and told: `hob ask PROGRAM`";
+const NOTE: &str =
+    "its programs can be asked and told (`hob ask PROGRAM`), its mounts served (`hob serve`)";
 
 /// What to trust.
 #[derive(Debug, Args)]
