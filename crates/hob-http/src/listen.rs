@@ -63,16 +63,21 @@ pub struct Site<'a> {
 }
 
 /// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
+/// Calls `ready` once, when requests are accepted and signals are heard.
 ///
 /// # Errors
 /// If the loop cannot be reached, or a mount's path cannot be one.
-pub fn run(listener: std::net::TcpListener, site: Site<'_>) -> std::io::Result<()> {
+pub fn run(
+    listener: std::net::TcpListener,
+    site: Site<'_>,
+    ready: impl FnOnce(),
+) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
-    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site).await })
+    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site, ready).await })
 }
 
-async fn serve(listener: TcpListener, site: Site<'_>) -> std::io::Result<()> {
+async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> std::io::Result<()> {
     let (stopping, mut stop) = watch::channel(false);
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
@@ -102,6 +107,7 @@ async fn serve(listener: TcpListener, site: Site<'_>) -> std::io::Result<()> {
     let (log, written) = Log::begin()?;
     let front = Arc::new(Front { mounts, link, limits: site.limits, log, local });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    ready();
     loop {
         let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
         let accepted = tokio::select! {

@@ -111,7 +111,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     let local = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
     let directory = site_directory(start, local.port())?;
     let looped = start_loop(start, &directory, &site)?;
-    out(&said(&site, local))?;
+    let said = said(&site, local);
     let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
     let attach = Attach {
         directory: root.as_os_str().as_bytes().to_vec(),
@@ -128,7 +128,8 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         attach,
         limits,
     };
-    let served = hob_http::run(listener, front);
+    // Whoever reads it may send a signal at once. One that cannot be told is still served.
+    let served = hob_http::run(listener, front, || drop(out(&said)));
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();
