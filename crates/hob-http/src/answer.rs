@@ -121,7 +121,7 @@ impl Front {
         let found =
             found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
         match found.value {
-            Served::Files(files) => folder(files, parts, found.rest).await,
+            Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
             Served::App { name, timeout_us } => {
                 let body = self.gather(body).await?;
                 let port = accepted.host.map_or(Some(self.local.port()), |host| host.port);
@@ -207,7 +207,11 @@ fn sent(method: &Method, response: &Response<Body>) -> u64 {
 }
 
 /// Answers of a folder.
-async fn folder(files: &Files, parts: &Parts, rest: &[u8]) -> Result<Response<Body>, Refused> {
+async fn folder(
+    files: &Files,
+    parts: &Parts,
+    (prefix, rest): (&[u8], &[u8]),
+) -> Result<Response<Body>, Refused> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         let text = "static files are read by GET and HEAD";
         return Err(refused(StatusCode::METHOD_NOT_ALLOWED, text));
@@ -216,7 +220,7 @@ async fn folder(files: &Files, parts: &Parts, rest: &[u8]) -> Result<Response<Bo
     let mut bare = Request::new(());
     *bare.method_mut() = parts.method.clone();
     *bare.headers_mut() = parts.headers.clone();
-    Ok(files.answer(&bare, if rest.is_empty() { "/" } else { &rest }).await)
+    Ok(files.answer(&bare, prefix, if rest.is_empty() { "/" } else { &rest }).await)
 }
 
 fn protocol(version: Version) -> &'static str {

@@ -7,8 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use hob_core::http::paths;
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -29,8 +31,17 @@ impl Files {
     }
 
     /// Answers for the path behind the mount's prefix, which begins with a slash.
-    pub(crate) async fn answer(&self, request: &Request<()>, path: &str) -> Response<Body> {
-        let found = self.find(path);
+    pub(crate) async fn answer(
+        &self,
+        request: &Request<()>,
+        prefix: &[u8],
+        path: &str,
+    ) -> Response<Body> {
+        let mut found = self.find(path);
+        // A folder answers by its index, which may be a link of its own.
+        if path.ends_with('/') && matches!(found, Found::Here) {
+            found = self.find(&format!("{path}index.html"));
+        }
         let path = match (found, &self.fallback) {
             (Found::Here, _) => path.to_owned(),
             (Found::Nothing, Some(name)) => format!("/{name}"),
@@ -42,7 +53,13 @@ impl Files {
         let Ok(uri) = path.parse() else { return nothing() };
         *inner.uri_mut() = uri;
         match ServeDir::new(&self.root).try_call(inner).await {
-            Ok(response) => {
+            Ok(mut response) => {
+                // The service does not know where it is mounted.
+                if let Some(to) = response.headers_mut().get_mut(header::LOCATION) {
+                    let whole = [prefix, to.as_bytes()].concat();
+                    let Ok(whole) = HeaderValue::from_bytes(&whole) else { return nothing() };
+                    *to = whole;
+                }
                 response.map(|body| UnsyncBoxBody::new(body.map_err(|error| error.into())))
             }
             Err(_) => nothing(),
@@ -51,7 +68,7 @@ impl Files {
 
     /// Whether a path leads to something beneath the folder.
     fn find(&self, path: &str) -> Found {
-        let decoded = percent_decoded(path);
+        let decoded = paths::decode(path.as_bytes());
         let Some(relative) = decoded.strip_prefix(b"/") else { return Found::Nothing };
         if decoded.contains(&0) {
             return Found::Nothing;
@@ -83,26 +100,6 @@ fn open(
     resolve: ResolveFlags,
 ) -> Result<rustix::fd::OwnedFd, Errno> {
     rustix::fs::openat2(dir, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
-}
-
-fn percent_decoded(path: &str) -> Vec<u8> {
-    let bytes = path.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let pair = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) if bytes[at] == b'%' => {
-                decoded.push(byte);
-                at += 3;
-            }
-            _ => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 /// What is denied and what is absent look alike.

@@ -32,7 +32,6 @@ pub(crate) enum Outcome {
 struct Waiting {
     next: u64,
     open: HashMap<u64, oneshot::Sender<Outcome>>,
-    over: bool,
 }
 
 /// The connection. Copies of it are the same connection.
@@ -121,7 +120,8 @@ impl Link {
 
     fn enter(&self, answer: oneshot::Sender<Outcome>) -> Option<u64> {
         let mut waiting = self.lock();
-        if waiting.over {
+        // Said under the lock: who enters before that is cleared away with the others.
+        if *self.over.borrow() {
             return None;
         }
         waiting.next += 1;
@@ -154,11 +154,9 @@ impl Link {
             bytes.reserve(READ_BYTES);
         }
         let mut waiting = self.lock();
-        waiting.over = true;
+        let _ = ends.send(true);
         // Those who wait hear of it by the end of their channels.
         waiting.open.clear();
-        drop(waiting);
-        let _ = ends.send(true);
     }
 
     /// Awaits that the loop has left.

@@ -131,11 +131,6 @@ async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> s
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
     // The log's thread ends with the last who could write a line; or nobody reads what it writes.
     drop(front);
-    let written = async {
-        while !written.is_finished() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
     let _ = tokio::time::timeout(LOG_TIME, written).await;
     Ok(())
 }

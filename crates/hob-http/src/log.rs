@@ -7,7 +7,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
 
 /// Lines that wait for whoever reads the log.
 const LINES_MAX: usize = 4096;
@@ -20,13 +21,16 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Begins it; the thread ends when the last line of a log that was dropped is written.
-    pub(crate) fn begin() -> std::io::Result<(Log, JoinHandle<()>)> {
+    /// Begins it; the other end hears when the last line of a log that was dropped is written.
+    pub(crate) fn begin() -> std::io::Result<(Log, oneshot::Receiver<()>)> {
         let (lines, waiting) = sync_channel(LINES_MAX);
-        let thread = std::thread::Builder::new()
-            .name("hob-log".to_owned())
-            .spawn(move || write_all(&waiting))?;
-        Ok((Log { lines, dropped: AtomicU64::new(0) }, thread))
+        let (done, written) = oneshot::channel();
+        std::thread::Builder::new().name("hob-log".to_owned()).spawn(move || {
+            write_all(&waiting);
+            // A site that waits no longer needs no word.
+            let _ = done.send(());
+        })?;
+        Ok((Log { lines, dropped: AtomicU64::new(0) }, written))
     }
 
     /// Takes a line, if there is room.

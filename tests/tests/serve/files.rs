@@ -10,6 +10,9 @@ fn world() -> World {
     world.file("public/deep/page.css", "p {}");
     world.file("secret", "not yours");
     std::os::unix::fs::symlink(world.path("work/secret"), world.path("work/public/out")).unwrap();
+    std::fs::create_dir(world.path("work/public/linked")).unwrap();
+    let index = world.path("work/public/linked/index.html");
+    std::os::unix::fs::symlink(world.path("work/secret"), index).unwrap();
     std::os::unix::fs::symlink("deep/page.css", world.path("work/public/in.css")).unwrap();
     world
 }
@@ -40,6 +43,8 @@ fn nothing_outside_the_folder_is_reached() {
     let site = Site::serve(&world, &["."]);
     for (target, status) in [
         ("/out", 404),
+        ("/linked/", 404),
+        ("/linked/index.html", 404),
         ("/../secret", 400),
         ("/%2e%2e/secret", 400),
         ("/deep/../../secret", 400),
@@ -62,6 +67,8 @@ fn a_fallback_answers_for_what_is_not_there() {
     let site = Site::serve(&world, &[]);
     assert_eq!(site.get("/app/some/route").text(), "<p>home</p>");
     assert_eq!(site.get("/app").text(), "<p>home</p>");
+    let folder = site.get("/app/deep");
+    assert_eq!((folder.status, folder.header("location")), (307, Some("/app/deep/")));
     for outside in ["/", "/apple", "/ap"] {
         assert_eq!(site.get(outside).status, 404, "{outside}");
     }

@@ -12,7 +12,6 @@ use super::paths;
 #[derive(Debug, Clone)]
 pub struct Mounts<T> {
     root: Node<T>,
-    len: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -29,7 +28,7 @@ impl<T> Default for Node<T> {
 
 impl<T> Default for Mounts<T> {
     fn default() -> Self {
-        Mounts { root: Node::default(), len: 0 }
+        Mounts { root: Node::default() }
     }
 }
 
@@ -59,7 +58,6 @@ impl<T> Mounts<T> {
             return Err(format!("the mount {path:?} is given twice: remove one"));
         }
         node.value = Some(value);
-        self.len += 1;
         Ok(())
     }
 
@@ -86,18 +84,6 @@ impl<T> Mounts<T> {
         let (value, end) = found?;
         let (prefix, rest) = path.split_at(end);
         Some(Found { value, prefix, rest })
-    }
-
-    /// How many mounts there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 
@@ -226,7 +212,6 @@ mod tests {
         }
         let mut mounts = mounts(&["/app"]);
         assert!(mounts.insert("/app", String::new()).unwrap_err().contains("twice"));
-        assert_eq!(mounts.len(), 1);
     }
 
     /// What a table is: the longest of all mounts that are a prefix by segments.

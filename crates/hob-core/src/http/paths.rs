@@ -171,8 +171,9 @@ fn hex_pair(bytes: &[u8], at: usize) -> Option<u8> {
     u8::try_from(digit(at)? * 16 + digit(at + 1)?).ok()
 }
 
-/// A segment as a program would decode it. What is no valid encoding stays as it is.
-pub(super) fn decode(segment: &[u8]) -> Vec<u8> {
+/// A path or segment as a program would decode it. What is no valid encoding stays as it is.
+#[must_use]
+pub fn decode(segment: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(segment.len());
     let mut at = 0;
     while let Some(byte) = segment.get(at) {

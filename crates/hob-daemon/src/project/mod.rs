@@ -124,7 +124,7 @@ struct File {
     _mount: toml::Table,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
     handler: String,

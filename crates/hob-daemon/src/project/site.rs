@@ -365,15 +365,7 @@ impl Section {
                 name.code()
             ));
         }
-        let as_fork = Section {
-            isolation: Some(Name::Fork.code().to_owned()),
-            workers: self.workers,
-            ahead: self.ahead,
-            memory_mb: self.memory_mb,
-            queue: self.queue,
-            idle: self.idle.clone(),
-            ..Section::default()
-        };
+        let as_fork = Section { isolation: Some(Name::Fork.code().to_owned()), ..self.clone() };
         let mut terms = as_fork.terms(row)?;
         terms.recipe = name.lower(terms.recipe.ahead);
         Ok(terms)

@@ -17,8 +17,8 @@ use crate::{connect, say};
 /// stop`, SIGTERM and SIGINT end a daemon.
 const IGNORED: [i32; 3] = [SIGHUP, SIGPIPE, SIGXFSZ];
 const SIGHUP: i32 = 1;
-const SIGPIPE: i32 = 13;
-const SIGXFSZ: i32 = 25;
+pub(crate) const SIGPIPE: i32 = 13;
+pub(crate) const SIGXFSZ: i32 = 25;
 
 /// Serves until stopped. Another daemon that serves already is no failure: whoever wanted one has
 /// one.

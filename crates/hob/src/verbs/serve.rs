@@ -21,6 +21,7 @@ use hob_wire::message::Attach;
 use hob_wire::strings::Strings;
 use serde_json::{Value, json};
 
+use super::daemon::{SIGPIPE, SIGXFSZ};
 use super::request::{self, ANSWER_MS, RequestError};
 use super::{Failure, Format, out, trust};
 use crate::show::style::Look;
@@ -37,7 +38,7 @@ const STOP_MS: u64 = 30_000;
 /// The largest body of a request: with its head it fits into one frame.
 const BODY_BYTES: u64 = 960 * 1024;
 /// Leaving peers and file size limits end no server; their errors tell.
-const IGNORED: [i32; 2] = [13, 25];
+const IGNORED: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
 /// What to serve.
 #[derive(Debug, Args)]
