@@ -120,12 +120,6 @@ impl Site {
         self.ask("GET", target, "", b"")
     }
 
-    /// What it has written to standard output.
-    #[must_use]
-    pub fn log(&self) -> String {
-        String::from_utf8_lossy(&self.running.out()).into_owned()
-    }
-
     /// Ends it as a service manager does.
     ///
     /// # Panics

@@ -62,7 +62,8 @@ fn a_site_that_cannot_be_served_says_why_and_starts_nothing() {
         ("[mount.\"/\"]\nstatik = \"public\"\n", "statik"),
         ("[mount.\"/\"]\nisolation = \"fork\"\n", "serves nothing"),
         ("[mount.\"/\"]\nrack = \"config.ru\"\n", "is not there"),
-        ("[mount.\"/\"]\nstatic = \"public\"\nworkers = 2\n", "no workers"),
+        ("[mount.\"/\"]\nstatic = \"public\"\nworkers = 2\n", "`fallback` alone"),
+        ("[mount.\"/\"]\nstatic = \"public\"\nqueue = 9\n", "`fallback` alone"),
         ("[mount.\"x\"]\nstatic = \"public\"\n", "/"),
         ("[serve]\nport = 1\n", "port"),
     ] {

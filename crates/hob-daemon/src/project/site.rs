@@ -264,8 +264,18 @@ impl Table {
         if !folder.is_dir() {
             return Err(format!("static: {} is no folder", folder.display()));
         }
-        if self.isolation.is_some() || self.workers.is_some() || self.timeout.is_some() {
-            return Err("static files have no workers, isolation or timeout".to_owned());
+        let for_apps = [
+            self.isolation.is_some(),
+            self.workers.is_some(),
+            self.recycle.requests.is_some() || self.recycle.memory.is_some(),
+            self.queue.is_some(),
+            self.timeout.is_some(),
+            self.idle.is_some(),
+            self.interpreter.is_some(),
+            !self.env.is_empty(),
+        ];
+        if for_apps.contains(&true) {
+            return Err("static files take `fallback` alone; other keys are for apps".to_owned());
         }
         if let Some(name) = &self.fallback
             && !folder.join(name).is_file()
