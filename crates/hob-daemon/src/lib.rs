@@ -25,6 +25,8 @@ mod messages;
 pub mod outbox;
 pub mod project;
 pub mod recorder;
+#[cfg(test)]
+mod recording;
 mod run;
 mod serve;
 mod sets;

@@ -13,6 +13,8 @@ mod arrive;
 mod callers;
 pub(crate) mod ledger;
 mod perform;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::collections::HashMap;

@@ -25,6 +25,8 @@ mod route;
 mod settle;
 mod state;
 mod tells;
+#[cfg(test)]
+mod tests;
 mod thin;
 mod workers;
 
