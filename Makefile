@@ -22,6 +22,15 @@ TRIPLE := $(ARCH)-unknown-linux-musl
 HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
 # Tests run optimised, so that a million simulated calls take seconds, and with every check on.
 PROFILE := --profile quick
+# Where nextest is installed it runs the tests (.config/nextest.toml): each in a process of its own,
+# with its time, and a report in target/nextest. It knows no examples in docs: cargo runs these.
+ifneq ($(shell command -v cargo-nextest),)
+  TESTS := cargo nextest run --locked --cargo-profile quick --no-tests pass
+  DOCTESTS := cargo test --locked --doc --workspace --exclude hob-tests $(PROFILE)
+else
+  TESTS := cargo test --locked $(PROFILE)
+  DOCTESTS := true
+endif
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
 BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby
 RUFF := $(CURDIR)/target/tools/bin/ruff
@@ -95,10 +104,11 @@ $(RUFF):
 
 .PHONY: test
 test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
-	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE)
+	$(TESTS) --workspace --exclude hob-tests --features xtask/cli
+	$(DOCTESTS)
 	@$(MAKE) runtimes
 	bash .ci/jvm $(HOB)
-	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE)
+	HOB_BIN=$(HOB) $(TESTS) --package hob-tests
 
 .PHONY: runtimes
 runtimes: ## Tests of what lives inside interpreters, in those that this machine has.
@@ -107,8 +117,8 @@ runtimes: ## Tests of what lives inside interpreters, in those that this machine
 .PHONY: one
 one: binary ## Runs the tests whose names contain T (make one T=name).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
-	cargo test --locked --workspace --exclude hob-tests --features xtask/cli $(PROFILE) -- $(T)
-	HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE) -- $(T)
+	$(TESTS) --workspace --exclude hob-tests --features xtask/cli -- $(T)
+	HOB_BIN=$(HOB) $(TESTS) --package hob-tests -- $(T)
 
 .PHONY: bench
 bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).

@@ -1,6 +1,7 @@
 //! What a user can do, and what bad input gets.
 
 mod bytes;
+mod faults;
 mod jobs;
 mod lifecycle;
 mod programs;
