@@ -1,6 +1,7 @@
 //! What the tests of rendering show, and the comparison with the golden files.
 //!
-//! `HOB_UPDATE_GOLDEN=1 cargo test -p hob show` writes `golden/` anew: look at the difference.
+//! `INSTA_UPDATE=always cargo test -p hob show` writes `golden/` anew: look at the difference. A test
+//! that fails leaves what it saw beside the file, as `.snap.new`; `cargo insta review` shows both.
 
 use hob_core::receipt::{
     OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
@@ -21,15 +22,13 @@ pub(super) const LOOKS: [(&str, Look); 4] = [
     ("narrow", Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(50) }),
 ];
 
-/// Compares with `golden/NAME.txt`. Escapes are written as `^[`, so that the files are text.
+/// Compares with `golden/NAME.snap`. Escapes are written as `^[`, so that the files are text.
 pub(super) fn golden(name: &str, text: &str) {
-    let path = format!("{}/src/show/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-    let text = text.replace('\u{1b}', "^[");
-    if std::env::var_os("HOB_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "{path} differs. It has:\n{expected}\nand this is:\n{text}");
+    let mut place = insta::Settings::clone_current();
+    place.set_snapshot_path("golden");
+    place.set_prepend_module_to_snapshot(false);
+    place.set_omit_expression(true);
+    place.bind(|| insta::assert_snapshot!(name, text.replace('\u{1b}', "^[")));
 }
 
 /// A moment on the day of the samples.
