@@ -109,6 +109,11 @@ impl Hob {
         &self.binary
     }
 
+    /// The environment that everything is run in.
+    pub(crate) fn environment(&self) -> Environment {
+        Arc::clone(&self.environment)
+    }
+
     /// A folder for input files, private to this hob.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.join(name);

@@ -26,6 +26,7 @@ const USAGE: &str =
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
+  http      hob serve beside servers that others wrote, for Rack, WSGI and ASGI
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
   same      other people's commands: the same cold and through hob? (installs some 70)
@@ -44,6 +45,7 @@ const USAGE: &str =
                or of `why`: the name of one command
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
+            or of `http`: fork prefork python
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
   --worlds A,B   only these worlds, beside the one where programs are taught
@@ -137,6 +139,7 @@ fn run() -> Result<ExitCode> {
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),
+        "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),

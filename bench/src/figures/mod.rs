@@ -7,6 +7,7 @@ pub(crate) mod commands;
 pub(crate) mod demo;
 mod hello;
 pub(crate) mod hooks;
+pub(crate) mod http;
 mod messages;
 pub(crate) mod outbox;
 mod pandas;
