@@ -101,8 +101,9 @@ module Messages
   end
 
   class << self
-    # The life of a worker: messages and lanes, one after the other, until the channel ends.
-    def serve(loaded, channel)
+    # The life of a worker: messages and lanes, one after the other, until the channel ends. What is
+    # given as a block is called once, after the first message.
+    def serve(loaded, channel, &learnt)
       Process.setproctitle(loaded.title)
       System.call(:dup3, 2, 1, 0)
       $stdout.sync = true
@@ -118,6 +119,8 @@ module Messages
           answer, = perform(loaded, payload, now)
           exit!(0) if Process.pid != @pid
           send_answer(loaded, channel, answer)
+          learnt&.call
+          learnt = nil
         else
           raise Frames::WireError, "a message was expected"
         end

@@ -96,7 +96,7 @@ module Serve
       System.close(System.pidfd(Process.pid)) if role == ZYGOTE
       System.write(@channel_fd, Frames.ready(role, Process.pid, threads, notes))
       role == ZYGOTE ? become_copy : become_standby
-      @handler ? Messages.serve(@handler, @copy_fd) : perform
+      @handler ? answer : perform
     end
 
     def threads
@@ -149,10 +149,11 @@ module Serve
       return refuse(worker, fds[0], "threads") if threads != 1
 
       parent = Process.pid
-      leader = @leader || dead_leader
+      # A handler's copy leads a group of its own: a fork for each leader would cost as much as the copy.
+      leader = @handler ? 0 : @leader || dead_leader
       @leader = nil
       @pages.refresh
-      @lesson = paid == PAID && !@handler ? @pages.lesson : nil
+      @lesson = paid == PAID ? @pages.lesson : nil
       begin
         pid = Process.fork
       rescue SystemCallError => error
@@ -168,6 +169,8 @@ module Serve
       pidfd = System.pidfd(pid)
       @children[pidfd] = [pid, worker]
       System.send_with(@channel_fd, Frames.forked(worker, pid, ""), pidfd)
+      return if @handler
+
       System.wait(leader)
       # For the next: nobody waits for this one.
       @leader = dead_leader
@@ -222,6 +225,16 @@ module Serve
     def pay
       @pages.pay
       @world.expect(@argv) unless @handler
+    end
+
+    # Answers messages; what the first of them wrote to is a lesson for later copies.
+    def answer
+      pages = @pages
+      lesson = @lesson
+      return Messages.serve(@handler, @copy_fd) { pages.learn(lesson) } if lesson
+
+      pages&.leave
+      Messages.serve(@handler, @copy_fd)
     end
 
     # Waits for the call and takes it on; the interpreter then runs the script.
