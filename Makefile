@@ -26,7 +26,7 @@ PROFILE := --profile quick
 # with its time, and a report in target/nextest. It knows no examples in docs: cargo runs these.
 ifneq ($(shell command -v cargo-nextest),)
   TESTS := cargo nextest run --locked --cargo-profile quick --no-tests pass
-  DOCTESTS := cargo test --locked --doc --workspace --exclude hob-tests $(PROFILE)
+  DOCTESTS := cargo test --locked --doc --workspace --exclude hob-tests --features hob-actor/tokio $(PROFILE)
 else
   TESTS := cargo test --locked $(PROFILE)
   DOCTESTS := true
@@ -104,7 +104,7 @@ $(RUFF):
 
 .PHONY: test
 test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
-	$(TESTS) --workspace --exclude hob-tests --features xtask/cli
+	$(TESTS) --workspace --exclude hob-tests --features xtask/cli,hob-actor/tokio
 	$(DOCTESTS)
 	@$(MAKE) runtimes
 	bash .ci/jvm $(HOB)
@@ -117,7 +117,7 @@ runtimes: ## Tests of what lives inside interpreters, in those that this machine
 .PHONY: one
 one: binary ## Runs the tests whose names contain T (make one T=name).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
-	$(TESTS) --workspace --exclude hob-tests --features xtask/cli -- $(T)
+	$(TESTS) --workspace --exclude hob-tests --features xtask/cli,hob-actor/tokio -- $(T)
 	HOB_BIN=$(HOB) $(TESTS) --package hob-tests -- $(T)
 
 .PHONY: bench

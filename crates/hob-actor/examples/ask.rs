@@ -62,7 +62,8 @@ impl AsyncHandler<Run> for Asker {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let otherwise = Options { rounds: 1, nodes: 1, messages: 1_000_000, ask: 16 };
-    let options = Options::read("ask", otherwise)?;
+    let about = "One actor asks another: what an ask and its answer cost.";
+    let Some(options) = Options::read("ask", about, otherwise)? else { return Ok(()) };
     let progress = Progress::start("ask");
     let system = System::with_shards(usize::try_from(options.nodes)?)?;
     let mail = Mail::bounded(u32::try_from(options.ask.max(1024))?);

@@ -67,6 +67,12 @@ fn messages() -> Messages {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let about = "A message goes round a ring of processes by tells: what a hop costs.";
+    let options =
+        [("--nodes", "how many processes (2)"), ("--rounds", "how often (200,000 hops in all)")];
+    if !ipc::begins("ipc_ring", about, &options)? {
+        return Ok(());
+    }
     let system = System::with_shards(1)?;
     if ipc::is_worker() {
         let peers = Peers::join(&system, messages())?;

@@ -152,6 +152,15 @@ fn messages() -> Messages {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let about = "Many processes ask an actor at once: what an ask costs.";
+    let options = [
+        ("--nodes", "how many processes (100)"),
+        ("--messages", "how many asks each (10,000)"),
+        ("--ask", "how many are open at once; 0: tells (1)"),
+    ];
+    if !ipc::begins("ipc_storm", about, &options)? {
+        return Ok(());
+    }
     let system = System::with_shards(1)?;
     if ipc::is_worker() {
         let peers = Peers::join(&system, messages())?;

@@ -30,6 +30,11 @@ fn messages() -> Messages {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let about = "An actor in another process is asked and told like one's own.";
+    let options = [("--rounds", "how many asks (1000)")];
+    if !ipc::begins("remote_ask", about, &options)? {
+        return Ok(());
+    }
     let system = System::with_shards(1)?;
     if ipc::is_worker() {
         let peers = Peers::join(&system, messages())?;

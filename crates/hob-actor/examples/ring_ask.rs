@@ -79,8 +79,10 @@ impl ReplyHandler<Pass> for Node {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let forward = std::env::args().any(|word| word == "--forward");
     let name = if forward { "forward" } else { "ring_ask" };
-    let options =
-        Options::read(name, Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 })?;
+    let about =
+        "A chain of open asks goes round a ring of actors: what one costs in time and memory.";
+    let otherwise = Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 };
+    let Some(options) = Options::read(name, about, otherwise)? else { return Ok(()) };
     let progress = Progress::start(name);
     let system = System::with_shards(1)?;
     let nodes: Vec<Address<Node>> = (0..options.nodes)

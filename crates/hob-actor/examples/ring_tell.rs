@@ -77,8 +77,9 @@ impl ReplyHandler<Done> for Finish {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options =
-        Options::read("ring_tell", Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 })?;
+    let about = "Messages go round a ring of actors by tells: what a hop costs.";
+    let otherwise = Options { rounds: 2_000, nodes: 5_000, messages: 1, ask: 1 };
+    let Some(options) = Options::read("ring_tell", about, otherwise)? else { return Ok(()) };
     let progress = Progress::start("ring_tell");
     let system = System::with_shards(1)?;
     let missing = options.messages;

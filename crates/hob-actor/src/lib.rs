@@ -4,10 +4,9 @@
 //! ```
 //! use hob_actor::{Actor, Context, Handler, Message, System};
 //!
+//! #[derive(Message)]
+//! #[answer(String)]
 //! struct Greet(String);
-//! impl Message for Greet {
-//!     type Answer = String;
-//! }
 //!
 //! struct Greeter;
 //! impl Actor for Greeter {}
@@ -23,6 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The features: `derive` (on by default) is `#[derive(Message)]`; `tokio` runs the futures of
+//! handlers within a tokio runtime.
+//!
 //! How to use it: `docs/actors.md`. Why it is as it is, and what was measured:
 //! `docs/why/actors.md`.
 //!
@@ -33,6 +35,15 @@
 
 // `api` is what users hold, `memory` how things lie in memory, `runtime` where threads meet, `shard`
 // what is decided, `link` the way to peers.
+
+/// The examples of the pages for users are compiled and run.
+#[cfg(all(doctest, feature = "derive", feature = "tokio"))]
+mod pages {
+    #[doc = include_str!("../../../docs/actors.md")]
+    mod actors {}
+    #[doc = include_str!("../../../docs/actors-peers.md")]
+    mod peers {}
+}
 
 mod api;
 #[cfg(test)]
@@ -53,6 +64,9 @@ mod sync {
 }
 mod system;
 
+#[cfg(feature = "derive")]
+pub use hob_actor_derive::Message;
+
 pub use api::actor::{
     Actor, AsyncHandler, AtOnce, ByFuture, ByReply, Dispatch, Handler, Message, Receives,
     ReplyHandler,
@@ -61,6 +75,7 @@ pub use api::address::{ActorId, Address};
 pub use api::asked::{Ask, Asked};
 pub use api::context::{Context, This};
 pub use api::error::{AskError, NotSent, TellError};
+pub use api::panic::PanicText;
 pub use api::registry::{Registry, TagTaken};
 pub use api::reply::Reply;
 pub use api::schedule::Scheduled;

@@ -16,6 +16,7 @@ use crate::runtime::inbox::Inbox;
 use crate::runtime::mail::Mail;
 use crate::runtime::mailbox::{Mailbox, Route};
 use crate::runtime::pool::Pool;
+use crate::runtime::thread::Within;
 use crate::runtime::{current, places, pool, thread};
 use crate::shard::{Control, Counts, Shard, Shared};
 use crate::supervision::Supervision;
@@ -50,6 +51,10 @@ pub struct Troubles {
     pub restarts: u64,
 }
 
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Actors on shards, each shard a thread. Dropping it ends them all.
 #[derive(Debug)]
 pub struct System {
@@ -62,16 +67,40 @@ pub struct System {
     pool_counts: Arc<Counts>,
     registry: Registry,
     linked: Mutex<Option<Linked>>,
+    /// What its threads run within.
+    within: Within,
 }
 
 impl System {
-    /// A system with a shard for each processor.
+    /// A system with a shard for each processor. With the feature `tokio`, its actors are in the
+    /// tokio runtime that this is called in, if it is called in one.
     pub fn start() -> Result<System, StartError> {
-        System::with_shards(std::thread::available_parallelism().map_or(1, usize::from))
+        System::with_shards(processors())
     }
 
-    /// A system with as many shards as said, at least one.
+    /// A system with as many shards as said, at least one; otherwise as [`System::start`].
     pub fn with_shards(shards: usize) -> Result<System, StartError> {
+        System::with(shards, Within::here())
+    }
+
+    /// A system with a shard for each processor, whose handlers and their futures are in a tokio
+    /// runtime: its timers, sockets and `tokio::spawn` work there. The runtime must be driven, as
+    /// one with worker threads is, and must outlive the system.
+    #[cfg(feature = "tokio")]
+    pub fn start_within(runtime: &tokio::runtime::Handle) -> Result<System, StartError> {
+        System::with_shards_within(processors(), runtime)
+    }
+
+    /// The same with as many shards as said, at least one.
+    #[cfg(feature = "tokio")]
+    pub fn with_shards_within(
+        shards: usize,
+        runtime: &tokio::runtime::Handle,
+    ) -> Result<System, StartError> {
+        System::with(shards, Within::runtime(runtime))
+    }
+
+    fn with(shards: usize, within: Within) -> Result<System, StartError> {
         let mut system = System {
             shards: Vec::new(),
             threads: Vec::new(),
@@ -81,6 +110,7 @@ impl System {
             pool_counts: Arc::default(),
             registry: Registry::default(),
             linked: Mutex::default(),
+            within,
         };
         for _ in 0..shards.max(1) {
             system.add_shard()?;
@@ -101,8 +131,8 @@ impl System {
         let counts = Arc::new(Counts::default());
         let shared = Arc::new(Shared { place, inbox, next_record, next_group, counts });
         let thread = std::thread::Builder::new().name(format!("hob-shard-{place}"));
-        let run = Arc::clone(&shared);
-        self.threads.push(thread.spawn(move || thread::run(run, pool))?);
+        let (run, within) = (Arc::clone(&shared), self.within.clone());
+        self.threads.push(thread.spawn(move || thread::run(run, pool, &within))?);
         Ok(shared)
     }
 

@@ -192,7 +192,7 @@ fn a_panic_fails_that_message_only() {
     let system = System::with_shards(1).unwrap();
     let node = system.spawn(Node::default());
     node.ask(Add(2)).wait().unwrap();
-    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked));
+    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked("as the test asks".into())));
     assert_eq!(node.ask(Add(2)).wait(), Ok(4));
     assert_eq!(system.troubles().panics, 1);
 }
@@ -363,14 +363,14 @@ fn a_supervised_actor_begins_anew_until_it_fails_too_often() {
     beside.ask(Add(5)).wait().unwrap();
     for life in 1..=2 {
         assert_eq!(node.ask(Add(1)).wait(), Ok(1));
-        assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked));
+        assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked("as the test asks".into())));
         // Kept while it waits to be restarted, and the sum is a new one's.
         assert_eq!(node.ask(Add(0)).wait(), Ok(0));
         assert_eq!(lives.load(Ordering::SeqCst), life + 1);
     }
     assert_eq!(beside.ask(Add(0)).wait(), Ok(5));
     let ended = node.ended();
-    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked));
+    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked("as the test asks".into())));
     assert_eq!(ended.wait(), Ok(End::Failed));
     assert_eq!(beside.ended().wait(), Ok(End::Stopped));
     assert_eq!(system.troubles().restarts, 2);
@@ -385,7 +385,7 @@ fn a_group_that_fails_too_often_fails_as_a_member_of_the_group_around_it() {
     let node = inner.spawn(Mail::default(), Node::default);
     beside.ask(Add(5)).wait().unwrap();
     node.ask(Add(5)).wait().unwrap();
-    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked));
+    assert_eq!(node.ask(Fail).wait(), Err(AskError::Panicked("as the test asks".into())));
     // All of the outer group began anew.
     assert_eq!(node.ask(Add(0)).wait(), Ok(0));
     assert_eq!(beside.ask(Add(0)).wait(), Ok(0));
@@ -449,7 +449,7 @@ fn a_message_to_a_pool_wakes_one_of_its_threads() {
             other => break other,
         }
     };
-    assert_eq!(failed, Err(AskError::Panicked));
+    assert_eq!(failed, Err(AskError::Panicked("as the test asks".into())));
     let asker = system.spawn(Node { next: None, sum: 0 });
     asker.ask(Next(pool.clone())).wait().unwrap();
     // An actor asks a pool as it asks any other.

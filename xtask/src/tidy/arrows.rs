@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-entryfork", &["hob-os"]),
     ("hob-runtimes", &[]),
     ("hob-resolve", &["hob-os", "hob-runtimes"]),
-    ("hob-actor", &["hob-os"]),
+    ("hob-actor-derive", &[]),
+    ("hob-actor", &["hob-os", "hob-actor-derive"]),
     ("hob-worker", &["hob-wire", "hob-os", "hob-actor"]),
     (
         "hob-hooks",
@@ -48,8 +49,8 @@ const ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "tokio",
-        &["hob-daemon", "hob-http"],
-        "only the daemon and its HTTP front have an async runtime",
+        &["hob-daemon", "hob-http", "hob-actor"],
+        "only the daemon and its HTTP front have an async runtime; hob-actor enters one, by a feature",
     ),
     ("clap", &["hob", "xtask"], "only the command line has a parser"),
 ];

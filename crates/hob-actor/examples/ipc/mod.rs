@@ -12,6 +12,31 @@ const WORKER: &str = "--worker";
 /// Links by rings in shared memory, not by sockets.
 const SHARED_MEMORY: &str = "--shared-memory";
 
+/// An option of an example, and what its number is.
+pub(crate) type Known = (&'static str, &'static str);
+
+/// Whether the example is to go on: it is not when help was asked for, which is printed.
+pub(crate) fn begins(name: &str, about: &str, options: &[Known]) -> Result<bool, String> {
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        if word == "--help" || word == "-h" {
+            let mut lines = format!("{about}\n\nusage: {name} [OPTION]...\n");
+            for (option, what) in options {
+                lines.push_str(&format!("  {:<16} {what}\n", format!("{option} N")));
+            }
+            lines.push_str("  --shared-memory  links by shared memory, not by sockets\n");
+            let printed = writeln!(std::io::stdout(), "{lines}\nIt prints one line of JSON.");
+            return printed.map(|()| false).map_err(|error| error.to_string());
+        }
+        if options.iter().any(|(option, _)| *option == word) {
+            words.next();
+        } else if word != SHARED_MEMORY && word != WORKER {
+            return Err(format!("{name}: there is no {word}; --help lists what there is"));
+        }
+    }
+    Ok(true)
+}
+
 /// The number after `--name`, or `otherwise`.
 pub(crate) fn option(name: &str, otherwise: u64) -> Result<u64, String> {
     let mut words = std::env::args().skip_while(|word| word != name).skip(1);

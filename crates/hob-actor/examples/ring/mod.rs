@@ -15,10 +15,19 @@ pub(crate) struct Options {
 
 impl Options {
     /// From the command line: `--rounds`, `--nodes`, `--messages`, `--ask`, each with a number.
-    pub(crate) fn read(name: &str, otherwise: Options) -> Result<Options, String> {
+    /// None: help was asked for, and is printed.
+    pub(crate) fn read(
+        name: &str,
+        about: &str,
+        otherwise: Options,
+    ) -> Result<Option<Options>, String> {
         let mut options = otherwise;
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
+            if word == "--help" || word == "-h" {
+                let printed = writeln!(std::io::stdout(), "{}", otherwise.help(name, about));
+                return printed.map(|()| None).map_err(|error| error.to_string());
+            }
             let (key, value) = match word.split_once('=') {
                 Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
                 None => (word, words.next()),
@@ -32,10 +41,24 @@ impl Options {
                 "--messages" => options.messages = number,
                 "--ask" => options.ask = number,
                 "--forward" => {}
-                _ => return Err(format!("{name}: there is no {key}; see the example's head")),
+                _ => return Err(format!("{name}: there is no {key}; --help lists what there is")),
             }
         }
-        Ok(options)
+        Ok(Some(options))
+    }
+
+    /// What it does and takes.
+    fn help(self, name: &str, about: &str) -> String {
+        let Options { rounds, nodes, messages, ask } = self;
+        format!(
+            "{about}\n\nusage: {name} [OPTION N]...\n  \
+             --rounds N    how often ({rounds})\n  \
+             --nodes N     how many actors, or shards for `ask` ({nodes})\n  \
+             --messages N  how many messages ({messages})\n  \
+             --ask N       how many asks are open at once, where the example asks ({ask})\n  \
+             --forward 1   by forwarding, where the example is `ring_ask`\n\n\
+             It prints one line of JSON."
+        )
     }
 }
 

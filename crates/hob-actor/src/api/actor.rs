@@ -14,7 +14,16 @@ use crate::memory::tasks::Header;
 use crate::memory::when::When;
 use crate::shard::Shard;
 
-/// What is sent.
+/// What is sent. `#[derive(Message)]` with `#[answer(Type)]` implements it; by hand it is:
+///
+/// ```
+/// use hob_actor::Message;
+///
+/// struct Greet(String);
+/// impl Message for Greet {
+///     type Answer = String;
+/// }
+/// ```
 pub trait Message: Send + 'static {
     /// What an ask of it gives back; `()` for what is only told.
     type Answer: Send + 'static;
@@ -32,6 +41,30 @@ pub trait Actor: Sized + 'static {
 }
 
 /// Answers before it returns.
+///
+/// ```
+/// use hob_actor::{Actor, Context, Handler, Message, System};
+///
+/// #[derive(Message)]
+/// #[answer(u64)]
+/// struct Add(u64);
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+/// impl Actor for Counter {}
+/// impl Handler<Add> for Counter {
+///     fn handle(&mut self, Add(n): Add, _: &mut Context<'_, Self>) -> u64 {
+///         self.0 += n;
+///         self.0
+///     }
+/// }
+///
+/// let system = System::with_shards(1)?;
+/// let counter = system.spawn(Counter::default());
+/// counter.tell(Add(1))?;
+/// assert_eq!(counter.ask(Add(2)).wait()?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Handler<M: Message>: Actor {
     /// Runs to its end; nothing else runs on the actor's shard meanwhile.
     fn handle(&mut self, message: M, cx: &mut Context<'_, Self>) -> M::Answer;
@@ -42,6 +75,44 @@ pub trait Handler<M: Message>: Actor {
 /// The future is parked beside the actor and does not borrow it: the actor takes further messages
 /// while it waits, so that actors may ask each other in rings. What it needs of the actor it takes
 /// with it, or reaches for with [`This::with`](crate::This::with).
+///
+/// ```
+/// use hob_actor::{Actor, Address, AsyncHandler, Context, Handler, Message, System};
+///
+/// #[derive(Message)]
+/// #[answer(u64)]
+/// struct Double(u64);
+///
+/// struct Doubles;
+/// impl Actor for Doubles {}
+/// impl Handler<Double> for Doubles {
+///     fn handle(&mut self, Double(n): Double, _: &mut Context<'_, Self>) -> u64 {
+///         n * 2
+///     }
+/// }
+///
+/// /// Answers four times the number, by asking twice.
+/// struct Asks(Address<Doubles>);
+/// impl Actor for Asks {}
+/// impl AsyncHandler<Double> for Asks {
+///     fn handle(
+///         &mut self,
+///         Double(n): Double,
+///         cx: &mut Context<'_, Self>,
+///     ) -> impl Future<Output = u64> + 'static {
+///         let (this, doubles) = (cx.this(), self.0.clone());
+///         async move {
+///             let Ok(twice) = this.ask(&doubles, Double(n)).await else { return 0 };
+///             this.ask(&doubles, Double(twice)).await.unwrap_or(0)
+///         }
+///     }
+/// }
+///
+/// let system = System::with_shards(1)?;
+/// let asks = system.spawn(Asks(system.spawn(Doubles)));
+/// assert_eq!(asks.ask(Double(5)).wait()?, 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait AsyncHandler<M: Message>: Actor {
     /// Runs to its end at once; the future that it returns is polled right afterwards.
     fn handle(
@@ -52,6 +123,26 @@ pub trait AsyncHandler<M: Message>: Actor {
 }
 
 /// Answers by a [`Reply`], now or later, here or elsewhere.
+///
+/// ```
+/// use hob_actor::{Actor, Context, Message, Reply, ReplyHandler, System};
+///
+/// #[derive(Message)]
+/// #[answer(u64)]
+/// struct Sum(Vec<u64>);
+///
+/// struct Sums;
+/// impl Actor for Sums {}
+/// impl ReplyHandler<Sum> for Sums {
+///     fn handle(&mut self, Sum(list): Sum, reply: Reply<u64>, _: &mut Context<'_, Self>) {
+///         std::thread::spawn(move || reply.send(list.iter().sum()));
+///     }
+/// }
+///
+/// let system = System::with_shards(1)?;
+/// assert_eq!(system.spawn(Sums).ask(Sum(vec![1, 2, 3])).wait()?, 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ReplyHandler<M: Message>: Actor {
     /// Runs to its end; a reply that is dropped tells the asker so.
     fn handle(&mut self, message: M, reply: Reply<M::Answer>, cx: &mut Context<'_, Self>);

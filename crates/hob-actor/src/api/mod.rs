@@ -5,6 +5,7 @@ pub(crate) mod address;
 pub(crate) mod asked;
 pub(crate) mod context;
 pub(crate) mod error;
+pub(crate) mod panic;
 pub(crate) mod registry;
 pub(crate) mod reply;
 pub(crate) mod schedule;

@@ -83,9 +83,11 @@ impl<T: Send + 'static> Drop for Reply<T> {
     #[inline]
     fn drop(&mut self) {
         if !self.when.is_tell() {
-            let why =
-                if std::thread::panicking() { AskError::Panicked } else { AskError::Unanswered };
-            current::fail(self.asker, self.when, why);
+            if std::thread::panicking() {
+                current::unwound(self.asker, self.when);
+            } else {
+                current::fail(self.asker, self.when, AskError::Unanswered);
+            }
         }
     }
 }

@@ -27,6 +27,7 @@ use super::table::Messages;
 use super::tokens::{Mixed, Tokens};
 use super::wire::{Encoder, Wire};
 use crate::api::error::{AskError, NotSent};
+use crate::api::panic::PanicText;
 use crate::api::reply::Reply;
 use crate::memory::parcel::{Kind as Content, Parcel, Slot, What};
 use crate::memory::when::{NEVER, Place};
@@ -473,7 +474,7 @@ impl Edge for Links {
             }
             // The message is larger than a frame may be.
             (Ok(Err(_)), _) => AskError::Full,
-            (Err(_), _) => AskError::Panicked,
+            (Err(panic), _) => AskError::Panicked(PanicText::of(&*panic)),
             (Ok(Ok(())), Err(why)) => why,
         };
         if let Some(token) = token {
@@ -537,9 +538,9 @@ impl Edge for Links {
             Ok(Ok(())) => self.touch(at),
             // The answer is larger than a frame may be.
             Ok(Err(_)) => self.fail_theirs(at, theirs, AskError::Unanswered),
-            Err(_) => {
+            Err(panic) => {
                 count(&shard.shared.counts.panics);
-                self.fail_theirs(at, theirs, AskError::Panicked);
+                self.fail_theirs(at, theirs, AskError::Panicked(PanicText::of(&*panic)));
             }
         }
     }

@@ -434,7 +434,7 @@ impl Links {
     }
 
     pub(super) fn fail_theirs(&mut self, at: u32, token: u64, why: AskError) {
-        self.push(at, Head::new(Kind::Failure, token), &encode_error(why));
+        self.push(at, Head::new(Kind::Failure, token), &encode_error(&why));
     }
 }
 

@@ -15,6 +15,7 @@ use super::run::{self, Run};
 use super::wire::{Decoder, Encoder, Schema, Wire, WireError};
 use crate::api::actor::{Message, Receives};
 use crate::api::error::{AskError, NotSent};
+use crate::api::panic::PanicText;
 use crate::memory::hash::ByType;
 use crate::memory::parcel::{Label, Parcel, Slot, Typed};
 use crate::memory::when::When;
@@ -255,22 +256,31 @@ fn answer<T: Wire>(
     Ok(())
 }
 
-/// How an error travels.
-pub(crate) fn encode_error(error: AskError) -> [u8; 9] {
-    let (kind, code, signal) = match error {
+/// Before the text of a panic: an empty text is a text.
+const HAS_TEXT: u8 = 1;
+
+/// How an error travels: its kind, two numbers, and the text of a panic, which ends the frame.
+pub(crate) fn encode_error(error: &AskError) -> Vec<u8> {
+    let (kind, code, signal) = match *error {
         AskError::Expired => (1, None, None),
         AskError::Stopped => (2, None, None),
-        AskError::Panicked => (3, None, None),
+        AskError::Panicked(_) => (3, None, None),
         AskError::Unanswered => (4, None, None),
         AskError::Full => (5, None, None),
         AskError::Displaced => (6, None, None),
         AskError::Lost { code, signal } => (7, code, signal),
         AskError::Unregistered => (8, None, None),
     };
-    let mut bytes = [kind; 9];
+    let mut bytes = vec![kind];
     // No exit code and no signal is negative.
-    bytes[1..5].copy_from_slice(&code.unwrap_or(-1).to_le_bytes());
-    bytes[5..].copy_from_slice(&signal.unwrap_or(-1).to_le_bytes());
+    bytes.extend(code.unwrap_or(-1).to_le_bytes());
+    bytes.extend(signal.unwrap_or(-1).to_le_bytes());
+    if let AskError::Panicked(said) = error
+        && let Some(text) = said.text()
+    {
+        bytes.push(HAS_TEXT);
+        bytes.extend(text.as_bytes());
+    }
     bytes
 }
 
@@ -282,11 +292,46 @@ pub(crate) fn decode_error(bytes: &[u8]) -> AskError {
     match bytes.first() {
         Some(1) => AskError::Expired,
         Some(2) => AskError::Stopped,
-        Some(3) => AskError::Panicked,
+        Some(3) => AskError::Panicked(decode_panic(&bytes[1..])),
         Some(5) => AskError::Full,
         Some(6) => AskError::Displaced,
         Some(7) => AskError::Lost { code: number(1), signal: number(5) },
         Some(8) => AskError::Unregistered,
         Some(_) | None => AskError::Unanswered,
+    }
+}
+
+/// What follows the kind of a panic: two numbers that say nothing, and its text.
+fn decode_panic(bytes: &[u8]) -> PanicText {
+    match bytes.get(8..) {
+        Some([HAS_TEXT, text @ ..]) => PanicText::from(&*String::from_utf8_lossy(text)),
+        Some(_) | None => PanicText::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_arrive_as_they_were() {
+        let errors = [
+            AskError::Expired,
+            AskError::Stopped,
+            AskError::Panicked(PanicText::default()),
+            AskError::Panicked(PanicText::from("")),
+            AskError::Panicked(PanicText::from("no bread left, né")),
+            AskError::Unanswered,
+            AskError::Full,
+            AskError::Displaced,
+            AskError::Lost { code: Some(3), signal: None },
+            AskError::Lost { code: None, signal: Some(9) },
+            AskError::Unregistered,
+        ];
+        for error in errors {
+            assert_eq!(decode_error(&encode_error(&error)), error);
+        }
+        assert_eq!(decode_error(&[3]), AskError::Panicked(PanicText::default()), "cut short");
+        assert_eq!(decode_error(&[]), AskError::Unanswered);
     }
 }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::api::error::AskError;
+use crate::api::panic::PanicText;
 use crate::memory::parcel::Slot;
 use crate::memory::when::When;
 use crate::runtime::places;
@@ -48,5 +49,17 @@ pub(crate) fn fail(asker: Slot, when: When, why: AskError) {
     with(|shard| match shard {
         Some(shard) => shard.fail(asker, when, why),
         None => places::deliver(when.place(), Shard::failure_parcel(asker, when, why)),
+    });
+}
+
+/// Says that there is none because this thread unwinds. What the panic says is known where it is
+/// caught, and of another thread than a shard's nobody here hears of that.
+pub(crate) fn unwound(asker: Slot, when: When) {
+    with(|shard| match shard {
+        Some(shard) => shard.unwound(asker, when),
+        None => {
+            let why = AskError::Panicked(PanicText::default());
+            places::deliver(when.place(), Shard::failure_parcel(asker, when, why));
+        }
     });
 }

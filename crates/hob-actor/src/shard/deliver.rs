@@ -251,9 +251,16 @@ impl Shard {
         let ran = catch_unwind(AssertUnwindSafe(|| run(state, parcel, self)));
         self.put_back(to, actor);
         match ran {
-            Ok(None) => {}
-            Ok(Some(task)) => self.proceed(task),
-            Err(panic) => self.panicked(to.index, panic),
+            Ok(task) => {
+                self.came_back();
+                if let Some(task) = task {
+                    self.proceed(task);
+                }
+            }
+            Err(panic) => {
+                self.caught(&*panic);
+                self.panicked(to.index, panic);
+            }
         }
     }
 
@@ -510,7 +517,9 @@ impl Shard {
 
     /// Nothing waits in the ring.
     pub(crate) fn is_idle(&self) -> bool {
-        self.batch.borrow().is_empty() && self.state.borrow().ring.is_empty()
+        self.batch.borrow().is_empty()
+            && self.state.borrow().ring.is_empty()
+            && !self.has_unwound.get()
     }
 
     // --- from and to others
@@ -604,6 +613,8 @@ impl Shard {
     /// told to its askers.
     #[inline]
     pub(crate) fn flush(&self) {
+        // What was dropped where no handler ran.
+        self.came_back();
         let lines = self.state.borrow().out.len();
         // The first is the edge's.
         if lines > 1 {

@@ -272,10 +272,13 @@ impl Shard {
         };
         let mut left = mailbox.map(|mailbox| mailbox.close()).unwrap_or_default();
         if let Some(mut actor) = actor {
-            let _ = catch_unwind(AssertUnwindSafe(move || {
+            let ended = catch_unwind(AssertUnwindSafe(move || {
                 actor.stopped();
                 drop(actor);
             }));
+            if let Err(panic) = ended {
+                self.caught(&*panic);
+            }
         }
         if let Some(ties) = ties {
             left.extend(ties.backlog);

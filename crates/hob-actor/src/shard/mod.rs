@@ -18,6 +18,7 @@ mod records;
 mod state;
 pub(crate) mod tells;
 mod timers;
+mod unwound;
 #[cfg(test)]
 mod waiting;
 
@@ -139,6 +140,9 @@ pub(crate) struct Shard {
     /// What the edge's messages need to be decoded.
     names: RefCell<Option<Rc<Names>>>,
     ended: Cell<bool>,
+    /// Askers whose replies a panic has dropped, until it is caught (`unwound.rs`).
+    unwound: Cell<Vec<(Slot, When)>>,
+    has_unwound: Cell<bool>,
 }
 
 impl std::fmt::Debug for Shard {
@@ -165,6 +169,8 @@ impl Shard {
             told: RefCell::default(),
             names: RefCell::new(None),
             ended: Cell::new(false),
+            unwound: Cell::default(),
+            has_unwound: Cell::new(false),
         }
     }
 
@@ -479,10 +485,11 @@ impl Shard {
         let polled = catch_unwind(AssertUnwindSafe(poll));
         self.polled.set(before);
         match polled {
-            Ok(Poll::Pending | Poll::Ready(())) => {}
+            Ok(Poll::Pending | Poll::Ready(())) => self.came_back(),
             Err(panic) => {
+                let said = self.caught(&*panic);
                 if let Some(header) = self.discard(task) {
-                    self.fail(header.asker, header.when(), AskError::Panicked);
+                    self.fail(header.asker, header.when(), AskError::Panicked(said));
                     self.panicked(header.actor, panic);
                 }
             }

@@ -89,7 +89,7 @@ fn waiting(shard: &Rc<Shard>) -> (Address<Node>, Noted) {
     for _ in 0..2 {
         let failed = address.ask(Fail);
         turn(shard, 0);
-        assert_eq!(failed.wait(), Err(AskError::Panicked));
+        assert_eq!(failed.wait(), Err(AskError::Panicked("as asked".into())));
     }
     (address, noted)
 }

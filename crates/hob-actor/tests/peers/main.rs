@@ -132,7 +132,7 @@ fn a_remote_actor_is_asked_and_told_like_a_local_one_and_order_is_kept(over: Ove
     let text = Text { text: "ä".repeat(300_000), many: (0..100_000).collect() };
     let answer = remote.ask(text).wait().unwrap();
     assert!(answer.ends_with(" 4999950000") && answer.len() == 600_011);
-    assert_eq!(remote.ask(Fault {}).wait(), Err(AskError::Panicked));
+    assert_eq!(remote.ask(Fault {}).wait(), Err(AskError::Panicked("as asked".into())));
     assert_eq!(remote.ask(Add { value: 0 }).wait(), Ok(1001), "the actor goes on");
     peers.drain();
 }
@@ -164,8 +164,11 @@ fn what_an_actor_tells_and_asks_a_peer_keeps_its_order_of_any_type(over: Over) {
     assert_eq!(system.troubles().refused, 30);
     assert_eq!(node.ask(Odd { value: Picky(1) }).wait(), Ok(Picky(2)));
     let unlucky = node.ask(Odd { value: Picky(UNLUCKY - 1) });
-    assert_eq!(unlucky.wait(), Err(AskError::Panicked));
-    assert_eq!(node.ask(Odd { value: Picky(UNLUCKY) }).wait(), Err(AskError::Panicked));
+    assert_eq!(unlucky.wait(), Err(AskError::Panicked("as a user's may".into())));
+    assert_eq!(
+        node.ask(Odd { value: Picky(UNLUCKY) }).wait(),
+        Err(AskError::Panicked("as a user's may".into()))
+    );
     assert_eq!(node.ask(Odd { value: Picky(3) }).wait(), Ok(Picky(4)), "both go on");
     peers.drain();
 }
