@@ -28,11 +28,11 @@ pub(crate) enum Hooks {
     Run(run::Run),
     /// Show which files of a directory would run, in which order, and why others would not
     List(list::List),
-    /// Let a repository's hooks run warm
+    /// Let the hooks of a repository or of a coding agent run warm
     #[command(subcommand)]
     Adopt(adopt::Adopt),
     /// Take that back: the hooks are as they were
-    Restore(adopt::Of),
+    Restore(adopt::Restore),
 }
 
 /// Runs the verb; returns its exit code.

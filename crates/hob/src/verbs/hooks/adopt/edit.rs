@@ -82,8 +82,8 @@ pub(super) fn python(text: &[u8], places: &Places<'_>) -> Result<Edited, String>
     Ok(Edited { link: Some(name.to_owned()), edit, text })
 }
 
-/// Characters that mean nothing to `env -S`, to the kernel or in a `PATH`.
-fn is_plain(character: char) -> bool {
+/// Characters that mean nothing to `env -S`, to a shell, to the kernel or in a `PATH`.
+pub(super) fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_-./+@%,".contains(character)
 }
 

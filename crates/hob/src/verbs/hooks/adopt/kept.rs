@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::edit::Edit;
 use super::repository::Repository;
+use super::settings;
 
 /// The name of the list's format.
 const SCHEMA: &str = "hob.hooks-adopted/1";
@@ -28,10 +29,30 @@ pub(super) struct Adopted {
     pub(super) file: Bytes,
     /// The digest of what hob wrote there.
     pub(super) digest: String,
-    /// The line that it changed.
-    pub(super) edit: Edit,
+    /// What it changed.
+    pub(super) edit: Change,
     /// The name under which the file that was there is kept.
     pub(super) original: String,
+}
+
+/// What hob changed in a file, which can be found again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Change {
+    /// One line of a hook.
+    Line(Edit),
+    /// Strings of JSON: commands of an agent's hooks.
+    Commands(Vec<Edit>),
+}
+
+impl Change {
+    /// The text with the change taken back; `None` if it is not in there.
+    fn undone(&self, text: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Change::Line(edit) => edit.undone(text),
+            Change::Commands(edits) => settings::undone(text, edits),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,10 +92,17 @@ pub(super) fn digest(text: &[u8]) -> String {
 impl Kept {
     /// Reads it; an absent one is empty.
     pub(super) fn open(repository: &Repository) -> Result<Kept, String> {
-        let dir = repository.own.clone();
+        let own = repository.own.clone();
+        let around = repository.own.parent().unwrap_or(&repository.own);
+        Kept::at(own, repository.hooks.clone(), around)
+    }
+
+    /// The same in a folder of this name, for hooks that are in this one; the folder around both
+    /// is locked.
+    pub(super) fn at(dir: PathBuf, hooks: PathBuf, around: &Path) -> Result<Kept, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
         // The folder is made with the first hook that is adopted.
-        let lock = File::open(dir.parent().unwrap_or(&dir)).map_err(failed)?;
+        let lock = File::open(around).map_err(failed)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| format!("{}: another hob works on these hooks", dir.display()))?;
         let list = dir.join("adopted.json");
@@ -87,7 +115,24 @@ impl Kept {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed(error)),
         };
-        Ok(Kept { hooks: repository.hooks.clone(), dir, adopted, _lock: Some(lock) })
+        Ok(Kept { hooks, dir, adopted, _lock: Some(lock) })
+    }
+
+    /// Whether an agent's command is one that hob wrote.
+    pub(super) fn has(&self, command: &str) -> bool {
+        let ours = settings::literal(command);
+        self.adopted.iter().any(|one| match &one.edit {
+            Change::Line(_) => false,
+            Change::Commands(edits) => edits.iter().any(|edit| edit.ours.0 == ours.as_bytes()),
+        })
+    }
+
+    /// Keeps version control from seeing the folder around this one.
+    pub(super) fn ignored(&self) -> Result<(), String> {
+        let Some(around) = self.dir.parent() else { return Ok(()) };
+        let written = std::fs::create_dir_all(around)
+            .and_then(|()| std::fs::write(around.join(IGNORED), "*\n"));
+        written.map_err(|error| format!("{}: {error}", around.display()))
     }
 
     /// Whether this file is adopted, with this text: edited or not, hob's line is in it.
@@ -162,11 +207,24 @@ impl Kept {
             let _ = std::fs::remove_file(self.dir.join("adopted.json"));
             let _ = std::fs::remove_dir(self.dir.join("originals"));
             let _ = std::fs::remove_dir(&self.dir);
+            self.remove_ignored();
         } else if let Err(why) = self.write() {
             all.push((b"the list of adopted hooks".to_vec(), Err(why)));
         }
         all.sort();
         all
+    }
+
+    /// Removes the folder around this one, if it is one of hob's own and nothing else is in it.
+    fn remove_ignored(&self) {
+        let Some(around) = self.dir.parent() else { return };
+        let names = std::fs::read_dir(around)
+            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect::<Vec<_>>());
+        let is_own = around.file_name().is_some_and(|name| name == OWN);
+        if is_own && names.is_ok_and(|names| names == [IGNORED]) {
+            let _ = std::fs::remove_file(around.join(IGNORED));
+            let _ = std::fs::remove_dir(around);
+        }
     }
 
     fn restore_one(&self, adopted: &Adopted) -> Result<Restored, String> {
@@ -219,7 +277,11 @@ impl Kept {
                 continue;
             }
             let Ok(text) = std::fs::read(&path) else { continue };
-            let undone = list.iter().find_map(|one| one.edit.undone(&text));
+            let undone = list.iter().find_map(|one| match &one.edit {
+                Change::Line(edit) => edit.undone(&text),
+                // A copy of an agent's settings runs nothing.
+                Change::Commands(_) => None,
+            });
             if let (Some(undone), Ok(meta)) = (undone, entry.metadata()) {
                 // One that stays as it is still runs.
                 let _ = put(&path, &undone, meta.permissions().mode());
@@ -228,6 +290,10 @@ impl Kept {
     }
 }
 
+/// The folder beside an agent's settings.
+pub(super) const OWN: &str = ".hob";
+/// Names what git does not see in a folder.
+const IGNORED: &str = ".gitignore";
 /// So many files of one name are kept, each replaced by another tool before it was restored.
 const ORIGINALS_MAX: u32 = 1000;
 

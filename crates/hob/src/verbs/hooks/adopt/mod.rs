@@ -1,6 +1,7 @@
-//! `hob hooks adopt git|pre-commit DIR` and `hob hooks restore DIR`: a repository's hooks run warm.
+//! `hob hooks adopt git|pre-commit DIR`, `hob hooks adopt agent FILE` and `hob hooks restore PATH`:
+//! the hooks of a repository or of a coding agent run warm.
 //!
-//! One line of a hook's file is changed, so that everything a hook can see is as it was: its path,
+//! One line of a hook's file, or one string of an agent's settings, is changed, so that everything a hook can see is as it was: its path,
 //! its arguments, its standard input, its environment, its exit code, the lines of its text; and
 //! so that it runs without hob where there is none, in a copy of the repository too. A hook for
 //! which that is not possible is left as it is, with the reason.
@@ -10,9 +11,12 @@
 //! very file back if nothing was edited, and takes back hob's line alone if something was; what
 //! is not hob's change is never undone.
 
+mod agent;
 mod edit;
 mod kept;
 mod repository;
+mod settings;
+mod shell;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -37,6 +41,8 @@ pub(crate) enum Adopt {
     Git(Of),
     /// The hooks that pre-commit installed in a git repository, and the Python that runs it
     PreCommit(Of),
+    /// The command hooks in a coding agent's settings: Claude Code, Cursor, Codex, Gemini CLI
+    Agent(agent::Of),
 }
 
 /// Which repository.
@@ -46,13 +52,24 @@ pub(crate) struct Of {
     dir: OsString,
 }
 
+/// What is to be as it was.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// A directory of a repository, or an agent's settings file
+    path: OsString,
+}
+
 /// Runs `adopt`.
 pub(crate) fn adopt(start: &Start, what: &Adopt) -> Result<u8, Failure> {
-    let (of, kind) = match what {
-        Adopt::Git(of) => (of, Kind::Git),
-        Adopt::PreCommit(of) => (of, Kind::PreCommit),
-    };
-    let repository = Repository::of(of.dir.as_ref()).map_err(Failure::new)?;
+    match what {
+        Adopt::Git(of) => adopt_repository(start, of, Kind::Git),
+        Adopt::PreCommit(of) => adopt_repository(start, of, Kind::PreCommit),
+        Adopt::Agent(of) => adopt_agent(start, of),
+    }
+}
+
+/// The path of hob itself, as hooks are to name it.
+fn own_path(start: &Start) -> Result<PathBuf, Failure> {
     let hob = shim::own_path(start)
         .ok_or_else(|| Failure::new("cannot tell where hob itself is; is /proc mounted?"))?;
     if !hob.file_name().is_some_and(|file| hob_resolve::is_hob(file.as_bytes())) {
@@ -60,6 +77,27 @@ pub(crate) fn adopt(start: &Start, what: &Adopt) -> Result<u8, Failure> {
             format!("{}: rename it to `hob` or `hob-...`, so that hooks find it", hob.display());
         return Err(Failure::new(text));
     }
+    Ok(hob)
+}
+
+fn adopt_agent(start: &Start, of: &agent::Of) -> Result<u8, Failure> {
+    let hob = own_path(start)?;
+    let file = std::path::absolute(&of.file)
+        .map_err(|error| Failure::new(format!("{}: {error}", of.file.display())))?;
+    let done = agent::adopt(start, &file, &hob).map_err(Failure::new)?;
+    let lines: String = done.lines.iter().map(|line| shown(line.as_bytes()) + "\n").collect();
+    out(&lines)?;
+    if done.adopted > 0 {
+        return Ok(0);
+    }
+    let why = if done.hooks == 0 { "it has no command hooks" } else { "no hook there can be warm" };
+    let agent = agent::agent_of(&file);
+    Err(Failure::new(format!("{}: nothing of {agent} was adopted: {why}", file.display())))
+}
+
+fn adopt_repository(start: &Start, of: &Of, kind: Kind) -> Result<u8, Failure> {
+    let repository = Repository::of(of.dir.as_ref()).map_err(Failure::new)?;
+    let hob = own_path(start)?;
     let links = links(start).ok_or_else(|| {
         Failure::new("no place for links: neither XDG_DATA_HOME nor HOME is an absolute path")
     })?;
@@ -93,12 +131,19 @@ pub(crate) fn adopt(start: &Start, what: &Adopt) -> Result<u8, Failure> {
 }
 
 /// Runs `restore`.
-pub(crate) fn restore(of: &Of) -> Result<u8, Failure> {
-    let repository = Repository::of(of.dir.as_ref()).map_err(Failure::new)?;
-    let kept = Kept::open(&repository).map_err(Failure::new)?;
+pub(crate) fn restore(of: &Restore) -> Result<u8, Failure> {
+    let path = Path::new(&of.path);
+    let (kept, place) = if path.is_dir() {
+        let repository = Repository::of(path).map_err(Failure::new)?;
+        (Kept::open(&repository).map_err(Failure::new)?, repository.hooks)
+    } else {
+        let file = std::path::absolute(path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        (agent::kept(&file).map_err(Failure::new)?, file)
+    };
     if kept.adopted.is_empty() {
-        let dir = repository.hooks.display();
-        return out(&format!("{dir}: no hook is adopted\n")).map(|()| 0);
+        let place = place.display();
+        return out(&format!("{place}: no hook is adopted\n")).map(|()| 0);
     }
     let mut code = 0;
     let mut lines = String::new();
@@ -106,7 +151,7 @@ pub(crate) fn restore(of: &Of) -> Result<u8, Failure> {
         let line = match restored {
             Ok(Restored::AsItWas) => "as it was".to_owned(),
             Ok(Restored::Edited) => {
-                "hob's line is taken back; what was edited since stays".to_owned()
+                "hob's change is taken back; what was edited since stays".to_owned()
             }
             Ok(Restored::Replaced(kept)) => format!(
                 "was replaced by another since, which stays; the one that was adopted is {}",
@@ -252,7 +297,7 @@ impl Adopted {
         Adopted {
             file: Bytes::from(file.as_os_str().as_bytes()),
             digest: kept::digest(&edited.text),
-            edit: edited.edit.clone(),
+            edit: kept::Change::Line(edited.edit.clone()),
             original: String::new(),
         }
     }

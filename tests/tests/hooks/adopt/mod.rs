@@ -1,5 +1,7 @@
 //! A repository's hooks through hob: what they see is what they saw, and they can be had back.
 
+mod agent;
+
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -155,7 +157,7 @@ fn what_was_edited_replaced_or_removed_since_is_never_lost() {
     restored.succeeded();
     let said = restored.text();
     assert!(
-        said.contains("a-edited: hob's line is taken back; what was edited since stays\n"),
+        said.contains("a-edited: hob's change is taken back; what was edited since stays\n"),
         "{said}"
     );
     assert!(said.contains("b-replaced: was replaced by another since, which stays"), "{said}");

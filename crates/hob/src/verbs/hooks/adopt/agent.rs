@@ -1,0 +1,192 @@
+//! `hob hooks adopt agent FILE`: the command hooks in a coding agent's settings run warm.
+//!
+//! Only the commands that hob would run warm are changed, and of the file nothing but their text.
+//! Where hob is missing the shell runs the command as it was, so that a hook that blocks when it
+//! fails still does.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hob_core::hooks::Bytes;
+use hob_os::start::Start;
+use rustix::fd::{AsFd, OwnedFd};
+
+use super::kept::{self, Adopted, Change, Kept};
+use super::settings::{self, Hook};
+use super::shell::{self, Simple};
+
+/// An agent whose settings hob knows, by the folder that they are in.
+struct Agent {
+    folder: &'static str,
+    name: &'static str,
+    /// The variable with which its hooks name the project.
+    project: &'static str,
+    /// What a person is to know after the change.
+    note: Option<&'static str>,
+}
+
+const CODEX_NOTE: &str = "Codex runs a changed hook only after you have reviewed it (/hooks)";
+
+const AGENTS: &[Agent] = &[
+    Agent { folder: ".claude", name: "Claude Code", project: "CLAUDE_PROJECT_DIR", note: None },
+    Agent { folder: ".cursor", name: "Cursor", project: "CURSOR_PROJECT_DIR", note: None },
+    Agent { folder: ".codex", name: "Codex", project: "CODEX_PROJECT_DIR", note: Some(CODEX_NOTE) },
+    Agent { folder: ".gemini", name: "Gemini CLI", project: "GEMINI_PROJECT_DIR", note: None },
+];
+/// The folder of hooks in a plugin, and the variable for the folder around it.
+const PLUGIN: (&str, &str) = ("hooks", "CLAUDE_PLUGIN_ROOT");
+
+/// Which file.
+#[derive(Debug, Args)]
+pub(crate) struct Of {
+    /// A settings file in JSON: .claude/settings.json, .cursor/hooks.json, .codex/hooks.json,
+    /// .gemini/settings.json, or a plugin's hooks.json
+    pub(super) file: PathBuf,
+}
+
+/// What was done: a line for each hook, and how many are adopted.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) lines: Vec<String>,
+    pub(super) adopted: usize,
+    pub(super) hooks: usize,
+}
+
+/// The folder in which what was there is kept, beside the file.
+pub(super) fn kept(file: &Path) -> Result<Kept, String> {
+    let dir = file.parent().ok_or_else(|| format!("{}: no file", file.display()))?;
+    let own = dir.join(kept::OWN).join(file.file_name().unwrap_or_default());
+    Kept::at(own, dir.to_owned(), dir)
+}
+
+/// Adopts what can be adopted.
+pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, String> {
+    let shown = file.display();
+    let meta = file.symlink_metadata().map_err(|error| format!("{shown}: {error}"))?;
+    if meta.is_symlink() {
+        let target = std::fs::read_link(file).unwrap_or_default();
+        return Err(format!("{shown}: a symbolic link; name its target, {}", target.display()));
+    }
+    if !meta.is_file() {
+        return Err(format!("{shown}: no regular file; name the agent's settings file"));
+    }
+    if meta.nlink() > 1 {
+        return Err(format!("{shown}: it has another name too, which would be another file then"));
+    }
+    let hob = hob.to_str().filter(|hob| hob.chars().all(super::edit::is_plain));
+    let hob = hob.ok_or("hob has a name that would have to be quoted: install it elsewhere")?;
+    let bytes = std::fs::read(file).map_err(|error| format!("{shown}: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: it is not UTF-8"))?;
+    let hooks = settings::hooks(&text).map_err(|why| format!("{shown}: {why}"))?;
+    let mut kept = kept(file)?;
+    let around = Around::of(start, file);
+    let mut done = Done { lines: Vec::new(), adopted: 0, hooks: hooks.len() };
+    let mut with = Vec::new();
+    for hook in &hooks {
+        let line = if kept.has(&hook.command) {
+            done.adopted += 1;
+            "is adopted already".to_owned()
+        } else {
+            match around.changed(hook, hob) {
+                Ok(command) => {
+                    with.push((hook, command));
+                    "runs through hob from now on".to_owned()
+                }
+                Err(why) => format!("left as it is: {why}"),
+            }
+        };
+        done.lines.push(format!("{}: {}: {line}", hook.event, hook.command));
+    }
+    done.adopted += with.len();
+    if !with.is_empty() {
+        let (changed, edits) = settings::exchanged(&text, &with);
+        let adopted = Adopted {
+            file: Bytes::from(std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str())),
+            digest: kept::digest(changed.as_bytes()),
+            edit: Change::Commands(edits),
+            original: String::new(),
+        };
+        kept.ignored()?;
+        kept.exchange(file, &adopted, changed.as_bytes(), meta.permissions().mode())?;
+        done.lines.extend(around.agent.and_then(|agent| agent.note).map(str::to_owned));
+    }
+    Ok(done)
+}
+
+/// What is around the hooks when the agent runs them, as far as it can be known before.
+struct Around<'a> {
+    start: &'a Start,
+    agent: Option<&'static Agent>,
+    /// The project, or the home of the user, whose hooks they are.
+    root: PathBuf,
+    directory: Option<OwnedFd>,
+}
+
+impl<'a> Around<'a> {
+    fn of(start: &'a Start, file: &Path) -> Around<'a> {
+        let dir = file.parent().unwrap_or(Path::new("/"));
+        let named = dir.file_name().and_then(|name| name.to_str());
+        let agent = AGENTS.iter().find(|agent| named == Some(agent.folder));
+        let is_inside = agent.is_some() || named == Some(PLUGIN.0);
+        let root = dir.parent().filter(|_| is_inside).unwrap_or(dir).to_owned();
+        let directory = std::fs::File::open(&root).ok().map(OwnedFd::from);
+        Around { start, agent, root, directory }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let project = self.agent.map_or(PLUGIN.1, |agent| agent.project);
+        if name == project {
+            return self.root.to_str().map(str::to_owned);
+        }
+        // The agent sets others of its own for each hook, so only what is everywhere is known.
+        let known = self.start.variable(name.as_bytes()).filter(|_| name == "HOME")?;
+        std::str::from_utf8(known).ok().map(str::to_owned)
+    }
+
+    /// The command that runs through hob, or why the hook stays as it is.
+    fn changed(&self, hook: &Hook, hob: &str) -> Result<String, String> {
+        if let Some(why) = hook.refused {
+            return Err(why.to_owned());
+        }
+        let commands = shell::commands(&hook.command, &|name| self.variable(name))?;
+        let mut chosen: Vec<&Simple> = Vec::new();
+        let mut why = None;
+        for command in &commands {
+            match self.is_warm(command) {
+                Ok(()) => chosen.push(command),
+                Err(other) => why = why.or(Some(other)),
+            }
+        }
+        if chosen.is_empty() {
+            return Err(why.unwrap_or_else(|| "it has no command".to_owned()));
+        }
+        Ok(shell::through(&hook.command, &chosen, hob))
+    }
+
+    /// Whether hob would keep what a command runs warm.
+    fn is_warm(&self, command: &Simple) -> Result<(), String> {
+        let Some(first) = command.words.first() else {
+            return Err("it runs no program".to_owned());
+        };
+        if first.contains('$') {
+            return Err(format!("its program is named by a variable of the agent's: {first}"));
+        }
+        let words: Vec<&[u8]> = command.words.iter().map(String::as_bytes).collect();
+        let lookup = |name: &[u8]| self.start.variable(name);
+        let cwd = self.directory.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
+        let program = hob_resolve::resolve(&words, &lookup, cwd)
+            .map_err(|error| format!("{error} (looked for from {})", self.root.display()))?;
+        if program.is_hosted() {
+            return Ok(());
+        }
+        Err(format!("hob does not keep what `{first}` runs warm"))
+    }
+}
+
+/// The name of the agent whose file this is.
+pub(super) fn agent_of(file: &Path) -> &'static str {
+    let folder = file.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let agent = AGENTS.iter().find(|agent| folder == Some(agent.folder));
+    agent.map_or("an agent", |agent| agent.name)
+}
