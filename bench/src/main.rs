@@ -29,6 +29,7 @@ const USAGE: &str =
   http      hob serve beside servers that others wrote, for Rack, WSGI and ASGI
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
+  places    which part of the calls is warm where people are, in twelve places
   same      other people's commands: the same cold and through hob? (installs some 70)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
@@ -43,6 +44,7 @@ const USAGE: &str =
   --quick      a tenth of the rounds, to see that everything works
   --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
                or of `why`: the name of one command
+            or of `places`: the name of one, as the table has it
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `http`: fork prefork python
@@ -141,6 +143,7 @@ fn run() -> Result<ExitCode> {
         "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
+        "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),

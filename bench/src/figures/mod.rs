@@ -11,6 +11,7 @@ pub(crate) mod http;
 mod messages;
 pub(crate) mod outbox;
 mod pandas;
+pub(crate) mod places;
 mod receipts;
 pub(crate) mod same;
 mod soak;

@@ -1,0 +1,6 @@
+# Beside a process substitution, whose pipe is open.
+reads() {
+  "$HOB" run "$HELLO" <(echo more) >>said
+}
+often reads
+records
