@@ -34,7 +34,7 @@ fn a_warm_calls_client_touches_few_pages() {
     let (client, plain) = text.trim().split_once(' ').unwrap();
     let (client, plain): (u32, u32) = (client.parse().unwrap(), plain.parse().unwrap());
     // A build with a loader has pages of its own, in no order.
-    let is_release = !std::fs::read(&binary).unwrap()[..4096].windows(3).any(|at| at == b"ld-");
+    let is_release = !std::fs::read(binary).unwrap()[..4096].windows(3).any(|at| at == b"ld-");
     let most = if is_release { RELEASE_MAX } else { 6 * plain };
     assert!(client <= most, "{client} page faults; a plain process has {plain}");
 }
