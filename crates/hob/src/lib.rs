@@ -16,6 +16,7 @@ mod around;
 pub mod client;
 pub mod cold;
 pub mod connect;
+pub mod durations;
 pub mod fallback;
 pub mod hook;
 pub mod options;
