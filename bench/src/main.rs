@@ -30,6 +30,7 @@ const USAGE: &str =
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
   places    which part of the calls is warm where people are, in twelve places
+  saved     what receipts call saved, against measured cold runs of the same arguments
   same      other people's commands: the same cold and through hob? (installs some 70)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
@@ -144,6 +145,7 @@ fn run() -> Result<ExitCode> {
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
+        "saved" => measure(&setting, "saved", &[("saved", figures::saved::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),

@@ -83,6 +83,8 @@ module Serve
       hob.load_beside("paths", "bundles", "learn", "moments", "wraps", "watch", "ahead", "preload")
       @preload = Preload.new(@own_threads)
       notes = @preload.perform(modules, argv, @handler)
+      # What the calls to come do not pay.
+      notes << "T#{Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :microsecond)}"
       raise LoadError, @handler.error if @handler&.error
 
       @ends.judge

@@ -14,6 +14,7 @@ mod pandas;
 pub(crate) mod places;
 mod receipts;
 pub(crate) mod same;
+pub(crate) mod saved;
 mod soak;
 pub(crate) mod stale;
 pub(crate) mod suites;

@@ -10,7 +10,7 @@
 //! - every queue, pool and wait is bounded, and the bound has a name in [`limits::Limits`].
 #![forbid(unsafe_code)]
 
-mod calls;
+pub mod calls;
 pub mod event;
 pub mod hooks;
 pub mod http;

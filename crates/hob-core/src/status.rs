@@ -75,6 +75,12 @@ pub struct ColdPart {
 pub struct PoolPart {
     /// The program's name, as it was last called.
     pub program: String,
+    /// The file or module that it resolved to; empty for a handler, which has a name of its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// Its interpreter's path, where the name may be the interpreter's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<String>,
     /// The runtime's name in the table; `exec`: none hosts it.
     pub runtime: String,
     /// `spawn`, `standby` or `fork`.

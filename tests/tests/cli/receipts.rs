@@ -225,3 +225,106 @@ fn the_status_has_every_documented_field() {
     }
     assert!(status["calls"]["warm_total"].as_u64().unwrap() >= 1, "{status}");
 }
+
+/// What `hob log` lists with these words: the numbers of the calls.
+fn listed(world: &World, words: &[&str]) -> Vec<u64> {
+    let log = world.hob(&["log", "--json"]).args(words).go();
+    log.succeeded();
+    let call = |line: &str| serde_json::from_str::<Value>(line).unwrap()["call"].as_u64();
+    log.text().lines().filter_map(call).collect()
+}
+
+#[test]
+fn a_past_call_is_found_by_its_number_and_by_what_it_was() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.file("fails.py", "import sys\nsys.exit(3)\n");
+    world.file("below/slow.py", "import time\ntime.sleep(0.3)\n");
+    let call = |run: &hob_tests::Run| {
+        let outcome = world.in_time(run);
+        world.record(outcome.pid)["call"].as_u64().unwrap()
+    };
+    let hello = call(&world.hob(&["run", "--cold", "hello.py"]));
+    let fails = call(&world.hob(&["run", "--cold", "fails.py"]));
+    let below = world.path("work/below");
+    let slow = call(&world.hob(&["run", "--cold", "slow.py"]).within(&below));
+    let warm = world.record(world.warmed(&["run", "hello.py"]).pid)["call"].as_u64().unwrap();
+
+    let shown = world.hob(&["show", &fails.to_string(), "--json"]).go();
+    let shown: Value = serde_json::from_slice(&shown.out).unwrap();
+    assert_eq!((&shown["call"], &shown["outcome"]["code"]), (&fails.into(), &3.into()));
+    let shown = world.hob(&["show", &hello.to_string()]).go().text();
+    assert!(shown.starts_with("hello.py") && shown.contains(&format!("call {hello} ")), "{shown}");
+    let none = world.hob(&["show", "999999"]).go();
+    assert_eq!(none.end, hob_tests::End::Code(1));
+    assert!(none.complaint().contains("`hob log` lists calls"), "{none:?}");
+
+    assert_eq!(listed(&world, &["--failed"]), [fails]);
+    assert_eq!(listed(&world, &["fails.py"]), [fails]);
+    assert_eq!(listed(&world, &["below/slow.py"]), [slow]);
+    assert_eq!(listed(&world, &["slow.py", "--slower", "250ms", "--since", "1h"]), [slow]);
+    assert_eq!(listed(&world, &["--slower", "2h"]), [0; 0]);
+    let cold = listed(&world, &["--cold", "hello.py"]);
+    assert!(cold.contains(&hello) && !cold.contains(&warm), "{cold:?}");
+    let here = world.hob(&["log", "--here", "--json"]).within(&below).go();
+    let calls: Vec<Value> =
+        here.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(calls.len(), 1, "{here:?}");
+    assert_eq!(calls[0]["call"], slow);
+
+    let table = world.hob(&["log", "fails.py"]).go().text();
+    let row = table.lines().nth(1).unwrap();
+    assert!(row.trim_start().starts_with(&fails.to_string()), "{table}");
+    let last = world.hob(&["last", "2", "--json"]).go().text();
+    assert_eq!(last.lines().count(), 2, "{last}");
+    for words in [
+        &["log", "--slower", "200"][..],
+        &["log", "--since", "yesterday"],
+        &["log", "--export", "chrome", "x"],
+        &["last", "0"],
+        &["show", "first"],
+    ] {
+        let wrong = world.hob(words).go();
+        assert_eq!(wrong.end, hob_tests::End::Code(2), "{words:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_trace_for_perfetto_has_the_calls_that_are_listed() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    world.hob(&["run", "true"]).go().succeeded();
+    let written = world.hob(&["log", "hello.py", "--export", "perfetto", "trace"]).go();
+    written.succeeded();
+    assert!(written.text().contains("ui.perfetto.dev"), "{written:?}");
+    let trace = read(world.path("work/trace"));
+    assert_eq!(trace.first(), Some(&0x0a), "a trace begins with a packet");
+    for part in [&b"hello.py"[..], b"main", b"copy-ready"] {
+        assert!(contains(&trace, part), "{}", String::from_utf8_lossy(part));
+    }
+    assert!(!contains(&trace, b"true"), "a call that was not asked for");
+    let piped = world.hob(&["log", "hello.py", "--export", "perfetto", "-"]).go();
+    assert_eq!(piped.out, trace);
+    let nowhere = world.hob(&["log", "--export", "perfetto", "no/such/place"]).go();
+    assert!(nowhere.complaint().contains("cannot write no/such/place"), "{nowhere:?}");
+}
+
+#[test]
+fn a_list_names_programs_by_what_tells_them_apart() {
+    let world = World::started();
+    for folder in ["one", "two"] {
+        world.file(&format!("{folder}/hello.py"), "print('hello')\n");
+        let run = world.hob(&["run", "hello.py"]).within(world.path("work").join(folder));
+        let _ = world.in_time(&run);
+    }
+    let _ = world.in_time(&world.hob(&["run", "python3", "one/hello.py"]));
+    let _ = world.in_time(&world.hob(&["run", "-m", "json.tool", "--help"]));
+    let table = world.hob(&["log"]).go().text();
+    for name in ["one/hello.py", "two/hello.py", "-m json.tool"] {
+        assert!(table.contains(name), "{name}: {table}");
+    }
+    assert!(!table.contains("python3"), "{table}");
+    let gain = world.hob(&["gain"]).go().text();
+    assert!(gain.contains("one/hello.py") && gain.contains("two/hello.py"), "{gain}");
+}

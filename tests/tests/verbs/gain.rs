@@ -32,6 +32,9 @@ fn the_gain_is_the_sum_of_the_receipts() {
         world.hob(&["run", "hello.py"]).go().succeeded();
     }
     world.hob(&["run", "--cold", "hello.py"]).go().succeeded();
+    for _ in 0..5 {
+        world.hob(&["run", "hello.py"]).go().succeeded();
+    }
     world.hob(&["run", "true"]).go().succeeded();
     let gain = gain(&world);
     let records = world.records(400);
@@ -42,16 +45,85 @@ fn the_gain_is_the_sum_of_the_receipts() {
     // A caller that a daemon found gone, because it was late, has run the program by itself.
     let ran_cold = of(false).filter(|record| record["reason"] != "caller-left");
     assert_eq!(cold, ran_cold.count() as u64);
-    let saved: u64 = of(true)
-        .map(|record| number(&record["cold_us"]).saturating_sub(number(&record["total_us"])))
-        .sum();
-    assert_eq!(number(&gain["total"]["saved_us"]), saved);
+    let part = |record: &Value, name: &str| record["gain"][name].as_u64().unwrap_or(0);
+    let sum = |name: &str| of(true).map(|record| part(record, name)).sum::<u64>();
+    for name in ["saved_us", "most_us", "lost_us"] {
+        assert_eq!(number(&gain["total"][name]), sum(name), "{name}");
+    }
+    assert!(sum("saved_us") > 0, "nothing was saved: {records:?}");
     let programs = gain["programs"].as_array().unwrap();
     assert_eq!(programs.len(), 2, "{gain}");
     assert_eq!(programs[0]["name"], "hello.py");
     assert_eq!(gain["days"].as_array().unwrap().last().unwrap()["programs"][0]["name"], "hello.py");
     let text = world.hob(&["gain"]).go().text();
     assert!(text.contains("hello.py") && text.lines().all(|line| line.len() <= 80), "{text}");
+}
+
+/// It waits as long as a file says, and as long as its argument does.
+const WAITS: &str = "\
+import sys, time
+time.sleep(float(open('pause').read()) + float(sys.argv[1]))
+print('waited')
+";
+
+/// The newest warm call of these words, the daemon having nothing else to do.
+fn gain_of(world: &World, words: &[&str]) -> Value {
+    wait::until("a call that can be compared", || {
+        let call = world.warmed(words);
+        let record = world.record(call.pid);
+        record["gain"].is_object().then_some(record)
+    })
+}
+
+#[test]
+fn what_is_saved_is_start_up_and_never_the_work_of_another_call() {
+    let world = World::started();
+    world.file("waits.py", WAITS);
+    world.file("pause", "0");
+    // A cold run of three seconds, and warm calls of none: nothing is sure of them.
+    world.hob(&["run", "--cold", "waits.py", "3"]).go().succeeded();
+    let other = gain_of(&world, &["run", "waits.py", "0"]);
+    let gain = &other["gain"];
+    // Only where the machine was slow enough for a second cold run, that one is a measure.
+    assert!(number(&gain["saved_us"]) < 1_000_000, "{other}");
+    assert!(number(&gain["most_us"]) < 1_000_000, "{other}");
+    // The same arguments, but the cold run waited: that is no start-up either.
+    world.file("pause", "2");
+    let cold = wait::until("a cold run that had the machine to itself", || {
+        let outcome = world.hob(&["run", "--cold", "waits.py", "0.001"]).go();
+        let record = world.record(outcome.pid);
+        record["usage"].is_object().then_some(record)
+    });
+    world.file("pause", "0");
+    let same = gain_of(&world, &["run", "waits.py", "0.001"]);
+    let usage = &cold["usage"];
+    let worked = number(&usage["user_us"]) + number(&usage["system_us"]);
+    assert!(number(&same["gain"]["cold_runs"]) >= 1, "{same}");
+    assert!(number(&same["gain"]["saved_us"]) <= worked, "{same} against {cold}");
+    let shown = world.hob(&["last"]).go().text();
+    assert!(shown.contains("of start-up"), "{shown}");
+    let text = world.hob(&["gain"]).go().text();
+    assert!(text.contains("It rests on"), "{text}");
+}
+
+#[test]
+fn calls_with_others_beside_them_count_for_nothing() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.file("waits.py", "import sys\nprint('begun', flush=True)\nsys.stdin.read()\n");
+    world.warmed(&["run", "hello.py"]);
+    world.hob(&["run", "--cold", "hello.py"]).go().succeeded();
+    let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
+    running.expect("begun\n");
+    let beside = world.warmed(&["run", "hello.py"]);
+    let record = world.record(beside.pid);
+    assert!(record["gain"].is_null(), "{record}");
+    drop(running.take_stdin());
+    let others = running.finish();
+    let record = world.record(others.pid);
+    assert!(record["gain"].is_null(), "{record}");
+    let alone = gain_of(&world, &["run", "hello.py"]);
+    assert!(number(&alone["gain"]["cold_runs"]) >= 1, "{alone}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `workers` | what the ends of workers and zygotes mean for calls |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
 //! | `pace` | whether a program is slower warm than cold |
+//! | `saving` | what a warm call saved of its start-up |
 //! | `stop` | what stopping means for calls |
 //! | `tables` | what is remembered of a call and of a program |
 //!
@@ -20,6 +21,7 @@ mod arrive;
 mod end;
 mod learn;
 mod pace;
+pub mod saving;
 mod stop;
 pub(crate) mod tables;
 mod workers;

@@ -17,7 +17,7 @@ use rustix::fd::AsFd;
 
 use crate::around::Seen;
 use crate::calls::Calls;
-use crate::calls::ledger::Entry;
+use crate::calls::ledger::{Company, Entry};
 use crate::ctx::Ctx;
 use crate::inputs::Incoming;
 use crate::warm::programs::{Place, Seed, Streams};
@@ -79,6 +79,7 @@ impl Calls {
             usage: None,
             demoted: None,
             settled: None,
+            company: Company::default(),
             answered: false,
             caller_gone: false,
             worker_gone: true,

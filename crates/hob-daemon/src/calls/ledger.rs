@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) resolved: Option<Program>,
     /// Exit code and text, where it could not be resolved.
     pub(crate) refusal: Option<(u8, String)>,
-    /// The caller's working directory, where it decides what the program is.
+    /// The caller's working directory.
     pub(crate) directory: Vec<u8>,
     pub(crate) key: Option<Key>,
     pub(crate) name: String,
@@ -65,6 +65,7 @@ pub(crate) struct Entry {
     /// Why the program is not forked, if it is not.
     pub(crate) demoted: Option<String>,
     pub(crate) settled: Option<(Outcome, Performed)>,
+    pub(crate) company: Company,
     /// The worker itself has told the caller.
     pub(crate) answered: bool,
     pub(crate) caller_gone: bool,
@@ -74,12 +75,23 @@ pub(crate) struct Entry {
     pub(crate) worker_silent: bool,
 }
 
+/// Which other calls there were beside a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Company {
+    /// None ran beside it.
+    pub(crate) alone: bool,
+    /// How many had come with it.
+    number: u64,
+}
+
 /// All open calls.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     calls: HashMap<CallId, Entry>,
     /// Settled calls whose usage is still to come, with the time at which it is given up.
     waiting: Vec<(Time, CallId)>,
+    /// Calls that have come.
+    came: u64,
     pub(crate) warm_total: u64,
     pub(crate) cold_total: u64,
     /// The same by reason code.
@@ -89,12 +101,23 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn open(&mut self, id: CallId, entry: Entry) {
+    pub(crate) fn open(&mut self, id: CallId, mut entry: Entry) {
+        self.came += 1;
+        entry.company = Company { number: self.came, alone: self.running() == 0 };
         self.calls.insert(id, entry);
     }
 
     pub(crate) fn get(&mut self, id: CallId) -> Option<&mut Entry> {
         self.calls.get_mut(&id)
+    }
+
+    /// Takes down what became of a call.
+    pub(crate) fn settle(&mut self, id: CallId, outcome: Outcome, how: Performed) {
+        let came = self.came;
+        if let Some(entry) = self.calls.get_mut(&id) {
+            entry.settled = Some((outcome, how));
+            entry.company.alone &= entry.company.number == came;
+        }
     }
 
     /// How many calls are not settled.
@@ -205,6 +228,8 @@ impl Entry {
             at: format::moment(self.at),
             program: self.program_part(known),
             caller_pid: self.caller_pid,
+            directory: Some(String::from_utf8_lossy(&self.directory).into_owned())
+                .filter(|directory| !directory.is_empty()),
             warm: matches!(how, Performed::Warm { .. }),
             reason: reason.to_owned(),
             isolation: isolation.to_owned(),
@@ -218,6 +243,7 @@ impl Entry {
             }),
             worker: self.worker_part,
             cold_us: known.cold_us,
+            gain: None,
             demoted: self.demoted.clone(),
             message: None,
             hooks: None,

@@ -11,6 +11,7 @@
 
 mod arrive;
 mod callers;
+mod gain;
 pub(crate) mod ledger;
 mod perform;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use hob_wire::reply::{self, Fate, Refused, RunCold};
 use hob_wire::strings::Strings;
 use hob_wire::worker::Role;
 
+use super::gain;
 use crate::calls::Calls;
 use crate::calls::ledger::Entry;
 use crate::channel;
@@ -160,9 +161,9 @@ impl Calls {
 
     fn settle(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Outcome, how: Performed) {
         self.ledger.count(outcome, how);
+        self.ledger.settle(call, outcome, how);
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Settled, clock::now_ns());
-        entry.settled = Some((outcome, how));
         entry.demoted = ctx.core.demotion(entry.program).map(reason);
         entry.fds = None;
         if let Performed::Warm { worker, .. } = how
@@ -180,7 +181,8 @@ impl Calls {
     /// Writes the receipt of a closed call.
     pub(crate) fn record(&mut self, ctx: &mut Ctx<'_>, call: CallId, entry: &Entry) {
         let known = ctx.warm.programs.entry(entry.program);
-        let Some(receipt) = entry.receipt(call, known) else { return };
+        let Some(mut receipt) = entry.receipt(call, known) else { return };
+        receipt.gain = gain::account(entry, &receipt, known);
         let us = receipt.total_us;
         ctx.recorder.record(receipt);
         // Only a program that ended by itself did what it was called for.

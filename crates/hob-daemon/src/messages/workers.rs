@@ -111,6 +111,8 @@ impl Messages {
             }
             Some(PoolPart {
                 program: loaded.name.clone(),
+                target: String::new(),
+                interpreter: None,
                 runtime: loaded.host.row().name.to_owned(),
                 isolation: view.recipe.name().code().to_owned(),
                 state: state.to_owned(),

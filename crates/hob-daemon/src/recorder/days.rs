@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::gain::{Day, PROGRAMS_PER_DAY_MAX, Row, SCHEMA};
+use super::gain::{Day, PROGRAMS_PER_DAY_MAX, Row};
 use super::place::{GAIN_NAME, Missing, PlaceError, open_place};
 use super::store::is_our_file;
 
@@ -159,8 +159,7 @@ fn read_day(dir: BorrowedFd<'_>, name: &str) -> Result<Option<Day>, Errno> {
     std::io::Read::read_to_end(&mut file, &mut text)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     let mut day = Day::default();
-    let rows = text.split(|byte| *byte == b'\n').map(serde_json::from_slice::<Row>);
-    for row in rows.flatten().filter(|row| row.schema == SCHEMA) {
+    for row in text.split(|byte| *byte == b'\n').filter_map(Row::read) {
         day.add(row);
     }
     Ok(Some(day))

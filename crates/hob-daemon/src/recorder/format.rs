@@ -100,6 +100,7 @@ fn texts(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
         &mut outcome.kind,
     ]
     .into_iter()
+    .chain(&mut receipt.directory)
     .chain(&mut program.id)
     .chain(&mut program.interpreter)
     .chain(&mut outcome.phase)
@@ -126,7 +127,7 @@ pub fn moment(at: jiff::Timestamp) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use hob_core::receipt::{OutcomePart, PhasePart, ProgramPart, UsagePart};
+    use hob_core::receipt::{GainPart, OutcomePart, PhasePart, ProgramPart, UsagePart};
 
     /// A receipt as a warm call leaves it.
     pub(in super::super) fn receipt(call: u64) -> Receipt {
@@ -144,6 +145,7 @@ pub(super) mod tests {
                 arguments: 2,
             },
             caller_pid: 4711,
+            directory: Some("/srv/app".to_owned()),
             warm: true,
             reason: "copy-ready".to_owned(),
             isolation: "fork".to_owned(),
@@ -158,6 +160,7 @@ pub(super) mod tests {
             usage: Some(UsagePart { user_us: 300, system_us: 120, peak_kib: 9216 }),
             worker: None,
             cold_us: Some(45_000),
+            gain: Some(GainPart { saved_us: 40_000, most_us: 44_000, lost_us: 0, cold_runs: 2 }),
             demoted: None,
             message: None,
             hooks: None,

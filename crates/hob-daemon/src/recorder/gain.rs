@@ -3,8 +3,8 @@
 //! The ring of receipts forgets; these sums do not, for [`super::days::DAYS_MAX`] days. A row is
 //! added up from receipts and from other rows, and nothing else: no file is touched here.
 //!
-//! Only a warm call that ended by itself, of a program whose cold run was measured, gains or
-//! loses; all others are counted. A day is a day of UTC, as in the receipts.
+//! What a call saved is in its receipt (`hob_core::calls::saving` says what counts). All calls are
+//! counted. A day is a day of UTC, as in the receipts.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::format::clip;
 
 /// The name of the format of a line.
-pub const SCHEMA: &str = "hob.gain-day/1";
+pub const SCHEMA: &str = "hob.gain-day/2";
+
+/// The format before it. Its calls are counted; what it calls saved compared whole runs, which may
+/// have done other work, and is left out.
+const SCHEMA_WHOLE_RUNS: &str = "hob.gain-day/1";
 
 /// Programs that are told apart on one day; the calls of others are summed up as one.
 pub const PROGRAMS_PER_DAY_MAX: usize = 256;
@@ -43,13 +47,19 @@ pub struct Row {
     pub warm: u64,
     /// Cold calls that the daemon saw.
     pub cold: u64,
-    /// Warm calls that can be compared with a cold run.
+    /// Warm calls that can be compared with a cold run of the same arguments.
     pub compared: u64,
-    /// Those of them that took longer than it.
+    /// Those of them that took longer than every such run.
     pub losses: u64,
-    /// What the others saved, in microseconds.
+    /// Warm calls of other arguments, of which only the upper end is known.
+    #[serde(default)]
+    pub bounded: u64,
+    /// The start-up that was saved at least, in microseconds.
     pub saved_us: u64,
-    /// What these lost.
+    /// The same at most.
+    #[serde(default)]
+    pub most_us: u64,
+    /// What was lost.
     pub lost_us: u64,
     /// How often each reason was given, warm and cold.
     pub reasons: BTreeMap<String, u64>,
@@ -90,13 +100,7 @@ impl Row {
         }
         let exited = receipt.outcome.code.is_some();
         match (receipt.warm, receipt.cold_us) {
-            (true, Some(cold_us)) if exited => {
-                row.compared = 1;
-                row.saved_us = cold_us.saturating_sub(receipt.total_us);
-                row.lost_us = receipt.total_us.saturating_sub(cold_us);
-                row.losses = u64::from(row.lost_us > 0);
-                row.cold_us = Some(cold_us);
-            }
+            (true, Some(cold_us)) if exited => row.cold_us = Some(cold_us),
             // The first, watched run is better than nothing to compare with.
             (false, None) if exited => row.cold_us = Some(receipt.total_us),
             (false, Some(cold_us)) if !exited || is_watched(&receipt.reason) => {
@@ -105,7 +109,32 @@ impl Row {
             (false, Some(_)) => row.cold_us = Some(receipt.total_us),
             (true, _) | (false, None) => {}
         }
+        if let Some(gain) = receipt.gain.filter(|_| receipt.warm) {
+            row.compared = u64::from(gain.cold_runs > 0);
+            row.bounded = 1 - row.compared;
+            row.losses = u64::from(gain.lost_us > 0);
+            (row.saved_us, row.most_us) = (gain.saved_us, gain.most_us);
+            row.lost_us = gain.lost_us;
+        }
         Some((day, row))
+    }
+
+    /// Reads a line; `None` if it is damaged, or of a newer build.
+    #[must_use]
+    pub fn read(line: &[u8]) -> Option<Row> {
+        let row: Row = serde_json::from_slice(line).ok()?;
+        match row.schema.as_str() {
+            SCHEMA => Some(row),
+            SCHEMA_WHOLE_RUNS => Some(Row {
+                schema: SCHEMA.to_owned(),
+                compared: 0,
+                losses: 0,
+                saved_us: 0,
+                lost_us: 0,
+                ..row
+            }),
+            _ => None,
+        }
     }
 
     /// Adds another row of the same program to this one.
@@ -114,7 +143,9 @@ impl Row {
         self.cold += other.cold;
         self.compared += other.compared;
         self.losses += other.losses;
+        self.bounded += other.bounded;
         self.saved_us = self.saved_us.saturating_add(other.saved_us);
+        self.most_us = self.most_us.saturating_add(other.most_us);
         self.lost_us = self.lost_us.saturating_add(other.lost_us);
         for (reason, count) in &other.reasons {
             if self.reasons.len() < REASONS_MAX || self.reasons.contains_key(reason) {
@@ -176,6 +207,7 @@ impl Day {
 mod tests {
     use super::super::format::tests::receipt;
     use super::*;
+    use hob_core::receipt::GainPart;
 
     fn row(change: impl FnOnce(&mut Receipt)) -> Row {
         let mut receipt = receipt(1);
@@ -184,20 +216,34 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_call_saves_what_it_took_less_than_cold_and_loses_what_it_took_more() {
+    fn what_a_row_says_of_a_warm_call_is_what_its_receipt_does() {
         let saved = row(|_| {});
-        assert_eq!((saved.compared, saved.losses), (1, 0));
-        assert_eq!((saved.saved_us, saved.lost_us), (44_488, 0));
-        let lost = row(|receipt| receipt.cold_us = Some(500));
-        assert_eq!((lost.compared, lost.losses), (1, 1));
-        assert_eq!((lost.saved_us, lost.lost_us), (0, 12));
-        for incomparable in
-            [row(|receipt| receipt.cold_us = None), row(|receipt| receipt.outcome.code = None)]
-        {
-            assert_eq!(incomparable.warm, 1);
-            let sums = (incomparable.compared, incomparable.saved_us, incomparable.lost_us);
-            assert_eq!(sums, (0, 0, 0));
-        }
+        assert_eq!((saved.compared, saved.bounded, saved.losses), (1, 0, 0));
+        assert_eq!((saved.saved_us, saved.most_us, saved.lost_us), (40_000, 44_000, 0));
+        let gain = |saved_us, most_us, lost_us, cold_runs| {
+            Some(GainPart { saved_us, most_us, lost_us, cold_runs })
+        };
+        let lost = row(|receipt| receipt.gain = gain(0, 0, 12, 1));
+        assert_eq!((lost.compared, lost.losses, lost.lost_us), (1, 1, 12));
+        let bounded = row(|receipt| receipt.gain = gain(0, 900, 0, 0));
+        assert_eq!((bounded.compared, bounded.bounded), (0, 1));
+        assert_eq!((bounded.saved_us, bounded.most_us), (0, 900));
+        let incomparable = row(|receipt| receipt.gain = None);
+        assert_eq!((incomparable.warm, incomparable.compared, incomparable.bounded), (1, 0, 0));
+        assert_eq!((incomparable.saved_us, incomparable.most_us), (0, 0));
+    }
+
+    #[test]
+    fn what_an_older_build_called_saved_is_left_out_and_its_calls_are_not() {
+        let line = br#"{"schema":"hob.gain-day/1","id":"a","name":"w.py","target":"/w.py","warm":7,
+            "cold":2,"compared":7,"losses":1,"saved_us":563000000,"lost_us":5,"reasons":{},
+            "at":"2026-11-21T10:00:00Z","reason":"copy-ready","cold_us":3000000}"#;
+        let row = Row::read(line).unwrap();
+        assert_eq!((row.warm, row.cold, row.cold_us), (7, 2, Some(3_000_000)));
+        assert_eq!((row.compared, row.losses, row.saved_us, row.lost_us), (0, 0, 0, 0));
+        assert_eq!(row.schema, SCHEMA);
+        let newer = String::from_utf8_lossy(line).replace("day/1", "day/3");
+        assert_eq!(Row::read(newer.as_bytes()), None);
     }
 
     #[test]
@@ -235,7 +281,7 @@ mod tests {
         }
         assert_eq!(day.rows().count(), PROGRAMS_PER_DAY_MAX);
         assert_eq!(day.rows().map(|row| row.warm).sum::<u64>(), 2000);
-        assert_eq!(day.rows().map(|row| row.saved_us).sum::<u64>(), 2000 * 44_488);
+        assert_eq!(day.rows().map(|row| row.saved_us).sum::<u64>(), 2000 * 40_000);
         let others = day.rows().find(|row| row.id == OTHERS).unwrap();
         assert_eq!((others.warm, others.cold_us), (2 * (1000 - 255), None));
     }

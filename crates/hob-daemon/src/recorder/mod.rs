@@ -16,6 +16,7 @@
 //! people ask for. The sums are what stays when the ring has forgotten.
 
 pub mod days;
+pub mod export;
 pub mod format;
 pub mod gain;
 pub mod place;

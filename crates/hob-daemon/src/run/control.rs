@@ -175,6 +175,8 @@ impl Daemon {
         let entry = self.warm.programs.get(program);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
+            target: entry.map_or_else(String::new, |entry| entry.target.clone()),
+            interpreter: entry.and_then(|entry| entry.interpreter.clone()),
             runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
             isolation: "fork".to_owned(),
             state: "cold".to_owned(),
@@ -200,6 +202,8 @@ impl Daemon {
         let demoted = pool.demoted.map(crate::calls::reason);
         PoolPart {
             program: entry.map_or_else(String::new, |entry| entry.name.clone()),
+            target: entry.map_or_else(String::new, |entry| entry.target.clone()),
+            interpreter: entry.and_then(|entry| entry.interpreter.clone()),
             runtime: entry.map_or("", |entry| entry.runtime.row().name).to_owned(),
             isolation: pool.recipe.name().code().to_owned(),
             state: state.to_owned(),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
+use hob_core::calls::saving::ColdRuns;
 use hob_core::event::Preload;
 use hob_core::ids::ProgramId;
 use hob_core::key::{self, Key, KeyBuilder, Own, Part};
@@ -54,6 +55,8 @@ pub(crate) struct Lesson {
     pub(crate) listed: BTreeSet<Vec<u8>>,
     /// The names that were searched and not found.
     missing: BTreeSet<Vec<u8>>,
+    /// The processor time that the newest preload took.
+    pub(crate) preload_us: Option<u64>,
 }
 
 impl Lesson {
@@ -89,6 +92,7 @@ impl Lesson {
                     (self.count, told) = (true, Preload::Amended);
                 }
                 b'L' => _ = self.listed.insert(text),
+                b'T' => self.preload_us = number(&text).or(self.preload_us),
                 b'X' => _ = self.missing.insert(text),
                 // What is always part of the key changes nothing.
                 b'E' if !key::selects(&text, own) && self.variables.insert(text.clone()) => {
@@ -172,6 +176,11 @@ fn link(text: &[u8]) -> Option<(&[u8], &[u8])> {
     text[colon + 1..].split_at_checked(length)
 }
 
+/// A number in a note.
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
 /// What the daemon keeps of one program.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -179,6 +188,10 @@ pub(crate) struct Entry {
     pub(crate) digest: String,
     /// The name as it was last called.
     pub(crate) name: String,
+    /// The file or module that it resolved to.
+    pub(crate) target: String,
+    /// Its interpreter's path.
+    pub(crate) interpreter: Option<String>,
     /// The runtime that hosts it.
     pub(crate) runtime: RuntimeId,
     /// What was learned; `None` before.
@@ -186,6 +199,8 @@ pub(crate) struct Entry {
     /// How long its newest cold run took; one that was watched counts only while there is no
     /// other.
     pub(crate) cold_us: Option<u64>,
+    /// Its cold runs that warm calls are compared with.
+    pub(crate) cold_runs: ColdRuns,
     /// What its interpreter last said when it could not be warmed.
     pub(crate) trouble: Option<String>,
 }
@@ -195,9 +210,12 @@ impl Default for Entry {
         Entry {
             digest: String::new(),
             name: String::new(),
+            target: String::new(),
+            interpreter: None,
             runtime: RuntimeId::Exec,
             lesson: None,
             cold_us: None,
+            cold_runs: ColdRuns::default(),
             trouble: None,
         }
     }
@@ -325,7 +343,15 @@ impl Programs {
         let id = ProgramId(self.next);
         let digest = digest(&identity);
         let cold_us = self.cold_times.get(&digest).copied();
-        let known = Entry { digest, cold_us, runtime: program.runtime, ..Entry::default() };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let known = Entry {
+            digest,
+            cold_us,
+            target: text(&program.target.name),
+            interpreter: program.interpreter().map(text),
+            runtime: program.runtime,
+            ..Entry::default()
+        };
         self.entries.insert(id, known);
         self.ids.insert(identity, id);
         id

@@ -4,7 +4,7 @@
 //! that fails leaves what it saw beside the file, as `.snap.new`; `cargo insta review` shows both.
 
 use hob_core::receipt::{
-    OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
+    GainPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
 use hob_core::status::{CallsPart, ColdPart, MessagesPart, PoolPart, RecorderPart, Status};
 use jiff::tz::TimeZone;
@@ -67,6 +67,7 @@ pub(super) fn warm() -> Receipt {
             arguments: 2,
         },
         caller_pid: 4711,
+        directory: Some("/srv/app".to_owned()),
         warm: true,
         reason: "copy-ready".to_owned(),
         isolation: "fork".to_owned(),
@@ -81,6 +82,7 @@ pub(super) fn warm() -> Receipt {
         usage: Some(UsagePart { user_us: 312, system_us: 188, peak_kib: 9600 }),
         worker: Some(WorkerPart { pid: 4712, generation: 3 }),
         cold_us: Some(45_310),
+        gain: Some(GainPart { saved_us: 42_030, most_us: 45_100, lost_us: 0, cold_runs: 3 }),
         demoted: None,
         message: None,
         hooks: None,
@@ -122,6 +124,7 @@ pub(super) fn cold() -> Receipt {
     receipt.isolation = "spawn".to_owned();
     receipt.worker = None;
     receipt.cold_us = None;
+    receipt.gain = None;
     receipt
 }
 
@@ -140,6 +143,7 @@ pub(super) fn tiny() -> Receipt {
     receipt.usage = Some(UsagePart { user_us: 0, system_us: 7, peak_kib: 512 });
     // hob was slower than without it, and says so.
     receipt.cold_us = Some(30);
+    receipt.gain = Some(GainPart { saved_us: 0, most_us: 0, lost_us: 13, cold_runs: 1 });
     receipt
 }
 
@@ -165,6 +169,7 @@ pub(super) fn huge() -> Receipt {
     receipt.usage =
         Some(UsagePart { user_us: 3_900_000_000, system_us: 61_000_000, peak_kib: 14_000_000 });
     receipt.cold_us = Some(606_000_000);
+    receipt.gain = None;
     receipt
 }
 
@@ -182,6 +187,7 @@ pub(super) fn refused() -> Receipt {
     receipt.usage = None;
     receipt.worker = None;
     receipt.cold_us = None;
+    receipt.gain = None;
     receipt.total_us = 402;
     receipt
 }
@@ -239,6 +245,8 @@ pub(super) fn fresh_status() -> Status {
 pub(super) fn busy_status() -> Status {
     let pool = |program: &str, isolation: &str, state: &str| PoolPart {
         program: program.to_owned(),
+        target: format!("/srv/venv/bin/{program}"),
+        interpreter: Some("/usr/bin/python3.11".to_owned()),
         runtime: "python".to_owned(),
         isolation: isolation.to_owned(),
         state: state.to_owned(),

@@ -1,25 +1,18 @@
-//! What a warm call saved.
+//! What a warm call saved, as its receipt has it.
 
 use hob_core::receipt::Receipt;
 
-/// What a warm call saved against the newest cold run.
+/// What a warm call saved of its start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Saved {
-    /// It was faster by so many microseconds.
+    /// At least so many microseconds.
     Gain(u64),
-    /// It was slower.
+    /// It took so much longer than every cold run of the same arguments.
     Loss(u64),
 }
 
-/// Only a program that ended by itself did what the cold run did; one that was killed after a
-/// moment saved nothing.
+/// What is sure: a call of other arguments than the cold runs' has only an upper end.
 pub(super) fn saved(receipt: &Receipt) -> Option<Saved> {
-    let comparable = receipt.warm && receipt.outcome.code.is_some();
-    let cold_us = receipt.cold_us.filter(|_| comparable)?;
-    let difference = cold_us.abs_diff(receipt.total_us);
-    Some(if cold_us >= receipt.total_us {
-        Saved::Gain(difference)
-    } else {
-        Saved::Loss(difference)
-    })
+    let gain = receipt.gain.filter(|gain| gain.cold_runs > 0)?;
+    Some(if gain.lost_us > 0 { Saved::Loss(gain.lost_us) } else { Saved::Gain(gain.saved_us) })
 }

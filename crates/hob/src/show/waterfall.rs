@@ -11,14 +11,14 @@
 //! A bar that would be too short to see gets an eighth of a cell, so every phase that took time
 //! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
 
-use hob_core::receipt::{HooksPart, OutcomePart, PhasePart, Receipt};
+use hob_core::receipt::{GainPart, HooksPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
-use super::entries::{Entry, FallbackLine, How};
-use super::saved::{Saved, saved};
+use super::entries::{Entry, FallbackLine, How, naming};
+use super::reasons;
 use super::style::{Look, Tone};
 use super::text::{Align, Charset, fit, fit_end, pad, printable, width, wrap};
-use super::{reasons, units};
+use super::units::{self, Micro};
 
 /// A wider figure is no better to read.
 const COLUMNS_MAX: usize = 100;
@@ -88,7 +88,8 @@ fn header(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
     let taken: usize = rest.iter().map(|(_, text)| width(look.dot()) + width(text)).sum();
     let room = columns.saturating_sub(taken);
     let room = if room < TITLE_COLUMNS_MIN { columns } else { room };
-    let name = fit(&printable(&receipt.program.name, look.charset), room, look.charset);
+    let name = printable(&naming(&receipt.program).title(), look.charset);
+    let name = fit_end(&name, room, look.charset);
     let mut parts = vec![(Tone::Title, name)];
     parts.extend(rest);
     look.flow(&parts, columns)
@@ -163,7 +164,7 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
     parts.extend(receipt.worker.map(|worker| format!("worker {}", worker.pid)));
     let parts: Vec<_> = parts.into_iter().map(|part| (Tone::Dim, part)).collect();
     let mut lines = look.flow(&parts, columns);
-    if program.target != program.name && !program.target.is_empty() {
+    if program.target.contains('/') && program.target != program.name {
         let target = fit_end(&printable(&program.target, charset), columns, charset);
         lines.push(look.paint(Tone::Dim, &target));
     }
@@ -318,25 +319,37 @@ fn footer(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
         let sentence = format!("why not forked: {}", printable(demoted, look.charset));
         lines.extend(wrap(&sentence, "", columns, look.charset));
     }
-    if let (Some(saved), Some(cold_us)) = (saved(receipt), receipt.cold_us) {
-        let cold = units::duration(cold_us, micro);
-        let (tone, sentence) = match saved {
-            Saved::Gain(us) => {
-                let times = units::ratio(cold_us, receipt.total_us);
-                let times = times.map(|times| format!(", {times} times as long"));
-                let times = times.unwrap_or_default();
-                let us = units::duration(us, micro);
-                (Tone::Good, format!("saved   {us}: the newest cold run took {cold}{times}"))
-            }
-            Saved::Loss(us) => {
-                let us = units::duration(us, micro);
-                (Tone::Bad, format!("lost    {us}: the newest cold run took only {cold}"))
-            }
-        };
+    if let Some(gain) = &receipt.gain {
+        let (tone, sentence) = gained(gain, micro);
         let wrapped = wrap(&sentence, "", columns, look.charset);
         lines.extend(wrapped.iter().map(|line| look.paint(tone, line)));
     }
     lines
+}
+
+/// What a warm call saved, with its range and what that rests on.
+fn gained(gain: &GainPart, micro: Micro) -> (Tone, String) {
+    let time = |us| units::duration(us, micro);
+    let runs = match gain.cold_runs {
+        1 => "a cold run".to_owned(),
+        count => format!("{count} cold runs"),
+    };
+    if gain.cold_runs == 0 {
+        let most = time(gain.most_us);
+        let sentence = format!("saved   at most {most}: no cold run of these arguments is known");
+        return (Tone::Dim, sentence);
+    }
+    if gain.lost_us > 0 {
+        let lost = time(gain.lost_us);
+        return (Tone::Bad, format!("lost    {lost}: {runs} of the same arguments took less"));
+    }
+    let range = if gain.most_us > gain.saved_us {
+        format!(", at most {}", time(gain.most_us))
+    } else {
+        String::new()
+    };
+    let saved = time(gain.saved_us);
+    (Tone::Good, format!("saved   {saved} of start-up{range}: {runs} of the same arguments"))
 }
 
 #[cfg(test)]

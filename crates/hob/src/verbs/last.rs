@@ -1,21 +1,68 @@
-//! `hob last`.
+//! `hob last` and `hob show`: receipts as figures.
 
+use clap::Args;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, Format, out};
+use super::{Failure, out};
 use crate::show::clock::Clock;
+use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
-use crate::show::{entries, waterfall};
+use crate::show::waterfall;
 
-/// Shows the receipt of the last call.
-pub(crate) fn run(start: &Start, format: Format) -> Result<(), Failure> {
+/// What `hob last` is asked.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Last {
+    /// How many calls, the newest last
+    #[arg(value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `hob show` is asked.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Show {
+    /// The call's number, as `hob log` lists it
+    #[arg(value_name = "CALL")]
+    call: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the receipts of the last calls.
+pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     flush(start);
-    let Some(entry) = entries::last(&state_dir()?).map_err(unreadable)? else {
+    let entries = entries::recent(&state_dir()?, usize::from(asked.count)).map_err(unreadable)?;
+    if entries.is_empty() {
         return Err(Failure::new("no call has been recorded yet; `hob run PROGRAM` makes one"));
-    };
-    if format.json {
-        return out(&format!("{}\n", entry.json()));
     }
-    out(&waterfall::entry(&entry, &Clock::now(), &Look::of_stdout()))
+    shown(&entries, asked.json)
+}
+
+/// Shows the receipt of one call.
+pub(crate) fn show(start: &Start, asked: Show) -> Result<(), Failure> {
+    flush(start);
+    let found = entries::numbered(&state_dir()?, asked.call).map_err(unreadable)?;
+    let Some(entry) = found else {
+        return Err(Failure::new(format!(
+            "no receipt of call {} is kept (the newest 10,000 or so are); `hob log` lists calls \
+             with their numbers",
+            asked.call
+        )));
+    };
+    shown(&[entry], asked.json)
+}
+
+fn shown(entries: &[Entry], json: bool) -> Result<(), Failure> {
+    if json {
+        return out(&entries.iter().map(|entry| entry.json() + "\n").collect::<String>());
+    }
+    let (clock, look) = (Clock::now(), Look::of_stdout());
+    let figures: Vec<_> =
+        entries.iter().map(|entry| waterfall::entry(entry, &clock, &look)).collect();
+    out(&figures.join("\n"))
 }

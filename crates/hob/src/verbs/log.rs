@@ -1,24 +1,134 @@
 //! `hob log`, and where receipts are read from.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Args;
+use hob_daemon::recorder::export;
 use hob_os::start::Start;
+use jiff::Timestamp;
 
-use super::{Failure, Log, out, request};
-use crate::fallback;
+use super::{Failure, out, request};
 use crate::show::clock::Clock;
+use crate::show::entries::filter::Filter;
+use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
-use crate::show::{entries, table};
+use crate::show::table;
+use crate::{durations, fallback};
+
+/// Records that are read for each row: a run of hooks is many records, and one row.
+const RECORDS_A_ROW: usize = 20;
+
+/// What is asked.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Log {
+    /// Only calls of this program: its name, its file, or the end of its path
+    #[arg(value_name = "PROGRAM")]
+    program: Option<String>,
+    /// How many, the newest
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    count: usize,
+    /// Only calls that ran cold
+    #[arg(long)]
+    cold: bool,
+    /// Only calls that did not end with exit code 0
+    #[arg(long)]
+    failed: bool,
+    /// Only calls that took at least so long, such as 200ms
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    slower: Option<Duration>,
+    /// Only calls of the last while, such as 1h or 7d
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    since: Option<Duration>,
+    /// Only calls from this directory, or from one below it
+    #[arg(long)]
+    here: bool,
+    /// Write them into FILE in another program's format: perfetto (`-`: standard output)
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"])]
+    export: Option<Vec<OsString>>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
 
 /// Lists recent receipts, the newest last.
-pub(crate) fn run(start: &Start, log: Log) -> Result<(), Failure> {
+pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
+    let export = log.export.as_deref().map(target).transpose()?;
+    let filter = filter(log)?;
     flush(start);
-    let recent = entries::recent(&state_dir()?, log.count).map_err(unreadable)?;
-    if log.json {
-        let lines: String = recent.iter().map(|entry| entry.json() + "\n").collect();
-        return out(&lines);
+    let as_rows = !log.json && export.is_none();
+    let count = if as_rows { log.count.saturating_mul(RECORDS_A_ROW) } else { log.count };
+    let found = if filter.is_empty() {
+        entries::recent(&state_dir()?, count)
+    } else {
+        entries::recent_of(&state_dir()?, count, |entry| filter.takes(entry))
+    };
+    let found = found.map_err(unreadable)?;
+    if let Some((format, file)) = export {
+        return write(format, &file, &found);
     }
-    out(&table::entries(&recent, &Clock::now(), &Look::of_stdout()))
+    if log.json {
+        return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
+    }
+    if found.is_empty() && !filter.is_empty() {
+        return out("no call that is kept is such a one: `hob log` lists the newest\n");
+    }
+    out(&table::entries(&found, log.count, &Clock::now(), &Look::of_stdout()))
+}
+
+fn filter(log: &Log) -> Result<Filter, Failure> {
+    let since = log.since.map(|length| Timestamp::now().checked_sub(length));
+    let since = since.transpose().map_err(|_| {
+        Failure::usage("`--since`: that is before time began; try 7d, or leave it out")
+    })?;
+    let here = if log.here {
+        let directory = std::env::current_dir().map_err(|error| {
+            Failure::new(format!("cannot tell the working directory for `--here`: {error}"))
+        })?;
+        Some(directory.to_string_lossy().into_owned())
+    } else {
+        None
+    };
+    let slower_us = log.slower.map(|length| u64::try_from(length.as_micros()).unwrap_or(u64::MAX));
+    let program = log.program.clone();
+    Ok(Filter { program, cold: log.cold, failed: log.failed, slower_us, since, here })
+}
+
+/// The format and the file of `--export`.
+fn target(words: &[OsString]) -> Result<(export::Format, PathBuf), Failure> {
+    let [format, file] = words else {
+        return Err(Failure::usage("`--export` needs a format and a file"));
+    };
+    let known = format.to_str().and_then(export::Format::of);
+    let format = known.ok_or_else(|| {
+        Failure::usage(format!(
+            "`--export {}`: no such format; there is {}",
+            format.to_string_lossy(),
+            export::Format::NAMES.join(", ")
+        ))
+    })?;
+    Ok((format, PathBuf::from(file)))
+}
+
+/// Writes receipts in a foreign format. What no daemon saw has no times, and is in none.
+fn write(format: export::Format, file: &std::path::Path, found: &[Entry]) -> Result<(), Failure> {
+    let receipts = found.iter().filter_map(|entry| match entry {
+        Entry::Receipt(receipt) => Some(&**receipt),
+        Entry::Fallback(_) => None,
+    });
+    let receipts: Vec<_> = receipts.collect();
+    let bytes = format.bytes(&receipts);
+    if file.as_os_str() == "-" {
+        return super::out_bytes(&bytes);
+    }
+    std::fs::write(file, &bytes)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    let calls = match receipts.len() {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    };
+    out(&format!("{calls} written to {}: {}\n", file.display(), format.hint()))
 }
 
 /// Has the daemon write what it holds. Without a daemon there is nothing to write.

@@ -58,10 +58,12 @@ enum Verb {
     Hooks(hooks::Hooks),
     /// Serve web apps and files at prefixes, each app with the isolation that it needs
     Serve(serve::Serve),
-    /// Show the receipt of the last call
-    Last(Format),
-    /// List recent receipts, the newest last
-    Log(Log),
+    /// Show the receipt of the last call, or of the last N
+    Last(last::Last),
+    /// Show the receipt of the call with this number
+    Show(last::Show),
+    /// List recent receipts, the newest last; find some, or export them
+    Log(log::Log),
     /// Show time saved and time lost, per program and day
     Gain(gain::Gain),
     /// Compare a program's warm runs with its cold ones
@@ -154,16 +156,6 @@ pub(crate) struct Format {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Log {
-    /// How many
-    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
-    pub(crate) count: usize,
-    /// Print one JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// The command line, for completions and man pages.
 #[must_use]
 pub fn command() -> clap::Command {
@@ -199,8 +191,9 @@ pub fn run(start: &Start) -> u8 {
         },
         Verb::Dead(asked) => dead::run(start, asked),
         Verb::Serve(asked) => serve::run(start, asked),
-        Verb::Last(format) => last::run(start, format),
-        Verb::Log(log) => log::run(start, log),
+        Verb::Last(asked) => last::run(start, asked),
+        Verb::Show(asked) => last::show(start, asked),
+        Verb::Log(log) => log::run(start, &log),
         Verb::Verify(asked) => match verify::run(start, &asked) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
@@ -264,8 +257,13 @@ impl Failure {
 
 /// Writes to stdout. A reader that has seen enough (`hob log | head`) is no failure.
 pub(crate) fn out(text: &str) -> Result<(), Failure> {
+    out_bytes(text.as_bytes())
+}
+
+/// The same of what is no text.
+pub(crate) fn out_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),

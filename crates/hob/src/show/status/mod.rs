@@ -3,6 +3,7 @@
 
 pub mod dead;
 
+use hob_core::receipt::naming::{Naming, distinct};
 use hob_core::status::{PoolPart, Status};
 
 use super::style::{Look, Tone};
@@ -133,7 +134,9 @@ pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
     if pools.is_empty() {
         return vec!["nothing is warm yet".to_owned()];
     }
-    let rows: Vec<_> = pools.iter().map(|pool| cells(pool, look)).collect();
+    let namings: Vec<_> = pools.iter().map(naming).collect();
+    let named = pools.iter().zip(distinct(&namings));
+    let rows: Vec<_> = named.map(|(pool, name)| cells(pool, &name, look)).collect();
     let mut widths = HEADS.map(width);
     for row in &rows {
         for (column, text) in row.iter().enumerate() {
@@ -156,9 +159,13 @@ pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
     lines
 }
 
-fn cells(pool: &PoolPart, look: &Look) -> [String; COLUMNS] {
+fn naming(pool: &PoolPart) -> Naming<'_> {
+    Naming { name: &pool.program, target: &pool.target, interpreter: pool.interpreter.as_deref() }
+}
+
+fn cells(pool: &PoolPart, name: &str, look: &Look) -> [String; COLUMNS] {
     [
-        printable(&pool.program, look.charset),
+        printable(name, look.charset),
         printable(&pool.isolation, look.charset),
         printable(&pool.state, look.charset),
         format!("{}/{}", pool.ready, pool.ahead),
@@ -191,7 +198,10 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
         left = left.saturating_sub(widths[column] + GAP.len());
         let is_figure = (FIGURES_FROM..NEEDED).contains(&column);
         let align = if is_figure { Align::Right } else { Align::Left };
-        cells.push(pad(&fit(text, widths[column], look.charset), widths[column], align));
+        // The end of a path says more than its beginning.
+        let is_path = column == 0 && text.contains('/');
+        let cut = if is_path { fit_end } else { fit }(text, widths[column], look.charset);
+        cells.push(pad(&cut, widths[column], align));
     }
     cells.join(GAP).trim_end().to_owned()
 }

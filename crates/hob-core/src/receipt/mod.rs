@@ -1,6 +1,8 @@
 //! The record of a call, as data. How it is stored is the recorder's business; `docs/receipts.md`
 //! is the same in words. Environment values are never part of it.
 
+pub mod naming;
+
 use serde::{Deserialize, Serialize};
 
 use crate::phase::{Marks, Phase};
@@ -21,6 +23,9 @@ pub struct Receipt {
     pub program: ProgramPart,
     /// The caller's process id.
     pub caller_pid: u32,
+    /// The caller's working directory; absent for what was not called from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Whether a warm worker performed it.
     pub warm: bool,
     /// The reason code: why cold, or what a warm call found.
@@ -39,10 +44,13 @@ pub struct Receipt {
     /// The worker that performed it; absent for a cold run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerPart>,
-    /// The newest cold run of the same program, in microseconds, if there was one: what the
-    /// time saved is measured against.
+    /// The newest cold run of the same program, in microseconds, if there was one. It may have
+    /// done other work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_us: Option<u64>,
+    /// What a warm call saved of its start-up; absent where it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<GainPart>,
     /// Why the program is kept ready as fresh processes although a fork would be faster; absent
     /// where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,6 +61,19 @@ pub struct Receipt {
     /// What is said of a run of hooks alone; absent for other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<HooksPart>,
+}
+
+/// What a warm call saved, see [`crate::calls::saving`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GainPart {
+    /// What it saved at least, in microseconds.
+    pub saved_us: u64,
+    /// What it saved at most.
+    pub most_us: u64,
+    /// How much longer it took than the slowest cold run of the same arguments.
+    pub lost_us: u64,
+    /// Cold runs of the same arguments that it rests on; without one nothing is saved for sure.
+    pub cold_runs: u64,
 }
 
 /// What the receipt of a run of hooks says besides: a receipt stands for the whole run.

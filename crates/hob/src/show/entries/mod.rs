@@ -1,17 +1,20 @@
 //! What there is to list: receipts, and the lines of calls that no daemon took, as one sequence
 //! by time. Read from disk, so it works without a daemon. What is damaged or newer is skipped.
 
+pub mod filter;
+
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use hob_core::receipt::Receipt;
+use hob_core::receipt::naming::Naming;
+use hob_core::receipt::{ProgramPart, Receipt};
 use hob_daemon::recorder::{PlaceError, reader};
 use serde::{Deserialize, Serialize};
 
-use super::clock::moment;
-use super::style::Tone;
 use crate::fallback;
+use crate::show::clock::moment;
+use crate::show::style::Tone;
 
 /// One call that left a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +102,17 @@ impl Entry {
         }
     }
 
+    /// What it was of.
+    #[must_use]
+    pub fn naming(&self) -> Naming<'_> {
+        match self {
+            Entry::Receipt(receipt) => naming(&receipt.program),
+            Entry::Fallback(line) => {
+                Naming { name: &line.program.name, target: "", interpreter: None }
+            }
+        }
+    }
+
     /// When the call came.
     #[must_use]
     pub fn at(&self) -> &str {
@@ -120,6 +134,23 @@ impl Entry {
     }
 }
 
+/// The names of what a receipt's call was of.
+#[must_use]
+pub fn naming(program: &ProgramPart) -> Naming<'_> {
+    Naming {
+        name: &program.name,
+        target: &program.target,
+        interpreter: program.interpreter.as_deref(),
+    }
+}
+
+/// The record of the call with this number, if it is still kept. Of two daemons that share the
+/// place and have used the same number, the newer one's.
+pub fn numbered(state_dir: &Path, call: u64) -> Result<Option<Entry>, PlaceError> {
+    let found = reader::newest(state_dir)?.find(|receipt| receipt.call == call);
+    Ok(found.map(|receipt| Entry::Receipt(Box::new(receipt))))
+}
+
 /// The last `count` records, the oldest first, as a log is read.
 pub fn recent(state_dir: &Path, count: usize) -> Result<Vec<Entry>, PlaceError> {
     let receipts = reader::last(state_dir, count)?.into_iter();
@@ -132,10 +163,19 @@ pub fn recent(state_dir: &Path, count: usize) -> Result<Vec<Entry>, PlaceError> 
     Ok(entries.split_off(entries.len().saturating_sub(count)))
 }
 
-/// The newest record.
-pub fn last(state_dir: &Path) -> Result<Option<Entry>, PlaceError> {
-    // Calls are written when they have ended; the one that came last may not be the last line.
-    Ok(recent(state_dir, 1)?.pop())
+/// The last `count` records that `takes` takes, the oldest first.
+pub fn recent_of(
+    state_dir: &Path,
+    count: usize,
+    takes: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Entry>, PlaceError> {
+    let receipts = reader::newest(state_dir)?.map(|receipt| Entry::Receipt(Box::new(receipt)));
+    let mut entries: Vec<Entry> = receipts.filter(|entry| takes(entry)).take(count).collect();
+    entries.reverse();
+    let fallbacks = fallbacks(state_dir).into_iter().map(Entry::Fallback);
+    entries.extend(fallbacks.filter(|entry| takes(entry)));
+    entries.sort_by_key(|entry| moment(entry.at()));
+    Ok(entries.split_off(entries.len().saturating_sub(count)))
 }
 
 /// The lines of calls that no daemon took, the oldest first.
@@ -168,8 +208,8 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
     use super::*;
+    use crate::show::samples;
     use std::ffi::OsStr;
     use std::time::{Duration, SystemTime};
 
@@ -209,7 +249,7 @@ mod tests {
         assert_eq!(names(&recent(home.path(), 9).unwrap()), ["10", "middle", "12", "newest"]);
         assert_eq!(names(&recent(home.path(), 3).unwrap()), ["middle", "12", "newest"]);
         assert_eq!(names(&recent(home.path(), 0).unwrap()), Vec::<String>::new());
-        let last = last(home.path()).unwrap().unwrap();
+        let last = recent(home.path(), 1).unwrap().pop().unwrap();
         let value: serde_json::Value = serde_json::from_str(&last.json()).unwrap();
         assert_eq!(value["warm"], false);
         assert_eq!(value["reason"], "no-daemon");

@@ -4,24 +4,28 @@
 //! that no daemon took. Those lines know a name only: they count for the program that was called
 //! by that name last. `docs/receipts.md` describes the JSON.
 
+mod notes;
+
 use std::collections::BTreeMap;
 
 use hob_core::outcome::ColdReason;
+use hob_core::receipt::naming::{Naming, distinct};
 use hob_daemon::recorder::gain::{Day, Row};
 use serde::Serialize;
 
-use super::entries::FallbackLine;
-use super::style::{Look, Tone};
-use super::text::{Align, fit, pad, printable, width, wrap};
-use super::units;
+use crate::show::entries::FallbackLine;
+use crate::show::style::{Look, Tone};
+use crate::show::text::{Align, fit, fit_end, pad, printable, width};
+use crate::show::units;
 
 /// The name of the format.
 pub const SCHEMA: &str = "hob.gain/1";
 
-const HEADS: [&str; COLUMNS] = ["PROGRAM", "WARM", "COLD", "SAVED", "LOST", "A CALL", "NOW"];
-const COLUMNS: usize = 7;
+const HEADS: [&str; COLUMNS] =
+    ["PROGRAM", "WARM", "COLD", "SAVED", "AT MOST", "LOST", "A CALL", "NOW"];
+const COLUMNS: usize = 8;
 /// Figures are aligned to the right.
-const FIGURES: std::ops::RangeInclusive<usize> = 1..=5;
+const FIGURES: std::ops::RangeInclusive<usize> = 1..=6;
 const NAME_COLUMNS_MIN: usize = 10;
 const NAME_COLUMNS_MAX: usize = 40;
 const GAP: &str = "  ";
@@ -52,13 +56,17 @@ pub struct Sums {
     pub cold: u64,
     /// Calls that no daemon took; they ran cold too.
     pub fallback: u64,
-    /// Warm calls that can be compared with a cold run.
+    /// Warm calls that can be compared with a cold run of the same arguments.
     pub compared: u64,
-    /// Those of them that took longer than it.
+    /// Those of them that took longer than every such run.
     pub losses: u64,
-    /// What the others saved, in microseconds.
+    /// Warm calls of other arguments, of which only the upper end is known.
+    pub bounded: u64,
+    /// The start-up that was saved at least, in microseconds.
     pub saved_us: u64,
-    /// What these lost.
+    /// The same at most.
+    pub most_us: u64,
+    /// What was lost.
     pub lost_us: u64,
     /// How often each reason was given.
     pub reasons: BTreeMap<String, u64>,
@@ -108,6 +116,8 @@ impl Sums {
         self.cold += row.cold;
         self.compared += row.compared;
         self.losses += row.losses;
+        self.bounded += row.bounded;
+        self.most_us = self.most_us.saturating_add(row.most_us);
         self.saved_us = self.saved_us.saturating_add(row.saved_us);
         self.lost_us = self.lost_us.saturating_add(row.lost_us);
         for (reason, count) in &row.reasons {
@@ -220,6 +230,8 @@ fn sum<'a>(programs: impl Iterator<Item = &'a Program>) -> Sums {
         sum.fallback += sums.fallback;
         sum.compared += sums.compared;
         sum.losses += sums.losses;
+        sum.bounded += sums.bounded;
+        sum.most_us = sum.most_us.saturating_add(sums.most_us);
         sum.saved_us = sum.saved_us.saturating_add(sums.saved_us);
         sum.lost_us = sum.lost_us.saturating_add(sums.lost_us);
         for (reason, count) in &sums.reasons {
@@ -246,13 +258,14 @@ pub fn text(report: &Report, look: &Look) -> String {
     }
     let mut rows = Vec::new();
     rows.push((Tone::Dim, HEADS.map(str::to_owned)));
-    for program in &report.programs {
+    let namings: Vec<_> = report.programs.iter().map(naming).collect();
+    for (program, name) in report.programs.iter().zip(distinct(&namings)) {
         let tone = if program.slower_warm { Tone::Watch } else { Tone::Plain };
-        rows.push((tone, cells(&title(program), &program.sums, now(program), look)));
+        rows.push((tone, cells(&name, &program.sums, now(program), look)));
     }
     rows.push((Tone::Title, cells("all", &report.total, String::new(), look)));
     let mut heads = HEADS.map(str::to_owned);
-    (heads[0], heads[6]) = ("DAY".to_owned(), String::new());
+    (heads[0], heads[7]) = ("DAY".to_owned(), String::new());
     rows.push((Tone::Plain, [const { String::new() }; COLUMNS]));
     rows.push((Tone::Dim, heads));
     for day in &report.days {
@@ -263,7 +276,7 @@ pub fn text(report: &Report, look: &Look) -> String {
         .iter()
         .map(|(tone, row)| look.paint(*tone, &line(row, &widths, look)) + "\n")
         .collect();
-    let notes = notes(report, look);
+    let notes = notes::of(report, look);
     if !notes.is_empty() {
         text.push('\n');
     }
@@ -273,11 +286,11 @@ pub fn text(report: &Report, look: &Look) -> String {
     text
 }
 
-/// The name to show: of a module, what stood after `-m` too.
-fn title(program: &Program) -> String {
-    match program.name.as_str() {
-        "-m" => format!("-m {}", program.target),
-        name => name.to_owned(),
+fn naming(program: &Program) -> Naming<'_> {
+    Naming {
+        name: &program.name,
+        target: &program.target,
+        interpreter: program.interpreter.as_deref(),
     }
 }
 
@@ -299,6 +312,7 @@ fn cells(name: &str, sums: &Sums, now: String, look: &Look) -> [String; COLUMNS]
         sums.warm.to_string(),
         (sums.cold + sums.fallback).to_string(),
         time(sums.saved_us),
+        time(sums.most_us),
         time(sums.lost_us),
         per_call,
         now,
@@ -328,36 +342,19 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
         }
         left = left.saturating_sub(widths[column] + GAP.len());
         let align = if FIGURES.contains(&column) { Align::Right } else { Align::Left };
-        cells.push(pad(&fit(text, widths[column], look.charset), widths[column], align));
+        // The end of a path says more than its beginning.
+        let is_path = column == 0 && text.contains('/');
+        let cut = if is_path { fit_end } else { fit }(text, widths[column], look.charset);
+        cells.push(pad(&cut, widths[column], align));
     }
     cells.join(GAP).trim_end().to_owned()
 }
 
-fn notes(report: &Report, look: &Look) -> Vec<String> {
-    let mut notes = Vec::new();
-    let slower = report.programs.iter().filter(|program| program.slower_warm).count();
-    if slower > 0 {
-        notes.push(
-            "`slower warm`: it runs cold by itself, and is tried warm again later".to_owned(),
-        );
-    }
-    if report.total.fallback > 0 {
-        notes.push(format!("COLD has {} calls that no daemon took", report.total.fallback));
-    }
-    let calls = report.total.warm - report.total.compared;
-    if calls > 0 {
-        notes.push(format!("{calls} warm calls had no cold run to be compared with"));
-    }
-    let columns = look.columns.unwrap_or(usize::MAX);
-    let lines = notes.iter().flat_map(|note| wrap(note, "", columns, look.charset));
-    lines.map(|line| look.paint(Tone::Dim, &line)).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{LOOKS, golden};
-    use super::super::style::Colour;
     use super::*;
+    use crate::show::samples::{LOOKS, golden};
+    use crate::show::style::Colour;
 
     fn row(id: &str, at: &str, (warm, cold): (u64, u64), (saved_us, lost_us): (u64, u64)) -> Row {
         Row {
@@ -369,6 +366,7 @@ mod tests {
             compared: warm,
             losses: u64::from(lost_us > 0),
             saved_us,
+            most_us: saved_us + saved_us / 4,
             lost_us,
             at: at.to_owned(),
             reason: if lost_us > saved_us { "slower-warm" } else { "copy-ready" }.to_owned(),

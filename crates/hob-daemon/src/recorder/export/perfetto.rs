@@ -1,0 +1,287 @@
+//! Perfetto's trace of receipts: `TrackEvent`s in protobuf.
+//!
+//! A program is a process track, a call a track below it with one slice, and the call's phases are
+//! slices within that. Calls of one program may run at the same time, and slices of one track must
+//! nest, so each call has a track of its own; the tracks of a program share a name, and Perfetto
+//! shows those that do not overlap in one line. Times are nanoseconds since 1970.
+
+use std::collections::BTreeMap;
+
+use hob_core::receipt::Receipt;
+use hob_core::receipt::naming::{Naming, distinct};
+use jiff::Timestamp;
+
+use super::protobuf::Message;
+
+/// The fields of Perfetto's messages that are written here.
+mod field {
+    pub(super) const TRACE_PACKET: u32 = 1;
+
+    pub(super) const PACKET_TIMESTAMP: u32 = 8;
+    pub(super) const PACKET_SEQUENCE: u32 = 10;
+    pub(super) const PACKET_TRACK_EVENT: u32 = 11;
+    pub(super) const PACKET_TRACK_DESCRIPTOR: u32 = 60;
+
+    pub(super) const TRACK_UUID: u32 = 1;
+    pub(super) const TRACK_NAME: u32 = 2;
+    pub(super) const TRACK_PROCESS: u32 = 3;
+    pub(super) const TRACK_PARENT: u32 = 5;
+
+    pub(super) const PROCESS_PID: u32 = 1;
+    pub(super) const PROCESS_NAME: u32 = 6;
+
+    pub(super) const EVENT_NOTE: u32 = 4;
+    pub(super) const EVENT_TYPE: u32 = 9;
+    pub(super) const EVENT_TRACK: u32 = 11;
+    pub(super) const EVENT_CATEGORY: u32 = 22;
+    pub(super) const EVENT_NAME: u32 = 23;
+
+    pub(super) const NOTE_NUMBER: u32 = 3;
+    pub(super) const NOTE_TEXT: u32 = 6;
+    pub(super) const NOTE_NAME: u32 = 10;
+}
+
+const SLICE_BEGIN: u64 = 1;
+const SLICE_END: u64 = 2;
+/// One writer wrote it all.
+const SEQUENCE: u64 = 1;
+/// What the tracks of calls are called.
+const CALLS: &str = "calls";
+
+/// The trace. A receipt whose moment cannot be read is left out.
+pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
+    let namings: Vec<_> = receipts.iter().map(|receipt| naming(receipt)).collect();
+    let names = distinct(&namings);
+    let mut out = Trace::default();
+    let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
+    for (receipt, name) in receipts.iter().zip(&names) {
+        let Some(begun_ns) = begun_ns(receipt) else { continue };
+        let known = programs.len() as u64 + 1;
+        let program = *programs.entry(name).or_insert(known);
+        if program == known {
+            out.program(program, name);
+        }
+        out.call(program, name, receipt, begun_ns);
+    }
+    out.bytes
+}
+
+fn naming(receipt: &Receipt) -> Naming<'_> {
+    let program = &receipt.program;
+    Naming {
+        name: &program.name,
+        target: &program.target,
+        interpreter: program.interpreter.as_deref(),
+    }
+}
+
+/// When the call came, in nanoseconds since 1970.
+fn begun_ns(receipt: &Receipt) -> Option<u64> {
+    let at: Timestamp = receipt.at.parse().ok()?;
+    u64::try_from(at.as_nanosecond()).ok()
+}
+
+#[derive(Default)]
+struct Trace {
+    bytes: Vec<u8>,
+    /// The newest track.
+    track: u64,
+}
+
+impl Trace {
+    /// A program's track. Its number stands in the place of a process number: a program has many.
+    fn program(&mut self, program: u64, name: &str) {
+        let process =
+            Message::default().number(field::PROCESS_PID, program).text(field::PROCESS_NAME, name);
+        let track = Message::default()
+            .number(field::TRACK_UUID, of_program(program))
+            .message(field::TRACK_PROCESS, &process);
+        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
+    }
+
+    fn call(&mut self, program: u64, name: &str, receipt: &Receipt, begun_ns: u64) {
+        self.track += 1;
+        let uuid = self.track;
+        let track = Message::default()
+            .number(field::TRACK_UUID, uuid)
+            .text(field::TRACK_NAME, CALLS)
+            .number(field::TRACK_PARENT, of_program(program));
+        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
+        let how = if receipt.warm { "warm" } else { "cold" };
+        let mut begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_CATEGORY, how);
+        begin = begin.text(field::EVENT_NAME, name);
+        for (name, text) in texts(receipt) {
+            let note =
+                Message::default().text(field::NOTE_NAME, name).text(field::NOTE_TEXT, &text);
+            begin = begin.message(field::EVENT_NOTE, &note);
+        }
+        for (name, number) in numbers(receipt) {
+            let note =
+                Message::default().text(field::NOTE_NAME, name).number(field::NOTE_NUMBER, number);
+            begin = begin.message(field::EVENT_NOTE, &note);
+        }
+        self.packet(Some(begun_ns), field::PACKET_TRACK_EVENT, &begin);
+        let at_ns = |us: u64| begun_ns.saturating_add(us.saturating_mul(1000));
+        for phase in &receipt.phases {
+            let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, &phase.name);
+            self.packet(Some(at_ns(phase.start_us)), field::PACKET_TRACK_EVENT, &begin);
+            let end_us = phase.start_us.saturating_add(phase.us);
+            self.packet(Some(at_ns(end_us)), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+        }
+        let end = at_ns(receipt.total_us);
+        self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+    }
+
+    fn packet(&mut self, at_ns: Option<u64>, kind: u32, message: &Message) {
+        let mut packet = Message::default();
+        if let Some(at_ns) = at_ns {
+            packet = packet.number(field::PACKET_TIMESTAMP, at_ns);
+        }
+        let packet = packet.number(field::PACKET_SEQUENCE, SEQUENCE).message(kind, message);
+        let framed = Message::default().message(field::TRACE_PACKET, &packet);
+        self.bytes.append(&mut framed.into_bytes());
+    }
+}
+
+fn slice(kind: u64, track: u64) -> Message {
+    Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
+}
+
+/// The track of a program: beyond those of calls.
+fn of_program(program: u64) -> u64 {
+    (1 << 40) + program
+}
+
+fn texts(receipt: &Receipt) -> Vec<(&'static str, String)> {
+    let mut texts = vec![
+        ("reason", receipt.reason.clone()),
+        ("isolation", receipt.isolation.clone()),
+        ("outcome", receipt.outcome.kind.clone()),
+        ("target", receipt.program.target.clone()),
+    ];
+    texts.extend(receipt.directory.clone().map(|directory| ("directory", directory)));
+    texts
+}
+
+fn numbers(receipt: &Receipt) -> Vec<(&'static str, u64)> {
+    let mut numbers = vec![("call", receipt.call), ("caller", receipt.caller_pid.into())];
+    numbers.extend(receipt.outcome.code.map(|code| ("code", code.into())));
+    numbers.extend(receipt.outcome.signal.map(|signal| ("signal", signal.into())));
+    numbers.extend(receipt.gain.map(|gain| ("saved_us", gain.saved_us)));
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::format::tests::receipt;
+    use super::*;
+
+    /// A field of a message that was read: its number, and its varint or its bytes.
+    #[derive(Debug, Clone, PartialEq)]
+    enum Read {
+        Number(u32, u64),
+        Bytes(u32, Vec<u8>),
+    }
+
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let (first, rest) = bytes.split_first().unwrap();
+            *bytes = rest;
+            value |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn fields(mut bytes: &[u8]) -> Vec<Read> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes);
+            let field = u32::try_from(key >> 3).unwrap();
+            fields.push(match key & 7 {
+                0 => Read::Number(field, varint(&mut bytes)),
+                2 => {
+                    let (own, rest) = bytes.split_at(usize::try_from(varint(&mut bytes)).unwrap());
+                    bytes = rest;
+                    Read::Bytes(field, own.to_vec())
+                }
+                kind => panic!("wire type {kind}"),
+            });
+        }
+        fields
+    }
+
+    fn number(fields: &[Read], wanted: u32) -> Option<u64> {
+        fields.iter().find_map(|read| match read {
+            Read::Number(field, value) => (*field == wanted).then_some(*value),
+            Read::Bytes(..) => None,
+        })
+    }
+
+    fn bytes(fields: &[Read], wanted: u32) -> Option<Vec<u8>> {
+        fields.iter().find_map(|read| match read {
+            Read::Bytes(field, value) => (*field == wanted).then(|| value.clone()),
+            Read::Number(..) => None,
+        })
+    }
+
+    /// The slices of each track: name, begin and end, as a reader of the format nests them.
+    fn slices(trace: &[u8]) -> BTreeMap<u64, Vec<(String, u64, u64)>> {
+        let mut open: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
+        let mut done: BTreeMap<u64, Vec<(String, u64, u64)>> = BTreeMap::new();
+        for packet in fields(trace) {
+            let Read::Bytes(field::TRACE_PACKET, packet) = packet else { panic!("{packet:?}") };
+            let packet = fields(&packet);
+            let Some(event) = bytes(&packet, field::PACKET_TRACK_EVENT) else { continue };
+            let event = fields(&event);
+            let at = number(&packet, field::PACKET_TIMESTAMP).unwrap();
+            let track = number(&event, field::EVENT_TRACK).unwrap();
+            let stack = open.entry(track).or_default();
+            if number(&event, field::EVENT_TYPE) == Some(SLICE_BEGIN) {
+                let name = bytes(&event, field::EVENT_NAME).unwrap();
+                stack.push((String::from_utf8(name).unwrap(), at));
+            } else {
+                let (name, begun) = stack.pop().expect("an end has a beginning");
+                done.entry(track).or_default().push((name, begun, at));
+            }
+        }
+        assert!(open.values().all(Vec::is_empty), "every slice ends: {open:?}");
+        done
+    }
+
+    #[test]
+    fn a_call_is_a_slice_with_its_phases_within() {
+        let slices = slices(&trace(&[&receipt(7)]));
+        let begun = 1_763_761_084_120_337_000;
+        let expected = [
+            ("connect".to_owned(), begun, begun + 62_000),
+            ("main".to_owned(), begun + 62_000, begun + 512_000),
+            ("black".to_owned(), begun, begun + 512_000),
+        ];
+        assert_eq!(slices.values().collect::<Vec<_>>(), [&expected]);
+    }
+
+    #[test]
+    fn calls_at_the_same_time_have_tracks_of_their_own_and_one_process() {
+        let calls = [receipt(1), receipt(2), receipt(3)];
+        let trace = trace(&calls.iter().collect::<Vec<_>>());
+        assert_eq!(slices(&trace).len(), 3);
+        let processes = fields(&trace).into_iter().filter(|packet| {
+            let Read::Bytes(_, packet) = packet else { return false };
+            let track = bytes(&fields(packet), field::PACKET_TRACK_DESCRIPTOR);
+            track.is_some_and(|track| bytes(&fields(&track), field::TRACK_PROCESS).is_some())
+        });
+        assert_eq!(processes.count(), 1);
+    }
+
+    #[test]
+    fn what_has_no_time_is_left_out() {
+        let mut odd = receipt(1);
+        odd.at = "yesterday".to_owned();
+        assert_eq!(trace(&[&odd]), b"");
+        assert_eq!(trace(&[]), b"");
+    }
+}
