@@ -49,8 +49,7 @@ const MODULES: [&str; 20] = [
 
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let hob = private(setting, &[])?;
-    let mut figure =
-        Figure::new("saved", "what receipts call saved, against measured cold runs");
+    let mut figure = Figure::new("saved", "what receipts call saved, against measured cold runs");
     let (mut within, mut above, mut parts) = (0.0, 0.0, Vec::new());
     for module in MODULES.into_iter().filter(|module| setting.is_part(module)) {
         let (said, measured) = one(setting, &hob, module)?;
