@@ -300,7 +300,7 @@ fn a_trace_for_perfetto_has_the_calls_that_are_listed() {
     assert!(written.text().contains("ui.perfetto.dev"), "{written:?}");
     let trace = read(world.path("work/trace"));
     assert_eq!(trace.first(), Some(&0x0a), "a trace begins with a packet");
-    for part in [&b"hello.py"[..], b"main", b"copy-ready"] {
+    for part in [&b"hello.py"[..], b"main", b"reason"] {
         assert!(contains(&trace, part), "{}", String::from_utf8_lossy(part));
     }
     assert!(!contains(&trace, b"true"), "a call that was not asked for");
