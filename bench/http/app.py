@@ -2,7 +2,10 @@
 
 from string import Template
 
-PAGE = Template("<!doctype html>\n<title>bench</title>\n<p>request $count of this process</p>\n<ul>$rows</ul>\n")
+PAGE = Template(
+    "<!doctype html>\n<title>bench</title>\n"
+    "<p>request $count of this process</p>\n<ul>$rows</ul>\n"
+)
 count = 0
 
 

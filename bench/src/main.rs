@@ -145,7 +145,7 @@ fn run() -> Result<ExitCode> {
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
-        "saved" => measure(&setting, "saved", &[("saved", figures::saved::measure)]),
+        "saved" => measure(&setting, "saved", &[("saved", figures::receipts::saved::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),

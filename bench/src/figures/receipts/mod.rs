@@ -1,11 +1,15 @@
 //! What receipts cost a warm call: two daemons, one of which keeps none (`HOB_RECEIPTS=0`).
+//! Beside it: whether what receipts and `hob why` say is so.
+
+pub(crate) mod saved;
+pub(in crate::figures) mod why;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::{GAP, private, reference, script};
 use crate::Setting;
+use crate::figures::{GAP, private, reference, script};
 use crate::hob::Hob;
 use crate::measure::{Order, Output, Rounds, Series, Side, Slot, rounds, same};
 use crate::progress::Progress;

@@ -8,9 +8,9 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::commands::{LINES, program, shown};
-use super::{private_in, reference};
 use crate::Setting;
+use crate::figures::commands::{LINES, program, shown};
+use crate::figures::{private_in, reference};
 use crate::hob::{Hob, Program};
 use crate::measure::{Order, Rounds, Series, Side, Slot, rounds};
 use crate::progress::Progress;

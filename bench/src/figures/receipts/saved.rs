@@ -9,8 +9,8 @@ use std::ffi::OsString;
 
 use anyhow::{Context, Result};
 
-use super::{GAP, private, reference};
 use crate::Setting;
+use crate::figures::{GAP, private, reference};
 use crate::hob::{Hob, Program};
 use crate::measure::{Order, Rounds, Slot, rounds};
 use crate::progress::Progress;
