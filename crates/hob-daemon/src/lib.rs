@@ -36,5 +36,6 @@ mod warm;
 mod workers;
 
 pub use config::Config;
+pub use messages::alone as dead_letters;
 pub use serve::{DaemonError, run};
 pub use warm::programs::program_id;

@@ -11,6 +11,8 @@ use rustix::io::Errno;
 pub enum Unsafe {
     /// It is named by a path that is not absolute: another place in every working directory.
     Relative,
+    /// Its path has this many bytes, which leave no room for the name of a socket.
+    TooLong(usize),
     /// It does not exist yet: safe to create.
     Missing,
     /// It is a link or not a directory.
@@ -27,6 +29,9 @@ impl std::fmt::Display for Unsafe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Unsafe::Relative => write!(f, "it is not an absolute path"),
+            Unsafe::TooLong(bytes) => {
+                write!(f, "its path has {bytes} bytes; {PATH_MAX} leave room for a socket")
+            }
             Unsafe::Missing => write!(f, "it does not exist"),
             Unsafe::NotADirectory => write!(f, "it is a link or not a directory"),
             Unsafe::Foreign => write!(f, "it belongs to another user"),
@@ -35,6 +40,10 @@ impl std::fmt::Display for Unsafe {
         }
     }
 }
+
+/// How many bytes the directory's path has at most: the kernel takes 107 for a socket's, and its
+/// name in the directory is 7 of these.
+pub const PATH_MAX: usize = 100;
 
 /// What the directory is called where it is not named outright. With a NUL behind, as the others
 /// here: the linker keeps such constants together (`hob/client.ld`), and a client reads few pages.
@@ -101,6 +110,10 @@ pub fn check(path: &Path) -> Result<(), Unsafe> {
     if path.as_os_str().as_encoded_bytes().first() != Some(&b'/') {
         return Err(Unsafe::Relative);
     }
+    let bytes = path.as_os_str().len();
+    if bytes > PATH_MAX {
+        return Err(Unsafe::TooLong(bytes));
+    }
     let stat = match rustix::fs::lstat(path) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Err(Unsafe::Missing),
@@ -121,8 +134,8 @@ pub fn check(path: &Path) -> Result<(), Unsafe> {
 /// error, except for `$HOB_DIR`, whose parents the user chose: these are made too.
 pub fn create(path: &Path) -> Result<(), Unsafe> {
     // Before anything is made in whatever directory this process stands.
-    if let Err(Unsafe::Relative) = check(path) {
-        return Err(Unsafe::Relative);
+    if let Err(why @ (Unsafe::Relative | Unsafe::TooLong(_))) = check(path) {
+        return Err(why);
     }
     if let Some(parent) = path.parent() {
         // An error shows when the directory itself is made.
@@ -215,6 +228,10 @@ mod tests {
             assert_eq!(check(Path::new(relative)), Err(Unsafe::Relative));
             assert_eq!(create(Path::new(relative)), Err(Unsafe::Relative));
         }
+        let long = home.path().join("l".repeat(PATH_MAX));
+        let bytes = long.as_os_str().len();
+        assert_eq!(check(&long), Err(Unsafe::TooLong(bytes)));
+        assert_eq!(create(&long), Err(Unsafe::TooLong(bytes)));
         assert_eq!(create(&dir), Ok(()));
         assert_eq!(create(&dir), Ok(()));
         std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o750)).unwrap();

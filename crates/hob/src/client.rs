@@ -58,6 +58,10 @@ pub fn run(start: &Start, begun_ns: u64) -> u8 {
     match options::parse(&start.argv) {
         Ok(options) => call(start, begun_ns, &options),
         Err(NotRun::Help) => verbs::run(start),
+        Err(NotRun::NoOption(at)) => {
+            say::line(verbs::usage::no_option_of_run(start, at).as_bytes());
+            ExitCode::Usage as u8
+        }
         Err(NotRun::Wrong(text)) => {
             say::line(text.as_bytes());
             ExitCode::Usage as u8
@@ -69,7 +73,7 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
     let status_fd = match options.status_fd.map(process::adopt).transpose() {
         Ok(status_fd) => status_fd,
         Err(error) => {
-            say::line(format!("--status-fd: the descriptor is not open ({error})").as_bytes());
+            say::line(format!("run: --status-fd: the descriptor is not open ({error}); as in `--status-fd 3 3>outcome`").as_bytes());
             return ExitCode::Usage as u8;
         }
     };
@@ -389,7 +393,7 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
             cold::supervise(caller, &run, connection.socket)
         }
         Some(Reply::Refused(refused)) => {
-            say::line(&refused.text);
+            verbs::usage::say_refused(caller, &refused.text, refused.code);
             Line::write_refused(caller, refused.code);
             refused.code
         }

@@ -27,6 +27,7 @@ use crate::connect::{Trouble, nanoseconds};
 use crate::fallback::FallbackReason;
 use crate::options::CalledAs;
 use crate::say;
+use crate::verbs::usage;
 
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -42,7 +43,7 @@ pub fn in_place(caller: &Caller<'_>, trouble: Option<Trouble>) -> u8 {
     let image = match image(caller.start, &caller.program()) {
         Ok((_, image)) => image,
         Err(error) => {
-            say::line(error.to_string().as_bytes());
+            usage::say_refused(caller, error.to_string().as_bytes(), error.exit_code());
             return error.exit_code();
         }
     };

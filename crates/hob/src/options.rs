@@ -55,6 +55,8 @@ pub struct Options {
 pub enum NotRun {
     /// `--help`: the verbs' help knows.
     Help,
+    /// An option that there is not, by its index in argv: the verbs know what is near to it.
+    NoOption(usize),
     /// A mistake: the line to print, without `hob: `.
     Wrong(String),
 }
@@ -64,17 +66,19 @@ pub fn parse(argv: &[&CStr]) -> Result<Options, NotRun> {
     let mut options = Options { called: CalledAs::Hob, program: 2, ..Options::of_shim() };
     loop {
         let Some(word) = argv.get(options.program).map(|word| word.to_bytes()) else {
-            return Err(wrong("no program is named; try `hob run PROGRAM [ARGUMENT]...`"));
+            return Err(wrong("run: no program is named; as in `hob run black src`"));
         };
         if word == b"--" {
             options.program += 1;
             if argv.len() == options.program {
-                return Err(wrong("no program is named after `--`"));
+                return Err(wrong(
+                    "run: no program is named after --; as in `hob run -- black src`",
+                ));
             }
             return Ok(options);
         }
         if word == b"-m" && argv.len() == options.program + 1 {
-            return Err(wrong("`-m` needs the name of a module"));
+            return Err(wrong("run: -m needs the name of a module; as in `hob run -m pytest -q`"));
         }
         if !word.starts_with(b"-") || word == b"-m" || word == b"-" {
             return Ok(options);
@@ -106,16 +110,17 @@ impl Options {
             _ => {}
         }
         let known: [&[u8]; 4] = [b"--isolation", b"--timeout", b"--ahead", b"--status-fd"];
-        let shown = String::from_utf8_lossy(word);
         if !known.contains(&name) {
-            return Err(wrong(format!("unknown option `{shown}`; see `hob run --help`")));
+            return Err(NotRun::NoOption(self.program));
         }
         let value = match attached {
             Some(value) => value,
             None => {
                 self.program += 1;
                 let Some(value) = argv.get(self.program) else {
-                    return Err(wrong(format!("`{shown}` needs a value")));
+                    let shown = String::from_utf8_lossy(word);
+                    let text = format!("run: {shown} needs a value; `hob help run` shows which");
+                    return Err(wrong(text));
                 };
                 value.to_bytes()
             }
@@ -128,7 +133,7 @@ impl Options {
         let text = std::str::from_utf8(value).unwrap_or("");
         let bad = |want: &str| {
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-            wrong(format!("`{name} {value}`: {want}"))
+            wrong(format!("run: {name} {value}: it is {want}"))
         };
         match name {
             b"--isolation" => {
@@ -149,7 +154,9 @@ impl Options {
             }
             _ => {
                 let fd = text.parse().ok().filter(|fd| *fd <= i32::MAX.unsigned_abs());
-                self.status_fd = Some(fd.ok_or_else(|| bad("the number of an open descriptor"))?);
+                self.status_fd = Some(fd.ok_or_else(|| {
+                    bad("the number of an open descriptor, as in `--status-fd 3 3>outcome`")
+                })?);
             }
         }
         Ok(())
@@ -225,7 +232,8 @@ mod tests {
             &["--colder", "x"],
             &["--cold=1", "x"],
         ] {
-            assert!(matches!(parsed(words), Err(NotRun::Wrong(_))), "{words:?}");
+            let refused = matches!(parsed(words), Err(NotRun::Wrong(_) | NotRun::NoOption(2)));
+            assert!(refused, "{words:?}");
         }
         assert_eq!(parsed(&["--help"]), Err(NotRun::Help));
     }

@@ -6,5 +6,6 @@ mod jobs;
 mod lifecycle;
 mod programs;
 mod receipts;
+mod tips;
 mod why;
 mod words;

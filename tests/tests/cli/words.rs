@@ -62,7 +62,9 @@ fn a_refused_call_leaves_its_pipe_and_a_receipt() {
             &format!("{hob} run no-such-program 2>&1 | cat; echo ${{PIPESTATUS[@]}}"),
         ])
         .go();
-    assert_eq!(piped.text(), "hob: no-such-program: not found\n127 0\n");
+    let said =
+        "hob: no-such-program: not found; it is not on PATH: install it, or name it by its path";
+    assert_eq!(piped.text(), format!("{said}\n127 0\n"));
     let outcome = world.hob(&["run", "no-such-program"]).go();
     let record = world.record(outcome.pid);
     assert_eq!(

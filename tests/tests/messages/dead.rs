@@ -76,6 +76,32 @@ fn a_dead_letter_is_listed_and_retried_after_its_handler_was_repaired() {
 }
 
 #[test]
+fn dead_letters_are_seen_and_dropped_without_a_daemon() {
+    let fresh = World::new();
+    assert_eq!(fresh.hob(&["dead"]).go().text(), "there are no dead letters\n");
+    let none = fresh.hob(&["dead", "retry", "--all"]).go();
+    assert_eq!((none.end, none.text().as_str()), (End::Code(0), "hob: 0 tried again\n"));
+    assert!(!fresh.hob_dir().exists() && !fresh.path("state/hob/outbox").exists());
+
+    let world = project(HANDLERS, &program("picky", "picky", "tries = 1"));
+    let (first, second) = (tell(&world, "first"), tell(&world, "second"));
+    let listed = until_dead(&world, 2);
+    world.hob(&["stop"]).go().succeeded();
+    assert_eq!(json(&world, &[]), listed, "the same is said without a daemon");
+    let drop = world.hob(&["dead", "drop", &first]).go();
+    assert_eq!(drop.text(), "hob: 1 dropped\n");
+    assert_eq!(json(&world, &["list"])["letters"][0]["id"], second.as_str());
+    let unknown = world.hob(&["dead", "retry", &first]).go();
+    assert!(unknown.complaint().contains("no dead letter has this id"), "{unknown:?}");
+    assert_eq!(world.daemon_if_any(), None, "a daemon was started");
+    // What is to be tried again needs a daemon.
+    world.file("good", "");
+    world.hob(&["dead", "retry", &second]).go().succeeded();
+    wait::until("it is delivered", || (notes(&world).len() == 3).then_some(()));
+    assert!(world.daemon_if_any().is_some());
+}
+
+#[test]
 fn dead_letters_are_dropped_by_id_or_all_and_an_unknown_id_is_said() {
     let world = project(HANDLERS, &program("picky", "picky", "tries = 1"));
     let ids = ["a", "b", "c"].map(|payload| tell(&world, payload));

@@ -104,7 +104,26 @@ fn what_this_shell_would_bring_is_named() {
     let bypassed = findings(&doctor.clone().env("HOB", "0"), "warning");
     assert!(bypassed.iter().any(|warning| warning.contains("unset HOB")), "{bypassed:?}");
     let long = doctor.clone().env("HOB_DIR", world.path("l".repeat(120)));
-    one_fault(&long, &["environment: the path of the socket", "shorter"]);
+    one_fault(&long, &["environment: ", "leave room for a socket", "shorter"]);
+}
+
+#[test]
+fn a_state_directory_that_takes_no_files_is_named_with_what_mends_it() {
+    let world = World::new();
+    let doctor = world.hob(&["doctor"]);
+    // A file system that has no room, because it has no files of ours at all.
+    let kernel = doctor.clone().env("XDG_STATE_HOME", "/proc");
+    one_fault(&kernel, &["state: /proc takes no files", "set XDG_STATE_HOME to a directory on"]);
+    let file = world.file("file", "");
+    let below = doctor.clone().env("XDG_STATE_HOME", &file);
+    one_fault(&below, &["file is not a directory", "set XDG_STATE_HOME to a directory of yours"]);
+    for run in [&kernel, &below] {
+        assert!(!findings(run, "fault")[0].contains("free some space"));
+    }
+    // The daemon's own finding has a fix of its own, which names no page.
+    world.hob(&["start"]).env("XDG_STATE_HOME", &file).go().succeeded();
+    one_fault(&doctor, &["receipts: ", "hob restart"]);
+    assert!(!findings(&doctor, "fault")[0].contains("docs/"));
 }
 
 #[test]

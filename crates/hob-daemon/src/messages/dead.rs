@@ -75,11 +75,7 @@ impl Messages {
 impl Messages {
     pub(crate) fn dead_letters(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
         let id = request.get("id").and_then(Value::as_str);
-        let which = match id.map(MessageId::parse) {
-            None => Some(Which::All),
-            Some(known) => known.map(Which::One),
-        };
-        let Some(which) = which else {
+        let Some(which) = which(id) else {
             let unknown = id.into_iter().map(str::to_owned).collect();
             let _ = reply.send(value(&Changed { schema: SCHEMA.to_owned(), changed: 0, unknown }));
             return;
@@ -104,7 +100,15 @@ impl Messages {
     }
 }
 
-fn list(letters: Vec<DeadLetter>, total: u64) -> Value {
+/// Which letters a request means; `None`: its id is none.
+pub(super) fn which(id: Option<&str>) -> Option<Which> {
+    match id.map(MessageId::parse) {
+        None => Some(Which::All),
+        Some(known) => known.map(Which::One),
+    }
+}
+
+pub(super) fn list(letters: Vec<DeadLetter>, total: u64) -> Value {
     let total = total.max(letters.len() as u64);
     let mut bytes = 0;
     let mut listed = Vec::new();
@@ -141,6 +145,6 @@ fn moment(ms: u64) -> String {
     format::moment(at.unwrap_or_default())
 }
 
-fn value(what: &impl serde::Serialize) -> Value {
+pub(super) fn value(what: &impl serde::Serialize) -> Value {
     serde_json::to_value(what).unwrap_or_else(|error| json!({ "error": error.to_string() }))
 }

@@ -18,6 +18,7 @@
 //! recalled before that watch is read (`docs/why/lanes.md`).
 
 mod address;
+pub mod alone;
 mod dead;
 mod lanes;
 mod perform;

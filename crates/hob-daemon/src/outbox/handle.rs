@@ -44,12 +44,18 @@ impl Outbox {
             closed: Condvar::new(),
         };
         let outbox = Outbox { shared: Arc::new(shared) };
-        if state_dir.is_some_and(|dir| dir.join(PLACE).join(FILE).symlink_metadata().is_ok()) {
+        if state_dir.is_some_and(Outbox::is_left) {
             let mut state = outbox.shared.lock();
             // Without a thread the first message is refused with the reason.
             let _ = writer::run(&outbox.shared, &mut state);
         }
         outbox
+    }
+
+    /// Whether earlier daemons left an outbox under this state directory.
+    #[must_use]
+    pub fn is_left(state_dir: &Path) -> bool {
+        state_dir.join(PLACE).join(FILE).symlink_metadata().is_ok()
     }
 
     /// Takes a message, to answer [`super::Done::Accepted`] when it is synced or

@@ -172,7 +172,7 @@ pub fn is_configured(dir: &Path) -> bool {
 /// That there is nothing to serve, and what would be.
 pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     let root = std::fs::canonicalize(dir)
-        .map_err(|error| ProjectError::config(dir, format!("cannot be served: {error}")))?;
+        .map_err(|_| ProjectError::config(dir, "there is no such directory; name one to serve"))?;
     let mut mounts = BTreeMap::new();
     let app = hob_runtimes::apps().find(|(_, app)| root.join(app.file).is_file());
     let is_public = root.join(PUBLIC).is_dir();

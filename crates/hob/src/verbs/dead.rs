@@ -2,13 +2,15 @@
 
 use clap::{Args, Subcommand};
 use hob_core::requests::dead::{self, Changed, SCHEMA};
+use hob_daemon::dead_letters;
 use hob_os::start::Start;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::request;
 use super::{Failure, out};
-use crate::connect;
+use crate::connect::{self, Trouble};
+use crate::fallback;
 use crate::show;
 use crate::show::clock::Clock;
 use crate::show::style::Look;
@@ -107,12 +109,24 @@ fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<()
     }
 }
 
-/// Asks the daemon; starts one if none runs, as a tell does: the letters are on the disk.
+/// Asks the daemon; where none runs, the letters are looked at where they lie. Those that are to be
+/// tried again have a daemon started for them.
 fn ask(start: &Start, request: &Value) -> Result<Value, Failure> {
-    // What it is not for lack of a daemon, the request itself says best.
-    let _ = connect::connect_or_start(start, START_MS);
-    let answer = request::send(start, &request.to_string(), ANSWER_MS);
-    let (answer, _) = answer.map_err(|error| Failure::new(error.to_string()))?;
+    let answer = match connect::connect(&connect::directory(start)) {
+        Err(Trouble::NoDaemon) => {
+            let answer = dead_letters::answer(fallback::state_dir().as_deref(), request);
+            let retried = request.get("do").and_then(Value::as_str) == Some("retry");
+            if retried && answer.get("changed").and_then(Value::as_u64).unwrap_or(0) > 0 {
+                // Without one they wait for the next daemon, whoever starts it.
+                let _ = connect::connect_or_start(start, START_MS);
+            }
+            answer
+        }
+        Ok(_) | Err(_) => {
+            let answer = request::send(start, &request.to_string(), ANSWER_MS);
+            answer.map_err(|error| Failure::new(error.to_string()))?.0
+        }
+    };
     match answer.get("error").and_then(Value::as_str) {
         Some(error) => Err(Failure::new(error)),
         None => Ok(answer),

@@ -6,6 +6,7 @@ pub mod daemon;
 pub mod dead;
 pub mod doctor;
 pub mod gain;
+pub mod help;
 pub mod hooks;
 pub mod last;
 pub mod launcher;
@@ -18,6 +19,7 @@ pub mod shim;
 pub mod status;
 pub mod top;
 pub mod trust;
+pub(crate) mod usage;
 pub mod verify;
 pub mod why;
 
@@ -25,7 +27,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use hob_os::start::Start;
@@ -87,6 +89,8 @@ enum Verb {
     /// Make commands warm wherever they are called: links to hob under their names
     #[command(subcommand)]
     Shim(shim::Shim),
+    /// Show the help of a verb
+    Help(help::Help),
     /// Serve in the foreground (what `start` starts in the background)
     #[command(hide = true)]
     Daemon {
@@ -159,21 +163,17 @@ pub(crate) struct Format {
 /// The command line, for completions and man pages.
 #[must_use]
 pub fn command() -> clap::Command {
-    Hob::command()
+    usage::with_examples(Hob::command())
 }
 
 /// Runs a verb with the process's argv; returns its exit code.
 #[must_use]
 pub fn run(start: &Start) -> u8 {
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
-    let hob = match Hob::try_parse_from(words) {
+    let parsed = command().try_get_matches_from(words);
+    let hob = match parsed.and_then(|matches| Hob::from_arg_matches(&matches)) {
         Ok(hob) => hob,
-        Err(error) => {
-            let code = if error.use_stderr() { ExitCode::Usage as u8 } else { 0 };
-            // clap chooses the stream and the colours; a closed one is nobody's loss.
-            let _ = error.print();
-            return code;
-        }
+        Err(error) => return not_parsed(start, &error),
     };
     let result = match hob.verb {
         Verb::Run(_) => Err(Failure::new("`run` is parsed elsewhere; this is a fault of hob")),
@@ -195,6 +195,10 @@ pub fn run(start: &Start) -> u8 {
         Verb::Show(asked) => last::show(start, asked),
         Verb::Log(log) => log::run(start, &log),
         Verb::Verify(asked) => match verify::run(start, &asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Verb::Help(asked) => match help::run(&asked) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
@@ -224,6 +228,19 @@ pub fn run(start: &Start) -> u8 {
             code
         }
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line.
+fn not_parsed(start: &Start, error: &clap::Error) -> u8 {
+    use clap::error::ErrorKind;
+    let asks_for_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if error.use_stderr() && !asks_for_help {
+        say::line(usage::complaint(start, error).as_bytes());
+        return ExitCode::Usage as u8;
+    }
+    // clap chooses the stream and the colours; a closed one is no loss.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::Usage as u8 } else { 0 }
 }
 
 /// A verb's failure: one line with what happened, why, and what to do next.

@@ -95,6 +95,7 @@ pub fn not_used(directory: &std::path::Path, why: hob_os::dir::Unsafe) -> Reques
     use hob_os::dir::Unsafe;
     let next = match why {
         Unsafe::Relative => "set HOB_DIR to an absolute path, or unset it",
+        Unsafe::TooLong(_) => "set HOB_DIR to a shorter path",
         Unsafe::Missing
         | Unsafe::NotADirectory
         | Unsafe::Foreign

@@ -46,7 +46,13 @@ const IGNORED: [i32; 2] = [SIGPIPE, SIGXFSZ];
 #[command(after_help = "\
 A directory with a trusted hob.toml that has [mount.\"/path\"] tables is served as
 they say. Any other is served by what it shows: the first of config.ru, asgi.py,
-wsgi.py and app.py at /, and the folder public. See docs/http.md.")]
+wsgi.py and app.py at /, and the folder public. Of a hob.toml with two mounts:
+
+  [mount.\"/shop\"]
+  wsgi = \"shop/app.py\"
+
+  [mount.\"/\"]
+  static = \"public\"")]
 pub(crate) struct Serve {
     /// The directory [default: this one]
     dir: Option<PathBuf>,

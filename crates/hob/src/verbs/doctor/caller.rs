@@ -4,16 +4,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use hob_os::process;
 use hob_os::start::Start;
+use hob_os::{dir, process};
 
 use super::{Finding, fault, fine, warning};
 use crate::connect;
 
 /// The flag of descriptors that no program inherits, as `/proc/self/fdinfo` shows it.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
-/// How long the path of a socket can be.
-const SOCKET_PATH_MAX: usize = 107;
 
 pub(super) fn look(start: &Start) -> Vec<Finding> {
     let mut findings = descriptors();
@@ -125,11 +123,10 @@ fn environment(start: &Start) -> Vec<Finding> {
             "log in through a session that sets it, or set HOB_DIR to a private directory",
         ));
     }
-    let socket = directory.as_os_str().len() + 1 + connect::SOCKET.len();
-    if socket > SOCKET_PATH_MAX {
+    if let Err(why @ dir::Unsafe::TooLong(_)) = dir::check(&directory) {
         findings.push(fault(
             CHECK,
-            format!("the path of the socket has {socket} bytes, over {SOCKET_PATH_MAX}"),
+            format!("{}: {why}: every call from here runs cold", directory.display()),
             "set HOB_DIR to a shorter path",
         ));
     }

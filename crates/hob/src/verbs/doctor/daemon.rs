@@ -36,7 +36,7 @@ fn directory(directory: &Path) -> Option<Finding> {
     let quoted = quoted(directory);
     Some(match dir::check(directory) {
         // The environment's own finding.
-        Err(dir::Unsafe::Relative) => return None,
+        Err(dir::Unsafe::Relative | dir::Unsafe::TooLong(_)) => return None,
         Ok(()) => match dir::try_to_write(directory) {
             Ok(()) => fine(CHECK, format!("{shown}: private and ours")),
             Err(error) => not_written(directory, error),
@@ -207,7 +207,15 @@ fn hard_limits(pid: u32) -> Finding {
 fn receipts(status: &Status) -> Option<Finding> {
     let reason = status.recorder.off_reason.as_ref()?;
     let text = format!("the daemon keeps none: {reason}");
-    Some(fault("receipts", text, "see the table under \"Where\" in docs/receipts.md"))
+    let code = reason.split(':').next().unwrap_or_default();
+    let fix = match code {
+        "no-state-dir" => "set HOME or XDG_STATE_HOME to an absolute path",
+        "state-dir-not-a-directory" => "move what is in its place aside",
+        "state-dir-foreign" => "set XDG_STATE_HOME to a directory of yours",
+        "write-failed" => "free some space there, or set XDG_STATE_HOME",
+        _ => "let yourself write there, or set XDG_STATE_HOME",
+    };
+    Some(fault("receipts", text, format!("{fix}, then hob restart")))
 }
 
 /// Programs that could not be kept warm, or not as well as asked for.
@@ -218,7 +226,7 @@ fn programs(status: &Status) -> Vec<Finding> {
             warning(
                 "programs",
                 format!("{} is {} ({}): {why}", pool.program, pool.state, pool.isolation),
-                "what the reason names; `hob status` shows it for all programs",
+                "mend what the reason names; `hob status` shows it for all programs",
             )
         })
         .collect()

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use hob_os::process::limits;
 use hob_os::start::Start;
-use hob_os::{claim, process};
+use hob_os::{claim, dir, process};
 use rustix::fs::inotify;
+use rustix::io::Errno;
 
 use super::{Finding, fault, fine, warning};
 use crate::fallback;
@@ -119,27 +120,53 @@ fn state() -> Finding {
         );
     };
     let shown = dir.display().to_string();
-    let quoted =
-        String::from_utf8_lossy(&say::command([dir.as_os_str().as_encoded_bytes()])).into_owned();
     let at = dir.symlink_metadata();
     if at.as_ref().is_ok_and(|at| !at.is_dir()) {
         let text = format!("{shown} is a link or not a directory: no receipts are kept");
-        return fault(CHECK, text, format!("mv {quoted} {quoted}.aside"));
+        return fault(CHECK, text, format!("mv {0} {0}.aside", quoted(&dir)));
     }
+    let elsewhere = "set XDG_STATE_HOME to a directory of yours, then hob restart";
     let Some((existing, owner)) = nearest(&dir) else {
         let text = format!("{shown}: nothing of it can be looked at: no receipts are kept");
-        return fault(CHECK, text, "set XDG_STATE_HOME to a directory of yours");
+        return fault(CHECK, text, elsewhere);
     };
+    if !existing.is_dir() {
+        let text = format!("{} is not a directory: no receipts are kept", existing.display());
+        return fault(CHECK, text, elsewhere);
+    }
     let own = rustix::process::geteuid().as_raw();
     if owner != own && (at.is_ok() || owner != 0) {
         let text = format!("{} belongs to uid {owner}: no receipts are kept", existing.display());
-        return fault(CHECK, text, "set XDG_STATE_HOME to a directory of yours");
+        return fault(CHECK, text, elsewhere);
     }
-    if rustix::fs::access(&existing, rustix::fs::Access::WRITE_OK).is_err() {
-        let text = format!("{} cannot be written to: no receipts are kept", existing.display());
-        return fault(CHECK, text, format!("chmod u+rwx {quoted}, or set XDG_STATE_HOME"));
+    match dir::try_to_write(&existing) {
+        Ok(()) => room(&shown, &existing),
+        Err(error) => not_written(&existing, owner == own, error),
     }
-    room(&shown, &existing)
+}
+
+/// No receipt can be written below a directory of ours, and what mends that.
+fn not_written(existing: &Path, is_ours: bool, error: Errno) -> Finding {
+    const ELSEWHERE: &str = "set XDG_STATE_HOME to a directory on another file system";
+    let (why, fix) = match error {
+        Errno::NOSPC | Errno::DQUOT => ("is full", "free some space there".to_owned()),
+        Errno::ROFS => ("is on a read-only file system", ELSEWHERE.to_owned()),
+        Errno::ACCESS | Errno::PERM if is_ours => {
+            ("cannot be written to", format!("chmod u+rwx {}", quoted(existing)))
+        }
+        Errno::ACCESS | Errno::PERM => {
+            ("cannot be written to", "set XDG_STATE_HOME to a directory of yours".to_owned())
+        }
+        _ => ("takes no files", ELSEWHERE.to_owned()),
+    };
+    let text = format!("{} {why} ({error}): no receipts are kept", existing.display());
+    fault("state", text, format!("{fix}, then hob restart"))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let words = say::command([path.as_os_str().as_encoded_bytes()]);
+    String::from_utf8_lossy(&words).into_owned()
 }
 
 /// The directory, or the nearest one above it that exists, and its owner.
@@ -155,11 +182,12 @@ fn room(shown: &str, existing: &Path) -> Finding {
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let system = rustix::fs::statfs(existing).map_or("unknown", |stat| file_system(&stat));
     let mib = free / (1024 * 1024);
-    let text = format!("{shown}: ours, {mib} MiB free ({system})");
-    if free == 0 {
-        return fault(CHECK, format!("{text}: no receipts are kept"), "free some space there");
-    }
-    if free < STATE_BYTES {
+    let text = match stat.f_blocks {
+        0 => format!("{shown}: ours ({system})"),
+        _ => format!("{shown}: ours, {mib} MiB free ({system})"),
+    };
+    // A file system that does not count its blocks says 0 of all.
+    if free < STATE_BYTES && stat.f_blocks > 0 {
         return warning(
             CHECK,
             format!("{text}: receipts need up to 9 MiB"),

@@ -38,8 +38,7 @@ const POLITE: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 A hook that exits with 0 is ok; 32 to 63 is a warning, and the next one runs;
 100 interrupts the set, which is no fault; anything else is an error. hob exits
-with 0 for ok and warning, 1 error, 3 interrupt, 4 timeout, 5 system error; see
-docs/hooks.md.")]
+with 0 for ok and warning, 1 error, 3 interrupt, 4 timeout, 5 system error.")]
 pub(crate) struct Run {
     /// The hooks directory; one that is not there is an empty set
     pub(crate) dir: OsString,

@@ -31,7 +31,10 @@ const NOTE: &str =
 #[command(after_help = "\
 A file is trusted as it was read, by its path and the SHA-256 of its bytes: an
 edited hob.toml is untrusted again. Its handlers run with your rights, for
-`hob ask` and `hob tell` from its directory and below; see docs/messages.md.")]
+`hob ask` and `hob tell` from its directory and below. A handler in greet.py:
+
+  [program.greet]
+  handler = \"greet.py:handle\"")]
 pub(crate) struct Trust {
     /// The project's directory [default: this one]
     dir: Option<PathBuf>,

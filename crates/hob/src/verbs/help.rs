@@ -1,0 +1,31 @@
+//! `hob help VERB`: the same as `hob VERB --help`, for whoever asks in this order.
+
+use clap::Args;
+
+use super::{Failure, usage};
+
+/// Whose help.
+#[derive(Debug, Args)]
+pub(crate) struct Help {
+    /// The verb, such as `run` or `hooks run`
+    #[arg(value_name = "VERB")]
+    verb: Vec<String>,
+}
+
+/// Prints the help; returns the exit code.
+pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
+    let mut here = super::command();
+    for (at, word) in asked.verb.iter().enumerate() {
+        here = match here.find_subcommand(word) {
+            Some(verb) => verb.clone(),
+            None => return Err(Failure::usage(usage::no_help(&here, &asked.verb, at))),
+        };
+    }
+    let words = ["hob"].into_iter().chain(asked.verb.iter().map(String::as_str)).chain(["--help"]);
+    match super::command().try_get_matches_from(words) {
+        // clap chooses the colours; a closed stream is no loss.
+        Err(help) if !help.use_stderr() => _ = help.print(),
+        Ok(_) | Err(_) => return Err(Failure::new("this verb has no help")),
+    }
+    Ok(0)
+}
