@@ -9,8 +9,7 @@
 //! a register that is not ours alone, is not trusted; the register is replaced whole, never
 //! written in place.
 //!
-//! Deliberately not here: what a `hob.toml` means. Nothing reads one yet but the verb `trust`,
-//! which shows it.
+//! Deliberately not here: what a `hob.toml` means (`project`).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

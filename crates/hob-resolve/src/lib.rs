@@ -17,6 +17,7 @@
 mod direct;
 mod error;
 mod interpreter;
+pub mod near;
 mod own;
 mod pyenv;
 mod search;

@@ -157,7 +157,7 @@ fn what_cannot_be_asked_is_said_in_one_line_with_the_next_step() {
             assert_eq!(ended, End::Code(code), "{programs:?}: {said}");
             assert!(said.contains(words), "{programs:?}: {said}");
         } else {
-            // A file that is no TOML is never trusted.
+            // What is not understood is never trusted.
             assert_eq!(ended, End::Code(2), "{programs:?}: {said}");
         }
         assert_eq!(said.trim_end().lines().count(), 1, "{said}");

@@ -136,9 +136,9 @@ fn what_an_ask_sees_of_another_is_what_its_isolation_says() {
         }
     }
     assert_eq!(pids.len(), 4);
-    trusted(&world, &program("kept", "native", "isolation = \"fork\""));
-    let refused = world.hob(&["ask", "kept", "count"]).go();
-    assert_eq!(refused.end, End::Code(2), "{refused:?}");
+    world.file("hob.toml", program("kept", "native", "isolation = \"fork\""));
+    let refused = world.hob(&["trust"]).go();
+    assert_eq!(refused.end, End::Code(1), "{refused:?}");
     assert!(refused.complaint().contains("uses = 1"), "{refused:?}");
 }
 
@@ -222,8 +222,7 @@ fn a_tell_is_kept_until_a_native_program_has_handled_it() {
 fn what_is_no_native_worker_is_told_so() {
     let programs = program("script", "script", "")
         + &program("text", "text", "")
-        + &program("none", "none", "")
-        + &program("python", "handlers.py", "").replace("native", "python");
+        + &program("none", "none", "");
     let world = project(&[], &programs);
     world.executable("script", "#!/bin/sh\necho no worker >&2\n");
     world.file("text", "no program\n");
@@ -231,12 +230,16 @@ fn what_is_no_native_worker_is_told_so() {
         ("script", 126, "hob_worker::serve"),
         ("text", 2, "chmod +x"),
         ("none", 127, "none is not there"),
-        ("python", 2, "runtime = \"native\""),
     ] {
         let outcome = world.hob(&["ask", name, "x"]).go();
         assert_eq!(outcome.end, End::Code(code), "{name}: {outcome:?}");
         assert!(outcome.complaint().contains(words), "{name}: {outcome:?}");
     }
+    let python = program("python", "handlers.py", "").replace("native", "python");
+    world.file("hob.toml", python);
+    let refused = world.hob(&["trust"]).go();
+    assert_eq!(refused.end, End::Code(1), "{refused:?}");
+    assert!(refused.complaint().contains("runtime = \"native\""), "{refused:?}");
     let by_hand = world.run(&[env!("CARGO_BIN_EXE_native-worker")]).go();
     assert_eq!(by_hand.end, End::Code(1), "{by_hand:?}");
     assert!(by_hand.complaint().contains("hob did not start"), "{by_hand:?}");

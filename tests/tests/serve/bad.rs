@@ -62,18 +62,26 @@ fn a_site_that_cannot_be_served_says_why_and_starts_nothing() {
         ("[mount.\"/\"]\nstatik = \"public\"\n", "statik"),
         ("[mount.\"/\"]\nisolation = \"fork\"\n", "serves nothing"),
         ("[mount.\"/\"]\nrack = \"config.ru\"\n", "is not there"),
+        ("[mount.\"/\"]\nstatic = \"gone\"\n", "gone is no folder"),
         ("[mount.\"/\"]\nstatic = \"public\"\nworkers = 2\n", "`fallback` alone"),
         ("[mount.\"/\"]\nstatic = \"public\"\nqueue = 9\n", "`fallback` alone"),
         ("[mount.\"x\"]\nstatic = \"public\"\n", "/"),
         ("[serve]\nport = 1\n", "port"),
     ] {
         world.file("hob.toml", table);
-        world.hob(&["trust"]).go().succeeded();
+        // It is said before it is trusted, and so it is never served.
+        let said = complaint(&["trust"]);
+        assert!(said.contains(word) && said.contains("nothing was trusted"), "{table}: {said}");
         let said = complaint(&["serve", "--listen", "0"]);
-        assert!(said.contains(word), "{table}: {said}");
+        assert!(said.contains("hob trust"), "{table}: {said}");
     }
     world.file("hob.toml", "[mount.\"/\"]\nstatic = \"public\"\n");
     world.hob(&["trust"]).go().succeeded();
+    // What was there when it was trusted may be gone.
+    std::fs::rename(world.path("work/public"), world.path("work/aside")).unwrap();
+    let said = complaint(&["serve", "--listen", "0"]);
+    assert!(said.contains("public is no folder"), "{said}");
+    std::fs::rename(world.path("work/aside"), world.path("work/public")).unwrap();
     let site = Site::serve(&world, &[]);
     let taken = complaint(&["serve", "--listen", &site.address().to_string()]);
     assert!(taken.contains("--listen"), "{taken}");

@@ -14,6 +14,7 @@
 //! Invariants: only the file that was trusted is read (`trust` gives its bytes); an unknown key is
 //! an error, since a misspelt one would otherwise do nothing; every number has its bounds.
 
+mod describe;
 pub mod site;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::requests::{Affinity, After, Refill, Terms};
+use hob_resolve::near::nearest;
 use hob_runtimes::{Handlers, Runtime, RuntimeId};
 use hob_wire::message::Reason;
 use hob_wire::worker::TargetKind;
@@ -29,6 +31,7 @@ use serde::Deserialize;
 
 use crate::outbox;
 use crate::trust::{self, Trusted};
+pub use describe::{Contents, Declaration, contents, nearest_above};
 
 /// Directories that are looked at, from the caller's upwards.
 const LEVELS_MAX: usize = 64;
@@ -118,10 +121,10 @@ struct File {
     #[serde(default)]
     program: BTreeMap<String, Section>,
     /// The site's, which `site` reads.
-    #[serde(default, rename = "serve")]
-    _serve: toml::Table,
-    #[serde(default, rename = "mount")]
-    _mount: toml::Table,
+    #[serde(default)]
+    serve: toml::Table,
+    #[serde(default)]
+    mount: toml::Table,
 }
 
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -148,18 +151,19 @@ struct Section {
 #[must_use]
 pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found {
     let mut candidates = Vec::new();
-    let mut seen = None;
+    let (mut seen, mut names) = (None, Vec::new());
     for dir in directory.ancestors().take(LEVELS_MAX) {
         let path = dir.join(trust::FILE);
         candidates.push(crate::workers::runtimes::bytes(&path));
         let handler = match trust::trusted(state_dir, dir) {
             Trusted::NoFile => continue,
             Trusted::Yes(bytes) => match read(dir, &bytes, program) {
-                Ok(None) => {
+                Ok(Err(others)) => {
+                    names.extend(others);
                     seen.get_or_insert(path);
                     continue;
                 }
-                Ok(Some(handler)) => Ok(handler),
+                Ok(Ok(handler)) => Ok(handler),
                 Err(error) => Err(error),
             },
             Trusted::No => Err(untrusted(&path, "is not trusted")),
@@ -168,7 +172,13 @@ pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found 
         return Found { handler, candidates };
     }
     let text = match seen {
-        Some(path) => format!("{}: has no [program.{program}]; add one", path.display()),
+        Some(path) => {
+            let next = match nearest(program, names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "add one".to_owned(),
+            };
+            format!("{}: has no [program.{program}]; {next}", path.display())
+        }
         None => format!(
             "no {} in {} or above; it names programs, as `[program.{program}]`",
             trust::FILE,
@@ -186,51 +196,36 @@ fn untrusted(path: &Path, what: &str) -> ProjectError {
     ProjectError { reason: Reason::Untrusted, text }
 }
 
-/// What one file says of a program; `None` if nothing.
-fn read(dir: &Path, bytes: &[u8], program: &str) -> Result<Option<Declared>, ProjectError> {
-    let path = dir.join(trust::FILE);
-    let fault = |what: String| ProjectError::config(&path, what);
+/// A whole file.
+fn parse(path: &Path, bytes: &[u8]) -> Result<File, ProjectError> {
+    let fault = |what: String| ProjectError::config(path, what);
     let text = std::str::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
-    let file: File = toml::from_str(text).map_err(|error| fault(one_line(&error, text)))?;
-    let Some(section) = file.program.get(program) else { return Ok(None) };
-    let fault = |what: String| ProjectError::config(&path, format!("[program.{program}]: {what}"));
-    let (file, function, row) = section.target(program).map_err(fault)?;
-    let terms = section.terms(row).map_err(fault)?;
-    let tries = section.tries.unwrap_or(outbox::TRIES);
-    if !(1..=TRIES_MAX).contains(&tries) {
-        return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
-    }
-    let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
-    let file = root.join(file);
-    if !file.is_file() {
-        let mut error = fault(format!("handler: {} is not there", file.display()));
-        error.reason = Reason::NoProgram;
-        return Err(error);
-    }
-    let is_executed = row.handlers == Handlers::Program;
-    if is_executed && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
-        let file = file.display();
-        return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
-    }
-    let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
-    Ok(Some(Declared {
-        root,
-        file,
-        runtime: row.id,
-        interpreter: section.interpreter.clone().or(usual).unwrap_or_default(),
-        interface: None,
-        function: function.map(str::to_owned),
-        variables: section.env.clone(),
-        tries,
-        terms,
-    }))
+    toml::from_str(text).map_err(|error| fault(one_line(&error, text)))
 }
 
-/// The first line of what TOML says, with the place.
+/// What one file says of a program; if nothing, the names of those that it has.
+fn read(
+    dir: &Path,
+    bytes: &[u8],
+    program: &str,
+) -> Result<Result<Declared, Vec<String>>, ProjectError> {
+    let path = dir.join(trust::FILE);
+    let file = parse(&path, bytes)?;
+    match file.program.get(program) {
+        None => Ok(Err(file.program.into_keys().collect())),
+        Some(section) => section.declared(&path, program).map(Ok),
+    }
+}
+
+/// The first line of what TOML says, with the place, and what a misspelt key is meant to be.
 fn one_line(error: &toml::de::Error, text: &str) -> String {
     let line =
         error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let message = error.message().lines().next().unwrap_or("cannot be read").to_owned();
+    let message = match describe::meant(&message) {
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => message,
+    };
     match line {
         Some(line) => format!("line {line}: {message}"),
         None => message,
@@ -244,6 +239,50 @@ fn is_name(word: &str) -> bool {
 }
 
 impl Section {
+    /// What is declared, checked against what is there; `path` is its `hob.toml`'s.
+    fn declared(&self, path: &Path, program: &str) -> Result<Declared, ProjectError> {
+        let fault =
+            |what: String| ProjectError::config(path, format!("[program.{program}]: {what}"));
+        let (file, function, row) = self.target(program).map_err(fault)?;
+        let terms = self.terms(row).map_err(fault)?;
+        let tries = self.tries.unwrap_or(outbox::TRIES);
+        if !(1..=TRIES_MAX).contains(&tries) {
+            return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
+        }
+        let dir = path.parent().unwrap_or(path);
+        let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
+        let file = root.join(file);
+        if !file.is_file() {
+            let near = describe::near_file(&file);
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let mut error = fault(format!("handler: {} is not there{near}", file.display()));
+            error.reason = Reason::NoProgram;
+            return Err(error);
+        }
+        let is_executed = row.handlers == Handlers::Program;
+        if is_executed && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
+            let file = file.display();
+            return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
+        }
+        Ok(Declared {
+            root,
+            file,
+            runtime: row.id,
+            interpreter: self.interpreter_of(row),
+            interface: None,
+            function: function.map(str::to_owned),
+            variables: self.env.clone(),
+            tries,
+            terms,
+        })
+    }
+
+    /// The interpreter that is named, or that the runtime has usually; empty if it has none.
+    fn interpreter_of(&self, row: &Runtime) -> String {
+        let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        self.interpreter.clone().or(usual).unwrap_or_default()
+    }
+
     /// The runtime that is named, if one is.
     fn named(&self) -> Result<Option<&'static Runtime>, String> {
         let Some(name) = self.runtime.as_deref() else { return Ok(None) };

@@ -65,6 +65,22 @@ pub enum Mount {
     },
 }
 
+impl Mount {
+    /// What is served, for a person; files relative to `root`.
+    pub(super) fn shown(&self, root: &Path) -> String {
+        let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
+        match self {
+            Mount::Static { root, .. } => format!("static {}", relative(root)),
+            Mount::App(served) => {
+                let function = served.app.function.as_deref();
+                let function = function.map_or_else(String::new, |name| format!(":{name}"));
+                let interface = served.app.interface.unwrap_or_default();
+                format!("{interface} {}{function}", relative(&served.app.file))
+            }
+        }
+    }
+}
+
 /// An app, and what the front has to know of it.
 #[derive(Debug, Clone)]
 pub struct Served {
@@ -198,7 +214,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     Ok(Site { listen: LISTEN.to_owned(), mounts, head_us: None, body_gap_us: None })
 }
 
-fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
+pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let path = dir.join(trust::FILE);
     let fault = |what: String| ProjectError::config(&path, what);
     let text = std::str::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;

@@ -1,31 +1,29 @@
 //! `hob trust`: shows what a project's `hob.toml` holds, and records that the user allows it.
 //!
 //! The register and the question "is it trusted?" are `hob_daemon::trust`; this is the person's
-//! side of it. A file that is no TOML is not recorded: nobody can have read what it means.
-//!
-//! A trusted `hob.toml` names programs that can be asked and told (`hob_daemon::project`).
+//! side of it. What is shown is what `ask`, `tell` and `serve` would do (`hob_daemon::project`): a file
+//! that they would refuse is not recorded, since its reader cannot have meant what it says.
 
+mod listed;
 mod sections;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use hob_daemon::project;
 use hob_daemon::trust::{self, Entry, Project, Trusted};
 use hob_os::start::Start;
 use serde_json::{Value, json};
 
+use self::listed::Listed;
 use self::sections::Section;
 use super::{Failure, out, request};
-use crate::fallback;
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit_end, pad, printable};
+use crate::{fallback, say};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.trust/1";
-/// What is said to whoever trusts a file.
-const NOTE: &str =
-    "its programs can be asked and told (`hob ask PROGRAM`), its mounts served (`hob serve`)";
-
 /// What to trust.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -36,7 +34,7 @@ edited hob.toml is untrusted again. Its handlers run with your rights, for
   [program.greet]
   handler = \"greet.py:handle\"")]
 pub(crate) struct Trust {
-    /// The project's directory [default: this one]
+    /// The project's directory [default: this one, or the nearest above it with a hob.toml]
     dir: Option<PathBuf>,
     /// List what is trusted, and whether it still says the same
     #[arg(long, conflicts_with_all = ["dir", "remove"])]
@@ -76,7 +74,10 @@ pub(crate) fn run(start: &Start, trust: Trust) -> Result<(), Failure> {
     if trust.list {
         return list(&state, trust.json);
     }
-    let dir = directory_of(trust.dir.unwrap_or_else(|| PathBuf::from(".")))?;
+    let dir = match trust.dir {
+        Some(named) => directory_of(named)?,
+        None => here_or_above(),
+    };
     let path = dir.join(trust::FILE);
     let shown = printable(&path.to_string_lossy(), Look::of_stdout().charset);
     let failed = |error: trust::TrustError| Failure::new(error.to_string());
@@ -91,14 +92,35 @@ pub(crate) fn run(start: &Start, trust: Trust) -> Result<(), Failure> {
         };
     }
     let project = trust::read(&dir).map_err(failed)?.ok_or_else(|| {
-        Failure::new(format!("{shown}: there is none; a project's settings would be in it"))
+        let text = match dir.is_dir() {
+            true => "there is none; it names programs, as `[program.greet]`",
+            false => "there is none, and no such directory; `hob trust DIR` takes the project's",
+        };
+        Failure::new(format!("{shown}: {text}"))
     })?;
-    let sections = sections::of(&project.bytes)
-        .map_err(|why| Failure::new(format!("{shown}{why}; nothing was trusted")))?;
+    let refused = |why: String| Failure::new(format!("{why}; nothing was trusted"));
+    let sections = sections::of(&project.bytes).map_err(|why| refused(format!("{shown}{why}")))?;
+    let contents = project::contents(&dir, &project.bytes);
+    let contents = contents.map_err(|error| refused(error.text))?;
     trust::allow(&state, &project).map_err(failed)?;
     tell(start);
-    let file = File::new(&project, "trusted", Some(&sections));
-    said(trust.json, &[file], &text(&shown, &project, &sections))
+    let programs = listed::of(start, &contents, &project.path);
+    for missing in contents.programs.iter().filter_map(|one| one.missing.as_deref()) {
+        say::line(format!("{missing} (it is trusted all the same)").as_bytes());
+    }
+    let file = File::new(&project, "trusted", (&sections, &programs));
+    said(trust.json, &[file], &text(&shown, &project, &programs))
+}
+
+/// The nearest `hob.toml`'s directory from here upwards, as `ask` looks for it; this one if there is
+/// none.
+fn here_or_above() -> PathBuf {
+    let here = PathBuf::from(".");
+    if here.join(trust::FILE).symlink_metadata().is_ok() {
+        return here;
+    }
+    let above = std::env::current_dir().ok().and_then(|dir| project::nearest_above(&dir));
+    above.unwrap_or(here)
 }
 
 /// Tells the daemon, whose senders' lanes rest on what was trusted. It finds out by itself for all
@@ -111,17 +133,18 @@ fn tell(start: &Start) {
 struct File(Value);
 
 impl File {
-    fn new(project: &Project, state: &str, sections: Option<&[Section]>) -> File {
-        let sections = sections.map(|all| {
-            all.iter()
-                .map(|section| json!({"name": section.name, "keys": section.keys}))
-                .collect::<Vec<_>>()
-        });
+    fn new(project: &Project, state: &str, (sections, listed): (&[Section], &Listed)) -> File {
+        let sections: Vec<Value> = sections
+            .iter()
+            .map(|section| json!({"name": section.name, "keys": section.keys}))
+            .collect();
         File(json!({
             "path": project.path.to_string_lossy(),
             "sha256": project.digest(),
             "state": state,
             "sections": sections,
+            "programs": listed.programs_json(),
+            "mounts": listed.mounts_json(),
         }))
     }
 
@@ -131,6 +154,8 @@ impl File {
             "sha256": entry.digest,
             "state": state,
             "sections": null,
+            "programs": null,
+            "mounts": null,
         }))
     }
 }
@@ -143,18 +168,9 @@ fn said(as_json: bool, files: &[File], text: &str) -> Result<(), Failure> {
     out(&format!("{}\n", json!({"schema": SCHEMA, "files": files})))
 }
 
-fn text(shown: &str, project: &Project, sections: &[Section]) -> String {
-    let look = Look::of_stdout();
-    let mut text = format!("{shown}: trusted as it is now (sha256 {})\n", project.digest());
-    for section in sections {
-        let name = printable(&section.name, look.charset);
-        let keys = if section.keys == 1 { "key" } else { "keys" };
-        text += &format!("  {name}, {} {keys}\n", section.keys);
-    }
-    if sections.is_empty() {
-        text += "  it is empty\n";
-    }
-    text + &format!("{NOTE}\n")
+fn text(shown: &str, project: &Project, listed: &Listed) -> String {
+    let head = format!("{shown}: trusted as it is now (sha256 {})\n", project.digest());
+    head + &listed.text(&Look::of_stdout())
 }
 
 fn list(state: &std::path::Path, as_json: bool) -> Result<(), Failure> {

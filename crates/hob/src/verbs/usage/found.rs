@@ -6,9 +6,9 @@ use std::path::Path;
 
 use hob_os::start::Start;
 
-use super::near::{nearest, nearest_of_many};
 use super::{quoted, verbs};
 use crate::verbs::shim::folder;
+use hob_resolve::near::{nearest, nearest_of_many};
 use hob_wire::exit::ExitCode;
 
 /// How many names are compared at most; a folder may hold any number.

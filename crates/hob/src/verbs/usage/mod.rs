@@ -10,7 +10,6 @@
 
 mod examples;
 mod found;
-pub(crate) mod near;
 mod wording;
 
 use std::ffi::OsString;
@@ -23,7 +22,7 @@ use crate::client::Caller;
 use crate::options::CalledAs;
 use crate::say;
 pub(crate) use examples::add as with_examples;
-use near::nearest;
+use hob_resolve::near::nearest;
 
 /// Words that other tools have for a verb of hob's.
 const OTHER_WORDS: &[(&str, &str)] = &[

@@ -7,9 +7,9 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use hob_os::start::Start;
 
-use super::near::nearest;
 use super::{OTHER_WORDS, examples, quoted, replaced, verbs};
 use crate::verbs::shim::folder;
+use hob_resolve::near::nearest;
 
 /// Where in a command line the error is.
 pub(super) struct Place<'a> {

@@ -27,12 +27,14 @@ fn bound(word: &str) -> usize {
 }
 
 /// The known name that a word is nearest to, if it is near enough. The first of equals wins.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     within(word, known, bound(word))
 }
 
 /// The same among so many names that only the very nearest can be meant.
-pub(crate) fn nearest_of_many<'a>(
+#[must_use]
+pub fn nearest_of_many<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
