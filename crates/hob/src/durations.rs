@@ -58,6 +58,12 @@ pub fn parse(text: &str) -> Result<Duration, Wrong> {
     if length.is_zero() { Err(Wrong::NotPositive) } else { Ok(length) }
 }
 
+/// The same in milliseconds, rounded up: what is shorter than one is no request for none.
+pub fn milliseconds(text: &str) -> Result<u64, Wrong> {
+    let ms = parse(text)?.as_nanos().div_ceil(1_000_000);
+    u64::try_from(ms).map_err(|_| Wrong::NotATime)
+}
+
 /// The days of `7d`.
 fn days(text: &str) -> Option<i64> {
     text.strip_suffix('d')?.parse().ok().filter(|days| (0..100_000).contains(days))
@@ -97,5 +103,12 @@ mod tests {
         {
             assert_eq!(parse(text), Err(Wrong::NotATime), "{text}");
         }
+    }
+
+    #[test]
+    fn milliseconds_are_never_none() {
+        assert_eq!(milliseconds("1m30s"), Ok(90_000));
+        assert_eq!(milliseconds("10us"), Ok(1));
+        assert_eq!(milliseconds("5"), Err(Wrong::NoUnit));
     }
 }

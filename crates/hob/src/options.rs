@@ -7,6 +7,8 @@ use hob_os::start::Start;
 use hob_wire::call::{Asked, Isolation};
 use rustix::fs::CWD;
 
+use crate::durations;
+
 /// By which name hob was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalledAs {
@@ -131,9 +133,9 @@ impl Options {
 
     fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NotRun> {
         let text = std::str::from_utf8(value).unwrap_or("");
-        let bad = |want: &str| {
+        let bad = |why: &str| {
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-            wrong(format!("run: {name} {value}: it is {want}"))
+            wrong(format!("run: {name} {value}: {why}"))
         };
         match name {
             b"--isolation" => {
@@ -141,21 +143,21 @@ impl Options {
                     "spawn" => Isolation::Spawn,
                     "standby" => Isolation::Standby,
                     "fork" => Isolation::Fork,
-                    _ => return Err(bad("one of spawn, standby, fork")),
+                    _ => return Err(bad("it is one of spawn, standby, fork")),
                 };
             }
             b"--timeout" => {
                 self.asked.timeout_ms =
-                    duration_ms(text).ok_or_else(|| bad("a time such as 500ms, 5s, 2m or 1h"))?;
+                    durations::milliseconds(text).map_err(|wrong| bad(wrong.text()))?;
             }
             b"--ahead" => {
                 let ahead = text.parse().ok().filter(|ahead| *ahead <= AHEAD_MAX);
-                self.asked.ahead = ahead.ok_or_else(|| bad("a number from 0 to 64"))?;
+                self.asked.ahead = ahead.ok_or_else(|| bad("it is a number from 0 to 64"))?;
             }
             _ => {
                 let fd = text.parse().ok().filter(|fd| *fd <= i32::MAX.unsigned_abs());
                 self.status_fd = Some(fd.ok_or_else(|| {
-                    bad("the number of an open descriptor, as in `--status-fd 3 3>outcome`")
+                    bad("it is the number of an open descriptor, as in `--status-fd 3 3>outcome`")
                 })?);
             }
         }
@@ -165,30 +167,6 @@ impl Options {
 
 /// The most copies that a caller may ask for.
 const AHEAD_MAX: u32 = 64;
-
-/// Milliseconds of a time such as `500ms`, `5s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
-/// Zero is no time at all and refused.
-#[must_use]
-pub fn duration_ms(text: &str) -> Option<u64> {
-    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits_end);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let whole: u64 = whole.parse().ok()?;
-    let mut ms = whole.checked_mul(unit_ms)?;
-    if !fraction.is_empty() {
-        let digits = fraction.get(..fraction.len().min(6))?;
-        let scale = 10_u64.pow(u32::try_from(digits.len()).ok()?);
-        ms = ms.checked_add(digits.parse::<u64>().ok()?.checked_mul(unit_ms)? / scale)?;
-    }
-    (ms > 0).then_some(ms)
-}
 
 fn wrong(text: impl Into<String>) -> NotRun {
     NotRun::Wrong(text.into())
@@ -227,6 +205,7 @@ mod tests {
             &["--isolation", "jail", "x"],
             &["--timeout", "soon", "x"],
             &["--timeout", "0", "x"],
+            &["--timeout", "5", "x"],
             &["--ahead", "65", "x"],
             &["--status-fd", "-1", "x"],
             &["--colder", "x"],
@@ -236,22 +215,5 @@ mod tests {
             assert!(refused, "{words:?}");
         }
         assert_eq!(parsed(&["--help"]), Err(NotRun::Help));
-    }
-
-    #[test]
-    fn times_are_read_with_their_units() {
-        for (text, ms) in [
-            ("500ms", 500),
-            ("5s", 5000),
-            ("5", 5000),
-            ("2m", 120_000),
-            ("1h", 3_600_000),
-            ("0.5s", 500),
-        ] {
-            assert_eq!(duration_ms(text), Some(ms), "{text}");
-        }
-        for text in ["", "s", "-1", "1d", "0", "1.2.3", "99999999999999999999", "1e3"] {
-            assert_eq!(duration_ms(text), None, "{text}");
-        }
     }
 }

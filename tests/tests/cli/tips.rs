@@ -22,11 +22,13 @@ const VERBS: [Case; 12] = [
 ];
 
 /// A mistyped option or value.
-const OPTIONS: [Case; 17] = [
+const OPTIONS: [Case; 19] = [
     (&["run", "--colld", "hello.py"], 2, "did you mean `hob run --cold hello.py`?"),
     (&["run", "--timeot=5s", "hello.py"], 2, "did you mean `hob run --timeout=5s hello.py`?"),
     (&["run", "--verbose", "hello.py"], 2, "`hob help run` lists them"),
-    (&["run", "--timeout", "5x", "hello.py"], 2, "5s, 2m or 1h"),
+    (&["run", "--timeout", "5x", "hello.py"], 2, "5s, 1m30s or 2h"),
+    (&["run", "--timeout", "90", "hello.py"], 2, "a time needs a unit: 200ms, 5s, 1m30s or 2h"),
+    (&["hooks", "run", "hooks", "--grace", "9"], 2, "a time needs a unit: 200ms, 5s"),
     (&["run", "--timeout"], 2, "`hob help run` shows which"),
     (&["run", "--isolation", "frok", "hello.py"], 2, "one of spawn, standby, fork"),
     (&["run", "--ahead", "65", "hello.py"], 2, "a number from 0 to 64"),

@@ -68,12 +68,25 @@ fn the_xml_report_is_valid_whatever_hooks_write() {
         "name=\"&lt;b&gt;bad&lt;/b&gt;\\n&quot;x&quot;\"",
         "name=\"x\\x07warn\"",
         "<failure type=\"error\" message=\"exit code 3\">what &amp; why\n</failure>",
-        "<failure type=\"interrupt\" message=\"exit code 100\">a\\x1b[31m&lt;script&gt;",
+        "a\\x1b[31m&lt;script&gt;",
         "<error type=\"system-error\"",
         "<skipped/>",
         "\\xff\\r\n]]&gt;&amp;",
     ] {
         assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    // A hook that interrupts its set has done what it was written for.
+    assert!(!text.contains("type=\"interrupt\""), "{text}");
+    // A suite is a hook, and has a case for each target.
+    let suites: Vec<&str> = text.split("<testsuite ").skip(1).collect();
+    let names: Vec<&str> = suites
+        .iter()
+        .filter_map(|suite| suite.split("name=\"").nth(1)?.split('"').next())
+        .collect();
+    assert!(names.contains(&"30-last") && names.is_sorted(), "{names:?}");
+    for suite in &suites {
+        let count = suite.matches("<testcase ").count();
+        assert!(suite.contains(&format!("tests=\"{count}\"")) && count > 0, "{suite}");
     }
 }
 

@@ -13,6 +13,30 @@ use crate::say;
 use crate::show::style::{Look, Tone};
 use crate::show::text::printable;
 
+/// Shows the hooks alone: there are no targets.
+pub(super) fn hooks(set: &Set) -> Result<(), Failure> {
+    let listing = listing(set)?;
+    let look = Look::of_stdout();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let count = listing.listed.hooks.len();
+    let noun = if count == 1 { "hook" } else { "hooks" };
+    let head = look.paint(Tone::Dim, &format!("{count} {noun}, in this order:"));
+    let mut open = line_to(&mut out, &head)?;
+    for name in &listing.listed.hooks {
+        open = open && line_to(&mut out, &printable(&String::from_utf8_lossy(name), look.charset))?;
+    }
+    // The last line's reader may be gone, which is no failure.
+    let _ = out.flush();
+    Ok(())
+}
+
+fn listing(set: &Set) -> Result<Listing, Failure> {
+    Listing::read(Place::Own, &set.dir.0, &set.ignored).map_err(|error| {
+        let text = std::io::Error::from(error);
+        Failure::new(format!("{}: cannot be listed: {text}", set.dir.text()))
+    })
+}
+
 /// Shows it.
 pub(super) fn show(
     set: &Set,
@@ -20,10 +44,7 @@ pub(super) fn show(
     mut past: Past,
     total: u64,
 ) -> Result<(), Failure> {
-    let listing = Listing::read(Place::Own, &set.dir.0, &set.ignored).map_err(|error| {
-        let text = std::io::Error::from(error);
-        Failure::new(format!("{}: cannot be listed: {text}", set.dir.text()))
-    })?;
+    let listing = listing(set)?;
     let look = Look::of_stdout();
     let shown = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes), look.charset);
     let mut out = BufWriter::new(std::io::stdout().lock());

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
-use hob_hooks::{Event, Limits, ParallelHandle, ParallelRunner, Set, SetId, Variables, WorkSource};
+use hob_hooks::{
+    Event, Limits, ParallelHandle, ParallelRunner, Set, SetId, Stream, Variables, WorkSource,
+};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
@@ -27,6 +29,7 @@ use super::resume::{self, Earlier, Journal, Past, ResumeError};
 use super::run::{Run, SIGNALLED, Signals, Wish, runner_failed};
 use super::screen::{DRAW, Screen};
 use super::summary;
+use super::tag::{self, Tagged};
 use super::tally::{Ended, Tally, failed};
 use super::targets::{Source, Target, TargetError, Targets};
 use crate::show::style::Look;
@@ -41,23 +44,19 @@ const NAMED_MAX: usize = 5;
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure> {
     let many = &asked.many;
+    asked.look_for_directory()?;
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
     let limits = many.limits(asked)?;
     let mut source = Source::open(file).map_err(|error| wrong(&error))?;
     let total = source.count().map_err(|error| wrong(&error))?;
     let path = fallback::state_dir().map(|dir| resume::path(&dir, asked.dir.as_ref(), file));
-    if many.dry_run {
+    if asked.dry_run {
         let past = path.map(|path| Journal::peek(&path, many.earlier()));
         let past = past.transpose().map_err(|error| Failure::new(error.to_string()))?;
         return dry::show(&set, &mut source, past.unwrap_or_else(Past::none), total).map(|()| 0);
     }
-    let reports: Result<Vec<Report>, String> =
-        many.report.iter().map(|path| Report::new(path)).collect();
-    let reports = reports.map_err(|why| Failure::usage(format!("--report {why}")))?;
-    for report in &reports {
-        report.check().map_err(|why| Failure::new(format!("--report {why}")))?;
-    }
+    let reports = asked.reports()?;
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
     // No more than there are targets: where that leaves a processor free, hooks are prestarted on it.
@@ -83,6 +82,9 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         ending: None,
         unwritten: Vec::new(),
         told: Told::new(asked.dir.as_encoded_bytes()),
+        halt: many.halt,
+        failed: 0,
+        tagged: many.tag.then(Tagged::default),
     };
     let jobs = u32::try_from(limits.jobs).unwrap_or(u32::MAX);
     round.sit(&dir, source.path(), jobs);
@@ -186,6 +188,8 @@ enum Ending {
     Asked,
     /// A second one: what ran was ended.
     AtOnce,
+    /// So many have failed that no more are wanted.
+    Halted,
     /// Something is wrong: the line for it.
     Fault(String),
 }
@@ -231,6 +235,12 @@ struct Round {
     unwritten: Vec<Ended>,
     /// For the receipt.
     told: Told,
+    /// How many may fail before no more are begun.
+    halt: Option<u64>,
+    /// How many of this run have failed.
+    failed: u64,
+    /// What hooks write, if it is shown as it comes.
+    tagged: Option<Tagged>,
 }
 
 impl Round {
@@ -286,11 +296,16 @@ impl Round {
                 self.screen.clear();
                 say::line(printable(&text, Charset::Unicode).as_bytes());
             }
-            Event::HookStarted { .. }
-            | Event::HookEnded { .. }
-            | Event::Output { .. }
-            | Event::Ready(_) => {}
+            Event::Output { set, stream, bytes } => self.output(set.0, stream, bytes),
+            Event::HookStarted { .. } | Event::HookEnded { .. } | Event::Ready(_) => {}
         }
+    }
+
+    fn output(&mut self, set: u64, stream: Stream, bytes: &[u8]) {
+        let (Some(tagged), Some(given)) = (&mut self.tagged, self.given.get(&set)) else { return };
+        let lines = tagged.lines(set, stream, &given.target.name, bytes);
+        self.screen.clear();
+        tag::put(stream, &lines);
     }
 
     fn stop(&mut self, why: Ending) {
@@ -318,6 +333,12 @@ impl Round {
         if let Some(lane) = lane {
             self.free.insert(lane);
         }
+        if let Some(tagged) = &mut self.tagged {
+            self.screen.clear();
+            for (stream, lines) in tagged.rest(record.set, &target.name) {
+                tag::put(stream, &lines);
+            }
+        }
         self.told.add(&record);
         // What was cancelled has not ended: `--resume` runs it.
         if record.outcome == HookOutcome::Cancelled {
@@ -325,11 +346,16 @@ impl Round {
         }
         let ended = Ended { line: target.line, digest, lane: lane.unwrap_or(0), set: record };
         self.counts.ended += 1;
-        self.counts.failed += u64::from(failed(ended.set.outcome));
+        let is_failed = u64::from(failed(ended.set.outcome));
+        self.counts.failed += is_failed;
+        self.failed += is_failed;
         self.tally.add(&ended);
         if let Err(error) = self.journal.end(&ended) {
             self.unwritten.push(ended);
             self.written(Err(error));
+        }
+        if self.halt.is_some_and(|most| self.failed >= most) && self.ending.is_none() {
+            self.stop(Ending::Halted);
         }
     }
 
@@ -385,6 +411,10 @@ impl Round {
         self.tell_left(left);
         match &self.ending {
             Some(Ending::Fault(why)) => say::line(why.as_bytes()),
+            Some(Ending::Halted) => {
+                let text = format!("--halt: {} failed; no further target was begun", self.failed);
+                say::line(text.as_bytes());
+            }
             Some(Ending::Asked | Ending::AtOnce) => {
                 self.signals.leave(HookOutcome::Cancelled);
             }

@@ -12,6 +12,7 @@ mod resume;
 mod run;
 mod screen;
 mod summary;
+mod tag;
 mod tally;
 mod targets;
 

@@ -5,9 +5,9 @@
 //! [`Run::limits`] and [`Signals`].
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,20 +16,25 @@ use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord, signal_name};
 use hob_hooks::{Connect, Event, Handle, Isolation, Limits, Runner, Set, Stream, Variables, Wait};
 use hob_os::start::Start;
 use hob_os::{process, signals};
+use hob_resolve::near::nearest;
+use jiff::Timestamp;
 use rustix::fd::OwnedFd;
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::super::{Failure, out};
+use super::dry;
 use super::list::Ignored;
 use super::receipt::Told;
+use super::report::{self, Report};
 use super::resume::Earlier;
-use crate::options::duration_ms;
 use crate::show::text::{Charset, printable};
-use crate::{connect, say};
+use crate::{connect, durations, say};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks/1";
+/// How many directories are compared with one that is not there.
+const DIRECTORIES_MAX: usize = 10_000;
 /// How long a hook may take to end after a first signal.
 const POLITE: Duration = Duration::from_secs(10);
 
@@ -40,8 +45,11 @@ A hook that exits with 0 is ok; 32 to 63 is a warning, and the next one runs;
 100 interrupts the set, which is no fault; anything else is an error. hob exits
 with 0 for ok and warning, 1 error, 3 interrupt, 4 timeout, 5 system error.")]
 pub(crate) struct Run {
-    /// The hooks directory; one that is not there is an empty set
+    /// The hooks directory; one that is not there is an empty set, and said to be
     pub(crate) dir: OsString,
+    /// Fail where the directory is not there (the default where a person types)
+    #[arg(long)]
+    must_exist: bool,
     /// Set a variable in the hooks' environment, over the caller's and those of --env-file
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<OsString>,
@@ -65,6 +73,12 @@ pub(crate) struct Run {
     /// Print one JSON object with everything, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Vec<PathBuf>,
+    /// Show which hooks would run for which targets, and run nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
     #[command(flatten)]
     pub(crate) many: Many,
 }
@@ -108,6 +122,37 @@ impl Run {
         Ok(variables)
     }
 
+    /// Says that the directory is not there, where it is not: it may be mistyped, and then the
+    /// success of nothing would go unseen. A failure where a person types, or has asked for one.
+    pub(crate) fn look_for_directory(&self) -> Result<(), Failure> {
+        let dir = Path::new(&self.dir);
+        match dir.symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Ok(_) | Err(_) => return Ok(()),
+        }
+        let shown = printable(&dir.to_string_lossy(), Charset::Unicode);
+        let near = near_directory(dir).map(|near| printable(&near, Charset::Unicode));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let text = format!("{shown}: there is no such directory{near}");
+        if self.must_exist || std::io::stdin().is_terminal() {
+            return Err(Failure::new(text));
+        }
+        let next = "; nothing is run, which is ok (--must-exist makes it a failure)";
+        say::line(format!("{text}{next}").as_bytes());
+        Ok(())
+    }
+
+    /// The reports that are wanted, each of which can be written.
+    pub(super) fn reports(&self) -> Result<Vec<Report>, Failure> {
+        let reports: Result<Vec<Report>, String> =
+            self.report.iter().map(|path| Report::new(path)).collect();
+        let reports = reports.map_err(|why| Failure::usage(format!("--report {why}")))?;
+        for report in &reports {
+            report.check().map_err(|why| Failure::new(format!("--report {why}")))?;
+        }
+        Ok(reports)
+    }
+
     /// A set of the directory with these variables, for nobody in particular.
     pub(crate) fn set(&self, variables: &Variables) -> Result<Set, Failure> {
         Ok(Set {
@@ -141,24 +186,26 @@ impl Run {
 /// Running for many targets.
 #[derive(Debug, Args)]
 pub(crate) struct Many {
-    /// Run for every target of this file: a JSON object a line, or a table (CSV); its members or
-    /// columns are variables, the first one names the target; - reads standard input
+    /// Run for every target of this file: a JSON object a line, a table (CSV), or a plain list; its
+    /// members or columns are variables (of a list TARGET), the first one names the target; - reads
+    /// standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) for_each: Option<PathBuf>,
     /// How many targets run at once at most; as many as there are processors if not said
     #[arg(long, value_name = "N", requires = "for_each")]
     jobs: Option<u32>,
-    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
-    #[arg(long, value_name = "FILE", requires = "for_each")]
-    pub(super) report: Vec<PathBuf>,
+    /// Write whole lines of what hooks write as they come, each below its target's name and a tab
+    #[arg(long, requires = "for_each", conflicts_with = "json")]
+    pub(super) tag: bool,
+    /// Begin no further target once so many have failed
+    #[arg(long, value_name = "N", requires = "for_each")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) halt: Option<u64>,
     /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
     /// runs again what failed
     #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "rest")]
     resume: Option<ResumeName>,
-    /// Show which hooks would run for which targets, and run nothing
-    #[arg(long, requires = "for_each")]
-    pub(super) dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -190,16 +237,32 @@ impl Many {
 
 fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let ms = duration_ms(text).ok_or_else(|| {
-        Failure::usage(format!("{option} {text}: not a time such as 500ms, 5s or 30m"))
-    })?;
-    Ok(Some(Duration::from_millis(ms)))
+    let time = durations::parse(text);
+    time.map(Some).map_err(|wrong| Failure::usage(format!("{option} {text}: {wrong}")))
+}
+
+/// A directory beside one that is not there, whose name is near.
+fn near_directory(missing: &Path) -> Option<String> {
+    let beside = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(beside.unwrap_or(Path::new("."))).ok()?.flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir()).take(DIRECTORIES_MAX);
+    let mut names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    let near = nearest(missing.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(missing.with_file_name(near).to_string_lossy().into_owned())
 }
 
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
+    asked.look_for_directory()?;
     let variables = asked.variables(start)?;
     let set = asked.set(&variables)?;
+    if asked.dry_run {
+        return dry::hooks(&set).map(|()| 0);
+    }
+    let reports = asked.reports()?;
+    let begun = Timestamp::now();
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
     if let Some(connect) = Run::warm(start) {
         runner.warm_through(Box::new(move || connect()));
@@ -216,6 +279,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let Some(record) = shown.record else { return Err(Failure::lost("the set has no end")) };
     told.add(&record);
     told.tell(start);
+    let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &reports);
     if asked.json {
         let value = json!({"schema": SCHEMA, "set": &record});
         out(&format!("{value}\n"))?;
@@ -224,6 +288,9 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     }
     if let Some(failure) = shown.failed {
         return Err(failure);
+    }
+    if let Err(why) = unwritten {
+        return Err(Failure::new(format!("--report {why}")));
     }
     shown.signals.leave(record.outcome);
     Ok(record.outcome.exit_code())

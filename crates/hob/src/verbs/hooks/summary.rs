@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hob_core::hooks::HookOutcome;
 
 use super::progress::{per_second, thousands};
-use super::tally::{Failed, Slow, Tally, failed, place};
+use super::tally::{Cause, Slow, Tally, place, told};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, pad, printable, width};
 use crate::show::units::duration;
@@ -31,7 +31,7 @@ pub(crate) fn text(tally: &Tally, look: &Look) -> String {
     }
     times(&mut out, tally, look);
     slowest(&mut out, tally, look);
-    failures(&mut out, tally, look);
+    causes(&mut out, tally, look);
     out
 }
 
@@ -136,10 +136,10 @@ fn slowest(out: &mut String, tally: &Tally, look: &Look) {
     list("slowest hooks", &tally.slowest_hooks);
 }
 
-fn failures(out: &mut String, tally: &Tally, look: &Look) {
-    for failure in &tally.failures {
-        let _ = writeln!(out, "{}", title(failure, look));
-        let shown = String::from_utf8_lossy(&failure.output);
+fn causes(out: &mut String, tally: &Tally, look: &Look) {
+    for cause in &tally.causes {
+        let _ = writeln!(out, "{}", title(cause, look));
+        let shown = String::from_utf8_lossy(&cause.output);
         let lines: Vec<&str> = shown.lines().collect();
         for line in &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..] {
             let line = format!("    {}", printable(line, look.charset));
@@ -148,33 +148,39 @@ fn failures(out: &mut String, tally: &Tally, look: &Look) {
             let _ = writeln!(out, "{line}");
         }
     }
-    let bad: u64 = HookOutcome::ALL
+    let all: u64 = HookOutcome::ALL
         .iter()
-        .filter(|outcome| failed(**outcome))
+        .filter(|outcome| told(**outcome))
         .map(|outcome| tally.targets[place(*outcome)])
         .sum();
-    let more = bad.saturating_sub(tally.failures.len() as u64);
+    let more = all.saturating_sub(tally.causes.iter().map(|cause| cause.count).sum());
     if more > 0 {
-        let _ = writeln!(out, "and {} more; `--report FILE` has all of them", thousands(more));
+        let more = thousands(more);
+        let _ = writeln!(out, "and {more} by other causes; `--report FILE` has all of them");
     }
 }
 
-fn title(failure: &Failed, look: &Look) -> String {
-    let target = String::from_utf8_lossy(&failure.target);
-    let hook = failure
-        .hook
-        .as_ref()
-        .map_or(String::new(), |name| format!("{}, ", String::from_utf8_lossy(name)));
-    let rest = format!(
-        " {target} (line {}): {hook}{}, after {}",
-        failure.line,
-        failure.how,
-        duration(failure.wall_us, look.micro())
-    );
-    let word = failure.outcome.word();
+/// One target with its time; of several how many, and the first of them.
+fn title(cause: &Cause, look: &Look) -> String {
+    let hook = cause.hook.as_ref().map(|name| String::from_utf8_lossy(name).into_owned());
+    let hook = hook.map_or_else(String::new, |name| format!("{name}, "));
+    let named = cause.first.iter();
+    let named =
+        named.map(|(line, name)| format!("{} (line {line})", String::from_utf8_lossy(name)));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let rest = if cause.count == 1 {
+        let took = duration(cause.wall_us, look.micro());
+        format!(" {named}: {hook}{}, after {took}", cause.how)
+    } else {
+        let more = cause.count - cause.first.len() as u64;
+        let more = if more == 0 { String::new() } else { format!(" and {} more", thousands(more)) };
+        let how = &cause.how;
+        format!(" {} targets: {hook}{how}: {named}{more}", thousands(cause.count))
+    };
+    let word = cause.outcome.word();
     let rest = printable(&rest, look.charset);
     let rest = look.columns.map_or(rest.clone(), |columns| {
         fit(&rest, columns.saturating_sub(word.len()), look.charset)
     });
-    look.paint(tone(failure.outcome), word) + &rest
+    look.paint(tone(cause.outcome), word) + &rest
 }

@@ -12,8 +12,10 @@ use crate::spread::Spread;
 
 /// How many of the slowest are kept.
 const SLOWEST_MAX: usize = 5;
-/// How many failures are kept with their output; all of them are in a report.
-const FAILURES_MAX: usize = 10;
+/// How many causes are kept, each with the output of its first target; all failures are in a report.
+const CAUSES_MAX: usize = 20;
+/// How many targets of a cause are named.
+const NAMED_MAX: usize = 3;
 /// How much of the end of a failed hook's output is kept.
 const OUTPUT_BYTES_MAX: usize = 4096;
 
@@ -30,17 +32,20 @@ pub(crate) struct Ended {
     pub(crate) set: SetRecord,
 }
 
-/// Whether an outcome is one that somebody should look at. An interrupt is a message for people,
-/// and is shown with the failures, since its target was not done.
+/// Whether an outcome is a failure. An interrupt is none: a hook asked for it.
 pub(crate) fn failed(outcome: HookOutcome) -> bool {
     match outcome {
-        HookOutcome::Ok | HookOutcome::Warning => false,
-        HookOutcome::Interrupt
-        | HookOutcome::Error
+        HookOutcome::Ok | HookOutcome::Warning | HookOutcome::Interrupt => false,
+        HookOutcome::Error
         | HookOutcome::Timeout
         | HookOutcome::SystemError
         | HookOutcome::Cancelled => true,
     }
+}
+
+/// Whether a person wants to see why: of a failure, and of an interrupt, whose target was not done.
+pub(crate) fn told(outcome: HookOutcome) -> bool {
+    failed(outcome) || outcome == HookOutcome::Interrupt
 }
 
 /// The place of an outcome in arrays of counts.
@@ -80,16 +85,19 @@ pub(crate) struct Slow {
     pub(crate) hook: Option<Vec<u8>>,
 }
 
-/// A target that failed, and by what.
+/// What several targets failed by: the same hook, in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failed {
-    pub(crate) line: u64,
-    pub(crate) target: Vec<u8>,
+pub(crate) struct Cause {
     pub(crate) outcome: HookOutcome,
-    pub(crate) wall_us: u64,
     /// The hook, if it was one's doing.
     pub(crate) hook: Option<Vec<u8>>,
     pub(crate) how: String,
+    /// How many targets.
+    pub(crate) count: u64,
+    /// The first of them: line and name.
+    pub(crate) first: Vec<(u64, Vec<u8>)>,
+    /// How long the first one took.
+    pub(crate) wall_us: u64,
     /// The end of what it wrote: stderr, or stdout if that is empty.
     pub(crate) output: Vec<u8>,
 }
@@ -113,7 +121,7 @@ pub(crate) struct Tally {
     pub(crate) hooks: BTreeMap<Vec<u8>, HookTally>,
     pub(crate) slowest: Vec<Slow>,
     pub(crate) slowest_hooks: Vec<Slow>,
-    pub(crate) failures: Vec<Failed>,
+    pub(crate) causes: Vec<Cause>,
     pub(crate) sittings: Vec<Sitting>,
     /// How many targets ran at once, at most.
     pub(crate) lanes: u32,
@@ -127,7 +135,7 @@ impl Tally {
             hooks: BTreeMap::new(),
             slowest: Vec::new(),
             slowest_hooks: Vec::new(),
-            failures: Vec::new(),
+            causes: Vec::new(),
             sittings: Vec::new(),
             lanes: 0,
         }
@@ -165,8 +173,37 @@ impl Tally {
             }
             keep(&mut self.slowest_hooks, hook.wall_us, || slow(hook.wall_us, Some(hook)));
         }
-        if failed(set.outcome) && self.failures.len() < FAILURES_MAX {
-            self.failures.push(failure(ended.line, set));
+        if told(set.outcome) {
+            self.add_cause(ended.line, set);
+        }
+    }
+
+    fn add_cause(&mut self, line: u64, set: &SetRecord) {
+        let hook = set.hooks.iter().rev().find(|hook| told(hook.outcome));
+        let name = hook.map(|hook| hook.name.0.clone());
+        let how = match (hook, &set.message) {
+            (Some(hook), _) => how(hook),
+            (None, Some(message)) => message.clone(),
+            (None, None) => set.outcome.word().to_owned(),
+        };
+        let same = |cause: &&mut Cause| {
+            (cause.outcome, &cause.hook, &cause.how) == (set.outcome, &name, &how)
+        };
+        if let Some(cause) = self.causes.iter_mut().find(same) {
+            cause.count += 1;
+            if cause.first.len() < NAMED_MAX {
+                cause.first.push((line, set.target.0.clone()));
+            }
+        } else if self.causes.len() < CAUSES_MAX {
+            self.causes.push(Cause {
+                outcome: set.outcome,
+                hook: name,
+                how,
+                count: 1,
+                first: vec![(line, set.target.0.clone())],
+                wall_us: set.wall_us,
+                output: hook.map(end_of_output).unwrap_or_default(),
+            });
         }
     }
 
@@ -198,28 +235,14 @@ impl Tally {
     }
 }
 
-/// The hook that ended a set, and what it wrote.
-fn failure(line: u64, set: &SetRecord) -> Failed {
-    let hook = set.hooks.iter().rev().find(|hook| failed(hook.outcome));
-    let stream = hook.map(|hook| if hook.stderr.total > 0 { &hook.stderr } else { &hook.stdout });
-    let mut output = stream.map(|stream| stream.shown()).unwrap_or_default();
+/// The end of what a hook wrote.
+fn end_of_output(hook: &HookRecord) -> Vec<u8> {
+    let stream = if hook.stderr.total > 0 { &hook.stderr } else { &hook.stdout };
+    let mut output = stream.shown();
     if output.len() > OUTPUT_BYTES_MAX {
         output.drain(..output.len() - OUTPUT_BYTES_MAX);
     }
-    let how = match (hook, &set.message) {
-        (Some(hook), _) => how(hook),
-        (None, Some(message)) => message.clone(),
-        (None, None) => set.outcome.word().to_owned(),
-    };
-    Failed {
-        line,
-        target: set.target.0.clone(),
-        outcome: set.outcome,
-        wall_us: set.wall_us,
-        hook: hook.map(|hook| hook.name.0.clone()),
-        how,
-        output,
-    }
+    output
 }
 
 /// Keeps it if it is among the slowest.

@@ -12,7 +12,7 @@ use hob_wire::exit::ExitCode;
 use hob_wire::message::{BODY_MAX, Manner, Reason};
 
 use super::{Failure, out};
-use crate::{options, say};
+use crate::{durations, say};
 use sender::{Mail, Reply, Sender, Unanswered};
 
 const CODES: &str = "Exit code: 0 done, 1 the handler raised, 2 hob.toml or the command line is \
@@ -136,9 +136,10 @@ fn code(reason: Reason) -> u8 {
 pub(crate) fn ask(start: &Start, asked: Ask) -> Result<u8, Failure> {
     let timeout_ms = match &asked.timeout {
         None => None,
-        Some(text) => Some(options::duration_ms(text).filter(|ms| *ms > 0).ok_or_else(|| {
-            Failure::usage(format!("--timeout {text}: not a time such as 500ms, 5s or 2m"))
-        })?),
+        Some(text) => {
+            let ms = durations::milliseconds(text);
+            Some(ms.map_err(|wrong| Failure::usage(format!("--timeout {text}: {wrong}")))?)
+        }
     };
     let mail = asked.mail.read(Manner::Ask, timeout_ms)?;
     if let Some(count) = asked.count {

@@ -38,7 +38,7 @@ use rustix::fd::AsFd;
 
 use super::log::state_dir;
 use super::{Failure, out};
-use crate::options;
+use crate::durations;
 use crate::show::style::Look;
 use compare::Verdict;
 use interrupts::Interrupts;
@@ -113,8 +113,8 @@ pub(crate) fn run(start: &Start, asked: &Verify) -> Result<u8, Failure> {
     }
     let chosen = worlds::chosen(&asked.worlds)
         .map_err(|error| Failure::usage(format!("`--worlds`: {error}")))?;
-    let within = options::duration_ms(&asked.within)
-        .ok_or_else(|| session::bad_time("--within", &asked.within))?;
+    let within = durations::milliseconds(&asked.within)
+        .map_err(|wrong| Failure::usage(format!("--within {}: {wrong}", asked.within)))?;
     let within = Duration::from_millis(within);
     let words = runs::words(&asked.program);
     let program = resolve(start, &words)?;

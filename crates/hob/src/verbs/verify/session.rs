@@ -27,7 +27,7 @@ use super::runs::{self, How, Seen, Subject};
 use super::worlds::{Chosen, Ground, WorldPart};
 use super::{SCHEMA, Verify, files, world};
 use crate::verbs::{Failure, request};
-use crate::{connect, options};
+use crate::{connect, durations};
 
 /// How often a program is run until a run is warm.
 const TRIES_MAX: usize = 12;
@@ -106,8 +106,8 @@ impl<'a> Session<'a> {
         asked: &Verify,
         words: Vec<OsString>,
     ) -> Result<Session<'a>, Failure> {
-        if options::duration_ms(&asked.timeout).is_none() {
-            return Err(bad_time("--timeout", &asked.timeout));
+        if let Err(wrong) = durations::parse(&asked.timeout) {
+            return Err(Failure::usage(format!("--timeout {}: {wrong}", asked.timeout)));
         }
         let here = std::env::current_dir()
             .map_err(|error| Failure::new(format!("there is no directory to run in: {error}")))?;
@@ -399,11 +399,6 @@ fn input(
     let ground = Ground::new().map_err(cannot)?;
     let path = ground.file("given", &text).map_err(cannot)?;
     Ok((Input::File { path, offset: 0 }, Some(ground)))
-}
-
-/// A time that is none.
-pub(super) fn bad_time(option: &str, value: &str) -> Failure {
-    Failure::usage(format!("`{option} {value}`: a time such as 500ms, 5s, 2m or 1h"))
 }
 
 fn middle_us(mut times: Vec<Duration>) -> Option<u64> {

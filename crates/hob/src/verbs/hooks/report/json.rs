@@ -65,6 +65,22 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
             Value::Object(value)
         })
         .collect();
+    let causes: Vec<Value> = tally
+        .causes
+        .iter()
+        .map(|cause| {
+            let first = cause.first.iter();
+            let first =
+                first.map(|(line, name)| json!({"line": line, "target": Bytes(name.clone())}));
+            json!({
+                "outcome": cause.outcome.word(),
+                "hook": cause.hook.clone().map(Bytes),
+                "how": cause.how,
+                "targets": cause.count,
+                "first": first.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
     let value = json!({
         "dir": Bytes::from(overview.dir.as_os_str().as_bytes()),
         "targets_file": overview.targets,
@@ -77,6 +93,7 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
         "sittings": sittings,
         "took": spread(&tally.spread),
         "hooks": hooks,
+        "causes": causes,
     });
     if let Value::Object(map) = value { map } else { Map::new() }
 }

@@ -6,17 +6,21 @@
 mod html;
 mod json;
 mod markup;
+mod spool;
 mod timeline;
 mod xml;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hob_core::hooks::{Bytes, SetRecord};
+use jiff::Timestamp;
 pub(crate) use json::summary;
 
 use super::resume::Journal;
-use super::tally::Tally;
+use super::tally::{Ended, Tally};
 
 /// Which report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,31 @@ pub(crate) struct Overview<'a> {
 
 /// Why a report was not written, in words that end a sentence.
 pub(crate) type Refused = String;
+
+/// Writes the reports of a run without targets: the directory itself is its one target.
+pub(crate) fn of_one(
+    dir: &Path,
+    record: &SetRecord,
+    begun: Timestamp,
+    reports: &[Report],
+) -> Result<(), Refused> {
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let in_words = |error: &dyn std::fmt::Display| error.to_string();
+    let mut journal = Journal::unnamed().map_err(|error| in_words(&error))?;
+    let mut tally = Tally::new();
+    let at = begun.to_string();
+    journal.sit(dir, "", &at, 1).map_err(|error| in_words(&error))?;
+    tally.sit(at, 1);
+    let target = Bytes::from(dir.as_os_str().as_bytes());
+    let set = SetRecord { target, ..record.clone() };
+    let ended = Ended { line: 1, digest: String::new(), lane: 0, set };
+    tally.add(&ended);
+    journal.end(&ended).map_err(|error| in_words(&error))?;
+    let overview = Overview { dir, targets: "", tally: &tally, left: 0 };
+    reports.iter().try_for_each(|report| report.write(&overview, &journal))
+}
 
 impl Report {
     /// By the name's ending.

@@ -1,9 +1,13 @@
-//! The report for what reads JUnit's XML: a suite for each target, a case for each hook.
+//! The report for what reads JUnit's XML: a suite for each hook, a case in it for each target.
+//!
+//! Targets come one after the other, and a suite's head tells its sums. So the cases are put by in a
+//! file without a name (`spool`), and memory does not grow with the number of targets.
 //!
 //! There is no one schema of it; what is written is valid by both that are in use (the one of
 //! Ant's tasks and the one of Jenkins). So the output of hooks stands at the suite and in the
 //! failures, and attributes that only one of them knows are left out.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use hob_core::hooks::{Capture, HookOutcome, HookRecord, SetRecord};
@@ -11,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Overview;
 use super::markup::{attribute, text};
+use super::spool::{Part, Spool};
 use crate::verbs::hooks::resume::Journal;
 use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::how;
@@ -28,90 +33,123 @@ pub(super) fn write(
 ) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let package = attribute(overview.dir.as_os_str().as_bytes());
-    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
-    let mut id = 0_u64;
+    let mut suites: BTreeMap<Vec<u8>, Suite> = BTreeMap::new();
+    let mut spool = Spool::new()?;
     journal.each(|sitting, ended| {
         let begun = usize::try_from(sitting)
             .ok()
             .and_then(|index| overview.tally.sittings.get(index))
             .and_then(|sitting| sitting.at.parse::<Timestamp>().ok())
             .unwrap_or_default();
-        suite(out, ended, begun, id, &package)?;
-        id += 1;
-        Ok::<(), io::Error>(())
+        let at = i64::try_from(ended.set.at_us).unwrap_or(0);
+        let at = begun.checked_add(SignedDuration::from_micros(at)).unwrap_or(begun);
+        target(&mut suites, &mut spool, ended, at)
     })?;
+    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
+    for (id, (name, suite)) in suites.iter().enumerate() {
+        suite.write(out, &spool, (id, name, &package))?;
+    }
     out.write_all(b"</testsuites>\n")
 }
 
-fn suite(
-    out: &mut impl Write,
-    ended: &Ended,
-    begun: Timestamp,
-    id: u64,
-    package: &str,
-) -> io::Result<()> {
-    let set = &ended.set;
-    let is = |outcome| move |hook: &&HookRecord| hook.outcome == outcome;
-    let system_errors = set.hooks.iter().filter(is(HookOutcome::SystemError)).count();
-    let failures = set.hooks.iter().filter(|hook| is_failure(hook.outcome)).count();
-    let cancelled = set.hooks.iter().filter(is(HookOutcome::Cancelled)).count();
-    let hookless = set.hooks.is_empty() && set.message.is_some();
-    let cases = set.hooks.len() + set.not_run.len() + usize::from(hookless);
-    let at = i64::try_from(set.at_us).unwrap_or(0);
-    let at = begun.checked_add(SignedDuration::from_micros(at)).unwrap_or(begun);
-    writeln!(
-        out,
-        "<testsuite id=\"{id}\" package=\"{package}\" name=\"{}\" timestamp=\"{}\" \
-         hostname=\"localhost\" tests=\"{cases}\" failures=\"{failures}\" errors=\"{}\" \
-         skipped=\"{}\" time=\"{}\">",
-        attribute(&set.target.0),
-        at.strftime("%Y-%m-%dT%H:%M:%S"),
-        system_errors + usize::from(hookless),
-        set.not_run.len() + cancelled,
-        seconds(set.wall_us),
-    )?;
-    writeln!(out, "<properties><property name=\"line\" value=\"{}\"/></properties>", ended.line)?;
-    for hook in &set.hooks {
-        case(out, set, hook)?;
-    }
-    if let Some(message) = set.message.as_deref().filter(|_| hookless) {
-        begin_case(out, set, NO_HOOK.as_bytes(), set.wall_us)?;
-        let message = message.as_bytes();
+/// What one hook came to, over all targets.
+#[derive(Default)]
+struct Suite {
+    tests: u64,
+    failures: u64,
+    errors: u64,
+    skipped: u64,
+    wall_us: u64,
+    begun: Option<Timestamp>,
+    cases: Part,
+    out: Part,
+    err: Part,
+}
+
+impl Suite {
+    fn write(
+        &self,
+        out: &mut impl Write,
+        spool: &Spool,
+        (id, name, package): (usize, &[u8], &str),
+    ) -> io::Result<()> {
         writeln!(
             out,
-            "><error type=\"system-error\" message=\"{}\"/></testcase>",
-            attribute(message)
+            "<testsuite id=\"{id}\" package=\"{package}\" name=\"{}\" timestamp=\"{}\" \
+             hostname=\"localhost\" tests=\"{}\" failures=\"{}\" errors=\"{}\" \
+             skipped=\"{}\" time=\"{}\">",
+            attribute(name),
+            self.begun.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S"),
+            self.tests,
+            self.failures,
+            self.errors,
+            self.skipped,
+            seconds(self.wall_us),
         )?;
+        out.write_all(b"<properties/>\n")?;
+        spool.copy(&self.cases, out)?;
+        for (element, part) in [("system-out", &self.out), ("system-err", &self.err)] {
+            write!(out, "<{element}>")?;
+            spool.copy(part, out)?;
+            writeln!(out, "</{element}>")?;
+        }
+        out.write_all(b"</testsuite>\n")
+    }
+}
+
+/// Adds a target's hooks to their suites.
+fn target(
+    suites: &mut BTreeMap<Vec<u8>, Suite>,
+    spool: &mut Spool,
+    ended: &Ended,
+    at: Timestamp,
+) -> io::Result<()> {
+    let set = &ended.set;
+    let mut of = |name: &[u8], wall_us: u64, case: &str, streams: [&str; 2]| {
+        let suite = suites.entry(name.to_vec()).or_default();
+        suite.tests += 1;
+        suite.failures += u64::from(case.contains("<failure "));
+        suite.errors += u64::from(case.contains("<error "));
+        suite.skipped += u64::from(case.contains("<skipped/>"));
+        suite.wall_us += wall_us;
+        suite.begun = Some(suite.begun.map_or(at, |begun| begun.min(at)));
+        let (class, target) = (attribute(name), attribute(&set.target.0));
+        let head = format!(
+            "<testcase classname=\"{class}\" name=\"{target}\" time=\"{}\"",
+            seconds(wall_us)
+        );
+        spool.add(&mut suite.cases, &format!("{head}{case}\n"))?;
+        let [out, err] = streams;
+        spool.add(&mut suite.out, out)?;
+        spool.add(&mut suite.err, err)
+    };
+    for hook in &set.hooks {
+        let shown = [&hook.stdout, &hook.stderr].map(|written| stream(set, written));
+        let [out, err] = &shown;
+        of(&hook.name.0, hook.wall_us, &case(hook), [out, err])?;
+    }
+    if let Some(message) = set.message.as_deref().filter(|_| set.hooks.is_empty()) {
+        let message = attribute(message.as_bytes());
+        let case = format!("><error type=\"system-error\" message=\"{message}\"/></testcase>");
+        of(NO_HOOK.as_bytes(), set.wall_us, &case, ["", ""])?;
     }
     for name in &set.not_run {
-        begin_case(out, set, &name.0, 0)?;
-        out.write_all(b"><skipped/></testcase>\n")?;
+        of(&name.0, 0, "><skipped/></testcase>", ["", ""])?;
     }
-    streams(out, set)?;
-    out.write_all(b"</testsuite>\n")
+    Ok(())
 }
 
-/// What JUnit calls a failure; what could not be run is an error there.
-fn is_failure(outcome: HookOutcome) -> bool {
-    matches!(outcome, HookOutcome::Error | HookOutcome::Timeout | HookOutcome::Interrupt)
-}
-
-fn begin_case(out: &mut impl Write, set: &SetRecord, name: &[u8], wall_us: u64) -> io::Result<()> {
-    let (class, name) = (attribute(&set.target.0), attribute(name));
-    write!(out, "<testcase classname=\"{class}\" name=\"{name}\" time=\"{}\"", seconds(wall_us))
-}
-
-fn case(out: &mut impl Write, set: &SetRecord, hook: &HookRecord) -> io::Result<()> {
-    begin_case(out, set, &hook.name.0, hook.wall_us)?;
+/// What became of a hook, behind the attributes of its case. An interrupt is what its hook asked
+/// for, and no failure.
+fn case(hook: &HookRecord) -> String {
     let element = match hook.outcome {
-        HookOutcome::Ok | HookOutcome::Warning => return out.write_all(b"/>\n"),
-        HookOutcome::Cancelled => return out.write_all(b"><skipped/></testcase>\n"),
+        HookOutcome::Ok | HookOutcome::Warning | HookOutcome::Interrupt => return "/>".to_owned(),
+        HookOutcome::Cancelled => return "><skipped/></testcase>".to_owned(),
         HookOutcome::SystemError => "error",
-        HookOutcome::Error | HookOutcome::Timeout | HookOutcome::Interrupt => "failure",
+        HookOutcome::Error | HookOutcome::Timeout => "failure",
     };
     let stream = if hook.stderr.total > 0 { &hook.stderr } else { &hook.stdout };
-    writeln!(
-        out,
+    format!(
         "><{element} type=\"{}\" message=\"{}\">{}</{element}></testcase>",
         hook.outcome.word(),
         attribute(how(hook).as_bytes()),
@@ -119,24 +157,14 @@ fn case(out: &mut impl Write, set: &SetRecord, hook: &HookRecord) -> io::Result<
     )
 }
 
-/// What all hooks of the target wrote.
-fn streams(out: &mut impl Write, set: &SetRecord) -> io::Result<()> {
-    stream(out, "system-out", set.hooks.iter().map(|hook| (hook, &hook.stdout)))?;
-    stream(out, "system-err", set.hooks.iter().map(|hook| (hook, &hook.stderr)))
-}
-
-fn stream<'a>(
-    out: &mut impl Write,
-    element: &str,
-    hooks: impl Iterator<Item = (&'a HookRecord, &'a Capture)>,
-) -> io::Result<()> {
-    write!(out, "<{element}>")?;
-    for (hook, written) in hooks.filter(|(_, written)| written.total > 0) {
-        let shown = text(&end(written));
-        let line_end = if shown.ends_with('\n') { "" } else { "\n" };
-        write!(out, "[{}]\n{shown}{line_end}", text(&hook.name.0))?;
+/// What the hook wrote for this target, below its name.
+fn stream(set: &SetRecord, written: &Capture) -> String {
+    if written.total == 0 {
+        return String::new();
     }
-    writeln!(out, "</{element}>")
+    let shown = text(&end(written));
+    let line_end = if shown.ends_with('\n') { "" } else { "\n" };
+    format!("[{}]\n{shown}{line_end}", text(&set.target.0))
 }
 
 /// The end of what was written.

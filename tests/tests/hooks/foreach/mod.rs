@@ -1,6 +1,8 @@
 //! Hooks for many targets: each with its own parameters, what is left when a run ends before its
 //! time, and that a second run does the rest.
 
+mod given;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,8 @@
-//! The targets of `--for-each`: one JSON object a line, or a table (CSV) with a heading.
+//! The targets of `--for-each`: one JSON object a line, a table (CSV) with a heading, or a plain list.
+//!
+//! The name's ending tells which it is, and without a known one its first line does: an object
+//! begins with a brace; a heading has a comma, a semicolon or a tab, or is one name in capitals;
+//! all else is a list. So a list never loses its first target to a heading that it does not have.
 //!
 //! Each member or column is a parameter, as text; the first one names the target. A file is read
 //! twice: once to find every mistake before anything runs, with its line and column, and to know
@@ -7,14 +11,17 @@
 //!
 //! Does not: run anything, or know what a hook is.
 
+mod table;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+
+use table::Table;
 
 /// No target is longer, as it is written: the kernel would not take its parameters.
 const TARGET_BYTES_MAX: usize = 1 << 20;
@@ -108,9 +115,14 @@ pub(crate) enum TargetError {
 pub(crate) enum Format {
     /// One JSON object a line.
     Ndjson,
-    /// A table with a heading.
-    Csv,
+    /// A table with a heading, and what stands between its fields.
+    Csv(u8),
+    /// A target a line.
+    List,
 }
+
+/// The one parameter of a target of a plain list.
+const LISTED: &[u8] = b"TARGET";
 
 /// A file of targets, which can be read more than once.
 #[derive(Debug)]
@@ -146,8 +158,12 @@ impl Source {
         }
         let format = match path.extension().and_then(|end| end.to_str()) {
             Some("ndjson" | "jsonl" | "json") => Format::Ndjson,
-            Some("csv") => Format::Csv,
-            Some(_) | None => sniffed(&mut file).map_err(unreadable)?,
+            Some("csv") => {
+                let heading = first_line(&mut file).map_err(unreadable)?;
+                Format::Csv(table::delimiter(&heading).unwrap_or(b','))
+            }
+            Some("txt" | "list") => Format::List,
+            Some(_) | None => sniffed(&first_line(&mut file).map_err(unreadable)?),
         };
         Ok(Source { file, format, path: shown })
     }
@@ -168,7 +184,8 @@ impl Source {
         let path = self.path.clone();
         let rows = match self.format {
             Format::Ndjson => Rows::Lines(Lines { file: BufReader::new(file), line: 0 }),
-            Format::Csv => Rows::Table(Box::new(Table::new(file))),
+            Format::List => Rows::List(Lines { file: BufReader::new(file), line: 0 }),
+            Format::Csv(delimiter) => Rows::Table(Box::new(Table::new(file, delimiter))),
         };
         Ok(Targets { path, rows })
     }
@@ -193,14 +210,26 @@ fn copied(mut pipe: File) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// An object begins with a brace, and no heading of a table does.
-fn sniffed(file: &mut File) -> std::io::Result<Format> {
+/// The first line that holds anything, as far as it is looked at.
+fn first_line(file: &mut File) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.take(SNIFF_BYTES as u64).read_to_end(&mut begin)?;
     let begin = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&begin);
-    let first = begin.iter().find(|byte| !byte.is_ascii_whitespace());
-    Ok(if first.is_none_or(|byte| *byte == b'{') { Format::Ndjson } else { Format::Csv })
+    let mut lines = begin.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    Ok(lines.find(|line| !line.is_empty()).unwrap_or_default().to_vec())
+}
+
+/// How targets are written that begin with this line.
+fn sniffed(first: &[u8]) -> Format {
+    if first.is_empty() || first.starts_with(b"{") {
+        return Format::Ndjson;
+    }
+    match table::delimiter(first) {
+        Some(delimiter) => Format::Csv(delimiter),
+        None if table::is_heading(first) => Format::Csv(b','),
+        None => Format::List,
+    }
 }
 
 /// The targets of a file, one after the other.
@@ -213,6 +242,7 @@ pub(crate) struct Targets {
 #[derive(Debug)]
 enum Rows {
     Lines(Lines),
+    List(Lines),
     Table(Box<Table>),
 }
 
@@ -228,7 +258,8 @@ impl Targets {
     /// The next one; `None` at the end.
     pub(crate) fn next_one(&mut self) -> Result<Option<Target>, TargetError> {
         let next = match &mut self.rows {
-            Rows::Lines(lines) => lines.next_one(),
+            Rows::Lines(lines) => lines.next_object(),
+            Rows::List(lines) => lines.next_name(),
             Rows::Table(table) => table.next_one(),
         };
         next.map_err(|Mistake { line, column, why }| TargetError::Wrong {
@@ -247,27 +278,46 @@ struct Lines {
 }
 
 impl Lines {
-    fn next_one(&mut self) -> Result<Option<Target>, Mistake> {
+    /// The next line that holds anything, without its end.
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, Mistake> {
         loop {
             let mut line = Vec::new();
             let mut bounded = (&mut self.file).take(TARGET_BYTES_MAX as u64 + 1);
             let read = bounded.read_until(b'\n', &mut line);
             self.line += 1;
-            let wrong = |column: u64, why: String| Mistake { line: self.line, column, why };
-            if read.map_err(|error| wrong(1, error.to_string()))? == 0 {
+            let wrong = |why: String| Mistake { line: self.line, column: 1, why };
+            if read.map_err(|error| wrong(error.to_string()))? == 0 {
                 return Ok(None);
             }
             if line.len() > TARGET_BYTES_MAX {
-                return Err(wrong(1, format!("longer than {TARGET_BYTES_MAX} bytes")));
+                return Err(wrong(format!("longer than {TARGET_BYTES_MAX} bytes")));
             }
             let skip = if self.line == 1 && line.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
             let text = line[skip..].trim_ascii_end();
-            if text.is_empty() {
-                continue;
+            if !text.is_empty() {
+                return Ok(Some(text.to_vec()));
             }
-            let params = object(text).map_err(|(byte, why)| wrong(column(text, byte), why))?;
-            return Ok(Some(Target::new(self.line, params)));
         }
+    }
+
+    fn next_object(&mut self) -> Result<Option<Target>, Mistake> {
+        let Some(text) = self.next_line()? else { return Ok(None) };
+        let params = object(&text).map_err(|(byte, why)| {
+            let column = column(&text, byte);
+            Mistake { line: self.line, column, why }
+        })?;
+        Ok(Some(Target::new(self.line, params)))
+    }
+
+    fn next_name(&mut self) -> Result<Option<Target>, Mistake> {
+        let Some(text) = self.next_line()? else { return Ok(None) };
+        let name = text.trim_ascii_start();
+        check_value(name).map_err(|why| Mistake {
+            line: self.line,
+            column: 1,
+            why: why.to_owned(),
+        })?;
+        Ok(Some(Target::new(self.line, vec![(LISTED.to_vec(), name.to_vec())])))
     }
 }
 
@@ -357,98 +407,6 @@ fn check_value(value: &[u8]) -> Result<(), &'static str> {
     if value.contains(&0) { Err("a parameter holds no NUL") } else { Ok(()) }
 }
 
-struct Table {
-    reader: csv::Reader<File>,
-    heading: Option<Vec<Vec<u8>>>,
-    record: csv::ByteRecord,
-}
-
-impl std::fmt::Debug for Table {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Table").field("heading", &self.heading).finish_non_exhaustive()
-    }
-}
-
-impl Table {
-    fn new(file: File) -> Table {
-        let reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(file);
-        Table { reader, heading: None, record: csv::ByteRecord::new() }
-    }
-
-    /// The next record and its line.
-    fn row(&mut self) -> Result<Option<u64>, Mistake> {
-        let before = self.reader.position().line();
-        let wrong = |line: u64, why: String| Mistake { line, column: 1, why };
-        let more = self.reader.read_byte_record(&mut self.record);
-        if !more.map_err(|error| wrong(before, error.to_string()))? {
-            return Ok(None);
-        }
-        let line = self.line();
-        if self.record.as_slice().len() > TARGET_BYTES_MAX {
-            let why = format!("longer than {TARGET_BYTES_MAX} bytes; is a quote left open?");
-            return Err(wrong(line, why));
-        }
-        Ok(Some(line))
-    }
-
-    /// The line on which the record begins. The reader counts line feeds, and stands before that
-    /// of a `\r\n`, and before empty lines; so it is counted back from the record's end.
-    fn line(&self) -> u64 {
-        let end = self.reader.position();
-        let mut last = [0];
-        let read = self.reader.get_ref().read_at(&mut last, end.byte().saturating_sub(1));
-        let own = u64::from(read.is_ok() && last == *b"\n");
-        let feeds = self.record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
-        end.line().saturating_sub(own + feeds)
-    }
-
-    fn next_one(&mut self) -> Result<Option<Target>, Mistake> {
-        if self.heading.is_none() {
-            let Some(line) = self.row()? else {
-                let why = "empty; a table begins with the names of its columns".to_owned();
-                return Err(Mistake { line: 1, column: 1, why });
-            };
-            self.heading = Some(self.names(line)?);
-        }
-        let Some(line) = self.row()? else { return Ok(None) };
-        let heading = self.heading.as_deref().unwrap_or_default();
-        if self.record.len() != heading.len() {
-            let why = format!(
-                "it has {} of the {} fields of the heading",
-                self.record.len(),
-                heading.len()
-            );
-            let column = self.record.len().min(heading.len()) as u64 + 1;
-            return Err(Mistake { line, column, why });
-        }
-        let mut params = Vec::with_capacity(heading.len());
-        for (index, (name, value)) in heading.iter().zip(&self.record).enumerate() {
-            check_value(value).map_err(|why| {
-                let why = format!("`{}`: {why}", String::from_utf8_lossy(name));
-                Mistake { line, column: index as u64 + 1, why }
-            })?;
-            params.push((name.clone(), value.to_vec()));
-        }
-        Ok(Some(Target::new(line, params)))
-    }
-
-    fn names(&self, line: u64) -> Result<Vec<Vec<u8>>, Mistake> {
-        let mut names: Vec<Vec<u8>> = Vec::new();
-        for (index, name) in self.record.iter().enumerate() {
-            let wrong = |why: &str| {
-                let why = format!("`{}`: {why}", String::from_utf8_lossy(name));
-                Mistake { line, column: index as u64 + 1, why }
-            };
-            check_name(name).map_err(wrong)?;
-            if names.iter().any(|other| other == name) {
-                return Err(wrong("is there twice"));
-            }
-            names.push(name.to_vec());
-        }
-        Ok(names)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -505,6 +463,31 @@ mod tests {
         assert_eq!(read("targets", " {\"a\":1}").unwrap().len(), 1);
         assert_eq!(read("targets", "").unwrap().len(), 0);
         assert_eq!(read("t.csv", "host\n").unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_plain_list_keeps_its_first_target() {
+        let want = ["1 web1: TARGET=web1", "3 web 2: TARGET=web 2"];
+        assert_eq!(shown(&read("hosts", "web1\n\n web 2 \r\n").unwrap()), want);
+        assert_eq!(shown(&read("t.txt", "HOST\n").unwrap()), ["1 HOST: TARGET=HOST"]);
+        // One name in capitals is a heading, and a known ending tells for itself.
+        assert_eq!(shown(&read("hosts", "HOST\nweb1\n").unwrap()), ["2 web1: HOST=web1"]);
+        assert_eq!(shown(&read("t.csv", "host\nweb1\n").unwrap()), ["2 web1: host=web1"]);
+    }
+
+    #[test]
+    fn a_table_has_the_separator_of_its_heading_and_names_in_it() {
+        for text in ["host;note\na;x, y\n", "host\tnote\na\tx, y\n"] {
+            for name in ["t.csv", "targets"] {
+                let targets = read(name, text).unwrap();
+                assert_eq!(shown(&targets), ["2 a: host=a note=x, y"], "{name}: {text:?}");
+            }
+        }
+        for (text, name) in [("web 1,b\n", "web 1"), ("1a,b\n", "1a"), ("a-b,c\n", "a-b")] {
+            let said = read("t.csv", text).unwrap_err();
+            let want = format!("F: line 1, column 1: `{name}`: is no name of a variable");
+            assert!(said.starts_with(&want), "{said}");
+        }
     }
 
     #[test]
