@@ -36,6 +36,6 @@ mod warm;
 mod workers;
 
 pub use config::Config;
-pub use messages::alone as dead_letters;
+pub use messages::dead::alone as dead_letters;
 pub use serve::{DaemonError, run};
 pub use warm::programs::program_id;

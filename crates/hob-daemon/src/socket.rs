@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::workers::runtimes;
+use crate::workers::{logs, runtimes};
 
 /// Why a daemon cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,7 @@ impl Drop for Socket {
             let _ = std::fs::remove_file(folder.join(format!("{name}{}", runtimes::NEW)));
             let _ = std::fs::remove_dir(folder);
         }
+        logs::remove(directory);
         let _ = rustix::fs::unlink(directory.join(LOCK));
     }
 }

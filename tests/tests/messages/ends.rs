@@ -59,8 +59,8 @@ fn what_ends_a_handler_is_told_and_ends_nothing_else() {
         assert_eq!(ask(&world, &["end", "well"]), "well", "after {how}");
     }
     assert_eq!(ask(&world, &["end", "fork"]), "from the parent");
-    // What a handler prints, and whole tracebacks, are in the daemon's log.
-    let log = std::fs::read_to_string(world.hob_dir().join("log")).unwrap();
+    // What a handler prints, and whole tracebacks, are in its log.
+    let log = world.hob(&["logs", "end"]).go().text();
     assert!(log.contains("printed raise") && log.contains("line "), "{log}");
     // A receipt stands for the messages of the ten milliseconds before it, so that one message need
     // not have its own.

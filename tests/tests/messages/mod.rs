@@ -6,6 +6,7 @@ mod dead;
 mod ends;
 mod fresh;
 mod library;
+mod logs;
 mod memory;
 mod native;
 mod tells;

@@ -18,8 +18,7 @@
 //! recalled before that watch is read (`docs/why/lanes.md`).
 
 mod address;
-pub mod alone;
-mod dead;
+pub(crate) mod dead;
 mod lanes;
 mod perform;
 mod route;

@@ -53,6 +53,7 @@ impl Messages {
                 key: loaded.key,
                 session: 0,
                 file: &host.interpreter,
+                prints: Some(&loaded.target),
                 argv: &argv,
                 env: &loaded.env,
                 directory: loaded.directory.as_ref(),

@@ -88,6 +88,12 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// Where a daemon that has this directory keeps what it prints.
+    #[must_use]
+    pub fn log(&self, directory: &Path) -> PathBuf {
+        crate::workers::logs::path(directory, &self.target().1)
+    }
+
     /// What its workers are told to load.
     pub(crate) fn target(&self) -> (TargetKind, Vec<u8>) {
         let mut target = Vec::new();

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -36,6 +36,7 @@ use tokio::sync::mpsc;
 use crate::channel::{self, Reader, Stream};
 use crate::inputs::{CallFds, Input, WorkerEvent};
 use crate::warm::programs::{Lesson, Seed};
+use crate::workers::logs;
 use crate::workers::runtimes::Runtimes;
 
 /// The log begins anew when it has grown over this.
@@ -83,6 +84,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) session: u32,
     /// The executable file.
     pub(crate) file: &'a [u8],
+    /// Whose prints its own are kept with; `None`: with those of all.
+    pub(crate) prints: Option<&'a [u8]>,
     pub(crate) argv: &'a [Vec<u8>],
     pub(crate) env: &'a Strings,
     /// The directory that it starts in; this process's own if `None`.
@@ -126,6 +129,8 @@ pub(crate) struct Hands {
     owner: mpsc::Sender<Input>,
     null: OwnedFd,
     log: OwnedFd,
+    /// Where logs are.
+    directory: PathBuf,
     /// The processes of ours in terminals' sessions, by session.
     launchers: HashMap<u32, Arc<Stream>>,
     /// Where this process may run, and a worker that was not told otherwise.
@@ -173,6 +178,7 @@ impl Hands {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
         let _ = std::fs::remove_file(directory.join("log"));
+        logs::remove(directory);
         let mut options = std::fs::OpenOptions::new();
         let log = options.append(true).create(true).mode(0o600).open(directory.join("log"))?;
         let log = log.into();
@@ -180,7 +186,8 @@ impl Hands {
         let _ = Processors::take_all();
         let processors = Processors::own()?;
         let (processes, launchers) = (HashMap::new(), HashMap::new());
-        Ok(Hands { processes, runtimes, owner, null, log, launchers, processors, near })
+        let directory = directory.to_owned();
+        Ok(Hands { processes, runtimes, owner, null, log, directory, launchers, processors, near })
     }
 
     pub(crate) fn runtimes(&self) -> &Runtimes {
@@ -229,6 +236,7 @@ impl Hands {
             key,
             session: seed.session,
             file: &program.interpreter,
+            prints: None,
             argv: &argv,
             env: &seed.env,
             directory: seed.directory.as_ref(),
@@ -252,10 +260,12 @@ impl Hands {
             env: origin.env.iter().map(string).collect(),
         };
         let loads_since = SystemTime::now();
+        // Where there is no room for a file of its own, it prints where all do.
+        let prints = origin.prints.and_then(|target| logs::open(&self.directory, target).ok());
         let streams = spawn::Worker {
             channel: &theirs,
             stdout: &self.null,
-            stderr: &self.log,
+            stderr: prints.as_ref().unwrap_or(&self.log),
             directory: origin.directory,
         };
         let pid = match origin.session {
@@ -520,11 +530,12 @@ impl Hands {
         let _ = rustix::io::write(&self.log, line.as_bytes());
     }
 
-    /// Empties the log when it has grown over its bound: handlers print into it.
+    /// Empties the logs that have grown over their bound: handlers print into them.
     pub(crate) fn bound_log(&self) {
         if rustix::fs::fstat(&self.log).is_ok_and(|stat| stat.st_size > LOG_BYTES_MAX) {
             let _ = rustix::fs::ftruncate(&self.log, 0);
         }
+        logs::bound(&self.directory, LOG_BYTES_MAX.unsigned_abs());
     }
 
     /// Sends a frame to a worker; `false`: it is not there any more.

@@ -6,7 +6,6 @@ pub mod daemon;
 pub mod dead;
 pub mod doctor;
 pub mod gain;
-pub mod help;
 pub mod hooks;
 pub mod last;
 pub mod launcher;
@@ -53,6 +52,8 @@ enum Verb {
     Ask(message::Ask),
     /// Send a message to a program of hob.toml, and go on
     Tell(message::Tell),
+    /// Show what a program of hob.toml prints
+    Logs(message::logs::Logs),
     /// List dead letters, the tells that failed too often; try them again, or drop them
     Dead(dead::Dead),
     /// Run a directory of hooks, for one target or for thousands
@@ -90,7 +91,7 @@ enum Verb {
     #[command(subcommand)]
     Shim(shim::Shim),
     /// Show the help of a verb
-    Help(help::Help),
+    Help(usage::help::Help),
     /// Serve in the foreground (what `start` starts in the background)
     #[command(hide = true)]
     Daemon {
@@ -189,6 +190,7 @@ pub fn run(start: &Start) -> u8 {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Verb::Logs(asked) => message::logs::run(start, &asked),
         Verb::Dead(asked) => dead::run(start, asked),
         Verb::Serve(asked) => serve::run(start, asked),
         Verb::Last(asked) => last::run(start, asked),
@@ -198,7 +200,7 @@ pub fn run(start: &Start) -> u8 {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
-        Verb::Help(asked) => match help::run(&asked) {
+        Verb::Help(asked) => match usage::help::run(&asked) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },

@@ -1,5 +1,6 @@
-//! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`.
+//! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`; `hob logs`: what these print.
 
+pub(crate) mod logs;
 mod sender;
 mod storm;
 

@@ -41,6 +41,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "logs",
+        &[
+            ("hob logs greet -n 20", "The last 20 lines that `greet` printed"),
+            ("hob logs greet -f", "And what it prints from now on"),
+        ],
+    ),
+    (
         "dead",
         &[("hob dead", "List dead letters"), ("hob dead retry --all", "Try all of them again")],
     ),

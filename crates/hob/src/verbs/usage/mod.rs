@@ -10,6 +10,7 @@
 
 mod examples;
 mod found;
+pub(crate) mod help;
 mod wording;
 
 use std::ffi::OsString;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hob_core::requests::dead::{Changed, SCHEMA};
 use serde_json::{Value, json};
 
-use super::dead::{list, value, which};
+use super::{list, value, which};
 use crate::outbox::{Done, Outbox};
 
 /// How long the disk may take.
@@ -17,7 +17,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// The one request's name.
 const TOKEN: u64 = 1;
 
-/// Answers a request for dead letters as a daemon does; see `dead.rs`.
+/// Answers a request for dead letters as a daemon does; see above.
 #[must_use]
 pub fn answer(state_dir: Option<&Path>, request: &Value) -> Value {
     let id = request.get("id").and_then(Value::as_str);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Failure, usage};
+use crate::verbs::{self, Failure};
 
 /// Whose help.
 #[derive(Debug, Args)]
@@ -14,15 +14,15 @@ pub(crate) struct Help {
 
 /// Prints the help; returns the exit code.
 pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
-    let mut here = super::command();
+    let mut here = verbs::command();
     for (at, word) in asked.verb.iter().enumerate() {
         here = match here.find_subcommand(word) {
             Some(verb) => verb.clone(),
-            None => return Err(Failure::usage(usage::no_help(&here, &asked.verb, at))),
+            None => return Err(Failure::usage(super::no_help(&here, &asked.verb, at))),
         };
     }
     let words = ["hob"].into_iter().chain(asked.verb.iter().map(String::as_str)).chain(["--help"]);
-    match super::command().try_get_matches_from(words) {
+    match verbs::command().try_get_matches_from(words) {
         // clap chooses the colours; a closed stream is no loss.
         Err(help) if !help.use_stderr() => _ = help.print(),
         Ok(_) | Err(_) => return Err(Failure::new("this verb has no help")),

@@ -2,6 +2,8 @@
 //! `{"verb": "dead", "do": "list" | "retry" | "drop"}`, of the last two with `"id"`; without it
 //! all are meant. It is answered when the outbox's thread has done it.
 
+pub mod alone;
+
 use std::collections::HashMap;
 
 use hob_core::requests::dead::{Changed, Dead, Letter, SCHEMA};
@@ -13,7 +15,7 @@ use crate::messages::Messages;
 use crate::outbox::{DeadLetter, MessageId, Which};
 use crate::recorder::format;
 
-use super::address::destination;
+use crate::messages::address::destination;
 
 /// How much of a frame a list takes. A letter is far smaller than the rest.
 const LIST_BYTES_MAX: usize = 768 << 10;

@@ -1,0 +1,154 @@
+//! `hob logs PROGRAM`: what a handler prints, and with `-f` what it prints from now on.
+//!
+//! The daemon has a file for each handler (`hob_daemon::project::Declared::log`), begun anew when it
+//! starts and when it is too long. It is read here as it lies.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use hob_daemon::project;
+use hob_os::start::Start;
+
+use crate::verbs::Failure;
+use crate::{connect, fallback, say};
+
+/// Between two looks at a file that is followed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Whose log, and how much of it.
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// The program's name in hob.toml
+    #[arg(value_name = "PROGRAM")]
+    program: String,
+    /// Go on with what it prints from now on, until interrupted
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the last lines
+    #[arg(short = 'n', value_name = "N")]
+    count: Option<usize>,
+}
+
+/// Runs the verb.
+pub(crate) fn run(start: &Start, asked: &Logs) -> Result<(), Failure> {
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::new(format!("there is no directory to look in: {error}")))?;
+    let found = project::find(fallback::state_dir().as_deref(), &here, &asked.program);
+    let declared = found.handler.map_err(|error| Failure::new(error.text))?;
+    let path = declared.log(&connect::directory(start));
+    let Some(mut log) = Log::open(&path) else {
+        let program = &asked.program;
+        let text = match connect::connect(&connect::directory(start)) {
+            Ok(_) => format!("{program}: it has not been started yet; `hob ask {program}` does"),
+            Err(_) => format!(
+                "{program}: no daemon is running, and logs end with it; `hob ask {program}` starts \
+                 both"
+            ),
+        };
+        if !asked.follow {
+            return Err(Failure::new(text));
+        }
+        say::line(text.as_bytes());
+        return follow(&path, None);
+    };
+    let all = log.more().map_err(|error| unreadable(&path, &error))?;
+    let shown = asked.count.map_or(&all[..], |count| last_lines(&all, count));
+    if !put(shown)? || !asked.follow {
+        return Ok(());
+    }
+    follow(&path, Some(log))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+/// A log, and how far it was read.
+struct Log {
+    file: File,
+    at: u64,
+}
+
+impl Log {
+    fn open(path: &Path) -> Option<Log> {
+        File::open(path).ok().map(|file| Log { file, at: 0 })
+    }
+
+    /// What was not read yet. One that is shorter than what was read began anew.
+    fn more(&mut self) -> std::io::Result<Vec<u8>> {
+        if self.file.metadata()?.len() < self.at {
+            self.at = 0;
+        }
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(self.at))?;
+        self.file.read_to_end(&mut bytes)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// Whether the name means this file still.
+    fn is_at(&self, path: &Path) -> bool {
+        let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
+        let (own, named) = (self.file.metadata().map(place), path.metadata().map(place));
+        matches!((own, named), (Ok(own), Ok(named)) if own == named)
+    }
+}
+
+/// Prints what comes, over ends of the daemon, until the reader leaves or a signal ends this.
+fn follow(path: &Path, mut log: Option<Log>) -> Result<(), Failure> {
+    loop {
+        if let Some(open) = &mut log {
+            let more = open.more().map_err(|error| unreadable(path, &error))?;
+            if !put(&more)? {
+                return Ok(());
+            }
+        }
+        if !log.as_ref().is_some_and(|open| open.is_at(path)) {
+            log = Log::open(path).or(log);
+        }
+        // sleeps: a file has no mark that another process has written to it but by watching it.
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The last so many lines.
+fn last_lines(text: &[u8], count: usize) -> &[u8] {
+    let ended = text.strip_suffix(b"\n").unwrap_or(text);
+    let ends = ended.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    match count {
+        0 => &[],
+        _ => ends.map(|(at, _)| at + 1).nth(count - 1).map_or(text, |at| &text[at..]),
+    }
+}
+
+/// Writes to stdout; `false`: its reader has left, which is no failure.
+fn put(bytes: &[u8]) -> Result<bool, Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_whole_ones() {
+        for (text, count, want) in [
+            ("a\nb\nc\n", 2, "b\nc\n"),
+            ("a\nb\nc", 2, "b\nc"),
+            ("a\n", 5, "a\n"),
+            ("a\nb\n", 0, ""),
+            ("", 3, ""),
+        ] {
+            assert_eq!(last_lines(text.as_bytes(), count), want.as_bytes(), "{text:?} {count}");
+        }
+    }
+}
