@@ -16,6 +16,7 @@ mod calls;
 mod channel;
 pub mod config;
 mod ctx;
+pub mod durations;
 mod freshness;
 mod fronts;
 mod inputs;

@@ -16,7 +16,6 @@ mod around;
 pub mod client;
 pub mod cold;
 pub mod connect;
-pub mod durations;
 pub mod fallback;
 pub mod hook;
 pub mod options;
@@ -24,6 +23,8 @@ pub mod say;
 pub mod show;
 mod spread;
 pub mod verbs;
+
+pub use hob_daemon::durations;
 
 use hob_os::start::Start;
 use hob_wire::exit::ExitCode;

@@ -348,7 +348,7 @@ fn a_world_is_a_list_of_names() {
     let world = World::started();
     for (option, value, says) in [
         ("--worlds", "weather", "there is no world `weather`: all, none, or time"),
-        ("--within", "soon", "`--within soon`: a time such as"),
+        ("--within", "soon", "--within soon: is no time; one is written as"),
     ] {
         let outcome = world
             .hob(&[OsStr::new("verify"), option.as_ref(), value.as_ref(), "x.py".as_ref()])

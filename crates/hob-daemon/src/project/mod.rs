@@ -389,18 +389,10 @@ impl Section {
     }
 }
 
-/// `500ms`, `30s`, `10m`, `2h`.
+/// `500ms`, `30s`, `1m30s`, `2h`.
 fn microseconds(text: &str) -> Option<u64> {
-    let digits = text.find(|each: char| !each.is_ascii_digit())?;
-    let number: u64 = text[..digits].parse().ok()?;
-    let unit = match &text[digits..] {
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        _ => return None,
-    };
-    number.checked_mul(unit).filter(|us| *us > 0)
+    let length = crate::durations::parse(text).ok()?;
+    u64::try_from(length.as_micros()).ok().filter(|us| *us > 0)
 }
 
 #[cfg(test)]
@@ -516,7 +508,8 @@ mod tests {
     fn times_have_units() {
         assert_eq!(microseconds("500ms"), Some(500_000));
         assert_eq!(microseconds("10m"), Some(600_000_000));
-        for wrong in ["", "5", "s", "0s", "5d", "99999999999999999999s"] {
+        assert_eq!(microseconds("1m30s"), Some(90_000_000));
+        for wrong in ["", "5", "s", "0s", "5x", "99999999999999999999s"] {
             assert_eq!(microseconds(wrong), None, "{wrong}");
         }
     }

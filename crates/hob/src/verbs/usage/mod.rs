@@ -18,10 +18,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::Command;
 use hob_os::start::Start;
+use hob_resolve::ResolveError;
 
 use crate::client::Caller;
 use crate::options::CalledAs;
 use crate::say;
+use crate::verbs::Failure;
 pub(crate) use examples::add as with_examples;
 use hob_resolve::near::nearest;
 
@@ -124,6 +126,13 @@ pub(crate) fn no_option_of_run(start: &Start, at: usize) -> String {
              lists them"
         ),
     }
+}
+
+/// The failure of a verb that resolves a program as `run` does, in the same words.
+pub(crate) fn not_resolved(start: &Start, program: Option<&[u8]>, error: &ResolveError) -> Failure {
+    let code = error.exit_code();
+    let hint = found::hint(start, program.unwrap_or_default(), code);
+    Failure { text: format!("{error}{hint}"), code }
 }
 
 /// Says why nothing was run, and what may be done about it. A shim's caller called no hob: it gets

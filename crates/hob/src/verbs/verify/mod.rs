@@ -37,7 +37,7 @@ use hob_resolve::Program;
 use rustix::fd::AsFd;
 
 use super::log::state_dir;
-use super::{Failure, out};
+use super::{Failure, out, usage};
 use crate::durations;
 use crate::show::style::Look;
 use compare::Verdict;
@@ -164,5 +164,5 @@ fn resolve(start: &Start, words: &[OsString]) -> Result<Program, Failure> {
     let here = process::working_directory();
     let cwd = here.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
     hob_resolve::resolve(&argv, &lookup, cwd)
-        .map_err(|error| Failure { text: error.to_string(), code: error.exit_code() })
+        .map_err(|error| usage::not_resolved(start, argv.first().copied(), &error))
 }

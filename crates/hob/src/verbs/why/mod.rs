@@ -48,7 +48,7 @@ use self::loader::Loader;
 use self::report::{Known, MeasuredPart, Round};
 use self::run::{How, RunError, Runner, Seen};
 use self::trial::Trial;
-use super::{Failure, log, out};
+use super::{Failure, log, out, usage};
 use crate::show::style::Look;
 use crate::{cold, say, show};
 
@@ -92,7 +92,7 @@ pub(crate) struct Why {
 pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
     let argv: Vec<&[u8]> = why.program.iter().map(|word| word.as_bytes()).collect();
     let (program, image) = cold::image(start, &argv)
-        .map_err(|error| Failure { code: error.exit_code(), text: error.to_string() })?;
+        .map_err(|error| usage::not_resolved(start, argv.first().copied(), &error))?;
     let blocked = process::own_status().map(|status| status.blocked).unwrap_or_default();
     let runner = Runner::new(Set(blocked)).map_err(|error| cannot("measure", &error))?;
     let rounds = measure(&runner, &program, &image, why)?;
