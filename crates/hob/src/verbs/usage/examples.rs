@@ -77,6 +77,10 @@ const TABLE: &[(&str, &[Example])] = &[
     ),
     ("hooks adopt git", &[("hob hooks adopt git .", "Adopt the hooks of this repository")]),
     ("hooks adopt pre-commit", &[("hob hooks adopt pre-commit .", "Adopt what it installed")]),
+    (
+        "hooks adopt agent",
+        &[("hob hooks adopt agent .claude/settings.json", "Let its command hooks run warm")],
+    ),
     ("hooks restore", &[("hob hooks restore .", "Put the hooks back as they were")]),
     (
         "serve",
@@ -89,7 +93,14 @@ const TABLE: &[(&str, &[Example])] = &[
     ("serve status", &[("hob serve status", "Show what is served")]),
     ("serve stop", &[("hob serve stop 8000", "Stop the site at a port")]),
     ("last", &[("hob last --json", "Print the receipt for a program")]),
-    ("log", &[("hob log -n 50", "List the last 50 calls")]),
+    ("show", &[("hob show 412", "Show the receipt of call 412")]),
+    (
+        "log",
+        &[
+            ("hob log -n 50", "List the last 50 calls"),
+            ("hob log black --slower 200ms --since 1h", "List the slow ones of one program"),
+        ],
+    ),
     ("gain", &[("hob gain --days 7", "Show the last week")]),
     (
         "verify",
