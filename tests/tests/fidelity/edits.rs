@@ -117,5 +117,8 @@ fn a_script_that_is_gone_is_not_found() {
     let cold = world.hob(&["run", "main.py"]).env("HOB", "0").go();
     let outcome = world.hob(&["run", "main.py"]).go();
     assert_eq!(cold, outcome);
-    assert_eq!(outcome.complaint(), "hob: main.py: not found\n");
+    assert_eq!(
+        outcome.complaint(),
+        "hob: main.py: not found; there is no such file in this folder\n"
+    );
 }

@@ -335,7 +335,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut stores = [Store::new(home.path()), Store::new(home.path())];
         let per_batch = 200;
-        let batches = 80;
+        let batches = 60;
         for batch in 0..batches {
             let lines: Vec<u8> =
                 (batch * per_batch..(batch + 1) * per_batch).flat_map(line).collect();

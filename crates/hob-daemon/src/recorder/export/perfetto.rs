@@ -204,7 +204,8 @@ mod tests {
             fields.push(match key & 7 {
                 0 => Read::Number(field, varint(&mut bytes)),
                 2 => {
-                    let (own, rest) = bytes.split_at(usize::try_from(varint(&mut bytes)).unwrap());
+                    let length = usize::try_from(varint(&mut bytes)).unwrap();
+                    let (own, rest) = bytes.split_at(length);
                     bytes = rest;
                     Read::Bytes(field, own.to_vec())
                 }
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_call_is_a_slice_with_its_phases_within() {
         let slices = slices(&trace(&[&receipt(7)]));
-        let begun = 1_763_761_084_120_337_000;
+        let begun = 1_795_297_084_120_337_000;
         let expected = [
             ("connect".to_owned(), begun, begun + 62_000),
             ("main".to_owned(), begun + 62_000, begun + 512_000),
