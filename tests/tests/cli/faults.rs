@@ -19,9 +19,8 @@ print(min(faults(sys.argv[1:]) for _ in range(20)), min(faults(['/bin/true']) fo
 ";
 
 /// Faults of the client of the release build on a warm call: four of its stack, one of its thread's
-/// storage, four of data, three of code and constants, three that came with times and errors and
-/// that `client.ld` does not order yet, and two for what a kernel does otherwise.
-const RELEASE_MAX: u32 = 17;
+/// storage, four of data, three of code and constants, and two for what a kernel does otherwise.
+const RELEASE_MAX: u32 = 14;
 
 #[test]
 fn a_warm_calls_client_touches_few_pages() {
