@@ -1,25 +1,6 @@
 //! Which known name a mistyped one is meant to be. Pure.
 
-/// How many letters are to be changed, added, removed or swapped with their neighbour.
-fn distance(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    let mut before = Vec::new();
-    let mut above: Vec<usize> = (0..=to.len()).collect();
-    for (row, letter) in from.iter().enumerate() {
-        let mut line = vec![row + 1];
-        for (column, other) in to.iter().enumerate() {
-            let changed = above[column] + usize::from(letter != other);
-            let mut least = changed.min(above[column + 1] + 1).min(line[column] + 1);
-            let swapped = row > 0 && column > 0 && *letter == to[column - 1];
-            if swapped && from[row - 1] == *other {
-                least = least.min(before.get(column - 1).map_or(usize::MAX, |cost| cost + 1));
-            }
-            line.push(least);
-        }
-        before = std::mem::replace(&mut above, line);
-    }
-    above[to.len()]
-}
+use strsim::osa_distance;
 
 /// How far a name may be from what is meant: a third of its letters, 1 at least and 3 at most.
 fn bound(word: &str) -> usize {
@@ -48,7 +29,7 @@ fn within<'a>(
 ) -> Option<&'a str> {
     let length = word.chars().count();
     let similar = known.into_iter().filter(|name| name.chars().count().abs_diff(length) <= bound);
-    let distances = similar.map(|name| (distance(word, name), name));
+    let distances = similar.map(|name| (osa_distance(word, name), name));
     let near = distances.filter(|(far, _)| *far <= bound).min_by_key(|(far, _)| *far)?;
     Some(near.1)
 }
@@ -56,22 +37,6 @@ fn within<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn swapped_missing_and_doubled_letters_count_one() {
-        for (from, to, want) in [
-            ("rnu", "run", 1),
-            ("colld", "cold", 1),
-            ("stauts", "status", 1),
-            ("", "run", 3),
-            ("run", "run", 0),
-            ("abc", "xyz", 3),
-            ("trsut", "trust", 1),
-        ] {
-            assert_eq!(distance(from, to), want, "{from} {to}");
-            assert_eq!(distance(to, from), want, "{to} {from}");
-        }
-    }
 
     #[test]
     fn the_nearest_is_found_and_nothing_that_is_far() {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::ProgramPart;
+
 /// How many directories stand before a name at most. Beyond that the whole path does.
 const PARENTS_MAX: usize = 4;
 
@@ -17,6 +19,16 @@ pub struct Naming<'a> {
     pub target: &'a str,
     /// Its interpreter's path.
     pub interpreter: Option<&'a str>,
+}
+
+impl<'a> From<&'a ProgramPart> for Naming<'a> {
+    fn from(program: &'a ProgramPart) -> Naming<'a> {
+        Naming {
+            name: &program.name,
+            target: &program.target,
+            interpreter: program.interpreter.as_deref(),
+        }
+    }
 }
 
 impl Naming<'_> {

@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, FallbackProgram};
 use super::style::{Colour, Look};
-use super::text::Charset;
+use super::text::{Charset, width};
 
 /// The looks that everything is shown in.
 pub(super) const LOOKS: [(&str, Look); 4] = [
@@ -29,6 +29,19 @@ pub(super) fn golden(name: &str, text: &str) {
     place.set_prepend_module_to_snapshot(false);
     place.set_omit_expression(true);
     place.bind(|| insta::assert_snapshot!(name, text.replace('\u{1b}', "^[")));
+}
+
+/// What is shown in every look: as `golden/NAME-LOOK.snap` has it, and within the look's width.
+pub(super) fn in_every_look(name: &str, show: impl Fn(&Look) -> String) {
+    for (look_name, look) in LOOKS {
+        let text = show(&look);
+        if look.colour == Colour::Off {
+            for line in text.lines() {
+                assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
+            }
+        }
+        golden(&format!("{name}-{look_name}"), &text);
+    }
 }
 
 /// A moment on the day of the samples.

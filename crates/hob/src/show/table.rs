@@ -269,22 +269,13 @@ fn sums(entries: &[Entry], within: usize, look: &Look) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{self, LOOKS, golden};
-    use super::super::style::Colour;
+    use super::super::samples::{self, LOOKS, golden, in_every_look};
     use super::*;
     use hob_core::receipt::HooksPart;
 
     #[test]
     fn all_kinds_in_every_look() {
-        for (name, look) in LOOKS {
-            let text = entries(&samples::all(), 20, &samples::clock(), &look);
-            if look.colour == Colour::Off {
-                for line in text.lines() {
-                    assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
-                }
-            }
-            golden(&format!("table-{name}"), &text);
-        }
+        in_every_look("table", |look| entries(&samples::all(), 20, &samples::clock(), look));
     }
 
     #[test]

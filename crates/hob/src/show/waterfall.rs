@@ -11,10 +11,11 @@
 //! A bar that would be too short to see gets an eighth of a cell, so every phase that took time
 //! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
 
+use hob_core::receipt::naming::Naming;
 use hob_core::receipt::{GainPart, HooksPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
-use super::entries::{Entry, FallbackLine, How, naming};
+use super::entries::{Entry, FallbackLine, How};
 use super::reasons;
 use super::style::{Look, Tone};
 use super::text::{Align, Charset, fit, fit_end, pad, printable, width, wrap};
@@ -88,7 +89,7 @@ fn header(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
     let taken: usize = rest.iter().map(|(_, text)| width(look.dot()) + width(text)).sum();
     let room = columns.saturating_sub(taken);
     let room = if room < TITLE_COLUMNS_MIN { columns } else { room };
-    let name = printable(&naming(&receipt.program).title(), look.charset);
+    let name = printable(&Naming::from(&receipt.program).title(), look.charset);
     let name = fit_end(&name, room, look.charset);
     let mut parts = vec![(Tone::Title, name)];
     parts.extend(rest);

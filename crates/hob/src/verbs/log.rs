@@ -80,11 +80,11 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
 fn filter(log: &Log) -> Result<Filter, Failure> {
     let since = log.since.map(|length| Timestamp::now().checked_sub(length));
     let since = since.transpose().map_err(|_| {
-        Failure::usage("`--since`: that is before time began; try 7d, or leave it out")
+        Failure::usage("--since: that is before time began; try 7d, or leave it out")
     })?;
     let here = if log.here {
         let directory = std::env::current_dir().map_err(|error| {
-            Failure::new(format!("cannot tell the working directory for `--here`: {error}"))
+            Failure::new(format!("cannot tell the working directory for --here: {error}"))
         })?;
         Some(directory.to_string_lossy().into_owned())
     } else {
@@ -98,12 +98,14 @@ fn filter(log: &Log) -> Result<Filter, Failure> {
 /// The format and the file of `--export`.
 fn target(words: &[OsString]) -> Result<(export::Format, PathBuf), Failure> {
     let [format, file] = words else {
-        return Err(Failure::usage("`--export` needs a format and a file"));
+        return Err(Failure::usage(
+            "--export needs a format and a file, as in `hob log --export perfetto trace.bin`",
+        ));
     };
     let known = format.to_str().and_then(export::Format::of);
     let format = known.ok_or_else(|| {
         Failure::usage(format!(
-            "`--export {}`: no such format; there is {}",
+            "--export {}: no such format; there is {}",
             format.to_string_lossy(),
             export::Format::NAMES.join(", ")
         ))

@@ -50,7 +50,7 @@ const CALLS: &str = "calls";
 
 /// The trace. A receipt whose moment cannot be read is left out.
 pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
-    let namings: Vec<_> = receipts.iter().map(|receipt| naming(receipt)).collect();
+    let namings: Vec<_> = receipts.iter().map(|receipt| Naming::from(&receipt.program)).collect();
     let names = distinct(&namings);
     let mut out = Trace::default();
     let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
@@ -64,15 +64,6 @@ pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
         out.call(program, name, receipt, begun_ns);
     }
     out.bytes
-}
-
-fn naming(receipt: &Receipt) -> Naming<'_> {
-    let program = &receipt.program;
-    Naming {
-        name: &program.name,
-        target: &program.target,
-        interpreter: program.interpreter.as_deref(),
-    }
 }
 
 /// When the call came, in nanoseconds since 1970.

@@ -7,8 +7,8 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::Naming;
-use hob_core::receipt::{ProgramPart, Receipt};
 use hob_daemon::recorder::{PlaceError, reader};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ impl Entry {
     #[must_use]
     pub fn naming(&self) -> Naming<'_> {
         match self {
-            Entry::Receipt(receipt) => naming(&receipt.program),
+            Entry::Receipt(receipt) => Naming::from(&receipt.program),
             Entry::Fallback(line) => {
                 Naming { name: &line.program.name, target: "", interpreter: None }
             }
@@ -131,16 +131,6 @@ impl Entry {
             Entry::Fallback(line) => serde_json::to_string(line),
         };
         line.expect("records have only string keys and finite numbers")
-    }
-}
-
-/// The names of what a receipt's call was of.
-#[must_use]
-pub fn naming(program: &ProgramPart) -> Naming<'_> {
-    Naming {
-        name: &program.name,
-        target: &program.target,
-        interpreter: program.interpreter.as_deref(),
     }
 }
 

@@ -177,12 +177,13 @@ pub fn report(
     let owners = owners(days, &since);
     let mut total = Sums::default();
     let mut programs: BTreeMap<String, Program> = BTreeMap::new();
-    let mut by_day: BTreeMap<String, BTreeMap<String, Program>> = BTreeMap::new();
+    let mut by_day: BTreeMap<String, (Sums, BTreeMap<String, Program>)> = BTreeMap::new();
     for (day, rows) in days.iter().filter(|(day, _)| *day >= since) {
         for row in rows.rows() {
             total.add_row(row);
             programs.entry(row.id.clone()).or_default().add_row(row);
-            let of_day = by_day.entry(day.clone()).or_default();
+            let (total, of_day) = by_day.entry(day.clone()).or_default();
+            total.add_row(row);
             of_day.entry(row.id.clone()).or_default().add_row(row);
         }
     }
@@ -192,7 +193,8 @@ pub fn report(
         total.add_fallback(line);
         programs.entry(key.clone()).or_default().add_fallback(line);
         let known = programs.get(&key).cloned().unwrap_or_default();
-        let of_day = by_day.entry(day_of(line)).or_default();
+        let (total, of_day) = by_day.entry(day_of(line)).or_default();
+        total.add_fallback(line);
         let of_day = of_day.entry(key).or_insert_with(|| Program {
             id: known.id,
             name: known.name,
@@ -202,11 +204,9 @@ pub fn report(
         });
         of_day.add_fallback(line);
     }
-    let days = by_day.into_iter().map(|(day, programs)| OneDay {
-        day,
-        total: sum(programs.values()),
-        programs: sorted(programs),
-    });
+    let days = by_day.into_iter();
+    let days =
+        days.map(|(day, (total, programs))| OneDay { day, total, programs: sorted(programs) });
     Report { schema: SCHEMA, since, until, total, programs: sorted(programs), days: days.collect() }
 }
 
@@ -220,25 +220,6 @@ fn owners(days: &[(String, Day)], since: &str) -> BTreeMap<String, String> {
         *owner = (*owner).max((&row.at, &row.id));
     }
     owners.into_iter().map(|(name, (_, id))| (name, id.to_owned())).collect()
-}
-
-fn sum<'a>(programs: impl Iterator<Item = &'a Program>) -> Sums {
-    let mut sum = Sums::default();
-    for Program { sums, .. } in programs {
-        sum.warm += sums.warm;
-        sum.cold += sums.cold;
-        sum.fallback += sums.fallback;
-        sum.compared += sums.compared;
-        sum.losses += sums.losses;
-        sum.bounded += sums.bounded;
-        sum.most_us = sum.most_us.saturating_add(sums.most_us);
-        sum.saved_us = sum.saved_us.saturating_add(sums.saved_us);
-        sum.lost_us = sum.lost_us.saturating_add(sums.lost_us);
-        for (reason, count) in &sums.reasons {
-            *sum.reasons.entry(reason.clone()).or_default() += count;
-        }
-    }
-    sum
 }
 
 /// Whoever saved most first; what lost, last.
@@ -353,8 +334,7 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::samples::{LOOKS, golden};
-    use crate::show::style::Colour;
+    use crate::show::samples::{LOOKS, in_every_look};
 
     fn row(id: &str, at: &str, (warm, cold): (u64, u64), (saved_us, lost_us): (u64, u64)) -> Row {
         Row {
@@ -440,15 +420,7 @@ mod tests {
 
     #[test]
     fn the_report_fits_in_every_look() {
-        for (name, look) in LOOKS {
-            let shown = text(&sample(), &look);
-            if look.colour == Colour::Off {
-                for line in shown.lines() {
-                    assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
-                }
-            }
-            golden(&format!("gain-{name}"), &shown);
-        }
+        in_every_look("gain", |look| text(&sample(), look));
     }
 
     #[test]

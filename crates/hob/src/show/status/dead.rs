@@ -69,8 +69,7 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::samples::{self, LOOKS, golden};
-    use super::super::super::style::Colour;
+    use super::super::super::samples::{self, LOOKS, in_every_look};
     use super::*;
 
     fn letter(id: &str, program: &str, why: &str) -> Letter {
@@ -112,15 +111,7 @@ mod tests {
                 ),
             ],
         };
-        for (name, look) in LOOKS {
-            let text = letters(&dead, &samples::clock(), &look);
-            if look.colour == Colour::Off {
-                for line in text.lines() {
-                    assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
-                }
-            }
-            golden(&format!("dead-{name}"), &text);
-        }
+        in_every_look("dead", |look| letters(&dead, &samples::clock(), look));
     }
 
     #[test]

@@ -214,20 +214,11 @@ fn wrapped(text: &str, tone: Tone, look: &Look) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{self, LOOKS, golden};
-    use super::super::style::Colour;
+    use super::super::samples::{self, in_every_look};
     use super::*;
 
     fn check(name: &str, given: &Status) {
-        for (look_name, look) in LOOKS {
-            let text = status(given, &look);
-            if look.colour == Colour::Off {
-                for line in text.lines() {
-                    assert!(look.columns.is_none_or(|columns| width(line) <= columns), "{line}");
-                }
-            }
-            golden(&format!("status-{name}-{look_name}"), &text);
-        }
+        in_every_look(&format!("status-{name}"), |look| status(given, look));
     }
 
     #[test]
