@@ -40,7 +40,7 @@ const WAIT: &str = "wait on a mark with a bounded poll; a sleep that stays says 
 const LANGUAGES: &[&str] = &[
     "crates/hob-runtimes/",
     "crates/hob-resolve/src/pyenv/",
-    "crates/hob-daemon/src/project/mod.rs",
+    "crates/hob-daemon/src/project/section.rs",
     "crates/hob/src/hook.rs",
     "crates/hob/src/show/samples.rs",
     "crates/hob/src/show/waterfall.rs",

@@ -84,16 +84,6 @@ pub fn nearest_above(directory: &Path) -> Option<PathBuf> {
     above.find(|dir| dir.join(trust::FILE).symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
-/// The file beside a missing one whose name is nearest.
-pub(super) fn near_file(missing: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(missing.parent()?).ok()?.flatten().take(10_000);
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    let name = missing.file_name()?.to_str()?;
-    nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
-}
-
 /// The known key that an unknown one is near to, by what the reader says: it names the unknown one
 /// and all known ones between grave accents, in this order.
 pub(super) fn meant(said: &str) -> Option<String> {

@@ -28,7 +28,8 @@ use hob_core::isolation::Name;
 use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
 
-use super::{Declared, ProjectError, Section, microseconds, one_line};
+use super::section::{Section, is_name, microseconds};
+use super::{Declared, ProjectError, one_line};
 use crate::trust::{self, Trusted};
 
 /// Where a site listens that does not say.
@@ -318,7 +319,7 @@ impl Table {
         }
         let file = std::fs::canonicalize(&file).map_err(|error| error.to_string())?;
         let function = match callable {
-            Some(name) if super::is_name(name) => Some(name.to_owned()),
+            Some(name) if is_name(name) => Some(name.to_owned()),
             Some(name) => return Err(format!("{interface}: `{name}` is not a name")),
             None => defined(&file, app.callables).map(str::to_owned),
         };

@@ -207,14 +207,11 @@ impl Journal {
 
     /// One without a name, for who has no place for it: it serves the report alone.
     pub(crate) fn unnamed() -> Result<Journal, ResumeError> {
-        let place = std::env::temp_dir();
-        let flags =
-            rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        let file = rustix::fs::open(&place, flags, mode).map_err(|errno| {
-            ResumeError::Unusable { path: place.display().to_string(), why: errno.into() }
+        let file = tempfile::tempfile().map_err(|why| ResumeError::Unusable {
+            path: std::env::temp_dir().display().to_string(),
+            why,
         })?;
-        Ok(Journal { file: file.into(), path: PathBuf::new(), len: 0, line: Vec::new() })
+        Ok(Journal { file, path: PathBuf::new(), len: 0, line: Vec::new() })
     }
 
     /// Its name; empty if it has none.

@@ -16,7 +16,7 @@ use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord, signal_name};
 use hob_hooks::{Connect, Event, Handle, Isolation, Limits, Runner, Set, Stream, Variables, Wait};
 use hob_os::start::Start;
 use hob_os::{process, signals};
-use hob_resolve::near::nearest;
+use hob_resolve::near::nearest_beside;
 use jiff::Timestamp;
 use rustix::fd::OwnedFd;
 use rustix::process::Signal;
@@ -33,8 +33,6 @@ use crate::{connect, durations, say};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks/1";
-/// How many directories are compared with one that is not there.
-const DIRECTORIES_MAX: usize = 10_000;
 /// How long a hook may take to end after a first signal.
 const POLITE: Duration = Duration::from_secs(10);
 
@@ -131,7 +129,8 @@ impl Run {
             Ok(_) | Err(_) => return Ok(()),
         }
         let shown = printable(&dir.to_string_lossy(), Charset::Unicode);
-        let near = near_directory(dir).map(|near| printable(&near, Charset::Unicode));
+        let near = nearest_beside(dir, |entry| entry.path().is_dir());
+        let near = near.map(|near| printable(&near.to_string_lossy(), Charset::Unicode));
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
         let text = format!("{shown}: there is no such directory{near}");
         if self.must_exist || std::io::stdin().is_terminal() {
@@ -239,18 +238,6 @@ fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let time = durations::parse(text);
     time.map(Some).map_err(|wrong| Failure::usage(format!("{option} {text}: {wrong}")))
-}
-
-/// A directory beside one that is not there, whose name is near.
-fn near_directory(missing: &Path) -> Option<String> {
-    let beside = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let entries = std::fs::read_dir(beside.unwrap_or(Path::new("."))).ok()?.flatten();
-    let folders = entries.filter(|entry| entry.path().is_dir()).take(DIRECTORIES_MAX);
-    let mut names: Vec<String> =
-        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    let near = nearest(missing.file_name()?.to_str()?, names.iter().map(String::as_str))?;
-    Some(missing.with_file_name(near).to_string_lossy().into_owned())
 }
 
 /// Runs the verb; returns its exit code.

@@ -8,11 +8,8 @@ use hob_os::start::Start;
 
 use super::{quoted, verbs};
 use crate::verbs::shim::folder;
-use hob_resolve::near::{nearest, nearest_of_many};
+use hob_resolve::near::{folder_of, names_in, nearest_beside, nearest_of_many};
 use hob_wire::exit::ExitCode;
-
-/// How many names are compared at most; a folder may hold any number.
-const NAMES_MAX: usize = 20_000;
 
 /// The next step, to stand behind the cause; empty where there is none that is sure to help.
 /// `program` is what was typed, `code` what hob exits with.
@@ -49,18 +46,12 @@ fn not_found(start: &Start, name: &str, path: &Path) -> String {
         return "; name a program, as in `hob run black src`".to_owned();
     }
     if is_path(name) {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         if !folder.is_dir() {
             return format!("; there is no folder {}", quoted(&[folder.into()]));
         }
-        let names = names_in(folder);
-        let last = path.file_name().unwrap_or_default().to_string_lossy();
-        return match nearest(&last, names.iter().map(String::as_str)) {
-            Some(near) => {
-                let meant = path.with_file_name(near);
-                format!("; did you mean `{}`?", quoted(&[meant.into()]))
-            }
+        return match nearest_beside(path, |_| true) {
+            Some(meant) => format!("; did you mean `{}`?", quoted(&[meant.into()])),
             None => format!("; there is no such file in {}", shown_folder(folder)),
         };
     }
@@ -71,7 +62,7 @@ fn not_found(start: &Start, name: &str, path: &Path) -> String {
     if Path::new(".").join(name).is_file() {
         return format!("; did you mean `./{name}`?");
     }
-    let scripts = names_in(Path::new("."));
+    let scripts = names_in(Path::new("."), |_| true);
     let is_its_script =
         |file: &&String| Path::new(file.as_str()).file_stem() == Some(name.as_ref());
     if let Some(script) = scripts.iter().filter(is_script).find(is_its_script) {
@@ -79,7 +70,7 @@ fn not_found(start: &Start, name: &str, path: &Path) -> String {
     }
     let path = start.variable(b"PATH").unwrap_or_default();
     let folders = std::env::split_paths(std::ffi::OsStr::from_bytes(path));
-    let mut names: Vec<String> = folders.flat_map(|folder| names_in(&folder)).collect();
+    let mut names: Vec<String> = folders.flat_map(|folder| names_in(&folder, |_| true)).collect();
     names.sort_unstable();
     let commands = names.iter().map(String::as_str).filter(|command| command.len() > 2);
     match nearest_of_many(name, commands)
@@ -104,13 +95,4 @@ fn shown_folder(folder: &Path) -> String {
 
 fn is_script(file: &&String) -> bool {
     hob_runtimes::by_suffix(file.as_bytes()).is_some()
-}
-
-/// The names in a folder that are text.
-fn names_in(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(NAMES_MAX);
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
 }

@@ -26,11 +26,7 @@ pub(super) struct Part {
 
 impl Spool {
     pub(super) fn new() -> io::Result<Spool> {
-        let flags =
-            rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        let file = rustix::fs::open(std::env::temp_dir(), flags, mode)?;
-        Ok(Spool { file: file.into(), len: 0 })
+        Ok(Spool { file: tempfile::tempfile()?, len: 0 })
     }
 
     /// Adds to a text.

@@ -202,10 +202,7 @@ impl Source {
 }
 
 fn copied(mut pipe: File) -> std::io::Result<File> {
-    let flags =
-        rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    let mut file = File::from(rustix::fs::open(std::env::temp_dir(), flags, mode)?);
+    let mut file = tempfile::tempfile()?;
     std::io::copy(&mut pipe, &mut file)?;
     Ok(file)
 }

@@ -1,0 +1,222 @@
+//! A program's section of a `hob.toml`: its keys and their bounds, and what it declares.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use hob_core::isolation::{Name, Origin, Uses};
+use hob_core::requests::{Affinity, After, Refill, Terms};
+use hob_resolve::near::nearest_beside;
+use hob_runtimes::{Handlers, Runtime};
+use hob_wire::message::Reason;
+use serde::Deserialize;
+
+use super::{Declared, ProjectError};
+use crate::outbox;
+
+/// What `workers` may ask for.
+const WORKERS_MAX: u32 = 64;
+/// Messages of a prefork worker, where nothing else is said: they are small, and a fork is not.
+const USES: u32 = 10_000;
+/// A handler that could not be loaded is not tried again before this; messages wait for that. Short
+/// enough that nobody waits who asks again after mending it, and long enough that a stream of asks
+/// starts few interpreters in vain.
+const BACKOFF_MAX_US: u64 = 100_000;
+/// What `tries` may ask for.
+const TRIES_MAX: u32 = 100;
+/// What `queue` may ask for.
+const QUEUE_MAX: u32 = 65_536;
+
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Section {
+    pub(super) handler: String,
+    pub(super) runtime: Option<String>,
+    pub(super) isolation: Option<String>,
+    pub(super) workers: Option<u32>,
+    pub(super) ahead: Option<u32>,
+    pub(super) uses: Option<u32>,
+    pub(super) memory_mb: Option<u64>,
+    pub(super) queue: Option<u32>,
+    pub(super) tries: Option<u32>,
+    pub(super) idle: Option<String>,
+    #[serde(alias = "python")]
+    pub(super) interpreter: Option<String>,
+    #[serde(default)]
+    pub(super) env: Vec<String>,
+}
+
+pub(super) fn is_name(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && chars.all(|next| next.is_alphanumeric() || next == '_')
+}
+
+impl Section {
+    /// What is declared, checked against what is there; `path` is its `hob.toml`'s.
+    pub(super) fn declared(&self, path: &Path, program: &str) -> Result<Declared, ProjectError> {
+        let fault =
+            |what: String| ProjectError::config(path, format!("[program.{program}]: {what}"));
+        let (file, function, row) = self.target(program).map_err(fault)?;
+        let terms = self.terms(row).map_err(fault)?;
+        let tries = self.tries.unwrap_or(outbox::TRIES);
+        if !(1..=TRIES_MAX).contains(&tries) {
+            return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
+        }
+        let dir = path.parent().unwrap_or(path);
+        let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
+        let file = root.join(file);
+        if !file.is_file() {
+            let near = nearest_beside(&file, |_| true);
+            let near = near.as_deref().and_then(Path::file_name).map(OsStr::display);
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let mut error = fault(format!("handler: {} is not there{near}", file.display()));
+            error.reason = Reason::NoProgram;
+            return Err(error);
+        }
+        let is_executed = row.handlers == Handlers::Program;
+        if is_executed && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
+            let file = file.display();
+            return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
+        }
+        Ok(Declared {
+            root,
+            file,
+            runtime: row.id,
+            interpreter: self.interpreter_of(row),
+            interface: None,
+            function: function.map(str::to_owned),
+            variables: self.env.clone(),
+            tries,
+            terms,
+        })
+    }
+
+    /// The interpreter that is named, or that the runtime has usually; empty if it has none.
+    pub(super) fn interpreter_of(&self, row: &Runtime) -> String {
+        let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        self.interpreter.clone().or(usual).unwrap_or_default()
+    }
+
+    /// The runtime that is named, if one is.
+    pub(super) fn named(&self) -> Result<Option<&'static Runtime>, String> {
+        let Some(name) = self.runtime.as_deref() else { return Ok(None) };
+        let hosts = |row: &&Runtime| row.handlers != Handlers::No;
+        let found = hob_runtimes::by_name(name).filter(hosts);
+        found.map(Some).ok_or_else(|| {
+            let names: Vec<&str> = hob_runtimes::rows().filter(hosts).map(|row| row.name).collect();
+            format!("runtime = \"{name}\": it is one of {}", names.join(", "))
+        })
+    }
+
+    /// The handler's file as it is written, its function, and what hosts it: the runtime that is
+    /// named, or that the file's name tells.
+    pub(super) fn target(
+        &self,
+        program: &str,
+    ) -> Result<(&str, Option<&str>, &'static Runtime), String> {
+        let (handler, named) = (self.handler.as_str(), self.named()?);
+        if let Some(row) = named.filter(|row| row.handlers == Handlers::Program) {
+            return match self.interpreter {
+                Some(_) => Err(format!("interpreter: a {} program has no interpreter", row.name)),
+                None => Ok((handler, None, row)),
+            };
+        }
+        let split = handler.rsplit_once(':').filter(|(file, _)| !file.is_empty());
+        let (file, function) = split.ok_or_else(|| {
+            format!(
+                "handler = \"{handler}\": it is a file, a colon and a function, as \
+                 \"{program}.py:handle\"; a program linked with hob-worker needs runtime = \
+                 \"native\" beside it"
+            )
+        })?;
+        if !is_name(function) {
+            return Err(format!("handler: `{function}` is not a function's name"));
+        }
+        let row = named
+            .or_else(|| hob_runtimes::by_suffix(file.as_bytes()))
+            .or_else(hob_runtimes::first_hosted)
+            .ok_or("runtime: nothing hosts it")?;
+        Ok((file, Some(function), row))
+    }
+
+    pub(super) fn terms(&self, row: &Runtime) -> Result<Terms, String> {
+        let name = match self.isolation.as_deref() {
+            None => Name::Prefork,
+            Some(word) => match Name::from_code(word) {
+                Some(name @ (Name::Fork | Name::Prefork | Name::Session)) => name,
+                Some(Name::Spawn | Name::Standby) | None => {
+                    return Err(format!(
+                        "isolation = \"{word}\": a handler's is fork, prefork or session"
+                    ));
+                }
+            },
+        };
+        if name == Name::Fork && row.handlers == Handlers::Program {
+            return Err("isolation = \"fork\": a native program may have threads, and is not \
+                        forked; `uses = 1` gives each message a process of its own"
+                .to_owned());
+        }
+        let within = |what: &str, number: u32, max: u32| match number {
+            number if (1..=max).contains(&number) => Ok(number),
+            _ => Err(format!("{what} = {number}: it is between 1 and {max}")),
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = u32::try_from(processors).unwrap_or(1).clamp(2, 16);
+        let usual = if name == Name::Session { WORKERS_MAX } else { 2 * processors };
+        let workers_max = within("workers", self.workers.unwrap_or(usual), WORKERS_MAX)?;
+        let ahead = self.ahead.unwrap_or(if name == Name::Fork { 2 } else { 1 });
+        let ahead = if ahead == 0 { 0 } else { within("ahead", ahead, workers_max)? };
+        let mut recipe = name.lower(if name == Name::Session { 0 } else { ahead });
+        if name == Name::Prefork {
+            recipe.uses = Uses::Times(USES);
+        }
+        if row.handlers == Handlers::Program {
+            recipe.origin = Origin::Exec;
+        }
+        if let Some(uses) = self.uses {
+            if name != Name::Prefork {
+                return Err("uses: only a prefork worker has a number of uses".to_owned());
+            }
+            recipe.uses = Uses::Times(within("uses", uses, u32::MAX)?);
+        }
+        let worker_kib = self.memory_mb.unwrap_or(512).max(1).saturating_mul(1024);
+        let idle_us = match &self.idle {
+            None => 600 * 1_000_000,
+            Some(text) => microseconds(text)
+                .ok_or_else(|| format!("idle = \"{text}\": it is a time such as 30s or 10m"))?,
+        };
+        Ok(Terms {
+            recipe,
+            slots: 1,
+            after: After::Ready,
+            refill: Refill::AtOnce,
+            affinity: if name == Name::Session { Affinity::Session } else { Affinity::Any },
+            workers_max,
+            queue_max: within("queue", self.queue.unwrap_or(1024), QUEUE_MAX)?,
+            worker_kib,
+            idle_us,
+            backoff_max_us: BACKOFF_MAX_US,
+        })
+    }
+}
+
+/// `500ms`, `30s`, `1m30s`, `2h`.
+pub(super) fn microseconds(text: &str) -> Option<u64> {
+    let length = crate::durations::parse(text).ok()?;
+    u64::try_from(length.as_micros()).ok().filter(|us| *us > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(microseconds("500ms"), Some(500_000));
+        assert_eq!(microseconds("10m"), Some(600_000_000));
+        assert_eq!(microseconds("1m30s"), Some(90_000_000));
+        for wrong in ["", "5", "s", "0s", "5x", "99999999999999999999s"] {
+            assert_eq!(microseconds(wrong), None, "{wrong}");
+        }
+    }
+}
