@@ -221,6 +221,7 @@ class Worker:
         payload = bytes((role, kind)) + blob(os.fsencode(target))
         payload += strings(prefix) + strings(options.get("modules", ()))
         payload += strings(options.get("argv", [target]))
+        payload += strings(options.get("volatile", ()))
         self.channel.send(PRELOAD, payload)
         _, payload, _ = self.channel.expect(READY)
         self.role, self.pid, self.threads = struct.unpack_from("<BII", payload)

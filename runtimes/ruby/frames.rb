@@ -105,7 +105,8 @@ module Frames
       [items, at]
     end
 
-    # The role, the target's kind, the target, the prefix, the modules, argv.
+    # The role, the target's kind, the target, the prefix, the modules, argv. What follows, variables
+    # that differ in each call, is not known here: who reads one says so (`E`), as of any other.
     def take_preload(payload)
       role, kind = payload.unpack("CC")
       target, at = take_blob(payload, 2)

@@ -47,6 +47,12 @@ pub enum Event {
         /// The program.
         program: ProgramId,
     },
+    /// What is loaded ahead of a program's calls is to be another from now on, and what was learned
+    /// of it still holds. All its pools retire.
+    LoadsAnew {
+        /// The program.
+        program: ProgramId,
+    },
     /// A zygote has preloaded and can be forked.
     ZygoteReady {
         /// The zygote.

@@ -16,6 +16,8 @@ pub struct Limits {
     pub workers_max: u32,
     /// Pools at one time.
     pub pools_max: u32,
+    /// Pools of one program at one time.
+    pub program_pools_max: u32,
     /// Programs that are remembered as learned.
     pub programs_max: u32,
 
@@ -113,6 +115,7 @@ impl Default for Limits {
             queue_wait_us: 2 * SECOND,
             workers_max: 128,
             pools_max: 64,
+            program_pools_max: 16,
             programs_max: 1024,
             ahead_min: 2,
             ahead_max: 4,

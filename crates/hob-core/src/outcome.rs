@@ -95,6 +95,8 @@ codes! {
         Busy = "busy",
         /// The memory budget has no room for this program.
         Memory = "memory",
+        /// A variable that what is loaded ahead depends on has another value in each call.
+        Variables = "variables",
         /// The program was slower warm than cold over its last calls.
         SlowerWarm = "slower-warm",
         /// The worker left before the call was given.

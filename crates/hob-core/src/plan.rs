@@ -33,6 +33,8 @@ pub struct Facts {
     pub tracer: Tracer,
     /// Whether workers can be where the caller's terminal is.
     pub terminal: Terminal,
+    /// Whether others will call with the variables that select this call's workers.
+    pub variables: Variables,
 }
 
 /// What a program is to hob's runtimes.
@@ -133,6 +135,16 @@ pub enum Terminal {
     Unreached,
 }
 
+/// Whether others will call with the variables that select a call's workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Variables {
+    /// They may.
+    #[default]
+    Shared,
+    /// One of them is another in each call.
+    OfOneCall,
+}
+
 /// How a program stands with the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -189,10 +201,12 @@ pub fn plan(facts: &Facts, standing: Standing, key: Option<Key>) -> Plan {
         // Learned without a key: the daemon lost its lesson, so there is nothing to warm from.
         (Standing::WarmFailed, _) | (Standing::Learned, None) => Plan::Cold(ColdReason::WarmFailed),
     };
-    match (by_standing, facts.terminal) {
+    match (by_standing, facts.terminal, facts.variables) {
         // Not earlier: such a call can still learn.
-        (Plan::Warm(_), Terminal::Unreached) => Plan::Cold(ColdReason::Terminal),
-        (plan, _) => plan,
+        (Plan::Warm(_), Terminal::Unreached, _) => Plan::Cold(ColdReason::Terminal),
+        // Its pool would be used once.
+        (Plan::Warm(_), _, Variables::OfOneCall) => Plan::Cold(ColdReason::Variables),
+        (plan, ..) => plan,
     }
 }
 
@@ -322,6 +336,21 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_one_call_send_cold_what_would_be_warm_and_nothing_else() {
+        let shared = Facts::default();
+        let own = Facts { variables: Variables::OfOneCall, ..shared };
+        for standing in STANDINGS {
+            for key in [None, Some(KEY)] {
+                let expected = match plan(&shared, standing, key) {
+                    Plan::Warm(_) => Plan::Cold(ColdReason::Variables),
+                    other @ (Plan::Cold(_) | Plan::Refuse(_)) => other,
+                };
+                check(own, standing, key, expected);
+            }
+        }
+    }
+
+    #[test]
     fn other_names_are_no_reason_to_run_cold() {
         for name in [Name::Standby, Name::Fork, Name::Prefork, Name::Session] {
             let facts = Facts { isolation: Some(name), ..Facts::default() };
@@ -362,7 +391,8 @@ mod tests {
         let priority = prop::sample::select(vec![Priority::Within, Priority::Above]);
         let compared = (context, cgroup, priority, limits);
         let terminal = prop::sample::select(vec![Terminal::Reached, Terminal::Unreached]);
-        (hosted, cold, isolation, compared, descriptors, tracer, terminal).prop_map(
+        let variables = prop::sample::select(vec![Variables::Shared, Variables::OfOneCall]);
+        (hosted, cold, isolation, compared, descriptors, tracer, (terminal, variables)).prop_map(
             |(
                 hosted,
                 cold,
@@ -370,7 +400,7 @@ mod tests {
                 (context, cgroup, priority, limits),
                 descriptors,
                 tracer,
-                terminal,
+                (terminal, variables),
             )| {
                 Facts {
                     hosted,
@@ -383,6 +413,7 @@ mod tests {
                     descriptors,
                     tracer,
                     terminal,
+                    variables,
                 }
             },
         )
@@ -427,8 +458,9 @@ mod tests {
             if let Plan::Cold(ColdReason::Learning | ColdReason::Stale) = plan(&facts, standing, None) {
                 prop_assert!(matches!(standing, Standing::Unlearned | Standing::Stale));
                 // Whoever learns is the caller's own process: its terminal is in reach.
-                let Facts { isolation, terminal, .. } = facts;
-                prop_assert_eq!(facts, Facts { isolation, terminal, ..Facts::default() });
+                let Facts { isolation, terminal, variables, .. } = facts;
+                let good = Facts { isolation, terminal, variables, ..Facts::default() };
+                prop_assert_eq!(facts, good);
             }
         }
     }

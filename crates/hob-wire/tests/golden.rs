@@ -111,6 +111,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         prefix: strings(&[b"/usr/bin/python3", b"-u"]),
         modules: strings(&[b"json", b"os.path"]),
         argv: strings(&[b"script.py", b""]),
+        volatile: strings(&[b"TRACEPARENT"]),
     };
     put(Kind::Preload, 0, &|out| preload.encode(out));
     let notes = strings(&[b"Mjson", b"F/usr/lib/python3.11/json/__init__.py", b"EHOME"]);

@@ -115,7 +115,7 @@ class Hearing:
         """The library reads the file by itself, and looks into the directory at each handshake."""
         of_file, file, of_directory, _ = sys.modules["_ssl"].get_default_verify_paths()
         for name in (of_file, of_directory):
-            self.variable_read(os.fsencode(name))
+            self.one_variable(os.fsencode(name))
         path = os.path.abspath(posix.environ.get(os.fsencode(of_file), os.fsencode(file)))
         self.read.setdefault(os.fsdecode(path), is_there(path))
 

@@ -37,6 +37,8 @@ class Opened(Hearing, Events, Blame):
         self.asked_blocking = False
         # Whether somebody goes through the whole environment.
         self.whole_environment = False
+        # Variables that differ in each call: who reads one is imported there.
+        self.volatile = set()
         # Who drew something by chance, with the code that did; and what runs in each copy.
         self.drawn = []
         # Variables that are set past `os.environ`, with who did so.
@@ -126,11 +128,25 @@ class Opened(Hearing, Events, Blame):
         return lambda arguments, options: tell(arguments, options) if self.listening else None
 
     def one_variable(self, name):
-        if self.listening:
+        if self.listening and not self.is_left_out(name):
             self.variable_read(name)
 
     def all_variables(self):
-        self.whole_environment |= self.listening
+        if self.listening and not (self.volatile and self.leaves_out()):
+            self.whole_environment = True
+
+    def is_left_out(self, name):
+        """Whether the call itself has this variable read: by one that is imported there anyway, or
+        because each call has another value."""
+        if not self.volatile:
+            return False
+        if name in self.volatile:
+            return self.leaves_out()
+        return any(self.blamed.get(each) == "variable" for each in self.who()[0])
+
+    def leaves_out(self):
+        """Leaves who imports right now to the call; False for code that is run ahead in any case."""
+        return bool(self.who()[0]) and self.blame("variable")
 
     def take_variables(self, data):
         """Where `os` keeps them."""

@@ -76,6 +76,7 @@ class Worker:
         payload = bytes((role, kind)) + blob(os.fsencode(target))
         payload += strings(prefix) + strings(options.get("modules", ()))
         payload += strings(options.get("argv", [target]))
+        payload += strings(options.get("volatile", ()))
         self.channel.send(PRELOAD, payload)
         try:
             _, payload, _ = self.channel.expect(READY)

@@ -142,5 +142,85 @@ class AProfilingRun(InAFolder):
         self.assertEqual(repr(run.cold()), repr(run.learn(self.folder + "/notes")))
 
 
+# Each reads a volatile variable while it is imported. It is warmed as the daemon does: a zygote is
+# told the variable, and is replaced by one without the modules that it named.
+READERS = {
+    "by its name": "import os\nVALUE = os.environ.get('MOMENT')",
+    "as bytes": "import os\nVALUE = os.environb.get(b'MOMENT')",
+    "among all": "import os\nVALUE = [v for n, v in os.environ.items() if n == 'MOMENT']",
+    "by how many there are": "import os\nVALUE = len(os.environ) - len([1 for _ in os.environ]), "
+                             "os.environ['MOMENT']",
+    "in a module that it imports": "from inner import VALUE",
+    "in a function that it calls": "import later\nVALUE = later.get('MOMENT')",
+}
+OTHERS = {
+    "inner.py": "import os\nVALUE = os.environ['MOMENT']\n",
+    "later.py": "import os\ndef get(name): return os.environ.get(name)\n",
+    "steady.py": "import os\nVALUE = os.environ.get('STEADY')\n",
+}
+
+
+class ReadersOfVolatileVariables(InAFolder):
+    def setUp(self):
+        super().setUp()
+        for name, text in OTHERS.items():
+            self.write(name, text)
+        self.write("s.py", "import reader, steady\nprint(reader.VALUE, steady.VALUE)\n")
+
+    def notes(self, zygote, tag):
+        return {os.fsdecode(note[1:]) for note in zygote.notes if note[:1] == tag}
+
+    def test_each_call_reads_its_own(self):
+        for what, text in READERS.items():
+            with self.subTest(what):
+                self.write("reader.py", text + "\n")
+                env = dict(os.environ, MOMENT="of the zygote", STEADY="1")
+                options = {"env": env, "volatile": ["MOMENT"]}
+                modules = ["steady", "reader", "inner", "later"]
+                zygote, hazards = self.settled(modules, **options)
+                self.assertEqual(hazards["reader"], "variable")
+                self.assertNotIn("steady", hazards)
+                read = self.notes(zygote, b"E")
+                self.assertIn("STEADY", read)
+                self.assertFalse(read & {"MOMENT", "*"}, "it would be part of the key")
+                for moment in ("one", "two"):
+                    run = self.run_of("s.py", env=dict(env, MOMENT=moment))
+                    self.assertEqual(run.warm(zygote, 1).out, run.cold().out)
+
+    def test_without_being_told_it_is_part_of_the_key(self):
+        self.write("reader.py", READERS["by its name"] + "\n")
+        zygote = self.zygote("s.py", "reader", env=dict(os.environ, MOMENT="1"))
+        self.assertIn("MOMENT", self.notes(zygote, b"E"))
+        self.assertFalse(self.notes(zygote, b"H"))
+
+    def test_what_start_up_code_reads_is_part_of_the_key_all_the_same(self):
+        self.write("sitecustomize.py", "import os\nos.environ.get('MOMENT')\n")
+        env = dict(os.environ, MOMENT="1", PYTHONPATH=self.folder)
+        zygote = self.zygote("s.py", "steady", env=env, volatile=["MOMENT"])
+        self.assertIn("MOMENT", self.notes(zygote, b"E"))
+
+
+class VariablesOfTheProgramsOwn(InAFolder):
+    def learned(self, text):
+        self.write("inner.py", OTHERS["inner.py"])
+        notes = os.path.join(self.folder, "notes")
+        self.write("s.py", text)
+        self.run_of("s.py", env=dict(os.environ, MOMENT="of the caller")).learn(notes)
+        with open(notes, "rb") as file:
+            return {note[1:] for note in file.read().split(b"\0") if note[:1] == b"S"}
+
+    def test_what_the_program_sets_and_an_import_reads_is_told(self):
+        for how in ("os.environ['MOMENT'] = 'own'", "os.environ.update(MOMENT='own')",
+                    "os.environb[b'MOMENT'] = b'own'", "os.environ.setdefault('MOMENT', 'x')\n"
+                    "os.environ.pop('MOMENT'); os.environ['MOMENT'] = 'own'"):
+            with self.subTest(how):
+                told = self.learned("import os\n%s\nimport inner\n" % how)
+                self.assertEqual(told, {b"MOMENT"})
+
+    def test_what_it_sets_afterwards_or_nobody_reads_is_not(self):
+        self.assertEqual(self.learned("import os, inner\nos.environ['MOMENT'] = 'own'\n"), set())
+        self.assertEqual(self.learned("import os\nos.environ['OTHER'] = '1'\nimport inner\n"), set())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -46,7 +46,7 @@ class FramesAreAsTheGoldenOnes(unittest.TestCase):
             worker.decode_preload(payload("preload", 32, 0)),
             (
                 *(0, 0, b"/srv/app/script.py", [b"/usr/bin/python3", b"-u"]),
-                *([b"json", b"os.path"], [b"script.py", b""]),
+                *([b"json", b"os.path"], [b"script.py", b""], [b"TRACEPARENT"]),
             ),
         )
 

@@ -99,8 +99,9 @@ def decode_preload(payload):
     target, at = decode_blob(payload, 2)
     prefix, at = decode_strings(payload, at)
     modules, at = decode_strings(payload, at)
-    argv, _ = decode_strings(payload, at)
-    return role, kind, target, prefix, modules, argv
+    argv, at = decode_strings(payload, at)
+    volatile, _ = decode_strings(payload, at)
+    return role, kind, target, prefix, modules, argv, volatile
 
 
 def decode_fork(payload):

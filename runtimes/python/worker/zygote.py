@@ -101,7 +101,7 @@ def forget():
     KEPT.clear()
 
 
-def set_up(program, modules, role):
+def set_up(program, modules, role, volatile=()):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
     global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS, REHEARSAL
@@ -129,7 +129,7 @@ def set_up(program, modules, role):
     leave_path()
     SEARCHED = set()
     sys.modules["__main__"] = new_main(None)
-    notes = preload(program, modules, role)
+    notes = preload(program, modules, role, volatile)
     # What the calls to come do not pay.
     notes.append(b"T%d" % (time.process_time_ns() // 1000))
     if program.kind == HANDLER:
@@ -194,7 +194,7 @@ def make_ready(channel):
         posix._exit(0)
     if frame[0] != PRELOAD:
         raise WireError("a preload was expected")
-    role, kind, target, prefix, modules, argv = decode_preload(frame[1])
+    role, kind, target, prefix, modules, argv, volatile = decode_preload(frame[1])
     if kind in (HANDLER, APP):
         HANDLERS = load_beside("message")
     if kind == APP:
@@ -202,7 +202,7 @@ def make_ready(channel):
         kind, HANDLERS.Loaded = HANDLER, load_beside("web").App
     program = Program(kind, os.fsdecode(target), [os.fsdecode(p) for p in prefix])
     sys.argv[:] = [os.fsdecode(word) for word in argv]
-    notes = set_up(program, modules, role)
+    notes = set_up(program, modules, role, volatile)
     PAGES = ANEW.Pages()
     send_all(CHANNEL_FD, encode_ready(role, posix.getpid(), count_threads(), notes))
     return program, role

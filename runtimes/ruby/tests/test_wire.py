@@ -17,7 +17,7 @@ SAID = {
     "notes": "F.notes(7, %s)" % NOTES,
     "failed": "F.failed('no module')",
 }
-PRELOAD = b"""[32, 0, 92]
+PRELOAD = b"""[32, 0, 112]
 [0, 0, "/srv/app/script.py", ["/usr/bin/python3", "-u"], ["json", "os.path"], ["script.py", ""]]
 """
 FRAMES = os.path.join(os.path.dirname(ROW.worker), "frames.rb")

@@ -280,3 +280,82 @@ fn the_rights_of_a_directory_that_a_module_keeps_are_those_of_now() {
         world.warm(&run, |outcome| assert_eq!(outcome.text(), format!("0o40{mode:o}\n")));
     }
 }
+
+/// Calls with another value of a variable each time until one is warm; `shows` is what each prints.
+fn warm_with_new_values(world: &World, run: &hob_tests::Run, from: u32) -> u32 {
+    const CALLS_MAX: u32 = 200;
+    for value in from..from + CALLS_MAX {
+        let outcome = run.clone().env("MOMENT", value.to_string()).go();
+        assert_eq!(outcome.text(), format!("{value}\n"), "{outcome:?}");
+        if world.record(outcome.pid)["warm"] == true {
+            return value + 1;
+        }
+    }
+    panic!("no call was warm: {}", world.status());
+}
+
+#[test]
+fn a_module_that_reads_a_variable_that_each_call_has_anew_reads_each_calls_own() {
+    for reads in [
+        "os.environ.get('MOMENT')",
+        "dict(os.environ.items())['MOMENT']",
+        "[v for n, v in os.environ.items() if n == 'MOMENT'][0]",
+    ] {
+        let world = World::started();
+        world.file("moment.py", format!("import os\nVALUE = {reads}\n"));
+        world.file("holds.py", "from moment import VALUE\n");
+        world.file("main.py", "import json, holds, moment\nprint(holds.VALUE)\n");
+        let run = world.hob(&["run", "main.py"]);
+        let mut next = 1;
+        for _ in 0..4 {
+            next = warm_with_new_values(&world, &run, next);
+        }
+        // Those of the calls before it was known are bounded, and gone.
+        let pools = world.status()["pools"].as_array().map_or(0, Vec::len);
+        assert_eq!(pools, 1, "{reads}: {}", world.status());
+    }
+}
+
+#[test]
+fn start_up_code_that_reads_what_each_call_has_anew_makes_no_pool_for_each() {
+    let world = World::started();
+    let startup = "import builtins, os\nbuiltins.MOMENT = os.environ.get('TRACEPARENT')\n";
+    let run = with_startup(&world, startup, "import json\nprint(MOMENT)\n");
+    let call = |value: &str| run.clone().env("TRACEPARENT", value).go();
+    let mut told = false;
+    for value in 0..200 {
+        let outcome = call(&format!("{value}"));
+        assert_eq!(outcome.text(), format!("{value}\n"));
+        told = world.reason(outcome.pid) == "variables";
+        if told {
+            break;
+        }
+    }
+    assert!(told, "it was never said why no call is warm");
+    let pools = || world.status()["pools"].as_array().map_or(0, Vec::len);
+    let before = pools();
+    for value in 1000..1005 {
+        call(&format!("{value}"));
+    }
+    assert!(pools() <= before, "{}", world.status());
+    // A value that stays is worth a pool.
+    world.warm(&run.clone().env("TRACEPARENT", "stays"), |outcome| {
+        assert_eq!(outcome.text(), "stays\n");
+    });
+}
+
+#[test]
+fn a_variable_that_the_program_sets_is_set_for_what_it_then_imports() {
+    let world = World::started();
+    world.file("part.py", "import os\nVALUE = os.environ.get('MOMENT')\n");
+    world.file(
+        "main.py",
+        "import os\nos.environ['MOMENT'] = 'own'\nimport part\nprint(part.VALUE)\n",
+    );
+    let run = world.hob(&["run", "main.py"]);
+    for value in ["a", "b"] {
+        world
+            .warm(&run.clone().env("MOMENT", value), |outcome| assert_eq!(outcome.text(), "own\n"));
+    }
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "own\n"));
+}

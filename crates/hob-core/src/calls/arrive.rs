@@ -89,6 +89,7 @@ impl Calls {
             | ColdReason::WarmFailed
             | ColdReason::Busy
             | ColdReason::Memory
+            | ColdReason::Variables
             | ColdReason::SlowerWarm
             | ColdReason::WorkerClosed
             | ColdReason::Stopping => Learning::No,

@@ -1,6 +1,6 @@
 //! Programs: learned, not learned after all, stale, slower warm.
 
-use super::pace::Pacing;
+use super::pace::{Pace, Pacing};
 use crate::event::{Lesson, Took};
 use crate::ids::ProgramId;
 use crate::isolation::Name;
@@ -91,6 +91,14 @@ impl Calls {
         self.programs.insert(id, fresh);
         engine.timers.set(Timer::Program(id), None);
         self.drop_pools_of(engine, id, ColdReason::Stale);
+    }
+
+    /// What its pools have loaded is not what would be loaded now.
+    pub(crate) fn loads_anew(&mut self, engine: &mut Engine, id: ProgramId) {
+        if let Some(program) = self.programs.get_mut(&id) {
+            (program.amended, program.pace) = (0, Pace::default());
+        }
+        self.drop_pools_of(engine, id, ColdReason::Warming);
     }
 
     /// A call of the program has ended by itself, and took so long.

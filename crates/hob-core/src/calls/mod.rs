@@ -9,6 +9,7 @@
 //! | `workers` | what the ends of workers and zygotes mean for calls |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
 //! | `pace` | whether a program is slower warm than cold |
+//! | `changing` | which variables callers set anew for each call |
 //! | `saving` | what a warm call saved of its start-up |
 //! | `stop` | what stopping means for calls |
 //! | `tables` | what is remembered of a call and of a program |
@@ -18,6 +19,7 @@
 //! is not there any more are late, not wrong: they are ignored and counted.
 
 mod arrive;
+pub mod changing;
 mod end;
 mod learn;
 mod pace;
@@ -55,6 +57,7 @@ impl Calls {
             Event::Arrived(arrival) => self.arrived(engine, &arrival),
             Event::Learned { program, lesson, key } => self.learned(engine, program, lesson, key),
             Event::Stale { program } => self.stale(engine, program),
+            Event::LoadsAnew { program } => self.loads_anew(engine, program),
             Event::Finished { worker, exit } => self.finished(engine, worker, exit),
             Event::GiveFailed { call, worker, why } => self.give_failed(engine, call, worker, why),
             Event::CallerGone { call } => self.caller_gone(engine, call),

@@ -130,7 +130,7 @@ impl Engine {
         if let Some(pool) = self.shelves.get(&shelf) {
             return Some(*pool);
         }
-        if !self.make_room_for_a_pool(None) {
+        if !self.make_room_of(program) || !self.make_room_for_a_pool(None) {
             return None;
         }
         let id = self.new_pool_id();
@@ -143,6 +143,22 @@ impl Engine {
     pub(crate) fn add_pool(&mut self, mut pool: Pool) {
         pool.last_used = self.now;
         self.pools.insert(pool.id, pool);
+    }
+
+    /// Makes room for one more pool of a program: a bound on what keys that come once can cost.
+    fn make_room_of(&mut self, program: ProgramId) -> bool {
+        let of = |pool: &&Pool| pool.serves.program() == Some(program);
+        let most = usize::try_from(self.limits.program_pools_max).unwrap_or(usize::MAX);
+        if self.pools.values().filter(of).count() < most {
+            return true;
+        }
+        let rested = |pool: &&Pool| self.now.us_since(pool.last_used) >= self.limits.rate_us;
+        let rests = |pool: &&Pool| of(pool) && pool.is_unused() && rested(pool);
+        let oldest = self.pools.values().filter(rests).min_by_key(|pool| (pool.last_used, pool.id));
+        let Some(id) = oldest.map(|pool| pool.id) else { return false };
+        // It is unused: nothing is queued.
+        self.drop_pool(id);
+        true
     }
 
     /// Makes room for one more pool, by dropping the one that was not used for longest; `false` if

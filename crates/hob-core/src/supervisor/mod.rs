@@ -105,6 +105,7 @@ impl Supervisor {
             Event::Arrived(_)
             | Event::Learned { .. }
             | Event::Stale { .. }
+            | Event::LoadsAnew { .. }
             | Event::Finished { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }

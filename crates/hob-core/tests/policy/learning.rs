@@ -318,3 +318,40 @@ fn a_program_with_a_pool_is_not_forgotten() {
     let (_, effects) = desk.call();
     assert_eq!(forked(&effects, hob_core::event::Pages::Unpaid).len(), 1);
 }
+
+#[test]
+fn what_is_to_be_loaded_otherwise_retires_all_pools_and_keeps_what_was_learned() {
+    let (mut desk, zygote, copies) = Desk::with_copies(1, |_| {});
+    let effects = desk.tell(Event::LoadsAnew { program: PROGRAM });
+    assert_eq!(retired(&effects), copies);
+    assert_eq!(desk.core.pools(), []);
+    // The next call has another key; it does not learn.
+    let (call, effects) = desk.call_as(Ask { key: Some(other_key(9)), ..Ask::default() });
+    assert_eq!(cold(&effects, call), Some(ColdReason::Warming));
+    assert!(!learns(&effects, call));
+    let other =
+        |effect: &Effect| matches!(effect, Effect::StartZygote { key, .. } if *key == other_key(9));
+    assert!(effects.iter().any(other), "{effects:?} beside {zygote:?}");
+    // Of a program that nobody knows there is nothing to retire.
+    assert_eq!(desk.tell(Event::LoadsAnew { program: ProgramId(7) }), []);
+}
+
+#[test]
+fn a_program_has_so_many_pools_and_the_one_that_rests_longest_makes_room() {
+    let (mut desk, _) = Desk::with_zygote(|limits| limits.program_pools_max = 2);
+    let pools =
+        |desk: &Desk| desk.core.pools().iter().filter(|pool| pool.program == Some(PROGRAM)).count();
+    let call = |desk: &mut Desk, number: u8| {
+        let (call, effects) = desk.call_as(Ask { key: Some(other_key(number)), ..Ask::default() });
+        desk.cold_ends(call);
+        desk.caller_gone(call);
+        cold(&effects, call)
+    };
+    assert_eq!(call(&mut desk, 2), Some(ColdReason::Warming));
+    // Both were used a moment ago.
+    assert_eq!(call(&mut desk, 3), Some(ColdReason::Busy));
+    assert_eq!(pools(&desk), 2);
+    desk.turn(desk.limits.rate_us);
+    assert_eq!(call(&mut desk, 3), Some(ColdReason::Warming));
+    assert_eq!(pools(&desk), 2);
+}

@@ -21,6 +21,9 @@ impl World {
                 entry.told_generation += 1;
                 entry.warm_measured = 0;
             }
+            Event::LoadsAnew { program } => {
+                self.programs.entry(*program).or_default().warm_measured = 0;
+            }
             Event::Measured { program, took: Took::Warm { .. } } => {
                 self.programs.entry(*program).or_default().warm_measured += 1;
             }
@@ -95,7 +98,11 @@ impl World {
         let most = usize::try_from(self.limits.refills_at_once).expect("a small number");
         hold!(paying <= most, "{paying} copies pay at one time");
         self.check_handlers()?;
+        let mut of_program = std::collections::BTreeMap::<_, u32>::new();
         for pool in self.core.pools().into_iter().filter(|pool| pool.program.is_some()) {
+            let count = of_program.entry(pool.program).or_default();
+            *count += 1;
+            hold!(*count <= self.limits.program_pools_max, "{count} pools of {:?}", pool.program);
             let live = pool.idle + pool.starting + pool.busy;
             hold!(live <= self.limits.workers_max, "{live} workers in {pool:?}");
             hold!(pool.ahead <= self.limits.ahead_asked_max, "too far ahead: {pool:?}");

@@ -8,6 +8,7 @@ use hob_core::isolation::Name;
 use hob_core::key::{Key, KeyBuilder, Part};
 use hob_core::plan::{
     Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal, Tracer,
+    Variables,
 };
 use hob_wire::exit::Exit;
 
@@ -89,6 +90,11 @@ impl World {
             entry.generation += 1;
             self.at_once.push_back(Event::Stale { program });
         }
+        if entry.lesson && self.rng.chance(self.scenario.loads_anew) {
+            // As with an amended lesson, its keys are others from now on.
+            entry.amended += 1;
+            self.at_once.push_back(Event::LoadsAnew { program });
+        }
         let (lesson, generation) = (entry.lesson, entry.generation);
         let key = lesson.then(|| self.key_of(program));
         let timeout_us = if self.rng.chance(self.scenario.timeouts) {
@@ -147,7 +153,7 @@ impl World {
             facts.isolation = Some(self.rng.pick(&names));
         }
         if self.rng.chance(self.scenario.odd_facts) {
-            match self.rng.between(0, 12) {
+            match self.rng.between(0, 13) {
                 0 => facts.cold = ColdAsked::Yes,
                 1 => facts.context = Context::Differs,
                 2 => facts.limits = HardLimits::Above,
@@ -160,6 +166,7 @@ impl World {
                 8 => facts.hosted = Hosted::NotFound,
                 10 => facts.cgroup = Cgroup::Limited,
                 11 => facts.priority = Priority::Above,
+                12 => facts.variables = Variables::OfOneCall,
                 _ => facts.hosted = Hosted::NotExecutable,
             }
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hob_core::calls::changing::Change;
 use hob_core::event::{Arrival, Event, Lesson as Told};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
@@ -32,8 +33,7 @@ impl Calls {
             .warm
             .resolutions
             .resolve(ctx.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
-        let name = String::from_utf8_lossy(argv[0]).into_owned();
-        let arguments = argv.len() - 1;
+        let (name, arguments) = (String::from_utf8_lossy(argv[0]).into_owned(), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
         let mut marks = Marks::default();
         for (mark, ns) in [
@@ -87,6 +87,7 @@ impl Calls {
         };
         self.ledger.open(id, entry);
         let key = if facts.hosted == Hosted::Yes { self.fresh_key(ctx, id, program) } else { None };
+        let facts = Facts { variables: ctx.warm.programs.variables(program), ..facts };
         ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
@@ -100,6 +101,10 @@ impl Calls {
     /// The key of the call if its program is learned and what was learned still holds. If it
     /// does not, the core is told first.
     fn fresh_key(&mut self, ctx: &mut Ctx<'_>, call: CallId, program: ProgramId) -> Option<Key> {
+        let env = Arc::clone(&self.ledger.get(call)?.env);
+        if ctx.warm.programs.called(program, &env) == Change::LoadsAnew {
+            load_anew(ctx, program);
+        }
         let key = self.plant(ctx, call)?;
         if ctx.warm.fresh.holds(key) {
             return Some(key);
@@ -122,8 +127,19 @@ impl Calls {
         let session = entry.terminal.session;
         let streams = entry.streams;
         let place = Place { directory: &entry.directory, session, streams };
-        let key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
+        let mut key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
+        if !ctx.warm.programs.is_known(key)
+            && ctx.warm.programs.new_key(entry.program, resolved.row().variables, &entry.env)
+                == Change::LoadsAnew
+        {
+            load_anew(ctx, entry.program);
+            key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
+        }
         entry.key = Some(key);
+        if ctx.warm.programs.get(entry.program)?.changing.is_of_one_call() {
+            // Nothing is started for it.
+            return Some(key);
+        }
         let lesson = ctx.warm.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
         let keyed =
             lesson.is_some_and(|lesson| lesson.directory(resolved) == WorkingDirectory::Keyed);
@@ -140,6 +156,7 @@ impl Calls {
             id: entry.program,
             program: without_arguments(resolved),
             env: Arc::clone(&entry.env),
+            whole: None,
             directory_path: entry.directory.clone(),
             session,
             streams,
@@ -157,7 +174,8 @@ impl Calls {
     /// new seed, so that the pool is made anew at once.
     pub(crate) fn teach_again(&mut self, ctx: &mut Ctx<'_>, id: ProgramId, old: Key) {
         let Some(seed) = ctx.warm.programs.seed(old) else { return };
-        let (program, env) = (seed.program.clone(), Arc::clone(&seed.env));
+        let program = seed.program.clone();
+        let env = Arc::clone(seed.whole.as_ref().unwrap_or(&seed.env));
         let directory_path = seed.directory_path.clone();
         let lesson = ctx.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
         let keyed =
@@ -169,8 +187,13 @@ impl Calls {
         };
         let (session, streams) = (seed.session, seed.streams);
         let place = Place { directory: &directory_path, session, streams };
+        let own = program.row().variables;
+        if ctx.warm.programs.new_key(id, own, &env) == Change::LoadsAnew {
+            load_anew(ctx, id);
+        }
         let Some(key) = ctx.warm.programs.key(id, &program, &env, place) else { return };
-        let seed = || Seed { id, program, env, directory_path, directory, session, streams };
+        let whole = None;
+        let seed = || Seed { id, program, env, whole, directory_path, directory, session, streams };
         ctx.warm.programs.plant(key, seed);
         ctx.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
     }
@@ -213,6 +236,13 @@ impl Calls {
             ..Facts::default()
         }
     }
+}
+
+/// Other modules are to be loaded ahead of a program's calls from now on.
+fn load_anew(ctx: &mut Ctx<'_>, program: ProgramId) {
+    ctx.warm.programs.uproot_all(program);
+    ctx.warm.fresh.forget(program);
+    ctx.events.push_back(Event::LoadsAnew { program });
 }
 
 /// The program without its caller's arguments: of these a zygote is told those that decide what it

@@ -109,7 +109,8 @@ impl Calls {
 
     pub(crate) fn start(&self, ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
         let seed = ctx.warm.programs.seed(key);
-        let lesson = seed.and_then(|seed| ctx.warm.programs.get(seed.id)?.lesson.as_ref());
+        let entry = seed.and_then(|seed| ctx.warm.programs.get(seed.id));
+        let lesson = entry.and_then(|entry| Some((entry.lesson.as_ref()?, entry.volatile())));
         let started = match (seed, lesson) {
             (Some(seed), Some(lesson)) => {
                 ctx.hands.start(worker, role, (key, seed), lesson).is_ok()

@@ -70,14 +70,20 @@ impl Calls {
             return;
         }
         let mut told = Preload::Amended;
+        // Without a seed it was told to load what would not be loaded now.
+        let rooted = ctx.warm.programs.is_known(key);
         let entry = ctx.warm.programs.entry(program);
-        if let Some(lesson) = &mut entry.lesson {
+        if let Some(lesson) = entry.lesson.as_mut().filter(|_| rooted) {
             lesson.made_anew();
             told = lesson.take(&ready.notes, entry.runtime.row().variables);
             if told == Preload::Amended {
                 entry.trouble =
                     Some("each time it was loaded, its imports did something new".into());
             }
+        }
+        ctx.warm.programs.heard(program);
+        if told == Preload::AsLearned {
+            ctx.warm.programs.has_settled(key);
         }
         let known = (ctx.warm.programs.seed(key), ctx.warm.programs.get(program));
         if let (Some(seed), Some(entry)) = known

@@ -45,6 +45,7 @@ impl Messages {
             prefix: host.prefix.iter().collect(),
             modules: hob_wire::strings::Strings::new(),
             argv: std::iter::once(loaded.target.as_slice()).collect(),
+            volatile: hob_wire::strings::Strings::new(),
         };
         let started = argv.and_then(|argv| {
             let origin = Origin {

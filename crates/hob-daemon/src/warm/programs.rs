@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
+use hob_core::calls::changing::{Change, Changing};
 use hob_core::calls::saving::ColdRuns;
 use hob_core::event::Preload;
 use hob_core::ids::ProgramId;
 use hob_core::key::{self, Key, KeyBuilder, Own, Part};
-use hob_core::plan::Hosted;
+use hob_core::plan::{Hosted, Variables};
 use hob_resolve::{ColdNote, Program, WorkingDirectory};
 use hob_runtimes::{RuntimeId, Version};
 use hob_wire::strings::Strings;
@@ -33,6 +34,10 @@ pub(crate) struct Lesson {
     excluded: BTreeSet<Vec<u8>>,
     /// What looks, while it is imported, whether it has a terminal.
     looking: BTreeSet<Vec<u8>>,
+    /// What reads, while it is imported, a variable that each call has anew.
+    reading: BTreeSet<Vec<u8>>,
+    /// Variables that the program itself sets before it imports who reads them.
+    own: BTreeSet<Vec<u8>>,
     /// The environment variables that the imports read.
     pub(crate) variables: BTreeSet<Vec<u8>>,
     /// The files behind what is loaded.
@@ -94,6 +99,7 @@ impl Lesson {
                 b'L' => _ = self.listed.insert(text),
                 b'T' => self.preload_us = number(&text).or(self.preload_us),
                 b'X' => _ = self.missing.insert(text),
+                b'S' => _ = self.own.insert(text),
                 // What is always part of the key changes nothing.
                 b'E' if !key::selects(&text, own) && self.variables.insert(text.clone()) => {
                     told = Preload::Amended;
@@ -102,8 +108,10 @@ impl Lesson {
                     let mut parts = text.splitn(2, |byte| *byte == b':');
                     let (name, reason) = (parts.next().unwrap_or(&[]), parts.next().unwrap_or(&[]));
                     let harmless: [&[u8]; 2] = [b"failed", b"thread"];
-                    if reason == b"terminal" {
-                        if self.looking.insert(name.to_vec()) {
+                    if reason == b"terminal" || reason == b"variable" {
+                        let terminal = reason == b"terminal";
+                        let known = if terminal { &mut self.looking } else { &mut self.reading };
+                        if known.insert(name.to_vec()) {
                             told = Preload::Amended;
                         }
                     } else if self.excluded.insert(name.to_vec()) && !harmless.contains(&reason) {
@@ -130,6 +138,12 @@ impl Lesson {
         self.links.clear();
     }
 
+    /// Forgets what depends on which variables are left to calls: a zygote tells it again.
+    pub(crate) fn reads_anew(&mut self) {
+        self.variables.clear();
+        self.reading.clear();
+    }
+
     /// Whether calls in different directories are of different warm state.
     pub(crate) fn directory(&self, program: &Program) -> WorkingDirectory {
         if self.keyed { WorkingDirectory::Keyed } else { program.directory }
@@ -140,6 +154,7 @@ impl Lesson {
     pub(crate) fn preload(&self, streams: Streams) -> Strings {
         let ahead = |name: &&Vec<u8>| {
             !self.excluded.contains(*name)
+                && !self.reading.contains(*name)
                 && (streams == Streams::Plain || !self.looking.contains(*name))
         };
         self.modules.iter().filter(ahead).collect()
@@ -203,6 +218,17 @@ pub(crate) struct Entry {
     pub(crate) cold_runs: ColdRuns,
     /// What its interpreter last said when it could not be warmed.
     pub(crate) trouble: Option<String>,
+    /// Which variables its callers set anew for each call.
+    pub(crate) changing: Changing,
+}
+
+impl Entry {
+    /// The variables that a zygote leaves to calls, with who reads them.
+    pub(crate) fn volatile(&self) -> Strings {
+        let own = self.lesson.iter().flat_map(|lesson| lesson.own.iter().map(Vec::as_slice));
+        let own = own.filter(|name| !self.changing.is_volatile(name));
+        self.changing.volatile().chain(own).collect()
+    }
 }
 
 impl Default for Entry {
@@ -217,6 +243,7 @@ impl Default for Entry {
             cold_us: None,
             cold_runs: ColdRuns::default(),
             trouble: None,
+            changing: Changing::default(),
         }
     }
 }
@@ -228,6 +255,9 @@ pub(crate) struct Seed {
     pub(crate) id: ProgramId,
     pub(crate) program: Program,
     pub(crate) env: Arc<Strings>,
+    /// All variables of that call, until a zygote of it has loaded what was learned: should it
+    /// tell of more that select, their values are known.
+    pub(crate) whole: Option<Arc<Strings>>,
     /// The directory that it starts in, where that decides what is found.
     pub(crate) directory: Option<OwnedFd>,
     /// Its path, likewise.
@@ -454,6 +484,7 @@ impl Programs {
                 self.seeds.clear();
             }
             let mut seed = seed();
+            seed.whole = Some(Arc::clone(&seed.env));
             let lesson = self.entries.get(&seed.id).and_then(|entry| entry.lesson.as_ref());
             let none = BTreeSet::new();
             let read = lesson.map_or(&none, |known| &known.variables);
@@ -462,9 +493,73 @@ impl Programs {
         }
     }
 
+    /// A zygote of this key has loaded what was learned: no more of the environment is needed.
+    pub(crate) fn has_settled(&mut self, key: Key) {
+        if let Some(seed) = self.seeds.get_mut(&key) {
+            seed.whole = None;
+        }
+    }
+
+    /// Whether a call with this key came before.
+    pub(crate) fn is_known(&self, key: Key) -> bool {
+        self.seeds.contains_key(&key)
+    }
+
+    /// A call has come with a key that its program never had: whether other modules are to be
+    /// loaded ahead from now on.
+    pub(crate) fn new_key(&mut self, id: ProgramId, own: Own, env: &Strings) -> Change {
+        let Some(entry) = self.entries.get_mut(&id) else { return Change::AsBefore };
+        let Some(lesson) = &mut entry.lesson else { return Change::AsBefore };
+        let selects = |name: &[u8]| key::counts(name, &lesson.variables, own);
+        let change = entry.changing.new_key(env, selects, |name| key::selects(name, own));
+        if change == Change::LoadsAnew {
+            lesson.reads_anew();
+        }
+        change
+    }
+
+    /// A call has come: whether other modules are to be loaded ahead from now on.
+    pub(crate) fn called(&mut self, id: ProgramId, env: &Strings) -> Change {
+        let Some(entry) = self.entries.get_mut(&id) else { return Change::AsBefore };
+        let change = entry.changing.called(env);
+        if change == Change::LoadsAnew
+            && let Some(lesson) = &mut entry.lesson
+        {
+            lesson.reads_anew();
+        }
+        change
+    }
+
+    /// Whether others will call with the variables that select the newest call's workers.
+    pub(crate) fn variables(&self, id: ProgramId) -> Variables {
+        match self.get(id) {
+            Some(known) if known.changing.is_of_one_call() => Variables::OfOneCall,
+            Some(_) | None => Variables::Shared,
+        }
+    }
+
+    /// Takes in what a zygote told that was to leave variables to calls: what it read all the same
+    /// is needed.
+    pub(crate) fn heard(&mut self, id: ProgramId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Some(lesson) = &mut entry.lesson else { return };
+        let whole = lesson.variables.contains(key::WHOLE);
+        let volatile: Vec<Vec<u8>> = entry.changing.volatile().map(<[u8]>::to_vec).collect();
+        for name in volatile {
+            if whole || lesson.variables.contains(&name) {
+                entry.changing.is_needed(&name);
+            }
+        }
+    }
+
     /// Forgets what a zygote of this key would be started from.
     pub(crate) fn uproot(&mut self, key: Key) {
         self.seeds.remove(&key);
+    }
+
+    /// The same of all keys of a program: what its processes tell now is of no use any more.
+    pub(crate) fn uproot_all(&mut self, id: ProgramId) {
+        self.seeds.retain(|_, seed| seed.id != id);
     }
 
     /// What a zygote of this key is to be started from.
@@ -477,7 +572,7 @@ impl Programs {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.lesson = None;
         }
-        self.seeds.retain(|_, seed| seed.id != id);
+        self.uproot_all(id);
     }
 }
 

@@ -214,7 +214,7 @@ impl Hands {
         worker: WorkerId,
         role: Role,
         (key, seed): (Key, &Seed),
-        lesson: &Lesson,
+        (lesson, volatile): (&Lesson, Strings),
     ) -> std::io::Result<()> {
         let program = &seed.program;
         let kind = match program.target.kind {
@@ -228,6 +228,7 @@ impl Hands {
             prefix: program.prefix.iter().collect(),
             modules: lesson.preload(seed.streams),
             argv: lesson.argv(program),
+            volatile,
         };
         let argv = self.runtimes.serve(program)?;
         let origin = Origin {

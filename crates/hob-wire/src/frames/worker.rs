@@ -35,6 +35,9 @@ frames! {
         /// What `sys.argv` holds meanwhile: as many strings as imports may count, of which they may
         /// look at the first.
         argv: Strings,
+        /// Volatile variables, which differ in each call: a module that reads one while it is
+        /// imported is left to the call.
+        volatile: Strings,
     }
 
     /// A worker is ready: a zygote to fork, a copy or standby to perform.

@@ -33,6 +33,7 @@ pub const COLD: &[(&str, &str)] = &[
     ("warm-failed", "the program could not be warmed; `hob status` says why"),
     ("busy", "too many calls at once"),
     ("memory", "the memory budget has no room for this program"),
+    ("variables", "it reads a variable that is another in each call while it is loaded"),
     ("slower-warm", "its last calls were slower warm than cold; it is tried again later"),
     ("worker-closed", "the worker ended before it had read the call"),
     ("stopping", "the daemon was stopping"),

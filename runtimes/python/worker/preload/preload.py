@@ -94,7 +94,7 @@ def import_all(program, names, hearing, role):
     return hazards
 
 
-def preload(program, modules, role):
+def preload(program, modules, role, volatile):
     """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
     global THREADS, DRAWS, PROMISES, ASKED
     recorder, effects = Recorder(), Effects()
@@ -106,6 +106,8 @@ def preload(program, modules, role):
     recorder.start()
     opened.start()
     start_up(program, opened, effects)
+    # What start-up code has read cannot be read in a call.
+    opened.volatile.update(volatile)
     BASELINE.update(dict.fromkeys(sys.modules))
     recorder.settle()
     program.locate()

@@ -15,6 +15,8 @@ class Recorder:
     def __init__(self):
         self.searched = {}
         self.read = []
+        # Variables that the program itself has set, and those of them that an import then read.
+        self.set, self.own = set(), {}
         self.kept = []
         self.started = []
         # A type says nothing when it is called, and nobody is told of it.
@@ -59,6 +61,7 @@ class Recorder:
 
     def wrap(self, encode):
         read, hush, is_traced = self.read, self.hush, self.is_traced
+        own, put = self.own, self.set
 
         def encodekey(key):
             if is_traced:
@@ -70,12 +73,19 @@ class Recorder:
                 finally:
                     silence = hush()  # noqa: F841
             # A program may have taken away what `sys` has.
-            frame = getframe()
+            frame, sets = getframe(), False
             while frame is not None:
-                if frame.f_code.co_name == "_find_and_load":
+                name = frame.f_code.co_name
+                if name == "_find_and_load":
                     read.append(encoded)
+                    if encoded in put and not sets:
+                        own[encoded] = None
                     break
+                sets |= name in SETTERS
                 frame = frame.f_back
+            else:
+                if sets:
+                    put.add(encoded)
             return encoded
 
         return in_place_of(encode, hide(encodekey))
@@ -87,7 +97,8 @@ class Recorder:
 
     def notes(self):
         missing = [n for n, own in self.searched.items() if not own and n not in sys.modules]
-        return [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
+        notes = [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
+        return notes + [b"S" + name for name in self.own]
 
     def chosen(self):
         """The variables read, without those that change in every shell and were read only
@@ -116,6 +127,10 @@ class Recorder:
     def hazards(self):
         """What the program imported in a way of its own."""
         return [b"H%s:finder" % os.fsencode(name) for name, own in self.searched.items() if own]
+
+
+# Of the environment's mapping.
+SETTERS = "__setitem__", "__delitem__"
 
 
 def in_place_of(function, ours):

@@ -1,6 +1,7 @@
 //! A repository's hooks through hob: what they see is what they saw, and they can be had back.
 
 mod agent;
+mod commit;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -104,6 +104,7 @@ fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u
         prefix: program.prefix.iter().collect(),
         modules: names.map(str::as_bytes).collect(),
         argv: std::iter::once(first.as_slice()).chain(rest).collect(),
+        volatile: hob_wire::strings::Strings::new(),
     };
     let mut bytes = Vec::new();
     // What is too large is left empty, and gets no answer.
