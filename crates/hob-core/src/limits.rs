@@ -69,6 +69,16 @@ pub struct Limits {
     /// The longest back-off.
     pub backoff_max_us: u64,
 
+    /// So many calls must import more than is loaded ahead before that is loaded too; each time in
+    /// a row that it was not worth it doubles them.
+    pub growth_calls: u32,
+    /// So often at most.
+    pub growth_doublings_max: u32,
+    /// A call that ran for less than this could not be faster by much.
+    pub growth_min_us: u64,
+    /// It was worth it if the preload takes so much longer.
+    pub growth_worth_us: u64,
+
     /// A program that was slower warm than cold over so many calls is tried.
     pub pace_calls: u32,
     /// So many calls of each kind decide.
@@ -139,6 +149,10 @@ impl Default for Limits {
             amend_tries: 4,
             backoff_min_us: SECOND,
             backoff_max_us: 5 * MINUTE,
+            growth_calls: 2,
+            growth_doublings_max: 5,
+            growth_min_us: 3 * MS,
+            growth_worth_us: 2 * MS,
             pace_calls: 20,
             pace_trial_calls: 5,
             pace_trial_us: 2 * MINUTE,

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod faults;
+mod grows;
 mod jobs;
 mod lifecycle;
 mod programs;

@@ -10,6 +10,7 @@
 //! | `learn` | programs: learned, stale, slower warm, demoted |
 //! | `pace` | whether a program is slower warm than cold |
 //! | `changing` | which variables callers set anew for each call |
+//! | `growth` | whether calls import much beyond what is loaded ahead |
 //! | `saving` | what a warm call saved of its start-up |
 //! | `stop` | what stopping means for calls |
 //! | `tables` | what is remembered of a call and of a program |
@@ -21,6 +22,7 @@
 mod arrive;
 pub mod changing;
 mod end;
+pub mod growth;
 mod learn;
 mod pace;
 pub mod saving;

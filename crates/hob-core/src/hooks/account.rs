@@ -93,6 +93,7 @@ impl Account {
             cold_us: None,
             gain: None,
             demoted: None,
+            imported: None,
             message: None,
             hooks: Some(self.hooks),
         }

@@ -51,6 +51,9 @@ pub struct Receipt {
     /// What a warm call saved of its start-up; absent where it cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<GainPart>,
+    /// What a warm call imported itself; absent where all was loaded ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedPart>,
     /// Why the program is kept ready as fresh processes although a fork would be faster; absent
     /// where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,17 @@ pub struct GainPart {
     pub lost_us: u64,
     /// Cold runs of the same arguments that it rests on; without one nothing is saved for sure.
     pub cold_runs: u64,
+}
+
+/// What a warm call imported itself, beyond what was loaded ahead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedPart {
+    /// How many modules.
+    pub modules: usize,
+    /// Of them, those that could have been loaded ahead: others are left to each call.
+    pub beyond: usize,
+    /// Whether these are loaded ahead of calls from now on.
+    pub ahead: bool,
 }
 
 /// What the receipt of a run of hooks says besides: a receipt stands for the whole run.

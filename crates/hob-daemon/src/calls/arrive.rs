@@ -35,14 +35,7 @@ impl Calls {
             .resolve(ctx.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
         let (name, arguments) = (String::from_utf8_lossy(argv[0]).into_owned(), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
-        let mut marks = Marks::default();
-        for (mark, ns) in [
-            (Mark::Start, call.start_ns),
-            (Mark::Connected, call.connected_ns),
-            (Mark::Received, received_ns),
-        ] {
-            marks.stamp(mark, hob_core::ids::Time(ns));
-        }
+        let marks = first_marks(&call, received_ns);
         let (resolved, refusal) = match resolved {
             Ok(resolved) => (Some(resolved), None),
             Err(error) => (None, Some((error.exit_code(), error.to_string()))),
@@ -78,6 +71,7 @@ impl Calls {
             worker_part: None,
             usage: None,
             demoted: None,
+            imported: None,
             settled: None,
             company: Company::default(),
             answered: false,
@@ -238,8 +232,21 @@ impl Calls {
     }
 }
 
+/// What a call has passed when it is received.
+fn first_marks(call: &Call, received_ns: u64) -> Marks {
+    let mut marks = Marks::default();
+    for (mark, ns) in [
+        (Mark::Start, call.start_ns),
+        (Mark::Connected, call.connected_ns),
+        (Mark::Received, received_ns),
+    ] {
+        marks.stamp(mark, hob_core::ids::Time(ns));
+    }
+    marks
+}
+
 /// Other modules are to be loaded ahead of a program's calls from now on.
-fn load_anew(ctx: &mut Ctx<'_>, program: ProgramId) {
+pub(super) fn load_anew(ctx: &mut Ctx<'_>, program: ProgramId) {
     ctx.warm.programs.uproot_all(program);
     ctx.warm.fresh.forget(program);
     ctx.events.push_back(Event::LoadsAnew { program });

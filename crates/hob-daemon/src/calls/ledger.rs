@@ -11,7 +11,7 @@ use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{
-    OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
+    ImportedPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
 use hob_core::status::ColdPart;
 use hob_resolve::Program;
@@ -64,6 +64,8 @@ pub(crate) struct Entry {
     pub(crate) usage: Option<Usage>,
     /// Why the program is not forked, if it is not.
     pub(crate) demoted: Option<String>,
+    /// What it imported itself, once its worker has said so.
+    pub(crate) imported: Option<ImportedPart>,
     pub(crate) settled: Option<(Outcome, Performed)>,
     pub(crate) company: Company,
     /// The worker itself has told the caller.
@@ -245,6 +247,7 @@ impl Entry {
             cold_us: known.cold_us,
             gain: None,
             demoted: self.demoted.clone(),
+            imported: self.imported,
             message: None,
             hooks: None,
         })

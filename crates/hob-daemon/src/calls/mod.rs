@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, Time, WorkerId};
+use hob_core::limits::Limits;
 use hob_os::clock;
 use hob_os::process::limits;
 
@@ -45,6 +46,8 @@ pub(crate) struct Calls {
     limits: [(u64, u64); 16],
     /// Where learning runs leave what they saw.
     directory: PathBuf,
+    /// What decides when more is loaded ahead.
+    bounds: Limits,
 }
 
 impl Calls {
@@ -56,6 +59,7 @@ impl Calls {
             around,
             limits: limits::own(),
             directory,
+            bounds: Limits::default(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! What processes of programs say, and how they end.
 
-use hob_core::event::{Event, ForkFailure, GiveFailure, Preload};
+use hob_core::calls::changing::Change;
+use hob_core::calls::growth::Beyond;
+use hob_core::event::{Event, ForkFailure, GiveFailure, Lesson, Preload};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::phase::Mark;
 use hob_os::{claim, clock, process};
@@ -9,6 +11,7 @@ use hob_wire::worker::{Failed, Finished, Forked, Joined, Ready, Role};
 use rustix::fd::OwnedFd;
 
 use crate::calls::Calls;
+use crate::calls::arrive::load_anew;
 use crate::ctx::Ctx;
 use crate::freshness::NotYet;
 use crate::inputs::WorkerEvent;
@@ -84,6 +87,10 @@ impl Calls {
         ctx.warm.programs.heard(program);
         if told == Preload::AsLearned {
             ctx.warm.programs.has_settled(key);
+            let known = ctx.warm.programs.entry(program);
+            if let Some(preload_us) = known.lesson.as_ref().and_then(|lesson| lesson.preload_us) {
+                known.growth.loaded(preload_us, &self.bounds);
+            }
         }
         let known = (ctx.warm.programs.seed(key), ctx.warm.programs.get(program));
         if let (Some(seed), Some(entry)) = known
@@ -149,10 +156,27 @@ impl Calls {
 
     fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {
         let Some(process) = ctx.hands.get(worker) else { return };
-        let entry = ctx.warm.programs.entry(process.program);
-        if let Some(lesson) = &mut entry.lesson {
-            // More to import ahead: the next zygote of this program does.
-            let _ = lesson.take(notes, entry.runtime.row().variables);
+        let (program, Some(call)) = (process.program, process.call) else { return };
+        let rooted = ctx.warm.programs.is_known(process.key);
+        let Some(open) = self.ledger.get(call) else { return };
+        let known = ctx.warm.programs.entry(program);
+        let Some(lesson) = &mut known.lesson else { return };
+        let mut imported = lesson.imported(notes, open.streams);
+        // More to import ahead: the next zygote of this program does.
+        let _ = lesson.take(notes, known.runtime.row().variables);
+        let (main, finished) = (open.marks.get(Mark::Main), open.marks.get(Mark::Finished));
+        let main_us = main.zip(finished).map_or(0, |(main, finished)| finished.us_since(main));
+        let beyond = Beyond { modules: imported.beyond, main_us };
+        let preload_us = lesson.preload_us.unwrap_or(0);
+        // What was performed with an older preload says nothing of this one.
+        let grown =
+            rooted && known.growth.called(beyond, preload_us, &self.bounds) == Change::LoadsAnew;
+        imported.ahead = grown;
+        open.imported = Some(imported);
+        if grown {
+            load_anew(ctx, program);
+            let key = self.plant(ctx, call);
+            ctx.events.push_back(Event::Learned { program, lesson: Lesson::Notes, key });
         }
     }
 

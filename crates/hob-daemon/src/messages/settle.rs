@@ -188,6 +188,7 @@ impl Messages {
             cold_us: None,
             gain: None,
             demoted: None,
+            imported: None,
             hooks: None,
             message: Some(MessagePart { bytes: told.bytes, stands_for }),
         });

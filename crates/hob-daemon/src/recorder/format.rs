@@ -162,6 +162,7 @@ pub(super) mod tests {
             cold_us: Some(45_000),
             gain: Some(GainPart { saved_us: 40_000, most_us: 44_000, lost_us: 0, cold_runs: 2 }),
             demoted: None,
+            imported: None,
             message: None,
             hooks: None,
         }

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use hob_core::calls::changing::{Change, Changing};
+use hob_core::calls::growth::Growth;
 use hob_core::calls::saving::ColdRuns;
 use hob_core::event::Preload;
 use hob_core::ids::ProgramId;
 use hob_core::key::{self, Key, KeyBuilder, Own, Part};
 use hob_core::plan::{Hosted, Variables};
+use hob_core::receipt::ImportedPart;
 use hob_resolve::{ColdNote, Program, WorkingDirectory};
 use hob_runtimes::{RuntimeId, Version};
 use hob_wire::strings::Strings;
@@ -24,6 +26,9 @@ use crate::freshness::Presence;
 const PROGRAMS_MAX: usize = 4096;
 /// Seeds that are remembered, one per environment that a program was called with.
 const SEEDS_MAX: usize = 512;
+
+/// Modules of one program that are remembered; beyond it calls import others themselves.
+const MODULES_MAX: usize = 8192;
 
 /// What a learning run (and every preload since) told of a program.
 #[derive(Debug, Default, Clone)]
@@ -38,6 +43,8 @@ pub(crate) struct Lesson {
     reading: BTreeSet<Vec<u8>>,
     /// Variables that the program itself sets before it imports who reads them.
     own: BTreeSet<Vec<u8>>,
+    /// What calls imported beyond what zygotes were told to load.
+    grown: BTreeSet<Vec<u8>>,
     /// The environment variables that the imports read.
     pub(crate) variables: BTreeSet<Vec<u8>>,
     /// The files behind what is loaded.
@@ -73,7 +80,9 @@ impl Lesson {
             let Some((tag, text)) = note.split_first() else { continue };
             let text = text.to_vec();
             match tag {
-                b'M' if !self.modules.contains(&text) => self.modules.push(text),
+                b'M' if !self.modules.contains(&text) && self.modules.len() < MODULES_MAX => {
+                    self.modules.push(text);
+                }
                 b'F' => _ = self.files.insert(text),
                 b'D' => _ = self.directories.insert(text),
                 b'C' => _ = self.opened.insert(text),
@@ -138,6 +147,24 @@ impl Lesson {
         self.links.clear();
     }
 
+    /// What a call imported itself, as its worker's notes say. To be asked before they are taken in.
+    pub(crate) fn imported(&mut self, notes: &Strings, streams: Streams) -> ImportedPart {
+        let mut imported = ImportedPart::default();
+        let named = notes.iter().filter_map(|note| note.strip_prefix(b"M"));
+        let named: Vec<Vec<u8>> = named.map(<[u8]>::to_vec).collect();
+        for name in named {
+            imported.modules += 1;
+            if !self.is_ahead(&name, streams) {
+                continue;
+            }
+            if !self.modules.contains(&name) && self.modules.len() < MODULES_MAX {
+                self.grown.insert(name.clone());
+            }
+            imported.beyond += usize::from(self.grown.contains(&name));
+        }
+        imported
+    }
+
     /// Forgets what depends on which variables are left to calls: a zygote tells it again.
     pub(crate) fn reads_anew(&mut self) {
         self.variables.clear();
@@ -152,12 +179,14 @@ impl Lesson {
     /// What to import ahead. What looks whether it has a terminal sees in a zygote, which has none,
     /// what it would see in a call without one; in other calls it is imported by the copy.
     pub(crate) fn preload(&self, streams: Streams) -> Strings {
-        let ahead = |name: &&Vec<u8>| {
-            !self.excluded.contains(*name)
-                && !self.reading.contains(*name)
-                && (streams == Streams::Plain || !self.looking.contains(*name))
-        };
-        self.modules.iter().filter(ahead).collect()
+        self.modules.iter().filter(|name| self.is_ahead(name, streams)).collect()
+    }
+
+    /// Whether nothing is known that leaves a module to each call.
+    fn is_ahead(&self, name: &[u8], streams: Streams) -> bool {
+        !self.excluded.contains(name)
+            && !self.reading.contains(name)
+            && (streams == Streams::Plain || !self.looking.contains(name))
     }
 
     /// What imports may see of the call's arguments: how many there are, and the first.
@@ -220,6 +249,8 @@ pub(crate) struct Entry {
     pub(crate) trouble: Option<String>,
     /// Which variables its callers set anew for each call.
     pub(crate) changing: Changing,
+    /// Whether its calls import more than is loaded ahead.
+    pub(crate) growth: Growth,
 }
 
 impl Entry {
@@ -244,6 +275,7 @@ impl Default for Entry {
             cold_runs: ColdRuns::default(),
             trouble: None,
             changing: Changing::default(),
+            growth: Growth::default(),
         }
     }
 }

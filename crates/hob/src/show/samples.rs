@@ -97,6 +97,7 @@ pub(super) fn warm() -> Receipt {
         cold_us: Some(45_310),
         gain: Some(GainPart { saved_us: 42_030, most_us: 45_100, lost_us: 0, cold_runs: 3 }),
         demoted: None,
+        imported: None,
         message: None,
         hooks: None,
     };

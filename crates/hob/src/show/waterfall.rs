@@ -12,7 +12,7 @@
 //! is seen; the figures beside it say how long. Nothing is wider than the look's columns.
 
 use hob_core::receipt::naming::Naming;
-use hob_core::receipt::{GainPart, HooksPart, OutcomePart, PhasePart, Receipt};
+use hob_core::receipt::{GainPart, HooksPart, ImportedPart, OutcomePart, PhasePart, Receipt};
 
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, How};
@@ -320,12 +320,31 @@ fn footer(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
         let sentence = format!("why not forked: {}", printable(demoted, look.charset));
         lines.extend(wrap(&sentence, "", columns, look.charset));
     }
+    if let Some(imported) = &receipt.imported {
+        lines.extend(wrap(&imports(*imported), "", columns, look.charset));
+    }
     if let Some(gain) = &receipt.gain {
         let (tone, sentence) = gained(gain, micro);
         let wrapped = wrap(&sentence, "", columns, look.charset);
         lines.extend(wrapped.iter().map(|line| look.paint(tone, line)));
     }
     lines
+}
+
+/// What a warm call imported itself.
+fn imports(imported: ImportedPart) -> String {
+    let modules = match imported.modules {
+        1 => "a module".to_owned(),
+        count => format!("{count} modules"),
+    };
+    let (left, beyond) = (imported.modules - imported.beyond, imported.beyond);
+    let rest = match (left, beyond, imported.ahead) {
+        (_, 0, _) => "left to each call; `hob why` says why".to_owned(),
+        (0, _, true) => "from now on loaded ahead".to_owned(),
+        (_, _, true) => format!("from now on {beyond} of them are loaded ahead"),
+        (_, _, false) => format!("{beyond} of them not seen before"),
+    };
+    format!("imports {modules} in the call: {rest}")
 }
 
 /// What a warm call saved, with its range and what that rests on.
@@ -367,6 +386,18 @@ mod tests {
                 }
             }
             golden(&format!("waterfall-{name}-{look_name}"), &text);
+        }
+    }
+
+    #[test]
+    fn what_a_call_imported_itself_is_told_with_what_becomes_of_it() {
+        for ((modules, beyond, ahead), said) in [
+            ((1, 1, true), "imports a module in the call: from now on loaded ahead"),
+            ((9, 4, true), "imports 9 modules in the call: from now on 4 of them are loaded ahead"),
+            ((9, 4, false), "imports 9 modules in the call: 4 of them not seen before"),
+            ((9, 0, false), "imports 9 modules in the call: left to each call; `hob why` says why"),
+        ] {
+            assert_eq!(imports(ImportedPart { modules, beyond, ahead }), said);
         }
     }
 
