@@ -389,9 +389,46 @@ fn what_each_call_imports_again_is_said_and_done_by_nobody_meanwhile() {
     // As often as it was executed, and not once more: plain and watched.
     assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "xx");
     let shown = world.hob(&["why", "--runs", "1", "main.py"]).go();
-    let told = "2 modules are imported by each call, since they would change something outside";
-    let words: Vec<_> = shown.text().split_whitespace().map(str::to_owned).collect();
-    assert!(words.join(" ").contains(told), "{}", shown.text());
+    let text = shown.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "repeated 2 modules (",
+        ") are imported by each call, since they would change something outside",
+        "what each call imports does ",
+        "changes something outside over ",
+    ] {
+        assert!(text.contains(told), "{told}: {}", shown.text());
+    }
+}
+
+#[test]
+fn there_is_one_verdict_and_what_is_behind_the_programs_own_finder_is_named_with_its_time() {
+    let world = World::new();
+    world.file("large.py", "VALUE = sum(range(300_000))\n");
+    let text = "import json, sys\nclass Finder:\n    def find_spec(self, *_): return None\n\
+        sys.meta_path.insert(0, Finder())\nimport large\nprint(large.VALUE)\n";
+    world.file("main.py", text);
+    let report = report(&world.hob(&["why", "--json", "main.py"]).go());
+    let (warm, repeated) = (&report["warm"], &report["warm"]["repeated"]);
+    assert_eq!(repeated["why"]["finder"], 1, "{report}");
+    assert_eq!(repeated["dearest"][0]["name"], "large", "{report}");
+    assert_eq!(repeated["dearest"][0]["why"], "finder", "{report}");
+    assert!(repeated["dearest"][0]["self_us"].as_u64() > Some(0), "{report}");
+    assert!(repeated["self_us"].as_u64() >= repeated["dearest"][0]["self_us"].as_u64(), "{report}");
+    let verdict = &warm["verdict"];
+    assert_eq!(verdict["from"], "tried", "{report}");
+    assert_eq!(verdict["warm"]["us"], warm["predicted_us"], "{report}");
+    assert_eq!(verdict["cold"]["us"], report["wall_us"], "{report}");
+    for side in ["warm", "cold"] {
+        let of = |name: &str| verdict[side][name].as_u64();
+        assert!(of("calls") >= Some(1) && of("low_us") <= of("us"), "{report}");
+        assert!(of("us") <= of("high_us"), "{report}");
+    }
+    let shown = world.hob(&["why", "main.py"]).go().text();
+    let verdicts = shown.lines().filter(|line| line.starts_with("warm      ")).count();
+    assert_eq!(verdicts, 1, "{shown}");
+    for line in ["tried", "measured"] {
+        assert!(!shown.lines().any(|each| each.starts_with(line)), "{shown}");
+    }
 }
 
 #[test]

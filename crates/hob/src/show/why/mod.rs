@@ -7,7 +7,7 @@ use hob_core::receipt::PhasePart;
 use super::style::{Look, Tone};
 use super::text::{Align, fit, fit_end, pad, printable, wrap};
 use super::{units, waterfall};
-use crate::verbs::why::report::{ExitPart, ImportsPart, Report};
+use crate::verbs::why::report::{ExitPart, ImportsPart, RepeatedPart, Report};
 
 /// A wider figure is no better to read.
 const COLUMNS_MAX: usize = 100;
@@ -31,6 +31,10 @@ pub fn report(report: &Report, look: &Look) -> String {
     if let Some(imports) = report.imports.as_ref().filter(|imports| imports.count > 0) {
         lines.push(String::new());
         lines.extend(table(report, imports, columns, look));
+    }
+    if let Some(repeated) = report.warm.repeated.as_ref().filter(|one| !one.dearest.is_empty()) {
+        lines.push(String::new());
+        lines.extend(again(repeated, columns, look));
     }
     for note in &report.notes {
         let note = format!("note: {}", printable(note, look.charset));
@@ -96,6 +100,28 @@ fn table(report: &Report, imports: &ImportsPart, columns: usize, look: &Look) ->
     lines
 }
 
+/// The modules that each call imports, with their time and the reason.
+fn again(repeated: &RepeatedPart, columns: usize, look: &Look) -> Vec<String> {
+    let (shown, all) = (repeated.dearest.len(), repeated.modules);
+    let what = match shown < all {
+        true => format!("the {shown} dearest of {all} that each call imports"),
+        false => "what each call imports".to_owned(),
+    };
+    let name_columns = (columns / 2).saturating_sub(TIME_COLUMNS).max(16);
+    let row = |name: &str, own: &str, why: &str| {
+        let (name, own) =
+            (pad(name, name_columns, Align::Left), pad(own, TIME_COLUMNS, Align::Right));
+        fit(&format!("{name}  {own}  {why}"), columns, look.charset)
+    };
+    let mut lines = vec![look.paint(Tone::Dim, &fit(&what, columns, look.charset))];
+    for one in &repeated.dearest {
+        let name = fit_end(&printable(&one.name, look.charset), name_columns, look.charset);
+        let own = units::duration(one.self_us, look.micro());
+        lines.push(row(&name, &own, verdict::briefly(&one.why)));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::samples::{LOOKS, golden};
@@ -103,7 +129,8 @@ mod tests {
     use super::super::text::width;
     use super::*;
     use crate::verbs::why::report::{
-        MeasuredPart, Parts, ProgramPart, SCHEMA, TriedPart, WarmPart,
+        Figure, MeasuredPart, Parts, ProgramPart, RepeatedModule, SCHEMA, TriedPart, Verdict,
+        WarmPart,
     };
     use crate::verbs::why::{Dear, PhaseTime};
 
@@ -116,6 +143,28 @@ mod tests {
             phase
         };
         names.into_iter().zip(us).map(phase).collect()
+    }
+
+    fn figure(us: u64, calls: usize) -> Figure {
+        Figure { us, low_us: us - us / 20, high_us: us + us / 20, calls }
+    }
+
+    fn repeated() -> RepeatedPart {
+        let module = |name: &str, self_us, why: &str| RepeatedModule {
+            name: name.to_owned(),
+            self_us,
+            why: why.to_owned(),
+        };
+        RepeatedPart {
+            modules: 86,
+            why: [("finder".to_owned(), 85), ("variable".to_owned(), 1)].into(),
+            in_terminal: 2,
+            self_us: 64_000,
+            dearest: vec![
+                module("hypothesis.strategies._internal.core", 13_600, "finder"),
+                module("settings", 410, "variable"),
+            ],
+        }
     }
 
     fn python() -> Report {
@@ -153,7 +202,12 @@ mod tests {
                 predicted_us: Some(13_100),
                 parts: Some(Parts { call_us: 2_000, own_us: 11_100, imports_us: 0 }),
                 tried: Some(TriedPart { calls: 12, low_us: 12_900, high_us: 13_400 }),
-                repeated: None,
+                repeated: Some(repeated()),
+                verdict: Some(Verdict {
+                    warm: figure(13_100, 12),
+                    cold: figure(208_800, 5),
+                    from: "tried",
+                }),
                 saves_us: Some(195_700),
                 measured: Some(MeasuredPart { calls: 31, p50_us: 14_020 }),
                 next: "hob run black --quiet src/one.py src/two.py src/three.py src/four.py"
@@ -194,6 +248,7 @@ mod tests {
             parts: None,
             tried: None,
             repeated: None,
+            verdict: None,
             saves_us: None,
             measured: None,
             next: "hob run node 'a b.js'".to_owned(),
@@ -213,6 +268,9 @@ mod tests {
         report.imports = None;
         report.warm.saves_us = Some(-100);
         report.warm.predicted_us = Some(1_000);
+        report.warm.repeated = None;
+        let warm = Figure { us: 1_000, low_us: 1_000, high_us: 1_000, calls: 0 };
+        report.warm.verdict = Some(Verdict { warm, cold: figure(900, 1), from: "estimate" });
         report.warm.measured = None;
         report.warm.tried = None;
         check("loss", &report);

@@ -3,7 +3,7 @@
 use super::super::style::{Look, Tone};
 use super::super::text::{printable, width, wrap};
 use super::super::units;
-use crate::verbs::why::report::{RepeatedPart, Report};
+use crate::verbs::why::report::{Figure, RepeatedPart, Report, Verdict};
 
 /// A phase with less than this share in hundredths is not what the time goes into.
 const SHARE_MIN: u64 = 5;
@@ -11,41 +11,18 @@ const SHARE_MIN: u64 = 5;
 /// Below the figure and the table.
 pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String> {
     let warm = &report.warm;
-    let duration = |us| units::duration(us, look.micro());
     let mut parts = Vec::new();
     let largest = report.phases.iter().max_by_key(|phase| phase.us);
     if let Some(phase) = largest.filter(|one| one.us * 100 > report.wall_us * SHARE_MIN) {
         parts.push((Tone::Plain, format!("dearest   {}: {}", phase.name, meaning(phase.name))));
     }
-    match (warm.predicted_us, warm.saves_us, &warm.why_not) {
-        (Some(us), Some(saves), _) if saves > 0 => {
-            let times = units::ratio(report.wall_us, us);
-            let times = times.map(|times| format!(", {times} times as fast")).unwrap_or_default();
-            let saves = duration(saves.unsigned_abs());
-            let text = format!("warm      about {}{times}: {saves} saved a call", duration(us));
-            parts.push((Tone::Good, text));
-        }
-        (Some(us), _, _) => {
-            let text = format!("warm      about {}: nothing is saved", duration(us));
-            parts.push((Tone::Watch, text));
-        }
-        (None, _, Some(why)) => parts.push((Tone::Watch, format!("warm      {why}"))),
-        (None, _, None) => {}
+    match (&warm.verdict, &warm.why_not) {
+        (Some(verdict), _) => parts.push(compared(verdict, look)),
+        (None, Some(why)) => parts.push((Tone::Watch, format!("warm      {why}"))),
+        (None, None) => {}
     }
-    if let Some(tried) = warm.tried {
-        let (low, high) = (duration(tried.low_us), duration(tried.high_us));
-        let text = format!("tried     {} warm calls, half of them {low} to {high}", tried.calls);
-        parts.push((Tone::Plain, text));
-    }
-    if let Some(repeated) = warm.repeated.as_ref().and_then(repeated) {
+    if let Some(repeated) = warm.repeated.as_ref().and_then(|part| repeated(part, look)) {
         parts.push((Tone::Watch, repeated));
-    }
-    if let Some(measured) = warm.measured {
-        let calls = match measured.calls {
-            1 => "one warm call".to_owned(),
-            count => format!("the median of {count} warm calls"),
-        };
-        parts.push((Tone::Good, format!("measured  {}: {calls}", duration(measured.p50_us))));
     }
     let lines = parts.into_iter().flat_map(|(tone, text)| {
         let wrapped = wrap(&printable(&text, look.charset), "", columns, look.charset);
@@ -54,8 +31,34 @@ pub(super) fn lines(report: &Report, columns: usize, look: &Look) -> Vec<String>
     lines.chain(next(report, columns, look)).collect()
 }
 
+/// The one verdict: warm beside cold, each with its range, and what it rests on.
+fn compared(verdict: &Verdict, look: &Look) -> (Tone, String) {
+    let duration = |us| units::duration(us, look.micro());
+    let figure = |one: &Figure| match (one.low_us, one.high_us) {
+        (low, high) if low == high => duration(one.us),
+        (low, high) => format!("{} ({} to {})", duration(one.us), duration(low), duration(high)),
+    };
+    let Verdict { warm, cold, .. } = verdict;
+    let calls = |count: usize, kind: &str| match count {
+        1 => format!("one {kind} call"),
+        _ => format!("{count} {kind} calls"),
+    };
+    let rests = match verdict.from {
+        "estimate" => format!("estimated from {}", calls(cold.calls, "cold")),
+        _ => format!("from {} and {}", calls(warm.calls, "warm"), calls(cold.calls, "cold")),
+    };
+    let times = units::ratio(cold.us, warm.us).filter(|_| cold.us > warm.us);
+    let (tone, gain) = match times {
+        Some(times) => (Tone::Good, format!("{times} times as fast")),
+        None => (Tone::Watch, "nothing is saved".to_owned()),
+    };
+    let about = if verdict.from == "estimate" { "about " } else { "" };
+    (tone, format!("warm      {about}{}, cold {}: {gain}, {rests}", figure(warm), figure(cold)))
+}
+
 /// What no call is spared, if there is anything, and why.
-fn repeated(repeated: &RepeatedPart) -> Option<String> {
+fn repeated(repeated: &RepeatedPart, look: &Look) -> Option<String> {
+    let spent = units::duration(repeated.self_us, look.micro());
     let modules = match repeated.modules {
         0 if repeated.in_terminal == 0 => return None,
         0 => {
@@ -65,8 +68,8 @@ fn repeated(repeated: &RepeatedPart) -> Option<String> {
                  look for one"
             ));
         }
-        1 => "one module is imported by each call, since it".to_owned(),
-        count => format!("{count} modules are imported by each call, since they"),
+        1 => format!("one module ({spent}) is imported by each call, since it"),
+        count => format!("{count} modules ({spent}) are imported by each call, since they"),
     };
     let whys = repeated.why.iter().map(|(why, count)| match repeated.why.len() {
         1 => does(why).to_owned(),
@@ -85,8 +88,25 @@ fn does(why: &str) -> &str {
         "directory" => "change the directory",
         "descriptor" => "leave a file open",
         "output" => "write to the terminal",
+        "variable" => "read a variable that differs in each call",
         "argv" => "look at the arguments",
         "finder" => "be found in a way of the program's own",
+        other => other,
+    }
+}
+
+/// The same in a column.
+pub(super) fn briefly(why: &str) -> &str {
+    match why {
+        "state" => "changes something outside",
+        "moment" => "keeps something of the moment",
+        "process" => "starts a process",
+        "directory" => "changes the directory",
+        "descriptor" => "leaves a file open",
+        "output" => "writes to the terminal",
+        "variable" => "reads a changing variable",
+        "argv" => "looks at the arguments",
+        "finder" => "found by its own finder",
         other => other,
     }
 }

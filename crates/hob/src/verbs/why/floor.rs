@@ -82,6 +82,11 @@ impl Daemon {
         self.folder.join("run")
     }
 
+    /// Where a profiling run leaves its notes.
+    pub(super) fn notes(&self) -> PathBuf {
+        self.folder.join("notes")
+    }
+
     /// The call of an empty script by this interpreter, warm from now on; `None` if it stays cold.
     /// `env` is the program's environment.
     pub(super) fn warm_empty(

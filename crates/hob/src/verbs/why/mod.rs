@@ -70,7 +70,7 @@ const MEASURED_MAX: usize = 200;
 )]
 pub(crate) struct Why {
     /// How many rounds: each executes the program twice, plain and watched. Without this at most
-    /// five, and then warm calls of a Python program are tried, some 35 times
+    /// five, and then warm calls of a Python program are tried, some 36 times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
     /// A shell command that is run before each execution, such as one that restores a file
@@ -120,8 +120,17 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         };
         if let Some(daemon) = &daemon {
             let asked = (&program, image.env.as_slice());
-            let names = report::imported(&rounds);
-            let found = repeated::find(&runner, &daemon.runtimes(), asked, &names);
+            let (names, runtimes) = (report::imported(&rounds), daemon.runtimes());
+            // Where it is not wanted more often than it was asked for, it is not executed again.
+            let own = match known.trial {
+                Trial::Not => Ok(repeated::Own::new()),
+                Trial::Warm(_) | Trial::Cold(_) | Trial::Differs => {
+                    prepare(why)?;
+                    repeated::own(&runner, (&runtimes, &daemon.notes()), asked)
+                }
+            };
+            let own = own.map_err(|error| failed(&image, error))?;
+            let found = repeated::find(&runner, &runtimes, asked, (&names, own));
             known.repeated = found.map_err(|error| failed(&image, error))?;
         }
         drop(daemon);

@@ -2,8 +2,8 @@
 //!
 //! Owns: zygotes for that alone, made as a daemon makes them, from the modules that a run was seen
 //! to import. They perform no call, and what a module is about to do outside is stopped there, as
-//! in any zygote. Invariants: the program itself is not executed; no zygote outlives its answer;
-//! where one gives none, nothing is said.
+//! in any zygote. One profiling run says besides what the program imports in ways of its own.
+//! Invariants: no zygote outlives its answer; where one gives none, nothing is said.
 //!
 //! Deliberately not here: what such imports cost (`report`).
 
@@ -18,7 +18,8 @@ use hob_runtimes::{Files, Mode};
 use hob_wire::frame::{self, Kind};
 use hob_wire::worker::{self, Preload, Ready, Role};
 
-use super::run::{RunError, Runner};
+use super::loader::Loader;
+use super::run::{How, RunError, Runner};
 
 /// Zygotes that are asked, each without what the ones before it named.
 const ZYGOTES_MAX: usize = 9;
@@ -27,6 +28,9 @@ const ZYGOTES_MAX: usize = 9;
 const HARMLESS: [&str; 2] = ["failed", "thread"];
 /// What does so only where the call has a terminal.
 const TERMINAL: &str = "terminal";
+
+/// Modules that a program imports in ways of its own, each with the word for that.
+pub(super) type Own = BTreeMap<String, String>;
 
 /// The modules, each with the word of `docs/worker.md` for what it does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +41,25 @@ pub(super) struct Repeated {
     pub(super) in_terminal: usize,
 }
 
+/// What a profiling run of the program says that it imports in ways of its own: no zygote can tell
+/// that, since the program is not executed there. Executes the program once; nothing is said where
+/// that leaves no notes.
+pub(super) fn own(
+    runner: &Runner,
+    (runtime, notes): (&Path, &Path),
+    (program, env): (&Program, &[CString]),
+) -> Result<Own, RunError> {
+    let mode = Mode::Learn(notes.as_os_str().as_bytes());
+    let Some(image) = image(runtime, program, env, mode) else { return Ok(Own::new()) };
+    runner.run(&image, &Loader::default(), How::Plain)?;
+    let notes = std::fs::read(notes).unwrap_or_default();
+    let mut profiled = Repeated::default();
+    let hazards = notes.split(|byte| *byte == 0).filter_map(|note| note.strip_prefix(b"H"));
+    let hazards: Vec<_> = hazards.map(|text| String::from_utf8_lossy(text)).collect();
+    profiled.take(hazards.iter().map(AsRef::as_ref));
+    Ok(profiled.always)
+}
+
 /// Asks zygotes until one names nothing new; `None` if one gives no answer. `names` are the
 /// modules in the order in which their imports began, `runtime` is the folder of the files inside
 /// interpreters.
@@ -44,10 +67,11 @@ pub(super) fn find(
     runner: &Runner,
     runtime: &Path,
     (program, env): (&Program, &[CString]),
-    names: &[&str],
+    (names, own): (&[&str], Own),
 ) -> Result<Option<Repeated>, RunError> {
-    let Some(image) = image(runtime, program, env) else { return Ok(None) };
+    let Some(image) = image(runtime, program, env, Mode::Serve) else { return Ok(None) };
     let mut repeated = Repeated::default();
+    repeated.always.extend(own.into_iter().filter(|(name, _)| names.contains(&name.as_str())));
     for _ in 0..ZYGOTES_MAX {
         let left = names.iter().filter(|name| !repeated.always.contains_key(**name));
         let request = preload(program, left.copied());
@@ -78,10 +102,10 @@ impl Repeated {
     }
 }
 
-/// The interpreter as a daemon starts it.
-fn image(runtime: &Path, program: &Program, env: &[CString]) -> Option<Image> {
+/// The interpreter as a daemon, or a profiled call, starts it.
+fn image(runtime: &Path, program: &Program, env: &[CString], mode: Mode<'_>) -> Option<Image> {
     let folder = runtime.as_os_str().as_bytes();
-    let argv = program.command(Files { folder, bytecode: b"" }, Mode::Serve);
+    let argv = program.command(Files { folder, bytecode: b"" }, mode);
     let argv: Result<Vec<_>, _> = argv.into_iter().map(CString::new).collect();
     let file = CString::new(program.interpreter.clone()).ok()?;
     Some(Image { file, argv: argv.ok()?, env: env.to_vec() })

@@ -115,6 +115,9 @@ pub struct WarmPart {
     /// What that saves; negative where warmth would be slower.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saves_us: Option<i64>,
+    /// The one thing that follows from all of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// What warm calls did take, by their receipts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredPart>,
@@ -133,6 +136,30 @@ pub struct Parts {
     pub imports_us: u64,
 }
 
+/// What a warm call takes beside a cold one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Warm calls.
+    pub warm: Figure,
+    /// Cold runs.
+    pub cold: Figure,
+    /// Where the warm figure comes from: `tried`, `receipts` or `estimate`. The first that there is.
+    pub from: &'static str,
+}
+
+/// A median with its range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Figure {
+    /// The median.
+    pub us: u64,
+    /// The lower and the upper quartile; both the median where these are not known.
+    pub low_us: u64,
+    /// See there.
+    pub high_us: u64,
+    /// How many calls it comes from; none of an estimate.
+    pub calls: usize,
+}
+
 /// Modules that are imported by each call, since they do something that no zygote may do for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RepeatedPart {
@@ -142,6 +169,21 @@ pub struct RepeatedPart {
     pub why: std::collections::BTreeMap<String, usize>,
     /// How many look whether they have a terminal: these too, where a call has one.
     pub in_terminal: usize,
+    /// What they took together in the middle run, without what they import that is there already.
+    pub self_us: u64,
+    /// The dearest of them.
+    pub dearest: Vec<RepeatedModule>,
+}
+
+/// A module that is imported by each call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatedModule {
+    /// Its name.
+    pub name: String,
+    /// What it took, without what it imported itself.
+    pub self_us: u64,
+    /// The word of `docs/worker.md` for why.
+    pub why: String,
 }
 
 /// Warm calls of the program that `hob why` made, in a daemon of its own.
@@ -222,7 +264,7 @@ pub(super) fn report(known: &Known<'_>, rounds: &[Round]) -> Report {
         stops: middle.watched.stops_ns.len(),
         phases: split::phases(&fitted),
         imports: dearest(middle, stamped),
-        warm: warm(known, middle, wall_ns / 1000, parts),
+        warm: warm(known, middle, cold_figure(rounds), parts),
         notes: notes(known, rounds, stamped),
     }
 }
@@ -319,7 +361,32 @@ fn dearest(middle: &Round, stamped: bool) -> Option<ImportsPart> {
     Some(ImportsPart { count, dearest })
 }
 
-fn warm(known: &Known<'_>, middle: &Round, wall_us: u64, parts: Parts) -> WarmPart {
+/// What the plain runs took.
+fn cold_figure(rounds: &[Round]) -> Figure {
+    let wall = |round: &Round| (round.plain.ended_ns - round.plain.begun_ns) / 1000;
+    let all: Vec<u64> = rounds.iter().map(wall).collect();
+    let (us, (low_us, high_us)) = (median(all.clone()), split::quartiles(all));
+    Figure { us, low_us, high_us, calls: rounds.len() }
+}
+
+/// Of what is known of warm calls the nearest to what a cold run is: tried in the same minute, then
+/// receipts, then an estimate.
+fn verdict(warm: &WarmPart, cold: Figure) -> Option<Verdict> {
+    let us = warm.predicted_us?;
+    let (figure, from) = match (warm.tried, warm.measured) {
+        (Some(TriedPart { calls, low_us, high_us }), _) => {
+            (Figure { us, low_us, high_us, calls }, "tried")
+        }
+        (None, Some(MeasuredPart { calls, p50_us: us })) => {
+            (Figure { us, low_us: us, high_us: us, calls }, "receipts")
+        }
+        (None, None) => (Figure { us, low_us: us, high_us: us, calls: 0 }, "estimate"),
+    };
+    Some(Verdict { warm: figure, cold, from })
+}
+
+fn warm(known: &Known<'_>, middle: &Round, cold: Figure, parts: Parts) -> WarmPart {
+    let wall_us = cold.us;
     let why_not = why_not_hosted(known.program, middle);
     let stamps = middle.stamps.as_ref();
     let hosted = why_not.is_none();
@@ -340,25 +407,41 @@ fn warm(known: &Known<'_>, middle: &Round, wall_us: u64, parts: Parts) -> WarmPa
         }),
         Trial::Warm(_) | Trial::Not | Trial::Cold(_) | Trial::Differs => None,
     };
-    WarmPart {
+    let mut warm = WarmPart {
+        verdict: None,
         hosted,
         why_not,
         predicted_us,
         parts,
         tried,
-        repeated: repeated.map(repeats),
+        repeated: repeated.map(|repeated| repeats(repeated, middle)),
         saves_us: predicted_us.map(|us| wall_us.cast_signed().saturating_sub_unsigned(us)),
         measured: known.measured,
         next: known.next.clone(),
-    }
+    };
+    warm.verdict = verdict(&warm, cold);
+    warm
 }
 
-fn repeats(repeated: &Repeated) -> RepeatedPart {
+fn repeats(repeated: &Repeated, middle: &Round) -> RepeatedPart {
+    let costs = middle
+        .stamps
+        .as_ref()
+        .map(|stamps| imports::dearest(&stamps.imports, stamps.installed_ns.unwrap_or(0)));
+    let named =
+        costs.unwrap_or_default().into_iter().filter_map(|Dear { name, self_us, .. }| {
+            let why = repeated.always.get(&name)?.clone();
+            Some(RepeatedModule { name, self_us, why })
+        });
+    let mut dearest: Vec<RepeatedModule> = named.collect();
+    let self_us = dearest.iter().map(|one| one.self_us).sum();
+    dearest.truncate(DEAREST);
     let mut why = std::collections::BTreeMap::new();
     for reason in repeated.always.values() {
         *why.entry(reason.clone()).or_insert(0) += 1;
     }
-    RepeatedPart { modules: repeated.always.len(), why, in_terminal: repeated.in_terminal }
+    let (modules, in_terminal) = (repeated.always.len(), repeated.in_terminal);
+    RepeatedPart { modules, why, in_terminal, self_us, dearest }
 }
 
 fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
