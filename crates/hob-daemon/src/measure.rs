@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::freshness::{Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
 
 /// How long a fingerprint may take to become possible after the last write.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -345,7 +345,7 @@ fn patiently(program: &Loaded) -> io::Result<Fingerprint> {
             asked: &BTreeMap::new(),
             links: &BTreeMap::new(),
         };
-        match Fingerprint::build(sources, SystemTime::now()) {
+        match Fingerprint::build(sources, &Before::default(), SystemTime::now()) {
             Ok(fingerprint) => return Ok(fingerprint),
             Err(NotYet { .. }) if begin.elapsed() < PATIENCE => std::thread::yield_now(),
             Err(error) => return Err(io::Error::other(error)),

@@ -508,3 +508,47 @@ fn an_overlay_and_a_mount_over_a_watched_directory_are_seen_through() {
     let outcome = run.go();
     assert_eq!(outcome.text(), "1\n2\n3\n4\n5\n4\n", "{outcome:?}");
 }
+
+/// The largest resident memory of a world's processes, in KiB.
+fn largest(world: &World) -> u64 {
+    let folder = world.path("");
+    let all = hob_tests::leftovers::processes(&folder);
+    let resident = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:").map(str::to_owned));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    all.into_iter().map(|(pid, _)| resident(pid)).max().unwrap_or(0)
+}
+
+#[test]
+fn a_release_that_is_switched_while_a_zygote_loads_is_not_half_the_old_one() {
+    for by_link in [true, false] {
+        let world = World::started();
+        for version in ["1", "2"] {
+            let name = |module: &str| format!("v{version}/{module}.py");
+            world.file(&name("early"), format!("VALUE = {version}\nHELD = b'x' * 120_000_000\n"));
+            world.file(&name("late"), format!("sum(range(50_000_000))\nVALUE = {version}\n"));
+        }
+        world.file("main.py", "import early, late\nprint(early.VALUE, late.VALUE)\n");
+        let current = world.path("work/current");
+        let switch = |to: &str| {
+            if by_link {
+                symlink(to, world.path("work/next")).unwrap();
+                fs::rename(world.path("work/next"), &current).unwrap();
+            } else {
+                let _ = fs::rename(&current, world.path("work/last"));
+                fs::rename(world.path("work").join(to), &current).unwrap();
+            }
+        };
+        switch("v1");
+        let path = current.display().to_string();
+        let mut case = Case::new(&world, &["run", "main.py"]);
+        case.run = case.run.env("PYTHONPATH", &path);
+        assert_eq!(case.run.go().text(), "1 1\n");
+        // A process of ours that has loaded the first module, and not the second one yet.
+        hob_tests::wait::until("a zygote that loads", || (largest(&world) > 110_000).then_some(()));
+        switch("v2");
+        case.next("2 2");
+    }
+}

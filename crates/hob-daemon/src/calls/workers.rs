@@ -67,6 +67,7 @@ impl Calls {
         let Some(process) = ctx.hands.get(worker) else { return };
         let (program, key) = (process.program, process.key);
         let loads_since = process.loads_since;
+        let before = std::mem::take(&mut process.before);
         let threads = ready.threads;
         if ready.role == Role::Copy {
             ctx.events.push_back(Event::Ready { worker, threads });
@@ -96,7 +97,7 @@ impl Calls {
         if let (Some(seed), Some(entry)) = known
             && let Some(lesson) = &entry.lesson
         {
-            match ctx.warm.fresh.admit((key, seed), lesson, loads_since) {
+            match ctx.warm.fresh.admit((key, seed), lesson, (&before, loads_since)) {
                 Admission::Admitted => {}
                 Admission::Again(not_yet) => {
                     told = Preload::Amended;

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 use rustix::fs::FileType;
 
+use super::before::{Before, young_step};
 use super::identity::{self, Identity, Nanoseconds};
 use super::listing::{Listing, Names, What, inside};
 
@@ -178,12 +179,23 @@ pub(super) enum Place<'p> {
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of what a zygote that was started at `started_at` has loaded.
+    /// Takes the fingerprint of what a zygote that was started at `started_at` has loaded. `before`
+    /// is what was there before.
     pub(crate) fn build(
         sources: Sources<'_>,
+        before: &Before,
         started_at: SystemTime,
     ) -> Result<Fingerprint, NotYet> {
         let since = identity::doubtful_from(started_at);
+        let candidates: BTreeSet<&[u8]> = sources.candidates.iter().map(Vec::as_slice).collect();
+        let is_file = |path: &[u8]| sources.files.contains(path) || candidates.contains(path);
+        let paths = sources.files.iter().chain(sources.candidates).chain(sources.directories);
+        let changed = before
+            .changed(is_file, |path| sources.directories.contains(path))
+            .or_else(|| young_step(paths, since));
+        if let Some(path) = changed {
+            return Err(not_yet(path, What::Edited));
+        }
         let mut files = Vec::with_capacity(sources.files.len() + sources.candidates.len());
         for path in sources.files {
             files.extend(File::loaded(path, since)?);

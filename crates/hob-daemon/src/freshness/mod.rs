@@ -17,6 +17,7 @@
 //! Deliberately not here: what to do with stale state, and the script itself when the worker
 //! compares its code with the file on every call.
 
+mod before;
 mod fingerprint;
 mod identity;
 mod listing;
@@ -27,6 +28,7 @@ mod ways;
 
 use std::collections::HashMap;
 
+pub(crate) use before::Before;
 pub(crate) use fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict};
 
 use listing::What;

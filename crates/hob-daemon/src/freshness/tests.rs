@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 use super::fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict};
 use super::listing::What;
 use super::watch::{self, Watch};
-use super::{Freshness, Suspicion};
+use super::{Before, Freshness, Suspicion};
 
 /// How long a fingerprint may take to become possible after the last write.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -78,6 +78,16 @@ impl Tree {
 
     /// The fingerprint of the whole tree, taken at once.
     fn try_build(&self, started_at: SystemTime) -> Result<Fingerprint, NotYet> {
+        self.build_after(&Before::default(), started_at)
+    }
+
+    /// What is there now of that which it will be made from.
+    fn before(&self) -> Before {
+        let (files, directories) = (self.all(&FILES), self.all(&DIRECTORIES));
+        Before::look(files.iter(), directories.iter())
+    }
+
+    fn build_after(&self, before: &Before, started_at: SystemTime) -> Result<Fingerprint, NotYet> {
         let asked = [("spare/log", Presence::File), ("spare/no/such", Presence::Missing)];
         let asked = asked.map(|(path, presence)| (self.bytes(path), presence)).into();
         let links = [("aside", "v1"), ("lib/a.py", "")];
@@ -93,7 +103,7 @@ impl Tree {
             asked: &asked,
             links: &links,
         };
-        Fingerprint::build(sources, started_at)
+        Fingerprint::build(sources, before, started_at)
     }
 
     /// The fingerprint, as soon as what was written is old enough.
@@ -350,6 +360,61 @@ fn what_is_younger_than_the_zygote_has_no_fingerprint() {
     assert_eq!(gone.change, Change { path: tree.bytes("lib/a.py"), what: What::Removed });
 }
 
+/// Puts something else where a tree has something.
+type Switch<'a> = &'a dyn Fn(&Tree);
+
+#[test]
+fn what_is_switched_while_a_zygote_loads_has_no_fingerprint() {
+    let old = |tree: &Tree| drop(tree.build());
+    let switches: [(&str, Switch<'_>); 4] = [
+        ("current", &|tree| {
+            fs::remove_file(tree.path("current")).unwrap();
+            symlink("v2", tree.path("current")).unwrap();
+        }),
+        ("current", &|tree| fs::rename(tree.path("next"), tree.path("current")).unwrap()),
+        ("lib", &|tree| {
+            fs::rename(tree.path("lib"), tree.path("gone-lib")).unwrap();
+            fs::rename(tree.path("new-lib"), tree.path("lib")).unwrap();
+        }),
+        ("script/l.py", &|tree| {
+            fs::remove_file(tree.path("script/l.py")).unwrap();
+            symlink("../lib/a.py", tree.path("script/l.py")).unwrap();
+        }),
+    ];
+    for (at, switch) in switches {
+        let tree = tree();
+        for path in ["new-lib/a.py", "new-lib/h.py", "new-lib/pkg/__init__.py"] {
+            tree.write(path, "two");
+        }
+        symlink("v2", tree.path("next")).unwrap();
+        old(&tree);
+        let (before, started) = (tree.before(), SystemTime::now());
+        switch(&tree);
+        let path = tree.bytes(at);
+        // By the age of the step alone, and by what was there before however old the step is.
+        let young = tree.try_build(started).unwrap_err();
+        assert_eq!(young.change, Change { path: path.clone(), what: What::Edited }, "{at}");
+        let later = patiently_none(&tree, &before);
+        assert!(later.change.path.starts_with(&path), "{at}: {later}");
+    }
+}
+
+/// Why there is no fingerprint, when all that there is has become old enough.
+fn patiently_none(tree: &Tree, before: &Before) -> NotYet {
+    drop(tree.build());
+    tree.build_after(before, SystemTime::now()).unwrap_err()
+}
+
+#[test]
+fn entries_that_come_while_a_zygote_loads_are_no_switch() {
+    let tree = tree();
+    drop(tree.build());
+    let (before, started) = (tree.before(), SystemTime::now());
+    tree.write("lib/output.txt", "");
+    tree.write("lib/__pycache__/a.pyc", "");
+    drop(tree.build_after(&before, started).unwrap());
+}
+
 #[test]
 fn what_lies_in_an_archive_is_the_archive() {
     let tree = Tree { root: tempfile::tempdir().unwrap() };
@@ -365,7 +430,7 @@ fn what_lies_in_an_archive_is_the_archive() {
             asked: &BTreeMap::new(),
             links: &BTreeMap::new(),
         };
-        Fingerprint::build(sources, SystemTime::now())
+        Fingerprint::build(sources, &Before::default(), SystemTime::now())
     };
     let mut freshness = Freshness::new();
     let id = freshness.keep(patiently(build));
@@ -460,7 +525,7 @@ fn a_look_at_800_files_and_one_at_an_empty_queue_are_timed() {
             asked: &BTreeMap::new(),
             links: &BTreeMap::new(),
         };
-        Fingerprint::build(sources, SystemTime::now())
+        Fingerprint::build(sources, &Before::default(), SystemTime::now())
     };
     let mut freshness = Freshness::new();
     let fingerprint = patiently(build);
@@ -515,7 +580,8 @@ fn a_file_below_directories_that_do_not_exist_is_noticed_when_it_comes() {
         asked: &BTreeMap::new(),
         links: &BTreeMap::new(),
     };
-    let id = freshness.keep(Fingerprint::build(sources, SystemTime::now()).unwrap());
+    let id =
+        freshness.keep(Fingerprint::build(sources, &Before::default(), SystemTime::now()).unwrap());
     assert_eq!(freshness.verdict(id), Verdict::Fresh);
     assert_eq!(freshness.kept[&id].suspicion, Suspicion::Clear, "watched, not compared");
     // The way down appears step by step, with a look in between.

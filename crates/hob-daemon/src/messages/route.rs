@@ -24,7 +24,7 @@ use hob_wire::worker::TargetKind;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
-use crate::freshness::{Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, Sources, Verdict};
 use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::project::{self, Declared};
@@ -223,7 +223,7 @@ impl Messages {
         };
         // What was edited this very moment is read anew for the next message.
         let mut kept = None;
-        if let Ok(fingerprint) = Fingerprint::build(sources, since) {
+        if let Ok(fingerprint) = Fingerprint::build(sources, &Before::default(), since) {
             let fingerprint = loaded.freshness.keep(fingerprint);
             // The first look puts it under watch.
             let _ = loaded.freshness.verdict(fingerprint);
@@ -329,7 +329,9 @@ impl Messages {
             asked: &lesson.asked,
             links: &lesson.links,
         };
-        let Ok(fingerprint) = Fingerprint::build(sources, since) else { return false };
+        let Ok(fingerprint) = Fingerprint::build(sources, &Before::default(), since) else {
+            return false;
+        };
         let id = loaded.freshness.keep(fingerprint);
         // The first look puts it under watch, and says whether it held until then.
         if loaded.freshness.verdict(id) != Verdict::Fresh {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
-use crate::freshness::{Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
 use crate::warm::programs::{Lesson, Seed};
 
 /// The fingerprints of all warm states.
@@ -38,14 +38,15 @@ impl Fingerprints {
         &mut self.freshness
     }
 
-    /// Takes the fingerprint of what a process that began to load at `since` has loaded. Where
+    /// Takes the fingerprint of what a process that began to load at `since` has loaded, which was
+    /// `before` as that says. Where
     /// the key has one already, its other processes are judged by it before it is replaced: an
     /// edit that fell between two standbys must not hide behind the second one's fingerprint.
     pub(crate) fn admit(
         &mut self,
         (key, seed): (Key, &Seed),
         lesson: &Lesson,
-        since: SystemTime,
+        (before, since): (&Before, SystemTime),
     ) -> Admission {
         if !self.holds(key) {
             return Admission::OthersStale;
@@ -63,7 +64,7 @@ impl Fingerprints {
             asked: &lesson.asked,
             links: &lesson.links,
         };
-        match Fingerprint::build(sources, since) {
+        match Fingerprint::build(sources, before, since) {
             Ok(fingerprint) => {
                 let id = self.freshness.keep(fingerprint);
                 if let Some((_, old)) = self.by_key.insert(key, (seed.id, id)) {

@@ -19,7 +19,7 @@ use hob_runtimes::{RuntimeId, Version};
 use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
 
-use crate::freshness::Presence;
+use crate::freshness::{Before, Presence};
 
 /// Programs that are remembered. Beyond it all is forgotten, and learned again when called: a
 /// machine that calls so many different ones gains little from any.
@@ -169,6 +169,11 @@ impl Lesson {
     pub(crate) fn reads_anew(&mut self) {
         self.variables.clear();
         self.reading.clear();
+    }
+
+    /// What a process that is started now is expected to load, as it is now.
+    pub(crate) fn before(&self) -> Before {
+        Before::look(self.files.iter().chain(&self.opened), self.directories.iter())
     }
 
     /// Whether calls in different directories are of different warm state.

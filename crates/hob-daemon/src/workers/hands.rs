@@ -34,6 +34,7 @@ use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use crate::channel::{self, Reader, Stream};
+use crate::freshness::Before;
 use crate::inputs::{CallFds, Input, WorkerEvent};
 use crate::warm::programs::{Lesson, Seed};
 use crate::workers::logs;
@@ -63,6 +64,8 @@ pub(crate) struct Process {
     pub(crate) call: Option<CallId>,
     /// When it (or its zygote) began to load, by the clock that files are stamped with.
     pub(crate) loads_since: SystemTime,
+    /// What was where before it began to load, until it is ready.
+    pub(crate) before: Before,
     pidfd: Option<OwnedFd>,
     stream: Arc<Stream>,
     /// The reader found what was sent last unread at the other end.
@@ -231,6 +234,7 @@ impl Hands {
             volatile,
         };
         let argv = self.runtimes.serve(program)?;
+        let before = lesson.before();
         let origin = Origin {
             program: seed.id,
             handler: None,
@@ -242,7 +246,11 @@ impl Hands {
             env: &seed.env,
             directory: seed.directory.as_ref(),
         };
-        self.start_with(worker, &origin, &preload)
+        self.start_with(worker, &origin, &preload)?;
+        if let Some(process) = self.processes.get_mut(&worker) {
+            process.before = before;
+        }
+        Ok(())
     }
 
     /// The same of anything that speaks the worker's side of the wire, with what it is to preload.
@@ -289,6 +297,7 @@ impl Hands {
                 session: origin.session,
                 call: None,
                 loads_since,
+                before: Before::default(),
                 pidfd: process::pidfd(pid).ok(),
                 stream,
                 unread,
@@ -426,6 +435,7 @@ impl Hands {
                 session: 0,
                 call: None,
                 loads_since,
+                before: Before::default(),
                 pidfd: None,
                 stream,
                 unread,
