@@ -222,5 +222,40 @@ class VariablesOfTheProgramsOwn(InAFolder):
         self.assertEqual(self.learned("import os\nos.environ['OTHER'] = '1'\nimport inner\n"), set())
 
 
+class VariablesThatAScriptMaySet(InAFolder):
+    SETS = ("os.environ['MOMENT'] = 'own'", "os.environ.update(MOMENT='own')",
+            "os.environ.update({'MOMENT': 'own'})", "os.environb[b'MOMENT'] = b'own'",
+            "os.environ.setdefault('MOMENT', 'own')", "os.environ |= {'MOMENT': 'own', 'X': 'y'}",
+            "del os.environ['MOMENT']", "os.environ.pop('MOMENT')")
+
+    def told(self, text, **how):
+        self.write("inner.py", how.get("inner", OTHERS["inner.py"]))
+        self.write("s.py", text)
+        env = dict(os.environ, MOMENT="of the caller")
+        zygote = self.zygote("s.py", "inner", env=env, volatile=how.get("volatile", ()))
+        return zygote, {note[1:] for note in zygote.notes if note[:1] == b"S"}
+
+    def test_what_it_sets_in_some_calls_only_is_left_to_all(self):
+        for sets in self.SETS:
+            with self.subTest(sets):
+                text = "import os, sys\ndef f():\n    %s\nif sys.argv[1:]: f()\n" \
+                       "try: import inner; print(inner.VALUE)\nexcept KeyError: print('unset')\n"
+                _, told = self.told(text % sets)
+                self.assertEqual(told, {b"MOMENT"})
+                _, told = self.told(text % sets, volatile=["MOMENT"])
+                self.assertEqual(told, set(), "it is known")
+
+    def test_who_goes_through_all_reads_each_that_it_may_set(self):
+        walks = "import os\nVALUE = sorted(os.environ.items())\n"
+        _, told = self.told("import os\nos.environ['OTHER'] = 'x'\nimport inner\n", inner=walks)
+        self.assertEqual(told, {b"OTHER"})
+
+    def test_a_script_that_only_reads_sets_nothing(self):
+        for text in ("import os\nprint(os.environ['MOMENT'])\n", "print('MOMENT')\n",
+                     "import os\nd = {}\nd['a'] = os.environ.get('OTHER')\n"):
+            _, told = self.told(text)
+            self.assertEqual(told, set(), text)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -359,3 +359,19 @@ fn a_variable_that_the_program_sets_is_set_for_what_it_then_imports() {
     }
     world.warm(&run, |outcome| assert_eq!(outcome.text(), "own\n"));
 }
+
+#[test]
+fn a_variable_that_the_program_sets_in_some_calls_only_is_set_in_those() {
+    let world = World::started();
+    world.file("part.py", "import os\nVALUE = os.environ.get('MOMENT')\n");
+    let text = "import os, sys\nif sys.argv[1:]:\n    os.environ['MOMENT'] = sys.argv[1]\n\
+        import part\nprint(part.VALUE)\n";
+    world.file("main.py", text);
+    let run = world.hob(&["run", "main.py"]).env("MOMENT", "of the caller");
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "of the caller\n"));
+    for own in ["a", "b"] {
+        world.warm(&run.clone().args(&[own]), |outcome| {
+            assert_eq!(outcome.text(), format!("{own}\n"));
+        });
+    }
+}

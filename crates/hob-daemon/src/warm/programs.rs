@@ -108,7 +108,7 @@ impl Lesson {
                 b'L' => _ = self.listed.insert(text),
                 b'T' => self.preload_us = number(&text).or(self.preload_us),
                 b'X' => _ = self.missing.insert(text),
-                b'S' => _ = self.own.insert(text),
+                b'S' if self.own.insert(text.clone()) => told = Preload::Amended,
                 // What is always part of the key changes nothing.
                 b'E' if !key::selects(&text, own) && self.variables.insert(text.clone()) => {
                     told = Preload::Amended;

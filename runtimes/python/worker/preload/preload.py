@@ -148,4 +148,7 @@ def preload(program, modules, role, volatile):
     files = {os.fsdecode(note[1:]) for note in notes if note[:1] == b"F"}
     notes += [b"F" + path for path in mapped_objects() if os.fsdecode(path) not in files]
     notes += opened.notes(files | {os.path.abspath(program.target)})
+    # Named once: from then on those are left to the call who read it.
+    own = may_set(program.code, recorder.read, opened.whole_environment)
+    notes += [b"S" + name for name in own if name not in opened.volatile]
     return notes + [os.fsencode(hazard) for hazard in dict.fromkeys(hazards)]
