@@ -185,7 +185,8 @@ def pay(program):
     worker.gc.collect()
     worker.gc.freeze()
     # After the freeze: frozen, its names would never be collected.
-    program.main = worker.new_main(program.target)
+    if program.kind != worker.BARE:
+        program.main = worker.new_main(program.target)
 
 
 def call_nothing(program):

@@ -23,7 +23,7 @@ pub mod world;
 
 pub use run::{End, Outcome, Run, Running};
 pub use terminal::{Called, Terminal};
-pub use world::World;
+pub use world::{World, is_warm};
 
 /// Held while a file is written and while a process is started. A process that another test
 /// forks at that moment would hold the file open for writing until its own `exec`, and who

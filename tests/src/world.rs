@@ -20,8 +20,9 @@ const LATE_CALLS_MAX: usize = 20;
 const LATE: [&str; 3] = ["no-answer", "connect-timeout", "caller-left"];
 /// Reasons of a cold call after which the next one may be warm. A busy machine may make any call
 /// miss its budget, and a zygote that a test killed is made anew after a moment.
-pub(crate) const PASSING: [&str; 15] = [
+pub(crate) const PASSING: [&str; 16] = [
     "variables",
+    "bare-interpreter",
     "warm-failed",
     "caller-left",
     "learning",
@@ -205,7 +206,7 @@ impl World {
             let outcome = run.go();
             let record = self.record(outcome.pid);
             want(&outcome);
-            if record["warm"] == true {
+            if is_warm(&record) {
                 return outcome;
             }
             let reason = record["reason"].as_str().unwrap_or("none").to_owned();
@@ -252,6 +253,17 @@ impl World {
     /// Calls until a call is warm, whatever it does.
     pub fn warmed(&self, words: &[&str]) -> Outcome {
         self.warm(&self.hob(words), |_| {})
+    }
+
+    /// The pools of programs, as `hob status --json` has them: without those of bare interpreters.
+    ///
+    /// # Panics
+    /// When no daemon answers.
+    #[must_use]
+    pub fn pools(&self) -> Vec<Value> {
+        let mut pools = self.status()["pools"].as_array().cloned().unwrap_or_default();
+        pools.retain(|pool| !pool["program"].as_str().is_some_and(|name| name.ends_with("(bare)")));
+        pools
     }
 
     /// What `hob status --json` says.
@@ -357,4 +369,11 @@ fn close_on_exec() {
             }
         }
     });
+}
+
+/// Whether a receipt is of a call that found its own program's warm state; a copy of the bare
+/// interpreter has none of it.
+#[must_use]
+pub fn is_warm(record: &Value) -> bool {
+    record["warm"] == true && record["reason"] != "bare-interpreter"
 }

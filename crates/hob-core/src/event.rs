@@ -152,6 +152,9 @@ pub struct Arrival {
     /// The key of its warm state: `None` while the program is not learned (the daemon knows no
     /// environment names to select by).
     pub key: Option<Key>,
+    /// The bare interpreter that it would be performed by, as a program of its own, with its key:
+    /// of a call whose own warm state is not there, where its runtime has such copies.
+    pub bare: Option<(ProgramId, Key)>,
     /// What the plan decides by.
     pub facts: Facts,
     /// `--ahead`, if given: how many copies are to wait.
@@ -286,6 +289,9 @@ pub enum Effect {
         call: CallId,
         /// The worker.
         worker: WorkerId,
+        /// Whether the worker is a copy of a bare interpreter, which is told the program first and
+        /// records what it loads.
+        learning: Learning,
     },
     /// Send a signal to the worker's process.
     Signal {
@@ -316,7 +322,7 @@ pub enum Effect {
     Exit,
 }
 
-/// Whether a cold run is recorded.
+/// Whether a run is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learning {
     /// Run under the recorder.
@@ -366,4 +372,6 @@ pub enum Found {
     ForkedOnDemand,
     /// It waited for a worker of others, or for one that was being started (`queued`).
     Queued,
+    /// A copy of its bare interpreter performed and profiled it (`bare-interpreter`).
+    Bare,
 }

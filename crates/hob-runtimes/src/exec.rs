@@ -12,6 +12,7 @@ pub(crate) const ROW: Runtime = Runtime {
     title: "a program that is executed",
     is_interpreter: no_name,
     suffixes: &[],
+    has_bare: false,
     has_modules: false,
     commands: &[],
     environments: None,

@@ -48,13 +48,15 @@ pub struct Target {
     pub name: Vec<u8>,
 }
 
-/// Whether a program is a file or a module.
+/// Whether a program is a file, a module, or not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TargetKind {
     /// A file.
     Script,
     /// `-m NAME`.
     Module,
+    /// Nothing yet: the bare interpreter, which is told what to run when a call comes.
+    Bare,
 }
 
 /// Changes to the caller's environment.
@@ -201,6 +203,25 @@ impl Program {
     pub fn deciding(&self) -> &[Vec<u8>] {
         let arguments = self.argv.get(1..).unwrap_or_default();
         &arguments[..arguments.len().min((self.row().words)(self))]
+    }
+
+    /// Its interpreter with the same options and nothing to run, where a copy of that can be told
+    /// this program; `None` where it cannot.
+    #[must_use]
+    pub fn bare(&self) -> Option<Program> {
+        if !self.row().has_bare {
+            return None;
+        }
+        let name = self.prefix.first().unwrap_or(&self.interpreter);
+        Some(Program {
+            prefix: std::iter::once(name).chain(&self.options).cloned().collect(),
+            target: Target { kind: TargetKind::Bare, name: Vec::new() },
+            argv: Vec::new(),
+            env: EnvChanges::default(),
+            // What the script itself is decides nothing here.
+            watch: self.watch.iter().filter(|path| **path != self.target.name).cloned().collect(),
+            ..self.clone()
+        })
     }
 
     /// The argv of its interpreter when that begins with the runtime. A process that serves is

@@ -11,6 +11,7 @@ pub(crate) const ROW: Runtime = Runtime {
     title: "Ruby 3.0 to 3.4",
     is_interpreter,
     suffixes: &[b".rb"],
+    has_bare: false,
     has_modules: false,
     commands: &[b"ruby"],
     environments: None,

@@ -99,6 +99,8 @@ pub struct Runtime {
     pub is_interpreter: fn(&[u8]) -> bool,
     /// Ends of names that make a file its script.
     pub suffixes: &'static [&'static [u8]],
+    /// Whether a copy of its bare interpreter can be told what to run.
+    pub has_bare: bool,
     /// Whether it hosts modules by name (`-m NAME`).
     pub has_modules: bool,
     /// Names of its interpreter on `PATH`, the first preferred.

@@ -142,6 +142,11 @@ def join(number, group):
 
 def make_main(program, call):
     """Puts the program's `__main__` in place; False if only a new process can run it."""
+    if program.kind == BARE:
+        # A dummy call in a bare interpreter.
+        module = sys.modules["__main__"] = new_main(None)
+        call.code, call.names = None, module.__dict__
+        return True
     try:
         if program.kind == MODULE:
             sys.argv[0] = "-m"
@@ -239,7 +244,9 @@ def send_end(call, status, finished_ns):
         if is_ours(COPY_FD):
             send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
             posix.sched_yield()
-            if len(sys.modules) != len(KNOWN):
+            if PROFILE is not None:
+                PROFILE.send(call)
+            elif len(sys.modules) != len(KNOWN):
                 new = {n: m for n, m in sys.modules.items() if n not in KNOWN}
                 notes = notes_of_modules(imported_as_ever(new), KNOWN)
                 if notes:
@@ -262,7 +269,7 @@ def clear_up(call):
 
 def conclude(call):
     """Ends a call whose main body has ended; returns only to let the interpreter finalise."""
-    status = settle_error(call)
+    status = settle_error(call, PROFILE and PROFILE.stop)
     run_exit_hooks(call)
     if not flush_streams():
         return status
@@ -271,6 +278,7 @@ def conclude(call):
     except BaseException:
         cleared = False
     if status == INTERRUPTED:
+        tell_profile(call)
         die_interrupted()
     if not cleared:
         return status

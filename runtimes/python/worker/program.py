@@ -29,6 +29,8 @@ class Program:
     def locate(self):
         """Puts the program's directory on `sys.path`."""
         own = has_own_directory()
+        if self.kind == BARE:
+            return
         if self.kind == HANDLER:
             self.handler = HANDLERS.Loaded(self.target)
             self.directory = self.handler.directory
@@ -55,6 +57,8 @@ class Program:
 
     def load(self, captured):
         """Compiles the script ahead of the calls, unless that says anything to the user."""
+        if self.kind == BARE:
+            return
         if self.kind == HANDLER:
             self.handler.load()
             return

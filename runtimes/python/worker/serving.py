@@ -3,7 +3,7 @@
 
 def serve():
     """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, LEARNS, PROMISES
+    global OWNER, LEARNS, PROMISES, PROFILE
     channel = take_channel()
     try:
         program, role = make_ready(channel)
@@ -47,11 +47,21 @@ def serve():
     if paid == PAID or paid == PLAIN and not is_given(channel):
         threads = count_threads() if paid == PAID else 1
         send_all(COPY_FD, encode_ready(COPY, OWNER, threads, []))
+    is_bare = program.kind == BARE
+    if is_bare:
+        program = await_program(channel)
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
+    if is_bare:
+        program.locate()
+        SEARCHED.update(sys.path[1:])
     if not make_main(program, call) or not holds(call):
         run_anew(program, call)
+    if is_bare:
+        if program.kind == MODULE or program.container:
+            __import__("runpy")
+        PROFILE = Profile()
     if PROMISES is not None:
         PROMISES = None
     if COLLECTS:
@@ -60,6 +70,67 @@ def serve():
     channel.detach()
     call.main_ns = time.monotonic_ns()
     return program, call
+
+
+def await_program(channel):
+    """What a copy of a bare interpreter is to perform. If its call could not be given, it is told
+    another one."""
+    program = None
+    while True:
+        head = channel.recv(HEADER_BYTES, _socket.MSG_PEEK)
+        if not head:
+            posix._exit(0)
+        if head[4:5] != bytes((PRELOAD,)):
+            return program
+        kind, target, prefix = decode_preload(receive(channel)[1])[1:4]
+        program = Program(kind, os.fsdecode(target), [os.fsdecode(word) for word in prefix])
+
+
+class Profile:
+    """What a program loads in a copy of the bare interpreter: heard as in a profiling run, and told
+    when the call has ended."""
+
+    def __init__(self):
+        self.recorder = Recorder()
+        self.modules = {}
+        if RESUME is not None:
+            self.recorder.be_silent(KERNEL.silence())
+        self.recorder.start()
+        self.recorder.settle()
+        self.recorder.hear_variables(sys.modules.get("os"))
+
+    def stop(self):
+        """When the program's main body has ended; a child of the program's tells nothing. Our own
+        objects are not to have the collector run there."""
+        if posix.getpid() != OWNER:
+            return
+        collects = gc.isenabled()
+        gc.disable()
+        self.recorder.stop()
+        self.modules = self.recorder.in_order()
+        if collects:
+            gc.enable()
+
+    def send(self, call):
+        """Tells the notes, once, and lets go of the modules: finalisation clears those that somebody
+        holds in another order."""
+        modules, self.modules = self.modules, {}
+        notes = notes_of_modules(modules, BASELINE)
+        notes += self.recorder.notes() + self.recorder.hazards()
+        send_all(COPY_FD, encode_notes(call.number, notes))
+
+
+PROFILE = None
+
+
+def tell_profile(call):
+    """Where the process itself is not to tell of its end."""
+    if PROFILE is not None and posix.getpid() == OWNER:
+        collects = gc.isenabled()
+        gc.disable()
+        attempt_quietly(PROFILE.send, call)
+        if collects:
+            gc.enable()
 
 
 def holds(call):
@@ -114,6 +185,7 @@ def renew_moments():
 def end_warm(call):
     """Ends a warm call; returns only to let the interpreter finalise, with the exit status."""
     status = conclude(call)
+    tell_profile(call)
     # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
     # collect: modules would then be cleared in another order.
     STREAMS.streams.clear()

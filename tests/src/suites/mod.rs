@@ -21,7 +21,7 @@ use rustix::pipe::PipeFlags;
 use serde_json::Value;
 
 use crate::run::{End, Outcome, Run};
-use crate::{World, wait};
+use crate::{World, is_warm, wait};
 
 /// Everywhere: by a module, and at the start of an interpreter, by either way in turns.
 pub const EVERYWHERE: [Spot; 3] = [Spot::Import, Spot::Sitecustomize, Spot::Pth];
@@ -186,7 +186,7 @@ fn call(world: &World, run: &Run) -> Called {
     });
     let record = record.unwrap_or_default();
     let reason = record["reason"].as_str().unwrap_or("no-receipt").to_owned();
-    Called { outcome, reason, warm: record["warm"] == true }
+    Called { outcome, reason, warm: is_warm(&record) }
 }
 
 /// Calls until so many calls were warm, a call is cold for good, or there were too many; each is

@@ -204,7 +204,7 @@ fn a_signal_that_ends_the_program_ends_the_client_by_the_same() {
             running.signal(signal);
             let outcome = running.finish();
             assert_eq!(outcome.end, End::Signal(signal.as_raw()), "{outcome:?}");
-            warm = world.record(outcome.pid)["warm"] == true;
+            warm = hob_tests::is_warm(&world.record(outcome.pid));
             if warm {
                 break;
             }

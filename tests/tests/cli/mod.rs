@@ -1,5 +1,6 @@
 //! What a user can do, and what bad input gets.
 
+mod bare;
 mod bytes;
 mod faults;
 mod grows;

@@ -28,7 +28,7 @@ fn warmed() -> World {
 fn newest(world: &World) -> (bool, String) {
     let records = world.records(1);
     let record = records.last().expect("the call left a record");
-    (record["warm"] == true, record["reason"].as_str().unwrap_or("none").to_owned())
+    (hob_tests::is_warm(record), record["reason"].as_str().unwrap_or("none").to_owned())
 }
 
 /// Checks that a caller of this shape goes cold for `reason`, and that everybody else is warm.

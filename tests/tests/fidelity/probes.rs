@@ -1,7 +1,7 @@
 //! Every probe, cold and through hob until it was warm. Each call on the way must be equal: the
 //! one that is learned from and those that come while the zygote is made, too.
 
-use hob_tests::{End, World, probe};
+use hob_tests::{End, World, is_warm, probe};
 
 /// How many shares the probes are divided into; each has its own hob.
 const SHARES: usize = 4;
@@ -68,7 +68,7 @@ fn check(world: &World, probe: &probe::Probe, folder: &std::path::Path) -> Resul
         let outcome = probe.go(&run);
         let record = world.record(outcome.pid);
         let reason = record["reason"].as_str().unwrap_or("none").to_owned();
-        let warm = record["warm"] == true;
+        let warm = is_warm(&record);
         if outcome != cold && !(warm && SEES_THE_PRELOAD.contains(&probe.name.as_str())) {
             return Err(format!("{reason}: through hob\n{outcome:?}\ncold\n{cold:?}"));
         }

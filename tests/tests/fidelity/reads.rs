@@ -311,7 +311,7 @@ fn a_module_that_reads_a_variable_that_each_call_has_anew_reads_each_calls_own()
             next = warm_with_new_values(&world, &run, next);
         }
         // Those of the calls before it was known are bounded, and gone.
-        let pools = world.status()["pools"].as_array().map_or(0, Vec::len);
+        let pools = world.pools().len();
         assert_eq!(pools, 1, "{reads}: {}", world.status());
     }
 }
@@ -332,7 +332,7 @@ fn start_up_code_that_reads_what_each_call_has_anew_makes_no_pool_for_each() {
         }
     }
     assert!(told, "it was never said why no call is warm");
-    let pools = || world.status()["pools"].as_array().map_or(0, Vec::len);
+    let pools = || world.pools().len();
     let before = pools();
     for value in 1000..1005 {
         call(&format!("{value}"));

@@ -128,7 +128,7 @@ enum Is {
 fn warm(world: &World, run: &Run) -> Option<Outcome> {
     for _ in 0..CALLS_MAX {
         let outcome = run.go();
-        if world.record(outcome.pid)["warm"] == true {
+        if hob_tests::is_warm(&world.record(outcome.pid)) {
             return Some(outcome);
         }
         wait::look(std::time::Duration::from_secs(2), || {

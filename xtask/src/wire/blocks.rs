@@ -158,6 +158,7 @@ fn python_worker() -> Block {
             number("MODULE", TargetKind::Module as u8),
             number("HANDLER", TargetKind::Handler as u8),
             number("APP", TargetKind::App as u8),
+            number("BARE", TargetKind::Bare as u8),
         ]),
         together(&preparation()),
         together(&[

@@ -103,6 +103,9 @@ impl Calls {
             engine.timers.set(Timer::Program(arrival.program), None);
         }
         self.open(engine, arrival, Source::Waiting);
+        if learns == Learning::Yes && self.place_in_bare(engine, arrival) {
+            return;
+        }
         self.begin_cold(engine, arrival.call, reason, learns);
     }
 
@@ -143,6 +146,8 @@ impl Calls {
             deadline,
             source,
             gives: 0,
+            learning: Learning::No,
+            bare: None,
         };
         self.calls.insert(arrival.call, call);
     }
@@ -173,7 +178,7 @@ impl Calls {
         }
     }
 
-    fn note_arrival(&mut self, engine: &mut Engine, id: PoolId, ahead: Option<u32>) {
+    pub(super) fn note_arrival(&mut self, engine: &mut Engine, id: PoolId, ahead: Option<u32>) {
         let Some(pool) = engine.pools.get_mut(&id) else {
             return;
         };
@@ -332,13 +337,15 @@ impl Calls {
             return;
         };
         entry.gives += 1;
+        let learning = entry.learning;
+        let found = if learning == Learning::Yes { Found::Bare } else { found };
         entry.state = CallState::Given { worker, found, since: engine.now, ending: Ending::Not };
         self.given += 1;
         engine.in_flight.insert((engine.now, call));
         engine.last_activity = engine.now;
         engine.give(worker, call);
         self.set_call_timer(engine, call);
-        engine.out.push(Effect::Give { call, worker });
+        engine.out.push(Effect::Give { call, worker, learning });
     }
 
     /// Sends a call cold. It stays open until the client says how it ended.

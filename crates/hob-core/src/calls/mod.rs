@@ -5,6 +5,7 @@
 //! | file | decides |
 //! |---|---|
 //! | `arrive` | what becomes of a new call: cold, refused, given, queued |
+//! | `bare` | a call to be profiled, in a copy of its bare interpreter |
 //! | `end` | how a call ends: caller gone, cold run ended, timed out, settled |
 //! | `workers` | what the ends of workers and zygotes mean for calls |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
@@ -20,6 +21,7 @@
 //! is not there any more are late, not wrong: they are ignored and counted.
 
 mod arrive;
+mod bare;
 pub mod changing;
 mod end;
 pub mod growth;

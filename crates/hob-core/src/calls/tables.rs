@@ -2,9 +2,10 @@
 //! the files beside this one.
 
 use super::pace::Pace;
-use crate::event::{Arrival, Found};
+use crate::event::{Arrival, Found, Learning};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Name;
+use crate::key::Key;
 use crate::outcome::ColdReason;
 
 /// A call that is not settled.
@@ -18,6 +19,11 @@ pub(super) struct Call {
     pub(super) source: Source,
     /// How often it was given.
     pub(super) gives: u32,
+    /// Whether the worker that it is given is told the program, and records what it loads.
+    pub(super) learning: Learning,
+    /// The bare interpreter, as a program with a key, whose pool begins when this call has ended:
+    /// the next one of its kind may find a copy of it.
+    pub(super) bare: Option<(ProgramId, Key)>,
 }
 
 /// Where a call is.

@@ -204,7 +204,7 @@ impl Calls {
                 engine.retire(id);
                 self.count_death(engine, pool);
                 self.leave_flight(engine, call);
-                self.begin_cold(engine, call, ColdReason::WorkerClosed, Learning::No);
+                self.begin_cold_after_all(engine, call, ColdReason::WorkerClosed);
             }
         }
     }
@@ -216,8 +216,14 @@ impl Calls {
         let may = gives < engine.limits.gives_max;
         match if may { self.find_worker(engine, call, pool) } else { None } {
             Some((worker, found)) => self.give(engine, call, worker, found),
-            None => self.begin_cold(engine, call, ColdReason::WorkerClosed, Learning::No),
+            None => self.begin_cold_after_all(engine, call, ColdReason::WorkerClosed),
         }
+    }
+
+    /// Sends a call cold that no worker got; it learns as it was to.
+    fn begin_cold_after_all(&mut self, engine: &mut Engine, call: CallId, reason: ColdReason) {
+        let learning = self.calls.get(&call).map_or(Learning::No, |entry| entry.learning);
+        self.begin_cold(engine, call, reason, learning);
     }
 
     pub(crate) fn fork_failed(&mut self, engine: &mut Engine, id: WorkerId, why: ForkFailure) {
@@ -236,7 +242,7 @@ impl Calls {
                 ForkFailure::System => ColdReason::Busy,
             };
             self.leave_flight(engine, call);
-            self.begin_cold(engine, call, reason, Learning::No);
+            self.begin_cold_after_all(engine, call, reason);
         }
         engine.remove_worker(id);
         match (why, serves.program()) {

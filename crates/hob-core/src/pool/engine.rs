@@ -139,6 +139,11 @@ impl Engine {
         Some(id)
     }
 
+    /// The pool of this key and these terms, if there is one.
+    pub(crate) fn known_pool(&self, key: Key, terms: &Terms) -> Option<PoolId> {
+        self.shelves.get(&Shelf::new(key, terms.recipe)).copied()
+    }
+
     /// Adds a pool that is used now.
     pub(crate) fn add_pool(&mut self, mut pool: Pool) {
         pool.last_used = self.now;

@@ -66,6 +66,18 @@ pub struct Receipt {
     pub hooks: Option<HooksPart>,
 }
 
+/// The reason code of a call that a copy of its bare interpreter performed.
+pub const BARE: &str = "bare-interpreter";
+
+impl Receipt {
+    /// Whether the call found warm state of its own program: a copy of the bare interpreter, which
+    /// is warm too, has none.
+    #[must_use]
+    pub fn found_its_own(&self) -> bool {
+        self.warm && self.reason != BARE
+    }
+}
+
 /// What a warm call saved, see [`crate::calls::saving`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GainPart {

@@ -21,12 +21,15 @@ fn any_event() -> impl Strategy<Value = Event> {
     let key = || prop::option::weighted(0.8, (1u8..3).prop_map(other_key));
     let exit = || prop::sample::select(vec![Exit::Code(0), Exit::Code(1), Exit::Signal(9)]);
     let name = prop::option::of(prop::sample::select(Name::ALL.to_vec()));
-    let arrival = (call(), program(), key(), name, prop::option::of(0u32..4), any::<bool>())
-        .prop_map(|(call, program, key, isolation, ahead, timed)| {
+    let bare = prop::option::of((program(), (1u8..3).prop_map(other_key)));
+    let ahead = prop::option::of(0u32..4);
+    let arrival = (call(), program(), key(), bare, name, ahead, any::<bool>()).prop_map(
+        |(call, program, key, bare, isolation, ahead, timed)| {
             let facts = Facts { isolation, ..Facts::default() };
             let timeout_us = timed.then_some(1000);
-            Event::Arrived(Arrival { call, program, key, facts, ahead, timeout_us })
-        });
+            Event::Arrived(Arrival { call, program, key, bare, facts, ahead, timeout_us })
+        },
+    );
     let lesson = prop::sample::select(vec![Lesson::Notes, Lesson::Nothing]);
     let preload = prop::sample::select(vec![Preload::AsLearned, Preload::Amended]);
     let fork = prop::sample::select(vec![ForkFailure::Threads, ForkFailure::System]);

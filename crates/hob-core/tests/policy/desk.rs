@@ -27,6 +27,7 @@ pub(crate) struct Desk {
 pub(crate) struct Ask {
     pub(crate) program: ProgramId,
     pub(crate) key: Option<Key>,
+    pub(crate) bare: Option<(ProgramId, Key)>,
     pub(crate) isolation: Option<Name>,
     pub(crate) ahead: Option<u32>,
     pub(crate) timeout_us: Option<u64>,
@@ -34,7 +35,14 @@ pub(crate) struct Ask {
 
 impl Default for Ask {
     fn default() -> Ask {
-        Ask { program: PROGRAM, key: Some(KEY), isolation: None, ahead: None, timeout_us: None }
+        Ask {
+            program: PROGRAM,
+            key: Some(KEY),
+            bare: None,
+            isolation: None,
+            ahead: None,
+            timeout_us: None,
+        }
     }
 }
 
@@ -152,6 +160,7 @@ impl Desk {
             call,
             program: ask.program,
             key: ask.key,
+            bare: ask.bare,
             facts,
             ahead: ask.ahead,
             timeout_us: ask.timeout_us,
@@ -207,7 +216,7 @@ impl Desk {
 /// The worker that a call was given to.
 pub(crate) fn given_to(effects: &[Effect], of: CallId) -> Option<WorkerId> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Give { call, worker } if *call == of => Some(*worker),
+        Effect::Give { call, worker, .. } if *call == of => Some(*worker),
         _ => None,
     })
 }

@@ -97,6 +97,7 @@ impl World {
         }
         let (lesson, generation) = (entry.lesson, entry.generation);
         let key = lesson.then(|| self.key_of(program));
+        let bare = if lesson { None } else { self.bare_of(program) };
         let timeout_us = if self.rng.chance(self.scenario.timeouts) {
             Some(self.rng.magnitude(1_000_000))
         } else {
@@ -110,6 +111,7 @@ impl World {
             Caller {
                 program,
                 key,
+                bare,
                 generation,
                 prefork: facts.isolation == Some(Name::Prefork),
                 claim: true,
@@ -127,8 +129,27 @@ impl World {
             let wait = self.rng.magnitude(self.scenario.run_max_us * 2);
             self.later(wait, Happening::CallerLeaves(call));
         }
-        let arrival = Arrival { call, program, key, facts, ahead, timeout_us };
+        let bare = bare.map(|(bare, key, _)| (bare, key));
+        let arrival = Arrival { call, program, key, bare, facts, ahead, timeout_us };
         self.at_once.push_back(Event::Arrived(arrival));
+    }
+
+    /// The bare interpreter of a program, of which some have none: few are for many programs. What
+    /// it loaded may have changed; that goes before the arrival, too.
+    fn bare_of(&mut self, program: ProgramId) -> Option<(ProgramId, Key, u64)> {
+        if self.rng.chance(200) {
+            return None;
+        }
+        let bare = ProgramId((1 << 32) + program.0 % 3);
+        let stale = self.rng.chance(self.scenario.stale);
+        let entry = self.programs.entry(bare).or_default();
+        if stale && entry.lesson {
+            entry.generation += 1;
+            self.at_once.push_back(Event::Stale { program: bare });
+        }
+        entry.lesson = true;
+        let generation = entry.generation;
+        Some((bare, self.key_of(bare), generation))
     }
 
     /// The key of one of the program's environments. It changes with the lesson.

@@ -54,7 +54,7 @@ impl World {
                 self.start(worker, Kind::Standby, pool, key)
             }
             Effect::Fork { zygote, worker, pages } => self.fork(zygote, worker, pages),
-            Effect::Give { call, worker } => self.give(call, worker),
+            Effect::Give { call, worker, learning } => self.give(call, worker, learning),
             Effect::Signal { worker, signal } => self.signal(worker, signal),
             Effect::Retire { worker } => self.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
@@ -219,12 +219,16 @@ impl World {
         Ok(())
     }
 
-    fn give(&mut self, call: CallId, worker: WorkerId) -> Result<(), String> {
-        let generation = {
+    fn give(&mut self, call: CallId, worker: WorkerId, learning: Learning) -> Result<(), String> {
+        {
             let caller = self.caller(call)?;
             hold!(caller.cold.is_none(), "{call:?} is given after it was sent cold");
             hold!(caller.given.is_none(), "{call:?} is given twice");
-            let (key, program) = (caller.key, caller.program);
+            let (key, program, generation) = match (learning, caller.bare) {
+                (Learning::No, _) => (caller.key, caller.program, caller.generation),
+                (Learning::Yes, Some((bare, key, generation))) => (Some(key), bare, generation),
+                (Learning::Yes, None) => return Err(format!("{call:?} has no bare interpreter")),
+            };
             let process = self.process(worker)?;
             hold!(Some(process.key) == key, "{call:?} is given to a worker of another key");
             hold!(process.program == program, "{call:?} is given to another program's worker");
@@ -236,12 +240,13 @@ impl World {
             );
             hold!(process.call.is_none(), "{worker:?} is given a second call");
             hold!(!process.told_to_end && !process.killed, "{worker:?} is given a call at its end");
-            process.generation
-        };
-        hold!(
-            generation >= self.callers[&call].generation,
-            "{call:?} is given to a worker of an older content"
-        );
+            let bare = learning == Learning::Yes;
+            hold!(!bare || matches!(process.kind, Kind::Copy(_)), "{call:?} is given no copy");
+            hold!(
+                process.generation >= generation,
+                "{call:?} is given to a worker of an older content"
+            );
+        }
         if self.callers[&call].left {
             self.at_once.push_back(Event::GiveFailed {
                 call,
@@ -267,6 +272,11 @@ impl World {
         hold!(caller.claim, "{call:?} was taken before");
         caller.claim = false;
         caller.given = Some(worker);
+        if learning == Learning::Yes && !self.rng.chance(50) {
+            let (program, generation) = (caller.program, caller.generation);
+            let wait = self.rng.magnitude(self.scenario.run_max_us + 2_000_000);
+            self.later(wait, Happening::NotesArrive(program, generation));
+        }
         self.run_call(call, worker);
         Ok(())
     }
@@ -396,6 +406,7 @@ impl World {
                 Found::StandbyReady => "StandbyReady",
                 Found::ForkedOnDemand => "ForkedOnDemand",
                 Found::Queued => "Queued",
+                Found::Bare => "Bare",
             };
             *self.totals.found.entry(name).or_default() += 1;
             let performed = self.processes.get(&worker).map_or(0, |process| process.performed);

@@ -121,6 +121,8 @@ impl Process {
 pub(crate) struct Caller {
     pub(crate) program: ProgramId,
     pub(crate) key: Option<Key>,
+    /// Its bare interpreter, the key of that, and which content it has by now.
+    pub(crate) bare: Option<(ProgramId, Key, u64)>,
     pub(crate) generation: u64,
     /// Its worker performs others after it.
     pub(crate) prefork: bool,
@@ -353,7 +355,7 @@ impl Totals {
         for name in ["exited", "timed-out", "cancelled", "refused", "lost"] {
             assert!(self.outcomes.contains_key(name), "no call {name}");
         }
-        for found in ["CopyReady", "StandbyReady", "ForkedOnDemand", "Queued"] {
+        for found in ["CopyReady", "StandbyReady", "ForkedOnDemand", "Queued", "Bare"] {
             assert!(self.found.contains_key(found), "no call found {found}");
         }
         for name in [

@@ -21,7 +21,7 @@ use crate::calls::Calls;
 use crate::calls::ledger::{Company, Entry};
 use crate::ctx::Ctx;
 use crate::inputs::Incoming;
-use crate::warm::programs::{Place, Seed, Streams};
+use crate::warm::programs::{Lesson, Place, Seed, Streams};
 
 impl Calls {
     /// Takes a call in, and puts its arrival before the core.
@@ -66,6 +66,7 @@ impl Calls {
             marks,
             at: jiff::Timestamp::now(),
             notes: None,
+            profiles: false,
             signals: Vec::new(),
             worker: None,
             worker_part: None,
@@ -80,12 +81,15 @@ impl Calls {
             worker_silent: true,
         };
         self.ledger.open(id, entry);
-        let key = if facts.hosted == Hosted::Yes { self.fresh_key(ctx, id, program) } else { None };
+        let hosted = facts.hosted == Hosted::Yes;
+        let key = if hosted { self.fresh_key(ctx, id, program) } else { None };
+        let bare = if hosted && key.is_none() { self.bare_key(ctx, id) } else { None };
         let facts = Facts { variables: ctx.warm.programs.variables(program), ..facts };
         ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
             key,
+            bare,
             facts,
             ahead: (asked.ahead != AHEAD_AUTO).then_some(asked.ahead),
             timeout_us: (asked.timeout_ms > 0).then(|| asked.timeout_ms.saturating_mul(1000)),
@@ -107,6 +111,28 @@ impl Calls {
         None
     }
 
+    /// The bare interpreter of a call, as a program with a key, if what it loaded still holds. If it
+    /// does not, the core is told first.
+    fn bare_key(&mut self, ctx: &mut Ctx<'_>, call: CallId) -> Option<(ProgramId, Key)> {
+        let entry = self.ledger.get(call)?;
+        let bare = entry.resolved.as_ref()?.bare()?;
+        let id = ctx.warm.programs.id(&bare, &entry.directory);
+        let known = ctx.warm.programs.entry(id);
+        if known.lesson.is_none() {
+            let name = bare.interpreter.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            known.name = format!("{} (bare)", String::from_utf8_lossy(name));
+            // There is nothing to import, so nothing to learn first.
+            known.lesson = Some(Lesson::default());
+        }
+        let key = ctx.warm.programs.key(id, &bare, &entry.env, place_of(entry))?;
+        plant_as(ctx, entry, key, (id, &bare));
+        if ctx.warm.fresh.holds(key) {
+            return Some((id, key));
+        }
+        self.stale(ctx, id);
+        None
+    }
+
     /// What is warm of a program is not what a cold start would load: all of it goes.
     pub(crate) fn stale(&mut self, ctx: &mut Ctx<'_>, program: ProgramId) {
         ctx.warm.programs.unlearn(program);
@@ -118,9 +144,7 @@ impl Calls {
     pub(crate) fn plant(&mut self, ctx: &mut Ctx<'_>, call: CallId) -> Option<Key> {
         let entry = self.ledger.get(call)?;
         let resolved = entry.resolved.as_ref().filter(|program| program.is_hosted())?;
-        let session = entry.terminal.session;
-        let streams = entry.streams;
-        let place = Place { directory: &entry.directory, session, streams };
+        let place = place_of(entry);
         let mut key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
         if !ctx.warm.programs.is_known(key)
             && ctx.warm.programs.new_key(entry.program, resolved.row().variables, &entry.env)
@@ -130,37 +154,10 @@ impl Calls {
             key = ctx.warm.programs.key(entry.program, resolved, &entry.env, place)?;
         }
         entry.key = Some(key);
-        if ctx.warm.programs.get(entry.program)?.changing.is_of_one_call() {
-            // Nothing is started for it.
-            return Some(key);
+        // Of a key of one call nothing is started.
+        if !ctx.warm.programs.get(entry.program)?.changing.is_of_one_call() {
+            plant_as(ctx, entry, key, (entry.program, resolved));
         }
-        let lesson = ctx.warm.programs.get(entry.program).and_then(|known| known.lesson.as_ref());
-        let keyed =
-            lesson.is_some_and(|lesson| lesson.directory(resolved) == WorkingDirectory::Keyed);
-        if keyed
-            && let Some(fds) = &entry.fds
-            && let Some(before) =
-                ctx.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
-            && !same_directory(before, &fds.directory)
-        {
-            // Another directory has its name now: no further zygote begins in the one that had it.
-            ctx.warm.programs.uproot(key);
-        }
-        let seed = || Seed {
-            id: entry.program,
-            program: without_arguments(resolved),
-            env: Arc::clone(&entry.env),
-            whole: None,
-            directory_path: entry.directory.clone(),
-            session,
-            streams,
-            directory: match &entry.fds {
-                Some(fds) if keyed => fds.directory.try_clone().ok(),
-                Some(_) | None if keyed => open_directory(&entry.directory),
-                Some(_) | None => None,
-            },
-        };
-        ctx.warm.programs.plant(key, seed);
         Some(key)
     }
 
@@ -250,6 +247,41 @@ pub(super) fn load_anew(ctx: &mut Ctx<'_>, program: ProgramId) {
     ctx.warm.programs.uproot_all(program);
     ctx.warm.fresh.forget(program);
     ctx.events.push_back(Event::LoadsAnew { program });
+}
+
+/// Where an open call comes from.
+fn place_of(entry: &Entry) -> Place<'_> {
+    let (session, streams) = (entry.terminal.session, entry.streams);
+    Place { directory: &entry.directory, session, streams }
+}
+
+/// Remembers what a zygote of this key would be started from, where a call of the program came.
+fn plant_as(ctx: &mut Ctx<'_>, entry: &Entry, key: Key, (id, program): (ProgramId, &Program)) {
+    let lesson = ctx.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
+    let keyed = lesson.is_some_and(|lesson| lesson.directory(program) == WorkingDirectory::Keyed);
+    if keyed
+        && let Some(fds) = &entry.fds
+        && let Some(before) = ctx.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
+        && !same_directory(before, &fds.directory)
+    {
+        // Another directory has its name now: no further zygote begins in the one that had it.
+        ctx.warm.programs.uproot(key);
+    }
+    let seed = || Seed {
+        id,
+        program: without_arguments(program),
+        env: Arc::clone(&entry.env),
+        whole: None,
+        directory_path: entry.directory.clone(),
+        session: entry.terminal.session,
+        streams: entry.streams,
+        directory: match &entry.fds {
+            Some(fds) if keyed => fds.directory.try_clone().ok(),
+            Some(_) | None if keyed => open_directory(&entry.directory),
+            Some(_) | None => None,
+        },
+    };
+    ctx.warm.programs.plant(key, seed);
 }
 
 /// The program without its caller's arguments: of these a zygote is told those that decide what it

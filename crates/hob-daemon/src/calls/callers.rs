@@ -2,7 +2,7 @@
 //! and what a learning run left.
 
 use hob_core::event::{ColdTiming, Event, Lesson as Told};
-use hob_core::ids::{CallId, Time};
+use hob_core::ids::{CallId, ProgramId, Time};
 use hob_core::phase::Mark;
 use hob_os::clock;
 use hob_wire::call::{ColdEnded, Received, Usage};
@@ -12,6 +12,7 @@ use hob_wire::strings::Strings;
 use crate::calls::Calls;
 use crate::ctx::Ctx;
 use crate::inputs::CallerEvent;
+use crate::warm::programs::Lesson;
 
 /// Signals that wait for a call to be given.
 const SIGNALS_WAITING_MAX: usize = 64;
@@ -84,17 +85,33 @@ impl Calls {
         let Some(entry) = self.ledger.get(call) else { return };
         let program = entry.program;
         let Some(notes) = notes.filter(|notes| notes.ends_with(b"\0")) else {
-            ctx.events.push_back(Event::Learned { program, lesson: Told::Nothing, key: None });
-            ctx.warm.programs.entry(program).lesson =
-                Some(crate::warm::programs::Lesson::default());
-            return;
+            return nothing_learned(ctx, program);
         };
         let notes: Strings = notes[..notes.len() - 1].split(|byte| *byte == 0).collect();
-        let mut lesson = crate::warm::programs::Lesson::default();
+        self.learned(ctx, call, program, (Lesson::default(), &notes));
+    }
+
+    /// A program was seen to load what the notes of this call say, beside what was known before.
+    pub(super) fn learned(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        program: ProgramId,
+        (mut lesson, notes): (Lesson, &Strings),
+    ) {
+        if let Some(open) = self.ledger.get(call) {
+            open.profiles = false;
+        }
         let entry = ctx.warm.programs.entry(program);
-        let _ = lesson.take(&notes, entry.runtime.row().variables);
+        let _ = lesson.take(notes, entry.runtime.row().variables);
         entry.lesson = Some(lesson);
         let key = self.plant(ctx, call);
         ctx.events.push_back(Event::Learned { program, lesson: Told::Notes, key });
     }
+}
+
+/// A profiling run has left nothing: its program was ended from outside, or left without a word.
+pub(super) fn nothing_learned(ctx: &mut Ctx<'_>, program: ProgramId) {
+    ctx.events.push_back(Event::Learned { program, lesson: Told::Nothing, key: None });
+    ctx.warm.programs.entry(program).lesson = Some(Lesson::default());
 }

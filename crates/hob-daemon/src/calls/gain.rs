@@ -7,7 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::calls::saving::{ColdRun, WarmRun, has_waited};
-use hob_core::event::Performed;
+use hob_core::event::{Found, Performed};
 use hob_core::outcome::{ColdReason, Outcome};
 use hob_core::phase::Phase;
 use hob_core::receipt::{GainPart, Receipt};
@@ -30,7 +30,9 @@ pub(super) fn account(entry: &Entry, receipt: &Receipt, known: &mut Known) -> Op
     }
     let arguments = digest(entry, code)?;
     match how {
-        Performed::Cold(ColdReason::Learning | ColdReason::Stale) | Performed::Not => None,
+        Performed::Cold(ColdReason::Learning | ColdReason::Stale)
+        | Performed::Warm { found: Found::Bare, .. }
+        | Performed::Not => None,
         Performed::Cold(_) => {
             let run = ColdRun { wall_us: main.us, cpu_us: cpu_us? };
             known.cold_runs.remember(arguments, run);

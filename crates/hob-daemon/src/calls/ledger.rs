@@ -57,6 +57,8 @@ pub(crate) struct Entry {
     pub(crate) at: jiff::Timestamp,
     /// Where a learning run leaves its notes.
     pub(crate) notes: Option<PathBuf>,
+    /// A copy of its bare interpreter is to tell what it loads, and has not.
+    pub(crate) profiles: bool,
     /// Signals that came before the call was given.
     pub(crate) signals: Vec<u8>,
     pub(crate) worker: Option<WorkerId>,
@@ -210,6 +212,7 @@ impl Entry {
     /// The worker that was to perform it never read it: its caller may have to.
     pub(crate) fn was_not_given(&mut self) {
         self.worker = None;
+        self.profiles = false;
         self.worker_gone = true;
         self.worker_silent = true;
     }
@@ -280,6 +283,7 @@ fn found_code(found: Found) -> &'static str {
         Found::StandbyReady => "standby-ready",
         Found::ForkedOnDemand => "forked-on-demand",
         Found::Queued => "queued",
+        Found::Bare => hob_core::receipt::BARE,
     }
 }
 

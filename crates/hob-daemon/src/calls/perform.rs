@@ -1,6 +1,6 @@
 //! What the core answers, performed.
 
-use hob_core::event::{Effect, Event, GiveFailure, Learning, Performed, Took};
+use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Performed, Took};
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
@@ -15,6 +15,7 @@ use hob_wire::reply::{self, Fate, Refused, RunCold};
 use hob_wire::strings::Strings;
 use hob_wire::worker::Role;
 
+use super::callers::nothing_learned;
 use super::gain;
 use crate::calls::Calls;
 use crate::calls::ledger::Entry;
@@ -31,7 +32,7 @@ impl Calls {
             }
             Effect::Refuse { call, reason } => self.refuse(call, reason),
             Effect::Queue { call } => self.queue(call),
-            Effect::Give { call, worker } => self.give(ctx, call, worker),
+            Effect::Give { call, worker, learning } => self.give(ctx, call, worker, learning),
             Effect::Settle { call, outcome, how } => self.settle(ctx, call, outcome, how),
             Effect::StartZygote { .. }
             | Effect::StartStandby { .. }
@@ -122,7 +123,7 @@ impl Calls {
         }
     }
 
-    fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId) {
+    fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId, learning: Learning) {
         let crowd = if self.ledger.running() == 1 { Crowd::Alone } else { Crowd::Others };
         let Some(entry) = self.ledger.get(call) else {
             let why = GiveFailure::CallerLeft;
@@ -149,10 +150,14 @@ impl Calls {
         };
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
+        if learning == Learning::Yes {
+            ctx.hands.name_program(worker, program);
+        }
         match ctx.hands.give(worker, given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);
+                entry.profiles = learning == Learning::Yes;
                 entry.worker_gone = false;
                 entry.worker_silent = false;
             }
@@ -181,6 +186,11 @@ impl Calls {
 
     /// Writes the receipt of a closed call.
     pub(crate) fn record(&mut self, ctx: &mut Ctx<'_>, call: CallId, entry: &Entry) {
+        let hands = &*ctx.hands;
+        ctx.warm.programs.settle_all_but(|key| hands.loads(key));
+        if entry.profiles {
+            nothing_learned(ctx, entry.program);
+        }
         let known = ctx.warm.programs.entry(entry.program);
         let Some(mut receipt) = entry.receipt(call, known) else { return };
         receipt.gain = gain::account(entry, &receipt, known);
@@ -189,6 +199,8 @@ impl Calls {
         // Only a program that ended by itself did what it was called for.
         let Some((Outcome::Exited(Exit::Code(_)), how)) = entry.settled else { return };
         let took = match (how, known.cold_us) {
+            // It imported everything, and was watched.
+            (Performed::Warm { found: Found::Bare, .. }, _) => return,
             (Performed::Warm { .. }, Some(cold_us)) => Took::Warm { us, cold_us },
             (Performed::Cold(ColdReason::Learning | ColdReason::Stale), _) => {
                 // Being watched took time of its own.

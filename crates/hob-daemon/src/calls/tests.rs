@@ -186,13 +186,14 @@ async fn a_give_to_a_worker_that_is_gone_leaves_the_claim_for_another() {
     let _ = arrival(&mut recording);
 
     let worker = WorkerId(1);
-    calls.perform(&mut recording.ctx(), Effect::Give { call: CALL, worker });
+    calls
+        .perform(&mut recording.ctx(), Effect::Give { call: CALL, worker, learning: Learning::No });
     let why = GiveFailure::WorkerClosed;
     assert_eq!(recording.told(), [Event::GiveFailed { call: CALL, worker, why }]);
     assert!(!claim::is_taken(&claim));
     // And of a call that is not there nothing can be given.
     let call = CallId(8);
-    calls.perform(&mut recording.ctx(), Effect::Give { call, worker });
+    calls.perform(&mut recording.ctx(), Effect::Give { call, worker, learning: Learning::No });
     let why = GiveFailure::CallerLeft;
     assert_eq!(recording.told(), [Event::GiveFailed { call, worker, why }]);
 }

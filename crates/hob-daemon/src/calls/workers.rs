@@ -16,6 +16,7 @@ use crate::ctx::Ctx;
 use crate::freshness::NotYet;
 use crate::inputs::WorkerEvent;
 use crate::warm::fresh::Admission;
+use crate::warm::programs::Lesson as Known;
 use crate::workers::hands::{Ended, Process};
 
 /// What a terminal sends: hang-up, interrupt, quit, stop, window change.
@@ -56,6 +57,8 @@ impl Calls {
                 }
             }
         }
+        let hands = &*ctx.hands;
+        ctx.warm.programs.settle_all_but(|key| hands.loads(key));
         ctx.events.push_back(Event::Gone { worker: ended.worker, exit: ended.exit });
         if let Some(call) = process.call {
             self.closing.push(call);
@@ -157,8 +160,16 @@ impl Calls {
 
     fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {
         let Some(process) = ctx.hands.get(worker) else { return };
-        let (program, Some(call)) = (process.program, process.call) else { return };
-        let rooted = ctx.warm.programs.is_known(process.key);
+        let (of, key) = (process.program, process.key);
+        let Some(call) = process.call else { return };
+        let Some(program) = self.ledger.get(call).map(|open| open.program) else { return };
+        if program != of {
+            // In a copy of the bare interpreter, whose start-up code read what it read.
+            let bare = ctx.warm.programs.get(of).and_then(|bare| bare.lesson.as_ref());
+            let lesson = bare.map(Known::of_start_up).unwrap_or_default();
+            return self.learned(ctx, call, program, (lesson, notes));
+        }
+        let rooted = ctx.warm.programs.is_known(key);
         let Some(open) = self.ledger.get(call) else { return };
         let known = ctx.warm.programs.entry(program);
         let Some(lesson) = &mut known.lesson else { return };

@@ -3,7 +3,7 @@
 //!
 //! Facts only. Whether a program runs warm is the core's decision.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use hob_core::calls::changing::{Change, Changing};
@@ -14,7 +14,7 @@ use hob_core::ids::ProgramId;
 use hob_core::key::{self, Key, KeyBuilder, Own, Part};
 use hob_core::plan::{Hosted, Variables};
 use hob_core::receipt::ImportedPart;
-use hob_resolve::{ColdNote, Program, WorkingDirectory};
+use hob_resolve::{ColdNote, Program, TargetKind, WorkingDirectory};
 use hob_runtimes::{RuntimeId, Version};
 use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
@@ -134,6 +134,12 @@ impl Lesson {
             }
         }
         told
+    }
+
+    /// What is known of each program of a bare interpreter: the variables that its start-up code
+    /// read.
+    pub(crate) fn of_start_up(bare: &Lesson) -> Lesson {
+        Lesson { variables: bare.variables.clone(), ..Lesson::default() }
     }
 
     /// Forgets what warm state was made from: a process that has just loaded names all of it. What
@@ -380,6 +386,8 @@ pub(crate) struct Programs {
     ids: HashMap<Vec<u8>, ProgramId>,
     entries: HashMap<ProgramId, Entry>,
     seeds: HashMap<Key, Seed>,
+    /// The keys whose seeds have all variables of their call.
+    wholes: HashSet<Key>,
     versions: HashMap<Vec<u8>, (Stamp, Option<Version>)>,
     next: u64,
     /// What earlier daemons kept of cold runs, by digest.
@@ -521,7 +529,10 @@ impl Programs {
                 self.seeds.clear();
             }
             let mut seed = seed();
-            seed.whole = Some(Arc::clone(&seed.env));
+            if seed.program.target.kind != TargetKind::Bare {
+                seed.whole = Some(Arc::clone(&seed.env));
+                self.wholes.insert(key);
+            }
             let lesson = self.entries.get(&seed.id).and_then(|entry| entry.lesson.as_ref());
             let none = BTreeSet::new();
             let read = lesson.map_or(&none, |known| &known.variables);
@@ -532,8 +543,18 @@ impl Programs {
 
     /// A zygote of this key has loaded what was learned: no more of the environment is needed.
     pub(crate) fn has_settled(&mut self, key: Key) {
+        self.wholes.remove(&key);
         if let Some(seed) = self.seeds.get_mut(&key) {
             seed.whole = None;
+        }
+    }
+
+    /// Only where a process is loading what was learned is more of an environment needed: it holds
+    /// what is nobody else's business.
+    pub(crate) fn settle_all_but(&mut self, is_loading: impl Fn(Key) -> bool) {
+        let over: Vec<Key> = self.wholes.iter().copied().filter(|key| !is_loading(*key)).collect();
+        for key in over {
+            self.has_settled(key);
         }
     }
 

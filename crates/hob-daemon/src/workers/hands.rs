@@ -23,6 +23,7 @@ use hob_os::process::near::Near;
 use hob_os::process::processors::{self, Processors};
 use hob_os::spawn::{self, Image, Wait, Waited};
 use hob_os::{process, uds};
+use hob_resolve::Program;
 use hob_wire::call::{Hello, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
@@ -205,6 +206,11 @@ impl Hands {
         self.processes.is_empty()
     }
 
+    /// Whether there is a zygote or standby of this key.
+    pub(crate) fn loads(&self, key: Key) -> bool {
+        self.processes.values().any(|process| process.key == key && process.zygote.is_none())
+    }
+
     /// The processes with their ids, for memory readings.
     pub(crate) fn pids(&self) -> Vec<(WorkerId, u32)> {
         let known = self.processes.iter().filter(|(_, process)| process.pid != 0);
@@ -220,18 +226,11 @@ impl Hands {
         (lesson, volatile): (&Lesson, Strings),
     ) -> std::io::Result<()> {
         let program = &seed.program;
-        let kind = match program.target.kind {
-            hob_resolve::TargetKind::Script => TargetKind::Script,
-            hob_resolve::TargetKind::Module => TargetKind::Module,
-        };
         let preload = Preload {
-            role,
-            kind,
-            target: program.target.name.clone(),
-            prefix: program.prefix.iter().collect(),
             modules: lesson.preload(seed.streams),
             argv: lesson.argv(program),
             volatile,
+            ..naming(program, role)
         };
         let argv = self.runtimes.serve(program)?;
         let before = lesson.before();
@@ -470,6 +469,15 @@ impl Hands {
         process.call
     }
 
+    /// Tells a copy of a bare interpreter what its call will be of. One that is not there any more
+    /// is noticed when the call is given.
+    pub(crate) fn name_program(&self, worker: WorkerId, program: &Program) {
+        let preload = naming(program, Role::Standby);
+        if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
+            let _ = self.tell(worker, bytes, &[]);
+        }
+    }
+
     /// Claims the call and sends it to the worker. An error says which of the two failed; either
     /// way nothing was run.
     pub(crate) fn give(&mut self, worker: WorkerId, given: Given<'_>) -> Result<(), GiveFailure> {
@@ -661,6 +669,24 @@ impl Place {
         if let Some(here) = &self.here {
             let _ = here.give_to(process.pid);
         }
+    }
+}
+
+/// A preload that names a program, and nothing to import.
+fn naming(program: &Program, role: Role) -> Preload {
+    let kind = match program.target.kind {
+        hob_resolve::TargetKind::Script => TargetKind::Script,
+        hob_resolve::TargetKind::Module => TargetKind::Module,
+        hob_resolve::TargetKind::Bare => TargetKind::Bare,
+    };
+    Preload {
+        role,
+        kind,
+        target: program.target.name.clone(),
+        prefix: program.prefix.iter().collect(),
+        modules: Strings::new(),
+        argv: Strings::new(),
+        volatile: Strings::new(),
     }
 }
 

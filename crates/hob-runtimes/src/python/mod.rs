@@ -14,6 +14,7 @@ pub(crate) const ROW: Runtime = Runtime {
     title: "CPython 3.9 to 3.14",
     is_interpreter,
     suffixes: &[b".py", b".pyw"],
+    has_bare: true,
     has_modules: true,
     commands: &[b"python3", b"python"],
     environments: Some(Environments {
@@ -136,7 +137,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
         Mode::Serve | Mode::Handler => {}
         Mode::Learn(notes) => {
             let kind: &[u8] = match program.target.kind {
-                TargetKind::Script => b"script",
+                TargetKind::Script | TargetKind::Bare => b"script",
                 TargetKind::Module => b"module",
             };
             argv.extend([notes.to_vec(), kind.to_vec()]);

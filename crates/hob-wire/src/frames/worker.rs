@@ -145,6 +145,9 @@ numbers! {
         /// A web app: its interface (`rack`, `wsgi`), a colon, its file, a colon, and what in the
         /// file is called, where the interface has a name for that.
         App = 3,
+        /// Nothing yet: a zygote with the bare interpreter. Each of its copies is sent a `preload` of
+        /// a script or module before its `give`.
+        Bare = 4,
     }
 
     /// How a copy gets ready for its call.

@@ -6,6 +6,10 @@
 pub const WARM: &[(&str, &str)] = &[
     ("copy-ready", "a forked copy was waiting"),
     ("standby-ready", "a preloaded process was waiting"),
+    (
+        "bare-interpreter",
+        "its own warm state is being made; a copy of its interpreter performed it",
+    ),
     ("forked-on-demand", "no copy was waiting, so one was forked for it"),
     ("queued", "it waited for a worker"),
     ("worker-ready", "a handler's worker was waiting"),

@@ -2,9 +2,9 @@
 //! session end with it.
 
 use super::super::{Called, ENDLESS, input};
-use crate::World;
 use crate::run::{Outcome, Run};
 use crate::terminal::Terminal;
+use crate::{World, is_warm};
 
 /// Teaches with the terminal on 1 and 2 alone, so that nothing typed is taken; then waits until
 /// something was typed, and calls.
@@ -51,5 +51,5 @@ pub(super) fn call(world: &World, run: &Run) -> Called {
     let outcome = self::run(world, run, Some(&world.binary().to_string_lossy()));
     let record = world.records(1).pop().unwrap_or_default();
     let reason = record["reason"].as_str().unwrap_or("no-receipt").to_owned();
-    Called { outcome, reason, warm: record["warm"] == true }
+    Called { outcome, reason, warm: is_warm(&record) }
 }

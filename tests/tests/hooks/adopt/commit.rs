@@ -19,8 +19,7 @@ const LATE: [&str; 3] = ["no-answer", "connect-timeout", "caller-left"];
 /// Waits until copies of some program wait.
 fn warmed(world: &World) {
     wait::until("copies that wait", || {
-        let status = world.status();
-        let pools = status["pools"].as_array().cloned().unwrap_or_default();
+        let pools = world.pools();
         pools.iter().any(|pool| pool["ready"].as_u64().unwrap_or(0) > 0).then_some(())
     });
 }
@@ -39,8 +38,8 @@ fn third_is_warm(world: &World) {
         warmed(world);
         commit(world);
         let newest = world.records(1).pop().unwrap_or_default();
-        if newest["warm"] == true {
-            let pools = world.status()["pools"].as_array().map_or(0, Vec::len);
+        if hob_tests::is_warm(&newest) {
+            let pools = world.pools().len();
             assert_eq!(pools, 1, "{}", world.status());
             return;
         }

@@ -5,13 +5,14 @@
 //! is asked for again, a bounded number of times; whatever ends a session, its copy of the
 //! directory goes with it.
 
-use hob_daemon::recorder::format;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use hob_core::receipt::BARE;
+use hob_daemon::recorder::format;
 use hob_os::start::Start;
 use hob_resolve::Program;
 use hob_runtimes::RuntimeId;
@@ -41,7 +42,8 @@ const POLL: Duration = Duration::from_millis(20);
 const PROBES: usize = 2;
 
 /// Reasons of a cold call after which the next one may be warm.
-const PASSING: [&str; 12] = [
+const PASSING: [&str; 13] = [
+    BARE,
     "learning",
     "being-learned",
     "warming",
@@ -239,7 +241,7 @@ impl<'a> Session<'a> {
         for tries in 1.. {
             let left = self.once(subject, self.warm)?;
             let outcome = &left.seen.outcome;
-            if outcome.warm {
+            if outcome.warm && outcome.reason.as_deref() != Some(BARE) {
                 return Ok(Attempt::Warm(left));
             }
             self.other += 1;

@@ -106,7 +106,7 @@ impl Daemon {
         for _ in 0..WARMING_MAX {
             pause(GAP_MS);
             runner.run(&call, &Loader::default(), How::Plain)?;
-            if self.newest(1).first().is_some_and(|receipt| receipt.warm) {
+            if self.newest(1).first().is_some_and(Receipt::found_its_own) {
                 return Ok(Some(call));
             }
         }

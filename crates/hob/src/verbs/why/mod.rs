@@ -276,7 +276,9 @@ fn measured(target: &[u8], arguments: usize) -> Option<MeasuredPart> {
     let target = String::from_utf8_lossy(target);
     let times: Vec<u64> = receipts
         .take(RECEIPTS_MAX)
-        .filter(|one| one.warm && one.outcome.kind == "exited" && one.program.target == target)
+        .filter(|one| {
+            one.found_its_own() && one.outcome.kind == "exited" && one.program.target == target
+        })
         .filter(|one| one.program.arguments == arguments)
         .map(|one| one.total_us)
         .take(MEASURED_MAX)

@@ -11,6 +11,7 @@
 //!
 //! Deliberately not here: the daemon (`floor`), and what the figures mean (`report`).
 
+use hob_core::receipt::BARE;
 use hob_os::clock::now_ns;
 
 use super::floor::{Daemon, GAP_MS, pause};
@@ -39,7 +40,7 @@ const TURNS_NEEDED: usize = 3;
 /// of values that scatter normally a standard deviation is the quartiles' distance over 1.35.
 const MEDIAN_ERROR_PERCENT: u64 = 93;
 /// Reasons of a cold call that pass by themselves.
-const PASSING: [&str; 5] = ["learning", "being-learned", "warming", "stale", "busy"];
+const PASSING: [&str; 6] = [BARE, "learning", "being-learned", "warming", "stale", "busy"];
 
 /// Warm calls that were tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +134,7 @@ fn warm<E>(daemon: &Daemon, execute: Once<'_, E>) -> Result<Option<String>, E> {
         execute()?;
         let newest = daemon.newest(1);
         let Some(receipt) = newest.first() else { break };
-        if receipt.warm {
+        if receipt.found_its_own() {
             return Ok(None);
         }
         reason.clone_from(&receipt.reason);

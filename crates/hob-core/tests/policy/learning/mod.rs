@@ -1,5 +1,7 @@
 //! Programs: how they are learned, and when that no longer holds.
 
+mod bare;
+
 use hob_core::event::{Effect, Event, Learning, Lesson, Performed, Preload};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
@@ -9,7 +11,7 @@ use hob_core::plan::{Facts, Hosted};
 use crate::desk::{Ask, Desk, KEY, PROGRAM, cold, forked, other_key, retired};
 
 const UNKNOWN: Ask =
-    Ask { program: PROGRAM, key: None, isolation: None, ahead: None, timeout_us: None };
+    Ask { program: PROGRAM, key: None, bare: None, isolation: None, ahead: None, timeout_us: None };
 
 fn learns(effects: &[Effect], of: CallId) -> bool {
     effects.iter().any(|effect| {

@@ -1,0 +1,117 @@
+//! Calls to be profiled, in copies of their bare interpreter.
+
+use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Lesson, Pages, Performed};
+use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::isolation::Name;
+use hob_core::key::Key;
+use hob_core::outcome::ColdReason;
+use hob_core::plan::{Facts, Terminal};
+use hob_wire::exit::Exit;
+
+use crate::desk::{Ask, Desk, PROGRAM, cold, forked, other_key};
+
+const BARE: ProgramId = ProgramId(9);
+
+fn key() -> Key {
+    other_key(9)
+}
+
+fn unknown() -> Ask {
+    Ask { key: None, bare: Some((BARE, key())), ..Ask::default() }
+}
+
+/// The worker that a call is given to, as a copy that is told what to run.
+fn told(effects: &[Effect], of: CallId) -> Option<WorkerId> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Give { call, worker, learning: Learning::Yes } if *call == of => Some(*worker),
+        _ => None,
+    })
+}
+
+fn started(effects: &[Effect]) -> Option<WorkerId> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::StartZygote { zygote, key: of, .. } if *of == key() => Some(*zygote),
+        _ => None,
+    })
+}
+
+/// A desk whose bare interpreter's zygote is ready.
+fn with_bare() -> Desk {
+    let mut desk = Desk::new();
+    let (call, effects) = desk.call_as(Ask { program: ProgramId(2), ..unknown() });
+    assert_eq!(cold(&effects, call), Some(ColdReason::Learning));
+    assert_eq!(started(&effects), None, "not on the path of a call");
+    let effects = desk.cold_ends(call);
+    let zygote = started(&effects).expect("off the path it is");
+    desk.zygote_is_ready(zygote);
+    desk
+}
+
+#[test]
+fn a_call_to_be_profiled_is_given_to_a_copy_of_the_bare_interpreter() {
+    let mut desk = with_bare();
+    let (call, effects) = desk.call_as(unknown());
+    let worker = told(&effects, call).expect("given");
+    assert_eq!(cold(&effects, call), None);
+    // Meanwhile it is being learned, as by a cold run.
+    let (second, effects) = desk.call_as(unknown());
+    assert_eq!(cold(&effects, second), Some(ColdReason::BeingLearned));
+    let effects = desk.tell(Event::Finished { worker, exit: Exit::Code(0) });
+    let how = effects.iter().find_map(|effect| match effect {
+        Effect::Settle { how, .. } => Some(*how),
+        _ => None,
+    });
+    assert!(matches!(how, Some(Performed::Warm { found: Found::Bare, .. })), "{how:?}");
+    let learned =
+        Event::Learned { program: PROGRAM, lesson: Lesson::Notes, key: Some(other_key(1)) };
+    let effects = desk.tell(learned);
+    assert!(matches!(effects[..], [Effect::StartZygote { .. }]), "{effects:?}");
+}
+
+#[test]
+fn what_was_edited_is_performed_there_too_and_one_that_is_not_there_is_not_waited_for() {
+    let mut desk = with_bare();
+    desk.tell(Event::Stale { program: PROGRAM });
+    let (call, effects) = desk.call_as(unknown());
+    assert!(told(&effects, call).is_some(), "{effects:?}");
+    // Its own pool has changed: nothing of it is given any more.
+    desk.tell(Event::Stale { program: BARE });
+    let (other, effects) = desk.call_as(Ask { program: ProgramId(3), ..unknown() });
+    assert_eq!(cold(&effects, other), Some(ColdReason::Learning));
+}
+
+#[test]
+fn it_is_no_place_for_another_isolation_or_where_no_worker_can_be() {
+    let mut desk = with_bare();
+    for (program, name) in [(4, Name::Standby), (5, Name::Prefork)] {
+        let ask = Ask { program: ProgramId(program), isolation: Some(name), ..unknown() };
+        let (call, effects) = desk.call_as(ask);
+        assert_eq!(cold(&effects, call), Some(ColdReason::Learning), "{name:?}");
+    }
+    let facts = Facts { terminal: Terminal::Unreached, ..Facts::default() };
+    let (call, effects) = desk.call_with(Ask { program: ProgramId(6), ..unknown() }, facts);
+    assert_eq!(cold(&effects, call), Some(ColdReason::Learning));
+}
+
+#[test]
+fn a_call_that_did_not_reach_its_copy_is_told_to_another_and_at_last_learns_cold() {
+    let mut desk = with_bare();
+    let (call, effects) = desk.call_as(unknown());
+    let mut worker = told(&effects, call).expect("given");
+    assert!(forked(&effects, Pages::Unpaid).contains(&worker));
+    for _ in 0..100 {
+        let why = GiveFailure::WorkerClosed;
+        let effects = desk.tell(Event::GiveFailed { call, worker, why });
+        if let Some(next) = told(&effects, call) {
+            worker = next;
+            continue;
+        }
+        let learns = effects.iter().any(|effect| {
+            matches!(effect, Effect::RunCold { learning: Learning::Yes, reason, .. }
+                if *reason == ColdReason::WorkerClosed)
+        });
+        assert!(learns, "{effects:?}");
+        return;
+    }
+    panic!("it is given for ever");
+}
