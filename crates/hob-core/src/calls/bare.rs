@@ -7,7 +7,8 @@
 //! was loaded before it came.
 //!
 //! Only a copy that is there, or that can be forked at once, is taken. Else the call runs cold as
-//! ever; and when it has ended, off its path, the bare interpreter's pool begins.
+//! ever; and when it has ended, off its path, the bare interpreter's pool begins, if at most half of
+//! the pools that there may be are there.
 
 use crate::event::{Arrival, Found, Learning};
 use crate::ids::{CallId, ProgramId};
@@ -80,7 +81,10 @@ impl Calls {
             }
             program.lesson = LessonState::Learned(Wish::default());
         }
-        if let Some(terms) = self.bare_terms(engine, bare)
+        // It takes no room that pools of programs may need.
+        let open = u32::try_from(engine.pools.len()).unwrap_or(u32::MAX);
+        if open < engine.limits.pools_max.div_ceil(2)
+            && let Some(terms) = self.bare_terms(engine, bare)
             && let Some(pool) = engine.pool_for(bare, key, terms)
         {
             engine.try_again(pool);
