@@ -55,7 +55,7 @@ fn children(of: u32) -> Vec<u32> {
 fn waiting(world: &World) -> u32 {
     let daemon = world.daemon();
     let found = wait::look(wait::LONG, || {
-        let ready = world.status()["pools"][0]["ready"].as_u64().filter(|ready| *ready > 0)?;
+        let ready = world.pools().first()?["ready"].as_u64().filter(|ready| *ready > 0)?;
         let zygotes = children(daemon).into_iter();
         zygotes
             .map(|zygote| (zygote, children(zygote).len()))

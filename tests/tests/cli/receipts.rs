@@ -215,7 +215,7 @@ fn the_status_has_every_documented_field() {
     ] {
         assert!(!status[field].is_null(), "{field}: {status}");
     }
-    let pool = &status["pools"][0];
+    let pool = &world.pools()[0];
     assert_eq!(
         (&pool["program"], &pool["state"], &pool["isolation"]),
         (&"hello.py".into(), &"warm".into(), &"fork".into())

@@ -194,7 +194,7 @@ fn without_copies_ahead_a_call_is_forked_on_demand() {
         world.reason(outcome.pid) == "forked-on-demand"
     });
     assert!(found, "{:?}", world.records(30));
-    assert_eq!(world.status()["pools"][0]["ahead"], 0);
+    assert_eq!(world.pools()[0]["ahead"], 0);
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn a_program_whose_imports_start_a_thread_is_not_forked_and_its_receipt_says_why
     assert_eq!(record["isolation"], "standby", "{record}");
     let why = record["demoted"].as_str().unwrap_or_default();
     assert!(why.starts_with("threads: "), "{record}");
-    let status = world.status();
-    assert_eq!(status["pools"][0]["why"], record["demoted"], "{status}");
+    let pools = world.pools();
+    assert_eq!(pools[0]["why"], record["demoted"], "{pools:?}");
 }
 
 #[test]

@@ -55,7 +55,9 @@ fn without_a_terminal_there_is_one_snapshot() {
     assert!(line["warm_share"].as_f64().is_some_and(|share| share > 0.0 && share < 1.0), "{line}");
     let learning = line["cold"].as_array().unwrap().iter().find(|one| one["reason"] == "learning");
     assert_eq!(learning.map(|one| (&one["total"], &one["new"])), Some((&1.into(), &0.into())));
-    assert!(line["workers"]["ready"].is_u64() && line["pools"][0]["program"] == "hello.py");
+    assert!(line["workers"]["ready"].is_u64());
+    let mut pools = line["pools"].as_array().unwrap().iter();
+    assert!(pools.any(|pool| pool["program"] == "hello.py"), "{line}");
     assert_eq!(line["interval_us"].as_u64().map(|us| us >= 900_000), Some(true), "{line}");
 }
 
