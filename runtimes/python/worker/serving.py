@@ -95,29 +95,23 @@ class Profile:
         self.modules = {}
         if RESUME is not None:
             self.recorder.be_silent(KERNEL.silence())
-        self.recorder.start()
-        self.recorder.settle()
-        self.recorder.hear_variables(sys.modules.get("os"))
+        self.recorder.hear_program()
 
     def stop(self):
-        """When the program's main body has ended; a child of the program's tells nothing. Our own
-        objects are not to have the collector run there."""
-        if posix.getpid() != OWNER:
-            return
-        collects = gc.isenabled()
-        gc.disable()
+        """When the program's main body has ended; a child of the program's tells nothing."""
+        if posix.getpid() == OWNER:
+            uncollected(self.hold)
+
+    def hold(self):
+        """What exit hooks import is no part of it."""
         self.recorder.stop()
         self.modules = self.recorder.in_order()
-        if collects:
-            gc.enable()
 
     def send(self, call):
         """Tells the notes, once, and lets go of the modules: finalisation clears those that somebody
         holds in another order."""
         modules, self.modules = self.modules, {}
-        notes = notes_of_modules(modules, BASELINE)
-        notes += self.recorder.notes() + self.recorder.hazards()
-        send_all(COPY_FD, encode_notes(call.number, notes))
+        send_all(COPY_FD, encode_notes(call.number, self.recorder.profile(modules)))
 
 
 PROFILE = None
@@ -126,11 +120,7 @@ PROFILE = None
 def tell_profile(call):
     """Where the process itself is not to tell of its end."""
     if PROFILE is not None and posix.getpid() == OWNER:
-        collects = gc.isenabled()
-        gc.disable()
-        attempt_quietly(PROFILE.send, call)
-        if collects:
-            gc.enable()
+        uncollected(attempt_quietly, PROFILE.send, call)
 
 
 def holds(call):

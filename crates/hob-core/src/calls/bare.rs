@@ -11,7 +11,7 @@
 //! the pools that there may be are there.
 
 use crate::event::{Arrival, Found, Learning};
-use crate::ids::{CallId, ProgramId};
+use crate::ids::{CallId, ProgramId, WorkerId};
 use crate::isolation::{Name, Origin};
 use crate::key::Key;
 use crate::plan::Terminal;
@@ -33,11 +33,11 @@ impl Calls {
         if !forks || arrival.facts.terminal == Terminal::Unreached {
             return false;
         }
-        if let Some(worker) = self.bare_worker(engine, arrival, (bare, key)) {
+        if let Some((worker, found)) = self.bare_worker(engine, arrival, (bare, key)) {
             if let Some(entry) = self.calls.get_mut(&arrival.call) {
                 entry.learning = Learning::Yes;
             }
-            self.give(engine, arrival.call, worker, Found::Bare);
+            self.give(engine, arrival.call, worker, found);
             return true;
         }
         if let Some(entry) = self.calls.get_mut(&arrival.call) {
@@ -51,7 +51,7 @@ impl Calls {
         engine: &mut Engine,
         arrival: &Arrival,
         (bare, key): (ProgramId, Key),
-    ) -> Option<crate::ids::WorkerId> {
+    ) -> Option<(WorkerId, Found)> {
         let terms = self.bare_terms(engine, bare)?;
         let pool = engine.known_pool(key, &terms)?;
         if !matches!(engine.pools.get(&pool)?.state, State::Ready(_)) {
@@ -59,7 +59,7 @@ impl Calls {
         }
         self.remember_program(engine, bare);
         self.note_arrival(engine, pool, None);
-        Some(self.find_worker(engine, arrival.call, pool)?.0)
+        self.find_worker(engine, arrival.call, pool)
     }
 
     /// The terms of a bare interpreter's pool; `None` while it cannot be forked.

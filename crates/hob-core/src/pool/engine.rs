@@ -126,15 +126,14 @@ impl Engine {
         key: Key,
         terms: Terms,
     ) -> Option<PoolId> {
-        let shelf = Shelf::new(key, terms.recipe);
-        if let Some(pool) = self.shelves.get(&shelf) {
-            return Some(*pool);
+        if let Some(pool) = self.known_pool(key, &terms) {
+            return Some(pool);
         }
         if !self.make_room_of(program) || !self.make_room_for_a_pool(None) {
             return None;
         }
         let id = self.new_pool_id();
-        self.shelves.insert(shelf, id);
+        self.shelves.insert(Shelf::new(key, terms.recipe), id);
         self.add_pool(Pool::new(id, Serves::Calls(program), key, terms));
         Some(id)
     }
@@ -157,13 +156,7 @@ impl Engine {
         if self.pools.values().filter(of).count() < most {
             return true;
         }
-        let rested = |pool: &&Pool| self.now.us_since(pool.last_used) >= self.limits.rate_us;
-        let rests = |pool: &&Pool| of(pool) && pool.is_unused() && rested(pool);
-        let oldest = self.pools.values().filter(rests).min_by_key(|pool| (pool.last_used, pool.id));
-        let Some(id) = oldest.map(|pool| pool.id) else { return false };
-        // It is unused: nothing is queued.
-        self.drop_pool(id);
-        true
+        self.drop_oldest(|engine, pool| of(&pool) && engine.has_rested(pool))
     }
 
     /// Makes room for one more pool, by dropping the one that was not used for longest; `false` if
@@ -175,12 +168,22 @@ impl Engine {
         if self.pools.len() < most {
             return true;
         }
-        let rests = |pool: &&Pool| {
-            let rested = self.now.us_since(pool.last_used) >= self.limits.rate_us;
-            let has_state = self.workers.values().any(|w| w.pool == pool.id && w.key.is_some());
-            Some(pool.id) != keep && pool.is_unused() && !has_state && (rested || keep.is_some())
-        };
-        let oldest = self.pools.values().filter(rests).min_by_key(|pool| (pool.last_used, pool.id));
+        self.drop_oldest(|engine, pool| {
+            let has_state = engine.workers.values().any(|w| w.pool == pool.id && w.key.is_some());
+            Some(pool.id) != keep && !has_state && (keep.is_some() || engine.has_rested(pool))
+        })
+    }
+
+    /// Whether a pool was not used a moment ago.
+    fn has_rested(&self, pool: &Pool) -> bool {
+        self.now.us_since(pool.last_used) >= self.limits.rate_us
+    }
+
+    /// Drops the pool that was not used for longest, of those that are unused and may go; `false`
+    /// if there is none.
+    fn drop_oldest(&mut self, may_go: impl Fn(&Engine, &Pool) -> bool) -> bool {
+        let goes = |pool: &&Pool| pool.is_unused() && may_go(self, pool);
+        let oldest = self.pools.values().filter(goes).min_by_key(|pool| (pool.last_used, pool.id));
         let Some((id, serves)) = oldest.map(|pool| (pool.id, pool.serves)) else {
             return false;
         };

@@ -21,7 +21,8 @@ use crate::calls::Calls;
 use crate::calls::ledger::{Company, Entry};
 use crate::ctx::Ctx;
 use crate::inputs::Incoming;
-use crate::warm::programs::{Lesson, Place, Seed, Streams};
+use crate::warm::lesson::{Lesson, Streams};
+use crate::warm::programs::{Place, Seed};
 
 impl Calls {
     /// Takes a call in, and puts its arrival before the core.
@@ -166,7 +167,7 @@ impl Calls {
     pub(crate) fn teach_again(&mut self, ctx: &mut Ctx<'_>, id: ProgramId, old: Key) {
         let Some(seed) = ctx.warm.programs.seed(old) else { return };
         let program = seed.program.clone();
-        let env = Arc::clone(seed.whole.as_ref().unwrap_or(&seed.env));
+        let env = Arc::clone(seed.environment.as_ref().unwrap_or(&seed.env));
         let directory_path = seed.directory_path.clone();
         let lesson = ctx.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
         let keyed =
@@ -183,8 +184,16 @@ impl Calls {
             load_anew(ctx, id);
         }
         let Some(key) = ctx.warm.programs.key(id, &program, &env, place) else { return };
-        let whole = None;
-        let seed = || Seed { id, program, env, whole, directory_path, directory, session, streams };
+        let seed = || Seed {
+            id,
+            program,
+            env,
+            environment: None,
+            directory_path,
+            directory,
+            session,
+            streams,
+        };
         ctx.warm.programs.plant(key, seed);
         ctx.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
     }
@@ -271,7 +280,7 @@ fn plant_as(ctx: &mut Ctx<'_>, entry: &Entry, key: Key, (id, program): (ProgramI
         id,
         program: without_arguments(program),
         env: Arc::clone(&entry.env),
-        whole: None,
+        environment: None,
         directory_path: entry.directory.clone(),
         session: entry.terminal.session,
         streams: entry.streams,

@@ -12,7 +12,7 @@ use hob_wire::strings::Strings;
 use crate::calls::Calls;
 use crate::ctx::Ctx;
 use crate::inputs::CallerEvent;
-use crate::warm::programs::Lesson;
+use crate::warm::lesson::Lesson;
 
 /// Signals that wait for a call to be given.
 const SIGNALS_WAITING_MAX: usize = 64;

@@ -14,7 +14,8 @@ use hob_core::receipt::{GainPart, Receipt};
 use hob_wire::exit::Exit;
 
 use super::ledger::Entry;
-use crate::warm::programs::{Entry as Known, Streams};
+use crate::warm::lesson::Streams;
+use crate::warm::programs::Entry as Known;
 
 /// Remembers a cold run, or says what a warm call saved.
 pub(super) fn account(entry: &Entry, receipt: &Receipt, known: &mut Known) -> Option<GainPart> {

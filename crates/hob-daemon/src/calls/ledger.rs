@@ -23,7 +23,8 @@ use hob_wire::strings::Strings;
 use crate::channel::Stream;
 use crate::inputs::CallFds;
 use crate::recorder::format;
-use crate::warm::programs::{Entry as Known, Streams};
+use crate::warm::lesson::Streams;
+use crate::warm::programs::Entry as Known;
 
 /// How long a receipt waits for its worker's usage after all else is known.
 const USAGE_WAIT_US: u64 = 1_000_000;

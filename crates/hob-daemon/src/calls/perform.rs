@@ -187,7 +187,7 @@ impl Calls {
     /// Writes the receipt of a closed call.
     pub(crate) fn record(&mut self, ctx: &mut Ctx<'_>, call: CallId, entry: &Entry) {
         let hands = &*ctx.hands;
-        ctx.warm.programs.settle_all_but(|key| hands.loads(key));
+        ctx.warm.programs.forget_environments_but(|key| hands.loads(key));
         if entry.profiles {
             nothing_learned(ctx, entry.program);
         }

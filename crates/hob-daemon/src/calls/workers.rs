@@ -16,7 +16,7 @@ use crate::ctx::Ctx;
 use crate::freshness::NotYet;
 use crate::inputs::WorkerEvent;
 use crate::warm::fresh::Admission;
-use crate::warm::programs::Lesson as Known;
+use crate::warm::lesson::Lesson as Known;
 use crate::workers::hands::{Ended, Process};
 
 /// What a terminal sends: hang-up, interrupt, quit, stop, window change.
@@ -58,7 +58,7 @@ impl Calls {
             }
         }
         let hands = &*ctx.hands;
-        ctx.warm.programs.settle_all_but(|key| hands.loads(key));
+        ctx.warm.programs.forget_environments_but(|key| hands.loads(key));
         ctx.events.push_back(Event::Gone { worker: ended.worker, exit: ended.exit });
         if let Some(call) = process.call {
             self.closing.push(call);
@@ -90,7 +90,7 @@ impl Calls {
         }
         ctx.warm.programs.heard(program);
         if told == Preload::AsLearned {
-            ctx.warm.programs.has_settled(key);
+            ctx.warm.programs.forget_environment(key);
             let known = ctx.warm.programs.entry(program);
             if let Some(preload_us) = known.lesson.as_ref().and_then(|lesson| lesson.preload_us) {
                 known.growth.loaded(preload_us, &self.bounds);

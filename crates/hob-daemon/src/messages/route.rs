@@ -29,7 +29,8 @@ use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::project::{self, Declared};
 use crate::trust;
-use crate::warm::programs::{self, Lesson};
+use crate::warm::lesson::Lesson;
+use crate::warm::programs;
 
 use super::ROUTES_MAX;
 

@@ -8,7 +8,8 @@ use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
 use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
-use crate::warm::programs::{Lesson, Seed};
+use crate::warm::lesson::Lesson;
+use crate::warm::programs::Seed;
 
 /// The fingerprints of all warm states.
 #[derive(Debug)]
@@ -38,10 +39,10 @@ impl Fingerprints {
         &mut self.freshness
     }
 
-    /// Takes the fingerprint of what a process that began to load at `since` has loaded, which was
-    /// `before` as that says. Where
-    /// the key has one already, its other processes are judged by it before it is replaced: an
-    /// edit that fell between two standbys must not hide behind the second one's fingerprint.
+    /// Takes the fingerprint of what a process that began to load at `since` has loaded; `before`
+    /// is what was there then. Where the key has one already, its other processes are judged by it
+    /// before it is replaced: an edit that fell between two standbys must not hide behind the second
+    /// one's fingerprint.
     pub(crate) fn admit(
         &mut self,
         (key, seed): (Key, &Seed),

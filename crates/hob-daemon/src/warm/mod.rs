@@ -2,6 +2,7 @@
 //! it loads, and whether what is warm is what a cold start would load.
 
 pub(crate) mod fresh;
+pub(crate) mod lesson;
 pub(crate) mod programs;
 pub(crate) mod resolutions;
 

@@ -37,7 +37,8 @@ use tokio::sync::mpsc;
 use crate::channel::{self, Reader, Stream};
 use crate::freshness::Before;
 use crate::inputs::{CallFds, Input, WorkerEvent};
-use crate::warm::programs::{Lesson, Seed};
+use crate::warm::lesson::Lesson;
+use crate::warm::programs::Seed;
 use crate::workers::logs;
 use crate::workers::runtimes::Runtimes;
 

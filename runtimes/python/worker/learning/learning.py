@@ -36,9 +36,7 @@ def learn(arguments):
         recorder.be_silent(KERNEL.silence())
         QUIET = TOLD_OF_OURS and KERNEL.quieten(True)
     LEARNING = path, posix.getpid(), recorder, collector
-    recorder.start()
-    recorder.settle()
-    recorder.hear_variables(sys.modules.get("os"))
+    recorder.hear_program()
     collector.settle()
     return program, call
 
@@ -86,13 +84,12 @@ def leave_notes(path, owner, recorder, collector):
     if posix.getpid() != owner:
         # A child of the program's.
         return
-    collects = gc.isenabled()
-    gc.disable()
+    uncollected(write_profile, path, recorder)
+
+
+def write_profile(path, recorder):
     recorder.stop()
-    write_notes(path, notes_of_modules(recorder.in_order(), BASELINE) + recorder.notes()
-                + recorder.hazards())
-    if collects:
-        gc.enable()
+    write_notes(path, recorder.profile(recorder.in_order()))
 
 
 def write_notes(path, notes):

@@ -30,6 +30,12 @@ class Recorder:
         self.kept.append((BOOTSTRAP, "_find_spec", BOOTSTRAP._find_spec))
         BOOTSTRAP._find_spec = self.watch(BOOTSTRAP._find_spec)
 
+    def hear_program(self):
+        """Hears a program, whose start-up code has run."""
+        self.start()
+        self.settle()
+        self.hear_variables(sys.modules.get("os"))
+
     def settle(self):
         """From here on it counts what decides how modules are imported."""
         self.started.extend(machinery())
@@ -94,6 +100,10 @@ class Recorder:
         for owner, name, value in self.kept:
             setattr(owner, name, value)
         self.kept = []
+
+    def profile(self, modules):
+        """All notes of a program that has loaded these modules."""
+        return notes_of_modules(modules, BASELINE) + self.notes() + self.hazards()
 
     def notes(self):
         missing = [n for n, own in self.searched.items() if not own and n not in sys.modules]
