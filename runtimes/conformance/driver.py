@@ -351,7 +351,7 @@ class Run:
         cwd = os.open(self.cwd, os.O_RDONLY | os.O_DIRECTORY)
         payload = struct.pack("<QI", number, 0) + world(**self.world) + strings(self.argv)
         payload += strings(os.fsencode(k) + b"=" + os.fsencode(v) for k, v in self.env.items())
-        payload += bytes(4)
+        payload += bytes(8)
         fds = [stdin.fileno(), target.fileno(), err.fileno(), cwd, far.fileno()]
         self.given_s = time.monotonic()
         channel.send(GIVE, payload, fds)

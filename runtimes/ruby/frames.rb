@@ -7,7 +7,7 @@ module Frames
   # wire:begin ruby-frames (`cargo xtask wire` writes these lines)
   HEADER_BYTES = 12
   BYTES_MAX = 1048576
-  FDS_MAX = 8
+  FDS_MAX = 69
   MAGIC = "hob\x01".b.freeze
   ENDED = 18
   MESSAGE = 8

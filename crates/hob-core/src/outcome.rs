@@ -83,7 +83,7 @@ codes! {
         Priority = "priority",
         /// The caller's hard limits are above the daemon's.
         Limits = "limits",
-        /// Descriptors beyond 0 to 2 are open.
+        /// Descriptors beyond 0 to 2 are open that a worker would not take.
         Descriptors = "descriptors",
         /// The caller is traced.
         Traced = "traced",

@@ -108,7 +108,7 @@ pub enum HardLimits {
 /// Which descriptors the caller has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Descriptors {
-    /// 0 to 2.
+    /// 0 to 2, or others too that a worker takes.
     #[default]
     Standard,
     /// Others too, which a worker would not have.

@@ -63,6 +63,8 @@ pub(crate) struct CallFds {
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) directory: OwnedFd,
     pub(crate) claim: OwnedFd,
+    /// Those beyond 0 to 2, in the order of their numbers in the call.
+    pub(crate) beyond: Vec<OwnedFd>,
 }
 
 /// A connection of a sender. Numbers are never used twice.

@@ -144,6 +144,8 @@ impl Warm {
             world: self.world(set),
             argv,
             env,
+            // What else the caller has open does not go along.
+            beyond: Vec::new(),
         };
         let hello = Hello { build: build_id::own(), pid: call.pid };
         caller::opening(&hello, &call, 4096).ok()

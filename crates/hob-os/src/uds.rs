@@ -12,8 +12,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-/// The most descriptors in one message.
-pub const FDS_MAX: usize = 8;
+/// The most descriptors in one message; the kernel takes 253.
+pub const FDS_MAX: usize = 80;
 
 /// Connects without waiting: `AGAIN` means that the listener's backlog is full.
 pub fn connect(path: &Path) -> io::Result<OwnedFd> {

@@ -12,6 +12,7 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter,
     suffixes: &[b".rb"],
     has_bare: false,
+    takes_descriptors: false,
     has_modules: false,
     commands: &[b"ruby"],
     environments: None,

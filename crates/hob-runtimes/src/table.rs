@@ -101,6 +101,8 @@ pub struct Runtime {
     pub suffixes: &'static [&'static [u8]],
     /// Whether a copy of its bare interpreter can be told what to run.
     pub has_bare: bool,
+    /// Whether its copies take descriptors beyond 0 to 2; if not, a call with such runs cold.
+    pub takes_descriptors: bool,
     /// Whether it hosts modules by name (`-m NAME`).
     pub has_modules: bool,
     /// Names of its interpreter on `PATH`, the first preferred.

@@ -13,7 +13,7 @@ use crate::call::{Call, ColdEnded, Hello, Received, Signal};
 use crate::frame::{self, Kind, TooLarge};
 use crate::reply::{Ended, Refused, RunCold};
 
-/// Descriptors of a call: the standard streams, the directory, the claim.
+/// Descriptors of each call: the standard streams, the directory, the claim.
 const CALL_FDS: u8 = 5;
 /// What a report takes, mostly.
 const REPORT_BYTES: usize = 96;
@@ -112,7 +112,10 @@ fn reply(kind: Kind, payload: &[u8]) -> Next {
 pub fn opening(hello: &Hello, call: &Call, capacity: usize) -> Result<Vec<u8>, TooLarge> {
     let mut bytes = Vec::with_capacity(capacity);
     frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))?;
-    frame::append(&mut bytes, Kind::Call, CALL_FDS, |out| call.encode(out))?;
+    // What were too many for the byte is too many for the decoder, too.
+    let beyond = u8::try_from(call.beyond.len()).unwrap_or(u8::MAX);
+    let fds = CALL_FDS.saturating_add(beyond);
+    frame::append(&mut bytes, Kind::Call, fds, |out| call.encode(out))?;
     Ok(bytes)
 }
 

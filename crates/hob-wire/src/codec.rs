@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::call::UMASK_MAX;
+use crate::call::{BEYOND_MAX, UMASK_MAX};
 use crate::cursor::{Append, Cursor, DecodeError};
 use crate::frame::PAYLOAD_MAX;
 use crate::message::{BODY_MAX, WORD_MAX};
@@ -148,6 +148,25 @@ impl<'a> Format<'a, Strings> for Plain {
     #[inline]
     fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Strings, DecodeError> {
         Strings::decode(cursor, label)
+    }
+}
+
+/// Numbers of descriptors.
+impl<'a> Format<'a, Vec<u32>> for Plain {
+    const SHAPE: Shape = Shape::Many(BEYOND_MAX, &Shape::U32);
+
+    #[inline]
+    fn put(value: &Vec<u32>, out: &mut Vec<u8>) {
+        out.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+        value.iter().for_each(|number| out.put_u32(*number));
+    }
+
+    #[inline]
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<Vec<u32>, DecodeError> {
+        match cursor.u32(label)? as usize {
+            count if count <= BEYOND_MAX => (0..count).map(|_| cursor.u32(label)).collect(),
+            _ => Err(DecodeError::TooMany(label)),
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! `fds` is the number of descriptors that travel with the frame's first byte (SCM_RIGHTS).
 //! All integers are little-endian.
 
+use crate::call::BEYOND_MAX;
 use crate::cursor::DecodeError;
 
 pub use crate::frames::Kind;
@@ -22,8 +23,8 @@ pub const VERSION: u8 = 1;
 pub const HEADER_LEN: usize = 12;
 /// The largest payload. A call whose argv and environment exceed it goes cold.
 pub const PAYLOAD_MAX: usize = 1 << 20;
-/// The most descriptors that one frame may carry.
-pub const FDS_MAX: usize = 8;
+/// The most descriptors that one frame may carry: five of a call, and those beyond 0 to 2.
+pub const FDS_MAX: usize = 5 + BEYOND_MAX;
 
 /// A decoded header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +162,7 @@ mod tests {
         check(0, b'H', DecodeError::NotHob);
         check(3, 9, DecodeError::Version(9));
         check(4, 200, DecodeError::Kind(200));
-        check(5, 9, DecodeError::TooMany("descriptors"));
+        check(5, 70, DecodeError::TooMany("descriptors"));
         check(6, 1, DecodeError::Reserved);
         check(7, 1, DecodeError::Reserved);
         check(11, 1, DecodeError::TooMany("payload bytes"));

@@ -64,8 +64,9 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         world: world.clone(),
         argv: argv.clone(),
         env: env.clone(),
+        beyond: vec![9],
     };
-    put(Kind::Call, 5, &|out| call.encode(out));
+    put(Kind::Call, 6, &|out| call.encode(out));
     put(Kind::Signal, 0, &|out| {
         Signal { number: 15, origin: Origin::Terminal, at_ns: 1_000_450_000 }.encode(out)
     });
@@ -129,8 +130,9 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         argv: Cow::Borrowed(&argv),
         env: Cow::Borrowed(&env),
         processors: &[0b101],
+        beyond: Cow::Owned(vec![9]),
     };
-    put(Kind::Give, 5, &|out| give.encode(out));
+    put(Kind::Give, 6, &|out| give.encode(out));
     let finished = Finished {
         call: 7,
         exit: Exit::Code(3),

@@ -2,9 +2,9 @@
 //!
 //! Reads only this process's own; what cannot be read is sent as what no worker has, or as 0.
 
-use hob_os::process::{Status, limits};
+use hob_os::process::{self, Status, limits};
 use hob_os::surroundings::priority;
-use hob_wire::call::{Priority, World};
+use hob_wire::call::{Priority, Terminal, World};
 
 /// What a worker takes on.
 pub(crate) fn world(status: &Status) -> World {
@@ -17,4 +17,12 @@ pub(crate) fn world(status: &Status) -> World {
         // The daemon reads the last one meanwhile.
         priority: Priority { nice, io, policy, slack_ns, oom: 0 },
     }
+}
+
+/// The terminal that controls this process, as a call says it.
+pub(crate) fn terminal() -> Terminal {
+    process::terminal().map_or(Terminal::default(), |(session, group)| Terminal {
+        session: if session == 0 { Terminal::OUTSIDE } else { session },
+        group,
+    })
 }

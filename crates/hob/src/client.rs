@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use hob_os::claim::{self, Claimed};
@@ -26,7 +26,7 @@ use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
 use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
-use hob_wire::caller::{self, Fault, Next, Pending, Reply};
+use hob_wire::caller::{self, Next, Pending, Reply};
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::reply::{Ended, Fate};
 use hob_wire::strings::Strings;
@@ -34,7 +34,7 @@ use hob_wire::strings::Strings;
 use crate::connect::{self, Trouble, nanoseconds};
 use crate::fallback::{self, Fallback};
 use crate::options::{self, CalledAs, NotRun, Options};
-use crate::{around, cold, say, verbs};
+use crate::{around, beyond, cold, say, verbs};
 
 /// What the daemon has said; `None`: the call was given, and the connection ended without an
 /// outcome.
@@ -78,15 +78,20 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
         }
     };
     let bypass = start.variable(b"HOB") == Some(b"0");
-    let dialled = (!bypass).then(|| dial(start, 3 + u64::from(status_fd.is_some())));
+    let own = 3 + u64::from(status_fd.is_some());
+    let dialled = (!bypass).then(|| {
+        // Before anything else is opened.
+        let beyond = beyond::look(own)?;
+        Ok((dial(start)?, beyond))
+    });
     let status = process::own_status().unwrap_or_default();
     let passed = Cell::new(Set(0));
-    let terminal = terminal();
+    let terminal = around::terminal();
     let caller = Caller { start, options, status, status_fd, terminal, passed };
     let Some(dialled) = dialled else { return cold::in_place(&caller, None) };
-    let answer = dialled.and_then(|(socket, at_ns)| {
+    let answer = dialled.and_then(|((socket, at_ns), beyond)| {
         let times = Times { begun_ns, connected_ns: at_ns };
-        attempt(&caller, socket, times)
+        attempt(&caller, socket, (times, &beyond))
     });
     match answer {
         Ok((answer, connection)) => finish(&caller, answer, connection),
@@ -102,21 +107,15 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
     }
 }
 
-/// The terminal that controls this process, as a call says it.
-fn terminal() -> Terminal {
-    process::terminal().map_or(Terminal::default(), |(session, group)| Terminal {
-        session: if session == 0 { Terminal::OUTSIDE } else { session },
-        group,
-    })
-}
-
 /// Leaves a line about a call that no daemon took.
 pub(crate) fn note(caller: &Caller<'_>, trouble: Trouble) {
     let os = |name: &[u8]| caller.start.variable(name).map(OsStr::from_bytes);
     let Some(dir) = fallback::state_dir_for(os(b"XDG_STATE_HOME"), os(b"HOME")) else { return };
+    let beyond = (trouble == Trouble::Descriptors).then(beyond::in_words).flatten();
     let line = Fallback {
         at: SystemTime::now(),
         reason: trouble.reason(),
+        beyond: beyond.as_deref(),
         program: OsStr::from_bytes(caller.program()[0]),
         caller_pid: std::process::id(),
     };
@@ -192,10 +191,7 @@ struct Times {
 }
 
 /// Connects, before anything else is gathered: the daemon wakes up meanwhile. Nothing is sent.
-fn dial(start: &Start, descriptors: u64) -> Result<(OwnedFd, u64), Trouble> {
-    if process::open_descriptors().map_err(|_| Trouble::Descriptors)? != descriptors {
-        return Err(Trouble::Descriptors);
-    }
+fn dial(start: &Start) -> Result<(OwnedFd, u64), Trouble> {
     let socket = connect::connect_or_start(start, connect::START_MS)?;
     Ok((socket, clock::now_ns()))
 }
@@ -205,19 +201,19 @@ fn dial(start: &Start, descriptors: u64) -> Result<(OwnedFd, u64), Trouble> {
 fn attempt(
     caller: &Caller<'_>,
     socket: OwnedFd,
-    times: Times,
+    (times, beyond): (Times, &[BorrowedFd<'_>]),
 ) -> Result<(Answer, Connection), Trouble> {
     if caller.status.tracer != 0 {
         return Err(Trouble::Traced);
     }
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
     let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
-    let bytes = encode(caller, times)?;
+    let bytes = encode(caller, times, beyond)?;
     let forwarded = caller.forwarded();
     signals::block(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let signals = signals::descriptor(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let mut connection = Connection { socket, claim, signals, call: Pending::default() };
-    let sent = connection.send(&bytes, &directory);
+    let sent = connection.send(&bytes, &directory, beyond);
     // What comes back is put where it was: there is a page less to touch.
     drop(bytes);
     let answer = match sent {
@@ -228,7 +224,11 @@ fn attempt(
 }
 
 /// Hello and call in one buffer, so that they go in one write.
-fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
+fn encode(
+    caller: &Caller<'_>,
+    times: Times,
+    beyond: &[BorrowedFd<'_>],
+) -> Result<Vec<u8>, Trouble> {
     // Each list is sized once: a buffer that grows touches the same bytes on several pages.
     let size: usize = caller.start.env.iter().map(|entry| entry.count_bytes() + 1).sum();
     let mut env = Strings::with_capacity(size);
@@ -246,6 +246,7 @@ fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
         world: around::world(&caller.status),
         argv: caller.program().into_iter().collect(),
         env,
+        beyond: beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
     };
     let hello = Hello { build: hob_os::build_id::own(), pid: call.pid };
     caller::opening(&hello, &call, size + 2048).map_err(|_| Trouble::TooLarge)
@@ -253,13 +254,20 @@ fn encode(caller: &Caller<'_>, times: Times) -> Result<Vec<u8>, Trouble> {
 
 impl Connection {
     /// Sends the whole call within the budget, the descriptors with its first byte.
-    fn send(&self, bytes: &[u8], directory: &OwnedFd) -> Result<(), Trouble> {
+    fn send(
+        &self,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        beyond: &[BorrowedFd<'_>],
+    ) -> Result<(), Trouble> {
         let [stdin, stdout, stderr] = process::stdio();
-        let fds = [stdin, stdout, stderr, directory.as_fd(), self.claim.as_fd()];
+        let five = [stdin, stdout, stderr, directory.as_fd(), self.claim.as_fd()];
+        let all = if beyond.is_empty() { Vec::new() } else { [&five, beyond].concat() };
+        let fds = if beyond.is_empty() { &five[..] } else { &all };
         let deadline_ns = clock::now_ns() + connect::ANSWER_MS * 1_000_000;
         let mut sent = 0;
         while sent < bytes.len() {
-            let with: &[BorrowedFd<'_>] = if sent == 0 { &fds } else { &[] };
+            let with: &[BorrowedFd<'_>] = if sent == 0 { fds } else { &[] };
             match uds::send(&self.socket, &bytes[sent..], with) {
                 Ok(count) => sent += count,
                 Err(Errno::AGAIN) => self.wait_writable(deadline_ns)?,
@@ -311,7 +319,7 @@ impl Connection {
                 match self.receive() {
                     Next::Wait => budget_ns = budget_ns.filter(|_| !self.call.has_heard()),
                     Next::Do(reply) => return Ok(Some(reply)),
-                    Next::TakeClaim(fault) => return self.give_up(trouble(fault)),
+                    Next::TakeClaim(fault) => return self.give_up(fault.into()),
                 }
             }
         }
@@ -366,15 +374,6 @@ impl Connection {
 }
 
 const SIGTSTP: i32 = rustix::process::Signal::TSTP.as_raw();
-
-/// A fault of the daemon's as the reason of a fallback.
-fn trouble(fault: Fault) -> Trouble {
-    match fault {
-        Fault::OtherBuild => Trouble::OtherBuild,
-        Fault::Malformed => Trouble::Protocol,
-        Fault::Closed => Trouble::DaemonClosed,
-    }
-}
 
 /// Ends this process as the program ended.
 fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {

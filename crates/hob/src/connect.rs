@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use hob_os::spawn::{self, Session};
 use hob_os::start::Start;
 use hob_os::{clock, dir, uds};
+use hob_wire::caller::Fault;
 
 use crate::fallback::FallbackReason;
 
@@ -68,6 +69,17 @@ impl Trouble {
             Trouble::TooLarge => FallbackReason::TooLarge,
             Trouble::DaemonClosed => FallbackReason::DaemonClosed,
             Trouble::Protocol => FallbackReason::Protocol,
+        }
+    }
+}
+
+/// A fault of the daemon's as the reason of a fallback.
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        match fault {
+            Fault::OtherBuild => Trouble::OtherBuild,
+            Fault::Malformed => Trouble::Protocol,
+            Fault::Closed => Trouble::DaemonClosed,
         }
     }
 }

@@ -108,6 +108,8 @@ pub struct Fallback<'a> {
     pub at: SystemTime,
     /// Why.
     pub reason: FallbackReason,
+    /// Which of the caller's descriptors were too many.
+    pub beyond: Option<&'a [u8]>,
     /// The program as the caller typed it.
     pub program: &'a OsStr,
     /// The caller's process id.
@@ -233,6 +235,10 @@ fn line(fallback: &Fallback<'_>) -> Vec<u8> {
     }
     line.extend_from_slice(b"\"},\"warm\":false,\"reason\":\"");
     line.extend_from_slice(fallback.reason.code().as_bytes());
+    if let Some(beyond) = fallback.beyond {
+        line.extend_from_slice(b"\",\"descriptors\":\"");
+        push_escaped(&mut line, &beyond[..beyond.len().min(NAME_BYTES_MAX)]);
+    }
     line.extend_from_slice(b"\",\"caller_pid\":");
     line.extend_from_slice(fallback.caller_pid.to_string().as_bytes());
     line.extend_from_slice(b"}\n");
@@ -290,6 +296,7 @@ mod tests {
         Fallback {
             at: UNIX_EPOCH + Duration::from_micros(1_795_297_084_120_337),
             reason: FallbackReason::NoDaemon,
+            beyond: None,
             program,
             caller_pid: 4711,
         }
@@ -313,6 +320,9 @@ mod tests {
         check("ü\u{202e}漢".as_bytes(), "ü\u{202e}漢");
         check(b"\xff.py", "\u{fffd}.py");
         check(&[b'x'; 1000], &format!("{}…", "x".repeat(NAME_BYTES_MAX)));
+        let many = Fallback { beyond: Some(b"65 open: 70 (/a\"b)"), ..fallback(OsStr::new("x")) };
+        let value: serde_json::Value = serde_json::from_slice(&line(&many)).unwrap();
+        assert_eq!(value["descriptors"], "65 open: 70 (/a\"b)");
     }
 
     #[test]

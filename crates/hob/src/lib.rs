@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod around;
+mod beyond;
 pub mod client;
 pub mod cold;
 pub mod connect;

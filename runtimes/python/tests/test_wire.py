@@ -1,4 +1,5 @@
-"""The golden frames: decoded if a worker receives them, encoded byte-identical if it sends them."""
+"""The golden frames: decoded if a worker receives them, encoded byte-identical if it sends them; and
+where the descriptors of a call are put."""
 
 import importlib.util
 import os
@@ -55,7 +56,7 @@ class FramesAreAsTheGoldenOnes(unittest.TestCase):
 
     def test_give_is_decoded_at_the_fixed_offsets(self):
         frame = golden("give")
-        self.assertEqual(worker.decode_header(frame)[:2], (37, 5))
+        self.assertEqual(worker.decode_header(frame)[:2], (37, 6))
         self.assertEqual(frame[worker.AT_CALL : worker.AT_GROUP], SEVEN)
         self.assertEqual(frame[worker.AT_GROUP : worker.AT_UMASK], b"\x29\0\0\0")
         self.assertEqual(frame[worker.AT_UMASK : worker.AT_IGNORED], b"\x17\0\0\0")
@@ -68,7 +69,8 @@ class FramesAreAsTheGoldenOnes(unittest.TestCase):
         env, at = worker.decode_strings(frame, at)
         processors, at = worker.decode_blob(frame, at)
         self.assertEqual(processors, b"\x05")
-        self.assertEqual(at, len(frame))
+        self.assertEqual(worker.decode_numbers(frame, at), [9])
+        self.assertEqual(at + 8, len(frame))
         self.assertTrue(all(b"=" in variable for variable in env))
 
     def test_joined_is_encoded(self):
@@ -121,6 +123,70 @@ class BadFramesAreRefused(unittest.TestCase):
     def test_a_blob_beyond_its_frame(self):
         with self.assertRaises(worker.WireError):
             worker.decode_blob(b"\5\0\0\0abc", 0)
+
+
+# Where the descriptors beyond 0 to 2 of a `give` are put, whatever stands in their way.
+LOW, HIGH, COPY, REPLY = 600, 601, 604, 605
+
+
+class Beyond(unittest.TestCase):
+    def setUp(self):
+        self.open, self.ends = set(), os.pipe()
+        for name, number in ("COPY_FD", COPY), ("REPLY_FD", REPLY):
+            setattr(worker, name, number)
+            self.put("/dev/zero", number)
+            worker.KEPT[number] = worker.identity_of(number)
+
+    def tearDown(self):
+        for number in {*self.open, *worker.KEPT, *self.ends}:
+            try:
+                os.close(number)
+            except OSError:
+                pass
+        worker.KEPT.clear()
+
+    def put(self, file, number):
+        fd = file if isinstance(file, int) else os.open(file, os.O_RDONLY)
+        os.dup2(fd, number, False)
+        self.open.add(number)
+        if fd != file:
+            os.close(fd)
+        return os.fstat(number).st_ino
+
+    def take(self, numbers, fds):
+        self.open.update(numbers)
+        return worker.take_beyond(numbers, fds)
+
+    def test_each_where_the_other_belongs(self):
+        null, pipe = self.put("/dev/null", LOW), self.put(self.ends[0], HIGH)
+        self.assertEqual(self.take([LOW, HIGH], [HIGH, LOW]), (LOW, HIGH))
+        self.assertEqual([os.fstat(n).st_ino for n in (LOW, HIGH)], [pipe, null])
+        self.assertTrue(os.get_inheritable(LOW) and os.get_inheritable(HIGH))
+
+    def test_one_that_is_there_already_is_inherited(self):
+        self.put("/dev/null", LOW)
+        self.assertEqual(self.take([LOW], [LOW]), (LOW,))
+        self.assertTrue(os.get_inheritable(LOW))
+
+    def test_our_own_move_above_and_stay_ours(self):
+        null, pipe = self.put("/dev/null", LOW), self.put(self.ends[0], HIGH)
+        self.assertEqual(self.take([COPY, REPLY], [LOW, HIGH]), (COPY, REPLY))
+        self.assertEqual([os.fstat(n).st_ino for n in (COPY, REPLY)], [null, pipe])
+        own = worker.COPY_FD, worker.REPLY_FD
+        self.assertEqual(set(worker.KEPT), set(own))
+        self.assertTrue(all(n > REPLY and worker.is_ours(n) for n in own), own)
+        self.assertFalse(any(map(os.get_inheritable, own)))
+        self.assertFalse(worker.is_ours(COPY) or worker.is_ours(REPLY))
+        self.assertTrue(worker.is_free(LOW) and worker.is_free(HIGH))
+
+    def test_a_number_that_something_else_has_is_said(self):
+        self.put("/dev/null", LOW)
+        self.put("/dev/zero", HIGH)
+        self.assertIsNone(self.take([HIGH], [LOW]))
+
+    def test_numbers_without_descriptors_are_no_frame(self):
+        with self.assertRaises(worker.WireError):
+            self.take([LOW, HIGH], [])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 class Call:
     """One call in this process, from its `give` on."""
 
-    __slots__ = "number argv env ignored names code main_ns error watchers".split()
+    __slots__ = "number argv env ignored names code main_ns error watchers beyond".split()
 
 
 # The descriptors that are ours, and what they are: a program may close one and reuse the number.
@@ -51,7 +51,7 @@ def await_give(channel):
     while have < HEADER_BYTES:
         have += channel.recv_into(memoryview(frame)[have:]) or _cut_off()
     length = from_bytes(frame[8:HEADER_BYTES], "little")
-    if frame[:8] != GIVE_HEAD or length > FRAME_BYTES_MAX or len(fds) != 5:
+    if bytes(frame[:8]) not in GIVE_HEADS or length > FRAME_BYTES_MAX or len(fds) != frame[5]:
         raise WireError("a give was expected")
     if HEADER_BYTES + length > len(frame):
         frame = frame + bytes(HEADER_BYTES + length - len(frame))
@@ -63,8 +63,8 @@ def await_give(channel):
 def take_world(program, frame, fds):
     """Takes on the caller's world; the call, ready to run."""
     call = Call()
-    call.number, call.ignored = frame[AT_CALL:AT_GROUP], 0
-    take_descriptors(fds)
+    call.number, call.ignored, call.beyond = frame[AT_CALL:AT_GROUP], 0, ()
+    take_descriptors(fds[:5])
     KEPT[REPLY_FD] = identity_of(REPLY_FD)
     if frame[AT_GROUP:AT_IGNORED] != OWN_GROUP_AND_UMASK:
         if frame[AT_GROUP:AT_UMASK] != NO_GROUP:
@@ -78,6 +78,8 @@ def take_world(program, frame, fds):
     processors, at = decode_blob(frame, at)
     if processors:
         take_processors(processors)
+    if len(fds) > 5:
+        call.beyond = take_beyond(decode_numbers(frame, at), fds[5:])
     if call.env != ENVIRONMENT.blob:
         ENVIRONMENT.take(call.env)
     called, words = program.called
@@ -99,7 +101,7 @@ def take_world(program, frame, fds):
     return call
 
 
-GIVE_HEAD = MAGIC + bytes((GIVE, 5, 0, 0))
+GIVE_HEADS = {MAGIC + bytes((GIVE, n, 0, 0)) for n in range(5, FRAME_FDS_MAX + 1)}
 EXPECTED = None, ()
 
 
@@ -227,6 +229,9 @@ def send_end(call, status, finished_ns):
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     pair = (0, status)
     try:
+        if call.beyond and not let_go():
+            # The end of this process tells.
+            return
         if is_ours(REPLY_FD):
             send_all(REPLY_FD, encode_ended(call.number, pair))
             # The caller goes first: clearing up takes a millisecond. A yield may come back at once;

@@ -56,7 +56,7 @@ def serve():
     if is_bare:
         program.locate()
         SEARCHED.update(sys.path[1:])
-    if not make_main(program, call) or not holds(call):
+    if call.beyond is None or not make_main(program, call) or not holds(call):
         run_anew(program, call)
     if is_bare:
         if program.kind == MODULE or program.container:

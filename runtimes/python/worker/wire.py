@@ -94,6 +94,12 @@ def decode_strings(data, at):
     return strings, end
 
 
+def decode_numbers(data, at):
+    count = from_bytes(data[at : at + 4], "little")
+    ends = range(at + 8, at + 8 + 4 * count, 4)
+    return [from_bytes(data[end - 4 : end], "little") for end in ends]
+
+
 def decode_preload(payload):
     role, kind = payload[0], payload[1]
     target, at = decode_blob(payload, 2)

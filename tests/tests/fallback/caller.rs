@@ -5,23 +5,6 @@ use hob_tests::{End, World, wait};
 const HELLO: &str = "print('hello')\n";
 
 #[test]
-fn more_descriptors_than_three_go_cold_and_arrive() {
-    let world = World::started();
-    world.file(
-        "reads.py",
-        "import os\ntry:\n    print(os.read(7, 100))\nexcept OSError as error:\n    print(error)\n",
-    );
-    world.file("data", "through seven");
-    world.warmed(&["run", "reads.py"]);
-    let outcome = world.in_time(&world.hob(&["run", "reads.py"]).after("exec 7<data"));
-    assert_eq!(outcome.text(), "b'through seven'\n");
-    assert_eq!(world.reason(outcome.pid), "descriptors");
-    let hob = world.binary().display();
-    let substituted = world.run(&["bash", "-c", &format!("{hob} run cat <(echo inner)")]).go();
-    assert_eq!(substituted.text(), "inner\n");
-}
-
-#[test]
 fn a_traced_caller_goes_cold() {
     let world = World::started();
     world.file("hello.py", HELLO);

@@ -94,8 +94,10 @@ fn it_fits_a_terminal_and_has_no_colour_when_none_is_wanted() {
 fn what_this_shell_would_bring_is_named() {
     let world = World::started();
     let doctor = world.hob(&["doctor"]);
-    let open = doctor.clone().after("exec 7</dev/null");
-    one_fault(&open, &["descriptors: 7 is open (/dev/null)", "exec 7>&-"]);
+    let open = doctor.clone().after("for n in {10..75}; do eval \"exec $n</dev/null\"; done");
+    one_fault(&open, &["descriptors: 66 are open", "74 (/dev/null)", "exec 74>&-"]);
+    let few = doctor.clone().after("exec 7</dev/null").go().text();
+    assert!(few.contains("and 1 more, which go with each call"), "{few}");
     one_fault(&doctor.clone().after("exec 0<&-"), &["descriptors: 0 is closed"]);
     one_fault(
         &doctor.clone().after("ulimit -Sn 512; ulimit -Hn 8000").env("HOB_DIR", "relative"),

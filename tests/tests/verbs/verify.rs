@@ -137,7 +137,8 @@ fn what_cannot_be_warm_says_why() {
     assert_eq!((end, &verdict["verdict"]), (End::Code(3), &"never warm".into()));
     assert_eq!(verdict["reason"], "not-hosted");
     world.file("hello.py", "print('hello')\n");
-    let odd = world.hob(&["verify", "--json", "hello.py"]).after("exec 9</dev/null").go();
+    let many = "for n in {10..75}; do eval \"exec $n</dev/null\"; done";
+    let odd = world.hob(&["verify", "--json", "hello.py"]).after(many).go();
     assert_eq!((odd.end, &json(&odd)["reason"]), (End::Code(3), &"descriptors".into()));
     let shown = world.hob(&["verify", "true"]).go();
     assert!(shown.text().starts_with("true: never warm\n  not-hosted: "), "{shown:?}");

@@ -9,7 +9,7 @@ use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
 use hob_core::phase::{Mark, Marks};
-use hob_core::plan::{ColdAsked, Facts, HardLimits, Hosted, Terminal};
+use hob_core::plan::{ColdAsked, Descriptors, Facts, HardLimits, Hosted, Terminal};
 use hob_resolve::{EnvChanges, Program, ResolveError, WorkingDirectory};
 use hob_wire::call::{AHEAD_AUTO, Call, Isolation};
 use hob_wire::exit::ExitCode;
@@ -45,12 +45,13 @@ impl Calls {
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
-        let Call { asked, pid, terminal, processor, world, env, .. } = call;
+        let Call { asked, pid, terminal, processor, world, env, beyond, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
             caller,
             streams: Streams::of(&fds.stdio),
             fds: Some(fds),
+            beyond,
             program,
             resolved,
             refusal,
@@ -233,10 +234,28 @@ impl Calls {
                 session if ctx.hands.reaches(session) => Terminal::Reached,
                 _ => Terminal::Unreached,
             },
+            descriptors: if self.takes(resolved, &call.beyond) {
+                Descriptors::Standard
+            } else {
+                Descriptors::Beyond
+            },
             ..Facts::default()
         }
     }
+
+    /// Whether a worker of the program would have these descriptors beyond 0 to 2.
+    fn takes(&self, resolved: &Result<Program, ResolveError>, beyond: &[u32]) -> bool {
+        let Some(last) = beyond.last() else { return true };
+        let (_, most) = self.limits[NOFILE];
+        let has_room = u64::from(*last).max(ROOM) + ROOM <= most;
+        has_room && resolved.as_ref().is_ok_and(|program| program.row().takes_descriptors)
+    }
 }
+
+/// The place of the limit on open descriptors among all.
+const NOFILE: usize = 7;
+/// Numbers that a worker has for what it is given, and for its own, below and above the caller's.
+const ROOM: u64 = 256;
 
 /// What a call has passed when it is received.
 fn first_marks(call: &Call, received_ns: u64) -> Marks {

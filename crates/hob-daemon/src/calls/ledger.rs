@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) streams: Streams,
     /// Until the call is given or runs cold.
     pub(crate) fds: Option<CallFds>,
+    /// The numbers of its descriptors beyond 0 to 2.
+    pub(crate) beyond: Vec<u32>,
     pub(crate) program: ProgramId,
     pub(crate) resolved: Option<Program>,
     /// Exit code and text, where it could not be resolved.

@@ -52,6 +52,7 @@ fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
         },
         argv: words.iter().collect(),
         env: ["PATH=/usr/bin:/bin"].into_iter().collect(),
+        beyond: Vec::new(),
     };
     let incoming = Incoming {
         id: CALL,
@@ -62,6 +63,7 @@ fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
             stdio: [null(), null(), null()],
             directory: std::fs::File::open("/").unwrap().into(),
             claim: claim.try_clone().unwrap(),
+            beyond: Vec::new(),
         },
         received_ns: clock::now_ns(),
     };

@@ -117,10 +117,7 @@ async fn call(
 ) {
     let received_ns = clock::now_ns();
     let Ok(call) = Call::decode(&frame.payload) else { return };
-    let Ok([stdin, stdout, stderr, directory, claim]) = <[OwnedFd; 5]>::try_from(frame.fds) else {
-        return;
-    };
-    let fds = CallFds { stdio: [stdin, stdout, stderr], directory, claim };
+    let Some(fds) = descriptors(frame.fds, &call.beyond) else { return };
     let id = CallId(front.recorder.next_call());
     let incoming = Incoming { id, call, caller, seen, fds, received_ns };
     if front.owner.send(Input::Call(Box::new(incoming))).await.is_err() {
@@ -144,6 +141,20 @@ async fn call(
     }
     let gone = CallerEvent::Gone { at_ns: clock::now_ns() };
     let _ = front.owner.send(Input::Caller { call: id, event: gone }).await;
+}
+
+/// The descriptors of a call, which are as many as it says; `None`: they are not.
+fn descriptors(mut fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<CallFds> {
+    let beyond = fds.split_off(fds.len().min(5));
+    let [stdin, stdout, stderr, directory, claim] = <[OwnedFd; 5]>::try_from(fds).ok()?;
+    let in_order = numbers.is_sorted_by(|one, next| one < next);
+    let right = beyond.len() == numbers.len() && in_order && numbers.first() > Some(&2);
+    (numbers.is_empty() && beyond.is_empty() || right).then_some(CallFds {
+        stdio: [stdin, stdout, stderr],
+        directory,
+        claim,
+        beyond,
+    })
 }
 
 /// Hears a launcher to its end. It has to be in the session that it speaks for.

@@ -26,7 +26,7 @@ use hob_os::{process, uds};
 use hob_resolve::Program;
 use hob_wire::call::{Hello, Usage, World};
 use hob_wire::exit::Exit;
-use hob_wire::frame::Kind;
+use hob_wire::frame::{HEADER_LEN, Kind};
 use hob_wire::launch::{Launch, Launched};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Fork, Give, Paid, Preload, Role, TargetKind};
@@ -112,6 +112,8 @@ pub(crate) struct Given<'a> {
     pub(crate) group: u32,
     /// Taken when the call cannot come back.
     pub(crate) fds: &'a mut Option<CallFds>,
+    /// The numbers of those beyond 0 to 2.
+    pub(crate) beyond: &'a Vec<u32>,
     /// Signals that came before; they are passed on.
     pub(crate) signals: &'a mut Vec<u8>,
     pub(crate) crowd: Crowd,
@@ -482,7 +484,11 @@ impl Hands {
     /// Claims the call and sends it to the worker. An error says which of the two failed; either
     /// way nothing was run.
     pub(crate) fn give(&mut self, worker: WorkerId, given: Given<'_>) -> Result<(), GiveFailure> {
-        let fds = given.fds.as_ref().ok_or(GiveFailure::CallerLeft)?;
+        let fds = given.fds.as_mut().ok_or(GiveFailure::CallerLeft)?;
+        if fds.beyond.len() != given.beyond.len() {
+            // They went to a worker that was never forked.
+            return Err(GiveFailure::Unread);
+        }
         let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
         let place = Place::new(given.caller_pid, (process.pid, self.processors), given.crowd);
         let give = Give {
@@ -492,20 +498,33 @@ impl Hands {
             argv: Cow::Borrowed(given.argv),
             env: Cow::Borrowed(given.env),
             processors: &place.told,
+            beyond: Cow::Borrowed(given.beyond),
         };
-        let bytes = channel::encode(Kind::Give, 5, |out| give.encode(out))
+        // There are at most 64 beyond.
+        let count = u8::try_from(5 + fds.beyond.len()).unwrap_or(u8::MAX);
+        let mut bytes = channel::encode(Kind::Give, count, |out| give.encode(out))
             .ok_or(GiveFailure::WorkerClosed)?;
         if claim::take(&fds.claim) == Claimed::Theirs {
             return Err(GiveFailure::CallerLeft);
         }
         place.arrange(process);
-        let CallFds { stdio: [stdin, stdout, stderr], directory, claim } = fds;
+        let CallFds { stdio: [stdin, stdout, stderr], directory, claim, beyond } = fds;
         let caller = given.caller;
-        let with =
+        let five =
             [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory.as_fd(), caller.as_fd()];
+        // A lock or a pipe of the caller's is not to be held here when it hears of the end: the
+        // worker waits for the rest of the frame until these are closed.
+        let rest = bytes.split_off(if beyond.is_empty() { bytes.len() } else { HEADER_LEN });
+        let with: Vec<_> = five.into_iter().chain(beyond.iter().map(AsFd::as_fd)).collect();
         if channel::send(&process.stream, bytes, &with).is_err() {
             let _ = claim::put_back(claim);
             return Err(GiveFailure::WorkerClosed);
+        }
+        beyond.clear();
+        if !rest.is_empty() && channel::send(&process.stream, rest, &[]).is_err() {
+            // Half a frame runs nothing, and the claim stays taken.
+            *given.fds = None;
+            return Err(GiveFailure::Unread);
         }
         process.call = Some(given.call);
         match given.crowd {

@@ -1,5 +1,6 @@
 //! What `/proc` says of a process, its descriptors, and pidfds.
 
+pub mod inherited;
 pub mod limits;
 pub mod near;
 pub mod processors;

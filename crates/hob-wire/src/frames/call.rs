@@ -7,8 +7,11 @@ use crate::frames::{frames, numbers};
 use crate::schema::{Field, Rule, Shape};
 use crate::strings::Strings;
 
-/// The descriptors of a [`Call`], in this order.
-pub const CALL_FDS: [&str; 5] = ["stdin", "stdout", "stderr", "working directory", "claim"];
+/// The descriptors of a [`Call`], in this order. The last stands for as many as its field says.
+pub const CALL_FDS: [&str; 6] =
+    ["stdin", "stdout", "stderr", "working directory", "claim", "those of beyond"];
+/// The most descriptors beyond 0 to 2 that travel with a call.
+pub const BEYOND_MAX: usize = 64;
 /// How many resource limits travel: `RLIMIT_CPU` (0) to `RLIMIT_RTTIME` (15).
 pub const LIMITS: usize = 16;
 /// "As hob decides", in [`Asked::ahead`].
@@ -107,6 +110,9 @@ frames! {
         argv: Strings as Filled,
         /// The caller's environment.
         env: Strings = "environment",
+        /// The numbers of the caller's descriptors beyond 0 to 2, the lowest first. These travel
+        /// behind the others, in the same order.
+        beyond: Vec<u32>,
     }
 
     /// A signal that the caller received and the program should.

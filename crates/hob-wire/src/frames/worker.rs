@@ -14,8 +14,9 @@ use crate::strings::Strings;
 pub use crate::reply::Gone;
 
 /// The descriptors of a [`Give`], in this order. `reply` is the caller's own connection, on which
-/// the worker sends [`crate::reply::Ended`].
-pub const GIVE_FDS: [&str; 5] = ["stdin", "stdout", "stderr", "working directory", "reply"];
+/// the worker sends [`crate::reply::Ended`]. The last stands for as many as the frame names.
+pub const GIVE_FDS: [&str; 6] =
+    ["stdin", "stdout", "stderr", "working directory", "reply", "those of beyond"];
 
 frames! {
     /// The first frame on a zygote's or standby's channel.
@@ -86,6 +87,9 @@ frames! {
         /// The processors that it may run on, bit by bit from the first byte's lowest on; empty: as
         /// the worker has them.
         processors: &'a [u8],
+        /// The numbers at which the program has those of its descriptors that come behind the
+        /// others, the lowest first.
+        beyond: Cow<'a, Vec<u32>>,
     }
 
     /// A call's exit, from the worker that performed it.

@@ -214,6 +214,7 @@ pub(super) fn fallback() -> Entry {
         program: FallbackProgram { name: "yamllint".to_owned() },
         warm: false,
         reason: "no-daemon".to_owned(),
+        descriptors: None,
         caller_pid: 4711,
     })
 }

@@ -70,6 +70,8 @@ fn fallback(line: &FallbackLine, clock: &Clock, look: &Look) -> String {
     lines.extend(look.flow(&seen.map(|part| (Tone::Dim, part)), columns));
     let meaning = reasons::meaning(reasons::FALLBACK, &line.reason);
     lines.extend(meaning.into_iter().flat_map(|meaning| why(meaning, columns, look)));
+    let descriptors = line.descriptors.iter().map(|text| printable(text, look.charset));
+    lines.extend(descriptors.flat_map(|text| why(&text, columns, look)));
     joined(&lines)
 }
 

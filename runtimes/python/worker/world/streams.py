@@ -93,3 +93,67 @@ def take_descriptors(fds):
     posix.close(reply)
     posix.fchdir(cwd)
     posix.close(cwd)
+
+
+def take_beyond(numbers, fds):
+    """Puts the caller's other descriptors at their own numbers, as any program inherits them. The
+    numbers; None if something that was loaded ahead has one of them."""
+    global COPY_FD, REPLY_FD
+    if len(numbers) != len(fds):
+        raise WireError("other descriptors than were named")
+    for own in (COPY_FD, REPLY_FD):
+        if own in numbers:
+            # Above, so that what the program opens has the number that it has in a cold run.
+            aside = own + 1
+            while aside in numbers or not is_free(aside):
+                aside += 1
+            posix.dup2(own, aside, False)
+            posix.close(own)
+            KEPT[aside] = KEPT.pop(own)
+            if own == COPY_FD:
+                COPY_FD = aside
+            else:
+                REPLY_FD = aside
+    left = dict(zip(numbers, fds))
+    free = all(number in fds or is_free(number) for number in numbers)
+    while left:
+        taken = set(left.values())
+        ready = [number for number, fd in left.items() if number == fd or number not in taken]
+        if not ready:
+            # Each stands where another belongs: one steps aside.
+            number, fd = left.popitem()
+            left[number] = posix.dup(fd)
+            posix.close(fd)
+        for number in ready:
+            fd = left.pop(number)
+            if fd == number:
+                posix.set_inheritable(fd, True)
+            else:
+                posix.dup2(fd, number)
+                posix.close(fd)
+    return tuple(numbers) if free else None
+
+
+def is_free(number):
+    try:
+        posix.fstat(number)
+    except OSError:
+        return True
+    return False
+
+
+def let_go():
+    """Closes what the program has open, so that nobody finds a lock or a pipe held by a program that
+    has ended. False if something here may still use it: a thread, or memory that a file lies in."""
+    if _thread._count() or "mmap" in sys.modules or count_threads() > 1:
+        return False
+    posix.closerange(0, 3)
+    for name in posix.listdir("/proc/self/fd"):
+        fd = int(name)
+        if not is_ours(fd):
+            try:
+                posix.close(fd)
+            except OSError:
+                # It was the look itself.
+                pass
+    return True

@@ -38,6 +38,10 @@ pub struct FallbackLine {
     pub warm: bool,
     /// Why no daemon took it.
     pub reason: String,
+    /// How many descriptors beyond 0 to 2 were open, with number and target of the first that was
+    /// too many, where that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptors: Option<String>,
     /// The caller's process id.
     pub caller_pid: u32,
 }
@@ -207,6 +211,7 @@ mod tests {
         let fallback = fallback::Fallback {
             at,
             reason: fallback::FallbackReason::NoDaemon,
+            beyond: None,
             program: OsStr::new(program),
             caller_pid: 1,
         };

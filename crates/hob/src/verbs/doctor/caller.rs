@@ -6,6 +6,7 @@ use std::path::Path;
 
 use hob_os::start::Start;
 use hob_os::{dir, process};
+use hob_wire::call::BEYOND_MAX;
 
 use super::{Finding, fault, fine, warning};
 use crate::connect;
@@ -20,7 +21,8 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
     findings
 }
 
-/// Descriptors beyond 0 to 2 send every call cold, and so does a closed one of these.
+/// More descriptors beyond 0 to 2 than go with a call send it cold, and so does a closed one of
+/// 0 to 2.
 fn descriptors() -> Vec<Finding> {
     const CHECK: &str = "descriptors";
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
@@ -46,19 +48,37 @@ fn descriptors() -> Vec<Finding> {
             ));
         }
     }
-    for number in open.iter().filter(|number| **number > 2) {
+    let beyond = || open.iter().filter(|number| **number > 2);
+    let count = beyond().count();
+    if let Some(number) = beyond().nth(BEYOND_MAX) {
         let leads = std::fs::read_link(format!("/proc/self/fd/{number}"));
         let leads = leads.map_or("something".to_owned(), |path| path.display().to_string());
         findings.push(fault(
             CHECK,
-            format!("{number} is open ({leads}): every call from here runs cold"),
+            format!(
+                "{count} are open beyond 0 to 2, and {BEYOND_MAX} go with a call: {number} ({leads}) \
+                 and those above it send every call from here cold"
+            ),
             format!("close it: exec {number}>&-"),
         ));
-    }
-    if findings.is_empty() {
-        findings.push(fine(CHECK, "0 to 2 are open, and no others"));
+    } else if findings.is_empty() {
+        findings.push(fine(CHECK, with_a_call(count)));
     }
     findings
+}
+
+/// What of the open descriptors a call has, and which runtimes leave it cold for that.
+fn with_a_call(count: usize) -> String {
+    if count == 0 {
+        return "0 to 2 are open, and no others".to_owned();
+    }
+    let rows = hob_runtimes::rows().filter(|row| !row.files.is_empty() && !row.takes_descriptors);
+    let without: Vec<_> = rows.map(|row| row.title).collect();
+    let mut text = format!("0 to 2 are open, and {count} more, which go with each call");
+    if !without.is_empty() {
+        text += &format!(" (cold for now: {})", without.join(", "));
+    }
+    text
 }
 
 fn is_inherited(number: u32) -> bool {
