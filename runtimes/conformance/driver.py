@@ -7,6 +7,7 @@ Does not compare: the tests do.
 
 import array
 import ctypes
+import fcntl
 import os
 import resource
 import select
@@ -131,6 +132,8 @@ class Peer:
         for _, _, data in ancillary:
             fds.frombytes(data)
         assert head[5] == len(fds)
+        for fd in fds:
+            os.set_inheritable(fd, False)
         left, payload = struct.unpack_from("<I", head, 8)[0], b""
         while len(payload) < left:
             data = self.sock.recv(left - len(payload))
@@ -295,6 +298,9 @@ class Run:
         self.world = how.get("world", {})
         self.stdout = how.get("stdout")
         self.signal = how.get("signal")
+        # Which of 0 to 2 are closed, and what descriptors beyond lead to, by their numbers.
+        self.closed = how.get("closed", ())
+        self.beyond = how.get("beyond", {})
 
     def files(self):
         stdin, out, err = (tempfile.TemporaryFile() for _ in range(3))
@@ -312,6 +318,12 @@ class Run:
         signal.pthread_sigmask(signal.SIG_SETMASK, [n for n in range(1, 65) if blocked >> (n - 1) & 1])
         for which, pair in self.world.get("limits", {}).items():
             resource.setrlimit(which, pair)
+        # First out of each other's way.
+        high = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 500) for n, fd in self.beyond.items()}
+        for number, fd in high.items():
+            os.dup2(fd, number)
+        for number in self.closed:
+            os.close(number)
         Priority(self.world.get("priority", {})).take()
 
     def _spawn(self, command, **more):
@@ -325,6 +337,8 @@ class Run:
             cwd=self.cwd,
             env=self.env,
             preexec_fn=self.prepare,
+            # All of this process's own are closed by the execution.
+            close_fds=not self.beyond,
             **more,
         )
         pidfd = os.pidfd_open(process.pid)
@@ -351,8 +365,11 @@ class Run:
         cwd = os.open(self.cwd, os.O_RDONLY | os.O_DIRECTORY)
         payload = struct.pack("<QI", number, 0) + world(**self.world) + strings(self.argv)
         payload += strings(os.fsencode(k) + b"=" + os.fsencode(v) for k, v in self.env.items())
-        payload += bytes(8)
+        numbers = sorted(self.beyond)
+        payload += bytes(4) + bytes((sum(1 << number for number in self.closed),))
+        payload += struct.pack("<I%dI" % len(numbers), len(numbers), *numbers)
         fds = [stdin.fileno(), target.fileno(), err.fileno(), cwd, far.fileno()]
+        fds += [self.beyond[number] for number in numbers]
         self.given_s = time.monotonic()
         channel.send(GIVE, payload, fds)
         far.close()
@@ -361,6 +378,7 @@ class Run:
         caller, fate = Peer(near), None
         frame = caller.receive()
         self.ended_s = time.monotonic()
+        self.ended()
         if frame is not None:
             kind, payload, _ = frame
             assert kind == ENDED
@@ -375,6 +393,9 @@ class Run:
         for file in (stdin, out, err, target):
             file.close()
         return outcome, fate
+
+    def ended(self):
+        """What a test does at the moment at which the caller hears of the end."""
 
     def _signal_when_asked(self, pidfd, out):
         """Sends the probe's signal once the program has said `ready` and then sleeps.

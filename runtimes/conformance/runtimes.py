@@ -55,6 +55,21 @@ class Python:
             time.sleep(30)
         """,
         "loads": "import json; print(json.dumps([1]))",
+        "descriptors": """
+            import os, subprocess, sys
+            for number in map(int, sys.argv[1:]):
+                print(number, os.get_inheritable(number), os.lseek(number, 0, os.SEEK_CUR))
+            print(os.open(os.devnull, os.O_RDONLY), flush=True)
+            subprocess.run(["ls", "/proc/self/fd"], close_fds=False)
+        """,
+        "streams": """
+            import os, sys
+            streams = [sys.stdin, sys.stdout, sys.stderr, sys.__stdout__]
+            with open("seen", "w") as seen:
+                print(seen.fileno(), [each and (each.name, each.encoding) for each in streams], file=seen)
+            print("out")
+            print("error", file=sys.stderr)
+        """,
         "handler": """
             import os
             def handle(payload, message):
@@ -101,6 +116,21 @@ class Ruby:
             sleep 30
         """,
         "loads": "require 'json'; puts JSON.dump([1])",
+        "descriptors": """
+            ARGV.map(&:to_i).each do |number|
+              io = IO.for_fd(number, autoclose: false)
+              puts [number, io.close_on_exec?, io.pos].inspect
+            rescue SystemCallError, ArgumentError => error
+              p error
+            end
+            $stdout.flush
+            system("ls /proc/self/fd", close_others: false)
+        """,
+        "streams": """
+            File.write("seen", [STDIN, STDOUT, STDERR].map { |each| [each.fileno, each.stat.ftype] }.inspect)
+            puts "out"
+            warn "error"
+        """,
         "handler": """
             def handle(payload, message)
               raise ArgumentError, "boo" if payload == "raise"

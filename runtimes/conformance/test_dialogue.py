@@ -3,6 +3,7 @@
 A runtime that passes can be put behind the daemon; what only its language has is tested beside it.
 """
 
+import fcntl
 import os
 import select
 import shutil
@@ -65,6 +66,54 @@ class Dialogue:
         warm = self.same("echo", "a", "", "b c", "\xe9", **how)
         self.assertIn(b"line\n", warm.out)
         self.assertIn(b"error\n", warm.err)
+
+    def test_descriptors_beyond(self):
+        # Where hob's own are in a warm process, and where an interpreter has some.
+        for numbers in ((63,), (250, 251, 252, 253), (3, 4, 5, 6, 7), range(9, 73)):
+            with self.subTest(numbers=numbers), tempfile.TemporaryFile() as file:
+                file.write(b"some lines, and where they are read from")
+                file.seek(5)
+                beyond = dict.fromkeys(numbers, file.fileno())
+                for paid in (0, 1):
+                    warm = self.same("descriptors", *map(str, numbers), paid=paid, beyond=beyond)
+                    self.assertEqual(warm.code, 0, warm)
+
+    def test_a_lock_is_free_when_the_end_is_told(self):
+        name = self.path("lock")
+        with self.zygote("hello") as zygote:
+            for paid in (0, 1, 2):
+                with open(name, "w") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                    run = self.run_of("hello", beyond={9: file.fileno()})
+                    channel, pidfd, _ = zygote.copy(paid)
+                    run.ended = lambda file=file: self.take(file, name)
+                    _, fate = run.give(channel, pidfd)
+                    self.assertEqual((fate, zygote.gone()[1]), ((0, 0), (0, 0)))
+                channel.close()
+                os.close(pidfd)
+
+    def take(self, file, name):
+        file.close()
+        with open(name) as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_closed_streams(self):
+        for closed in ((0,), (1,), (2,), (0, 1), (0, 1, 2)):
+            with self.subTest(closed=closed):
+                run = self.run_of("streams", closed=closed)
+                cold = run.cold()
+                seen = self.seen()
+                with self.zygote("streams") as zygote:
+                    warm = run.warm(zygote, 1)
+                self.assertEqual((cold, seen), (warm, self.seen()))
+
+    def seen(self):
+        """What a program has left in a file, which has no other stream."""
+        path = os.path.join(self.place, "seen")
+        with open(path) as file:
+            text = file.read()
+        os.remove(path)
+        return text
 
     def test_another_directory(self):
         other = tempfile.mkdtemp()

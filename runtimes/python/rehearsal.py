@@ -234,7 +234,7 @@ def send_give(near, argv):
     payload += worker.INTERNAL_SIGNALS + worker.OWN_LIMITS_AND_PRIORITY
     payload += worker.u32(1) + worker.encode_blob(argv)
     payload += worker.u32(blob.count(b"\0")) + worker.encode_blob(blob)
-    payload += worker.encode_blob(worker.OWN_PROCESSORS[0]) + worker.u32(0)
+    payload += worker.encode_blob(worker.OWN_PROCESSORS[0]) + worker.NO_DESCRIPTORS
     null = posix.open("/dev/null", posix.O_RDWR)
     cwd = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY)
     reply = posix.dup(null)

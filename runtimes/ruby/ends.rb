@@ -20,9 +20,11 @@ class Ends
     racc/cparse rbconfig ripper socket stringio strscan zlib io/console/size
   ].freeze
 
-  def initialize(channel, reply)
+  # The numbers of the channel, of the reply's descriptor and of the pages' file.
+  def initialize(channel, reply, pages)
     @channel = channel
     @reply = reply
+    @pages = pages
     @owner = 0
     @seen = 0
     @harmless = true
@@ -57,8 +59,11 @@ class Ends
   end
 
   # From here on this process owns a call.
-  def begin(call)
-    @call = call
+  def begin(world)
+    @call = world.call
+    @channel = world.channel
+    @reply = world.reply
+    @beyond = world.beyond
     @owner = Process.pid
     @channel_is = System.identity(@channel)
     @reply_is = System.identity(@reply)
@@ -156,6 +161,7 @@ class Ends
     finished_ns = now
     # From here on no handler of the program's runs, and a closed pipe ends nothing.
     System.block((1 << 64) - 1)
+    close_others unless @beyond.empty?
     if System.identity(@reply) == @reply_is
       System.write(@reply, Frames.ended(@call, pair))
       System.close(@reply)
@@ -167,6 +173,20 @@ class Ends
   rescue SystemCallError, Frames::WireError
     nil
   end
+
+  # Before the caller hears of the end: what it has handed on is closed, and all else that is not
+  # ours, as the end of the process would, so that a lock is free by then.
+  def close_others
+    first = 0
+    [@channel, @reply, @pages].sort.each do |fd|
+      System.close_range(first, fd - 1)
+      first = fd + 1
+    end
+    System.close_range(first, COPIES_MAX)
+    @beyond.each { |fd| System.close(fd) if fd > COPIES_MAX }
+  end
+  # How far copies are looked for that a program has made of a descriptor.
+  COPIES_MAX = 4096
 
   # What the call has loaded by itself.
   def tell

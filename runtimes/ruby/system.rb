@@ -10,14 +10,14 @@ module System
     recvmsg: 47, execve: 59, wait4: 61, fchdir: 81, sched_setscheduler: 144,
     sched_getscheduler: 145, prctl: 157, sched_setaffinity: 203, sched_getaffinity: 204,
     fstat: 5, pwrite64: 18, openat: 257, ioprio_set: 251, ioprio_get: 252, ppoll: 271, dup3: 292,
-    memfd_create: 319, pidfd_open: 434, shutdown: 48
+    memfd_create: 319, pidfd_open: 434, shutdown: 48, pipe2: 293, close_range: 436
   }.freeze
   AARCH64 = {
     write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
     recvmsg: 212, execve: 221, wait4: 260, fchdir: 50, sched_setscheduler: 119,
     sched_getscheduler: 120, prctl: 167, sched_setaffinity: 122, sched_getaffinity: 123,
     fstat: 80, pwrite64: 68, openat: 56, ioprio_set: 30, ioprio_get: 31, ppoll: 73, dup3: 24,
-    memfd_create: 279, pidfd_open: 434, shutdown: 210
+    memfd_create: 279, pidfd_open: 434, shutdown: 210, pipe2: 59, close_range: 436
   }.freeze
   NUMBERS = { "x86_64" => X86_64, "aarch64" => AARCH64 }[RUBY_PLATFORM[/\A[^-]+/]]
   raise "the Ruby runtime does not know this machine" unless NUMBERS
@@ -35,7 +35,7 @@ module System
   # Strings that the kernel writes to by address. Beyond what an object holds in itself, so that
   # no collection moves them.
   GIVE_ROOM = 65_536
-  CONTROL_ROOM = 128
+  CONTROL_ROOM = 512
 
   class << self
     # A system call by its name; Ruby warns of `syscall` where warnings are on, and would refuse a
@@ -164,6 +164,21 @@ module System
       signal = status & 0x7f
       pair = signal.zero? ? [0, status >> 8 & 0xff] : [1, signal]
       [pair, [user_s * 1_000_000 + user_us, system_s * 1_000_000 + system_us, peak]]
+    end
+
+    # Closes from `first` to `last`, what of that is open.
+    def close_range(first, last)
+      call(:close_range, first, last, 0) if first <= last
+    rescue SystemCallError
+      # Linux before 5.9, or a filter.
+      (first..last).each { |fd| close(fd) }
+    end
+
+    # A pipe's two ends, which a program hands on to its children.
+    def pipe
+      ends = "\0".b * 64
+      call(:pipe2, ends, 0)
+      ends.unpack("ii")
     end
 
     # What a descriptor leads to, as (device, inode); nil if it is closed.

@@ -17,7 +17,7 @@ class World
   # Ruby puts its own handler for this one whatever the parent did.
   SIGCHLD = 17
 
-  attr_reader :call
+  attr_reader :call, :channel, :reply, :beyond
 
   # Arguments as the interpreter makes them: frozen, of the locale's encoding, or binary where they
   # are not ASCII and that is.
@@ -44,6 +44,8 @@ class World
   def take(payload, fds, channel, reply)
     # Below 3 only where they already belong: they were closed, so they came as 0, 1, 2.
     place(fds, reply)
+    @channel = channel
+    @reply = reply
     # Which signals are blocked does not matter: the interpreter unblocks all when it starts.
     @call, group, umask, ignored = payload.unpack("Q<VVQ<")
     join(group, channel) if group != 0
@@ -52,15 +54,19 @@ class World
     @payload = payload
     @at_environment = at
     @blob, at = Frames.take_blob(payload, at + 4)
-    processors, = Frames.take_blob(payload, at)
+    processors, at = Frames.take_blob(payload, at)
     take_processors(processors) unless processors.empty?
+    closed, count = payload.unpack("CV", offset: at)
+    @beyond = payload.unpack("V#{count}", offset: at + 5)
+    fits = @beyond.empty? || take_beyond(fds.drop(REPLY_SLOT + 1))
+    fill(closed) if closed != 0
     limits = payload.byteslice(AT_LIMITS, AT_PRIORITY - AT_LIMITS)
     take_limits(limits) if limits != @limits
     priority = payload.byteslice(AT_PRIORITY, AT_ARGV - AT_PRIORITY)
     take_priority(priority) if priority != @priority
     take_signals(ignored)
     name = @argv.shift
-    anew(name) unless take_environment
+    anew(name) unless fits && take_environment
     take_arguments
     write_title([*@prefix, name, *@argv])
     terminals
@@ -114,6 +120,50 @@ class World
     System.call(:fchdir, fds[3])
     System.close(fds[3])
     System.move(fds[REPLY_SLOT], reply)
+  end
+
+  # The caller's descriptors beyond 0 to 2, at their own numbers; both lists ascend. False where the
+  # interpreter has something of its own there: then only a new one will do, which has them.
+  def take_beyond(fds)
+    @channel, @reply = [@channel, @reply].map { |fd| @beyond.include?(fd) ? make_way(fd) : fd }
+    pairs = fds.zip(@beyond)
+    held = @beyond.any? { |number| !fds.include?(number) && System.identity(number) }
+    # From here on nothing of the interpreter's may wake up.
+    System.block((1 << 64) - 1) if held
+    # In this order none is put where another waits that is not in its place yet.
+    upward, downward = pairs.reject { |fd, number| fd == number }.partition { |fd, number| fd < number }
+    [*upward.reverse, *downward].each do |fd, number|
+      System.call(:dup3, fd, number, 0)
+      System.close(fd)
+    end
+    !held
+  end
+
+  # What is ours leaves this number for another high one.
+  def make_way(fd)
+    free = 253.downto(3).find { |other| !@beyond.include?(other) && System.identity(other).nil? }
+    System.move(fd, free)
+    free
+  end
+
+  # What the interpreter puts where a standard stream is closed: pipes without another end.
+  def fill(closed)
+    if closed[0] == 1
+      read, write = System.pipe
+      System.close(write)
+      stand_in(read, [0])
+    end
+    outputs = [1, 2].select { |number| closed[number] == 1 }
+    return if outputs.empty?
+
+    read, write = System.pipe
+    System.close(read)
+    stand_in(write, outputs)
+  end
+
+  def stand_in(fd, numbers)
+    numbers.each { |number| System.call(:dup3, fd, number, 0) }
+    System.close(fd)
   end
 
   # The streams were made for no terminal; one that now has one writes lines as they come.

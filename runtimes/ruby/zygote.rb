@@ -77,7 +77,7 @@ module Serve
       else
         @script = Script.new($0)
       end
-      @ends = Ends.new(@copy_fd, @reply_fd)
+      @ends = Ends.new(@copy_fd, @reply_fd, @pages_fd)
       @world = World.new(prefix, File.readlink("/proc/self/exe"))
       @argv = argv
       hob.load_beside("paths", "bundles", "learn", "moments", "wraps", "watch", "ahead", "preload")
@@ -257,7 +257,7 @@ module Serve
       else
         @pages&.leave
       end
-      @ends.begin(@world.call)
+      @ends.begin(@world)
     end
 
     def await_give
@@ -265,8 +265,8 @@ module Serve
       data, fds = System.receive(@copy_fd, System::GIVE_ROOM, 0)
       exit!(0) if data.empty?
       data = System.fill(@copy_fd, data, Frames::HEADER_BYTES)
-      kind, _, length = Frames.header(data)
-      raise Frames::WireError, "a give was expected" if kind != Frames::GIVE || fds.size != 5
+      kind, given, length = Frames.header(data)
+      raise Frames::WireError, "a give was expected" if kind != Frames::GIVE || fds.size != given || fds.size < 5
 
       data = System.fill(@copy_fd, data, Frames::HEADER_BYTES + length)
       [data.byteslice(Frames::HEADER_BYTES, length), fds]

@@ -14,17 +14,18 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
 use hob_os::claim::{self, Claimed};
+use hob_os::process::inherited::Inherited;
 use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
 use hob_os::trace::Streams;
 use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
+    Asked, BEYOND_MAX, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
 };
 use hob_wire::caller::{self, Next, Pending, Reply};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
@@ -50,6 +51,8 @@ pub(crate) struct Warm {
     connect: Connector,
     status: Status,
     context: Vec<u8>,
+    /// What this process was started with beyond 0 to 2.
+    beyond: Vec<BorrowedFd<'static>>,
     away_until_ns: u64,
     hosted: HashMap<Identity, bool>,
 }
@@ -63,7 +66,9 @@ impl std::fmt::Debug for Warm {
 impl Warm {
     pub(crate) fn new(connect: Connector, status: Status) -> Warm {
         let context = surroundings::context(&status);
-        Warm { connect, status, context, away_until_ns: 0, hosted: HashMap::new() }
+        // A hook started here has them, and so has a warm one. All else that is open is hob's.
+        let beyond = Inherited::look(0).map(|inherited| inherited.beyond).unwrap_or_default();
+        Warm { connect, status, context, beyond, away_until_ns: 0, hosted: HashMap::new() }
     }
 
     /// Whether a hook's first line names an interpreter that hob keeps warm. Only a reason to
@@ -87,7 +92,7 @@ impl Warm {
         stdio: Stdio<'_>,
         now_ns: u64,
     ) -> Option<Calling> {
-        if now_ns < self.away_until_ns {
+        if now_ns < self.away_until_ns || self.beyond.len() > BEYOND_MAX {
             return None;
         }
         let calling = self.try_begin(set, path, stdio, now_ns);
@@ -110,8 +115,8 @@ impl Warm {
         };
         let bytes = self.encode(set, path, now_ns)?;
         let Streams { stdin, stdout, stderr } = stdio.streams();
-        let fds: [BorrowedFd<'_>; 5] =
-            [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory, claim.as_fd()];
+        let five = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory, claim.as_fd()];
+        let fds = [&five[..], &self.beyond].concat();
         // A connection that does not even take one frame is one of a daemon that is stuck.
         let sent = uds::send(&socket, &bytes, &fds).ok();
         if sent != Some(bytes.len()) {
@@ -144,8 +149,8 @@ impl Warm {
             world: self.world(set),
             argv,
             env,
-            // What else the caller has open does not go along.
-            beyond: Vec::new(),
+            closed: 0,
+            beyond: self.beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
         };
         let hello = Hello { build: build_id::own(), pid: call.pid };
         caller::opening(&hello, &call, 4096).ok()

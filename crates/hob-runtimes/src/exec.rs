@@ -13,7 +13,7 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter: no_name,
     suffixes: &[],
     has_bare: false,
-    takes_descriptors: false,
+    descriptors_from: None,
     has_modules: false,
     commands: &[],
     environments: None,

@@ -12,7 +12,8 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter,
     suffixes: &[b".rb"],
     has_bare: false,
-    takes_descriptors: false,
+    // The timer of an interpreter of its own, and an extension that polls, have the lowest numbers.
+    descriptors_from: Some(8),
     has_modules: false,
     commands: &[b"ruby"],
     environments: None,

@@ -101,8 +101,9 @@ pub struct Runtime {
     pub suffixes: &'static [&'static [u8]],
     /// Whether a copy of its bare interpreter can be told what to run.
     pub has_bare: bool,
-    /// Whether its copies take descriptors beyond 0 to 2; if not, a call with such runs cold.
-    pub takes_descriptors: bool,
+    /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
+    /// interpreter's own. A call with others, and without a number one with a closed stream, runs cold.
+    pub descriptors_from: Option<u32>,
     /// Whether it hosts modules by name (`-m NAME`).
     pub has_modules: bool,
     /// Names of its interpreter on `PATH`, the first preferred.

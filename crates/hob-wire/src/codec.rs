@@ -298,6 +298,26 @@ impl<'a> Format<'a, u32> for Mask {
     }
 }
 
+/// Which of the streams 0 to 2 a program finds closed.
+pub(crate) struct Closed;
+
+impl<'a> Format<'a, u8> for Closed {
+    const SHAPE: Shape = Shape::Bits(&["0 is closed", "1 is", "2 is"]);
+
+    #[inline]
+    fn put(value: &u8, out: &mut Vec<u8>) {
+        out.put_u8(*value);
+    }
+
+    #[inline]
+    fn take(cursor: &mut Cursor<'a>, label: &'static str) -> Result<u8, DecodeError> {
+        match cursor.u8(label)? {
+            closed @ 0..=0b111 => Ok(closed),
+            _ => Err(DecodeError::Value(label)),
+        }
+    }
+}
+
 fn word_length(cursor: &mut Cursor<'_>) -> Result<usize, DecodeError> {
     match cursor.u32("length")? as usize {
         length if length <= WORD_MAX => Ok(length),

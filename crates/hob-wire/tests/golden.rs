@@ -64,6 +64,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         world: world.clone(),
         argv: argv.clone(),
         env: env.clone(),
+        closed: 0b001,
         beyond: vec![9],
     };
     put(Kind::Call, 6, &|out| call.encode(out));
@@ -130,6 +131,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         argv: Cow::Borrowed(&argv),
         env: Cow::Borrowed(&env),
         processors: &[0b101],
+        closed: 0b001,
         beyond: Cow::Owned(vec![9]),
     };
     put(Kind::Give, 6, &|out| give.encode(out));

@@ -20,6 +20,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use hob_os::claim::{self, Claimed};
+use hob_os::process::inherited::Inherited;
 use hob_os::process::{Status, processors};
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
@@ -78,20 +79,20 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
         }
     };
     let bypass = start.variable(b"HOB") == Some(b"0");
-    let own = 3 + u64::from(status_fd.is_some());
+    let own = u64::from(status_fd.is_some());
     let dialled = (!bypass).then(|| {
         // Before anything else is opened.
-        let beyond = beyond::look(own)?;
-        Ok((dial(start)?, beyond))
+        let inherited = beyond::look(own)?;
+        Ok((dial(start)?, inherited))
     });
     let status = process::own_status().unwrap_or_default();
     let passed = Cell::new(Set(0));
     let terminal = around::terminal();
     let caller = Caller { start, options, status, status_fd, terminal, passed };
     let Some(dialled) = dialled else { return cold::in_place(&caller, None) };
-    let answer = dialled.and_then(|((socket, at_ns), beyond)| {
+    let answer = dialled.and_then(|((socket, at_ns), inherited)| {
         let times = Times { begun_ns, connected_ns: at_ns };
-        attempt(&caller, socket, (times, &beyond))
+        attempt(&caller, socket, (times, &inherited))
     });
     match answer {
         Ok((answer, connection)) => finish(&caller, answer, connection),
@@ -201,19 +202,19 @@ fn dial(start: &Start) -> Result<(OwnedFd, u64), Trouble> {
 fn attempt(
     caller: &Caller<'_>,
     socket: OwnedFd,
-    (times, beyond): (Times, &[BorrowedFd<'_>]),
+    (times, inherited): (Times, &Inherited),
 ) -> Result<(Answer, Connection), Trouble> {
     if caller.status.tracer != 0 {
         return Err(Trouble::Traced);
     }
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
     let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
-    let bytes = encode(caller, times, beyond)?;
+    let bytes = encode(caller, times, inherited)?;
     let forwarded = caller.forwarded();
     signals::block(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let signals = signals::descriptor(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let mut connection = Connection { socket, claim, signals, call: Pending::default() };
-    let sent = connection.send(&bytes, &directory, beyond);
+    let sent = connection.send(&bytes, &directory, &inherited.beyond);
     // What comes back is put where it was: there is a page less to touch.
     drop(bytes);
     let answer = match sent {
@@ -224,11 +225,7 @@ fn attempt(
 }
 
 /// Hello and call in one buffer, so that they go in one write.
-fn encode(
-    caller: &Caller<'_>,
-    times: Times,
-    beyond: &[BorrowedFd<'_>],
-) -> Result<Vec<u8>, Trouble> {
+fn encode(caller: &Caller<'_>, times: Times, inherited: &Inherited) -> Result<Vec<u8>, Trouble> {
     // Each list is sized once: a buffer that grows touches the same bytes on several pages.
     let size: usize = caller.start.env.iter().map(|entry| entry.count_bytes() + 1).sum();
     let mut env = Strings::with_capacity(size);
@@ -246,7 +243,8 @@ fn encode(
         world: around::world(&caller.status),
         argv: caller.program().into_iter().collect(),
         env,
-        beyond: beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
+        closed: inherited.closed,
+        beyond: inherited.beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
     };
     let hello = Hello { build: hob_os::build_id::own(), pid: call.pid };
     caller::opening(&hello, &call, size + 2048).map_err(|_| Trouble::TooLarge)

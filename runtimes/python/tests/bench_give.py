@@ -35,7 +35,7 @@ def one(zygote, script, paid):
     near, far = socket.socketpair()
     null, cwd = os.open("/dev/null", os.O_RDWR), os.open(PROBES, os.O_RDONLY)
     payload = struct.pack("<QI", 1, 0) + world() + strings([script])
-    payload += strings(k + b"=" + v for k, v in os.environb.items()) + bytes(4)
+    payload += strings(k + b"=" + v for k, v in os.environb.items()) + bytes(9)
     fds = [null, null, null, cwd, far.fileno()]
     caller = Peer(near)
     with open("/proc/%d/smaps_rollup" % pid) as file:

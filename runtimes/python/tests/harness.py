@@ -199,7 +199,7 @@ class Run:
         cwd = os.open(self.cwd, os.O_RDONLY | os.O_DIRECTORY)
         payload = struct.pack("<QI", number, 0) + world(**self.world) + strings(self.argv)
         payload += strings(os.fsencode(k) + b"=" + os.fsencode(v) for k, v in self.env.items())
-        payload += bytes(8)
+        payload += bytes(9)
         fds = [stdin.fileno(), target.fileno(), err.fileno(), cwd, far.fileno()]
         channel.send(GIVE, payload, fds)
         far.close()

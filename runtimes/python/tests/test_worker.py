@@ -418,7 +418,7 @@ class ProcessesEndAsTheyShould(InAFolder):
                 cwd = os.open(self.folder, os.O_RDONLY)
                 fds = [null.fileno(), out.fileno(), null.fileno(), cwd, reply.fileno()]
                 payload = struct.pack("<QI", 1, 0) + world() + strings(["s.py"])
-                payload += strings([]) + bytes(4)
+                payload += strings([]) + bytes(9)
                 channel.send(GIVE, payload, fds)
                 for end in (far, reply):
                     end.close()
@@ -450,7 +450,7 @@ class ProcessesEndAsTheyShould(InAFolder):
             with open("/dev/null", "r+b") as null:
                 cwd = os.open(self.folder, os.O_RDONLY)
                 payload = struct.pack("<QI", 1, 0) + world() + strings(["s.py"])
-                payload += strings([]) + bytes(4)
+                payload += strings([]) + bytes(9)
                 given = [null.fileno(), write, null.fileno(), cwd, reply.fileno()]
                 channel.send(GIVE, payload, given)
             for fd in (write, cwd):

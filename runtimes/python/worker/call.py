@@ -78,8 +78,11 @@ def take_world(program, frame, fds):
     processors, at = decode_blob(frame, at)
     if processors:
         take_processors(processors)
-    if len(fds) > 5:
-        call.beyond = take_beyond(decode_numbers(frame, at), fds[5:])
+    if frame[at : at + 5] != NO_DESCRIPTORS:
+        if len(fds) > 5:
+            call.beyond = take_beyond(decode_numbers(frame, at + 1), fds[5:])
+        if frame[at] and not STREAMS.close(frame[at]):
+            call.beyond = None
     if call.env != ENVIRONMENT.blob:
         ENVIRONMENT.take(call.env)
     called, words = program.called
@@ -116,6 +119,8 @@ def expect():
 
 
 NO_GROUP = bytes(4)
+# None of 0 to 2 is closed, and there are none beyond.
+NO_DESCRIPTORS = bytes(5)
 NO_SIGNALS = bytes(16)
 # The C library's own two, as those find them that were started by glibc's `posix_spawn`.
 INTERNAL_SIGNALS = u64(3 << 31) + bytes(8)

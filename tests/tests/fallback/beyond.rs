@@ -187,12 +187,76 @@ fn more_than_64_are_cold_and_the_reason_names_the_first_that_is_too_many() {
     assert!(shown.contains("74 (/dev/null)"), "{shown}");
 }
 
+/// Leaves in a file what it has of its streams, and which number it is given next.
+const STREAMS: &str = "import sys
+text = repr([each and each.name for each in (sys.stdin, sys.stdout, sys.stderr, sys.__stderr__)])
+with open('seen', 'w') as seen:
+    print(seen.fileno(), text, file=seen)
+";
+
 #[test]
-fn a_closed_stream_is_cold_also_where_another_is_open() {
+fn a_closed_stream_is_closed_in_a_warm_call() {
     let world = World::started();
-    world.file("shows.py", SHOWS);
-    world.warmed(&["run", "shows.py"]);
-    let run = world.hob(&["run", "shows.py"]).after("exec 5</dev/null 6</dev/null 0<&-");
-    let outcome = world.in_time(&run);
+    for closed in ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-", "0<&- 5</dev/null 6</dev/null"] {
+        let line = format!("rm -f seen; ( exec {closed}; $RUN streams.py ); cat seen");
+        same(&world, "streams.py", STREAMS, &line);
+    }
+}
+
+#[test]
+fn who_holds_a_closed_stream_from_before_is_run_anew() {
+    let world = World::started();
+    world.file("holds.py", "import sys\nERROR = sys.stderr\n");
+    let says = "import holds\nopen('seen', 'w').write(repr(holds.ERROR))\n";
+    let line = "rm -f seen; ( exec 2>&-; $RUN says.py ); cat seen";
+    assert_eq!(same(&world, "says.py", says, line).text(), "None");
+}
+
+#[test]
+fn another_language_has_them_too_but_for_the_numbers_of_its_interpreter() {
+    let world = World::started();
+    world.file("data", "one\ntwo\n");
+    world.file(
+        "reads.rb",
+        "puts ARGV.map { |fd| IO.for_fd(fd.to_i, autoclose: false).sysread(4) }\n",
+    );
+    world.warmed(&["run", "reads.rb"]);
+    let run = |exec: &str, fd| world.hob(&["run", "reads.rb", fd]).after(exec);
+    world.warm(&run("exec 9<data", "9"), |outcome| assert_eq!(outcome.text(), "one\n"));
+    world.warm(&run("exec 9<data 0<&-", "9"), |outcome| assert_eq!(outcome.text(), "one\n"));
+    let outcome = world.in_time(&run("exec 3<data", "3"));
+    assert_eq!(outcome.text(), "one\n");
     assert_eq!(world.reason(outcome.pid), "descriptors");
+}
+
+#[test]
+fn a_lock_that_another_language_has_is_free_when_its_call_has_ended() {
+    let world = World::started();
+    world.file("quiet.rb", "");
+    world.warmed(&["run", "quiet.rb"]);
+    let before = || world.records(400).iter().filter(|record| is_warm(record)).count();
+    let warm = before();
+    let line = "for n in {1..20}; do exec 9>lock; flock -n 9 || echo held
+        $RUN quiet.rb & exec 9>&-; wait $!; done";
+    let run = format!("{} run", world.binary().display());
+    wait::until("a warm call", || {
+        assert_eq!(shell(&world, &run, line).go().text(), "");
+        (before() > warm).then_some(())
+    });
+}
+
+#[test]
+fn a_hook_has_them_cold_and_warm() {
+    let world = World::started();
+    let python = world.run(&["which", "python3"]).go().text();
+    let text = format!("#!{}\nimport os\nprint(os.read(9, 4).decode(), end='')\n", python.trim());
+    world.executable("hooks/first", &text);
+    world.file("data", "one\ntwo\nsix\n");
+    let line = "exec 9<data; $RUN hooks; $RUN hooks; $RUN hooks";
+    let run = format!("{} hooks run", world.binary().display());
+    let warm = || world.records(400).iter().filter(|record| is_warm(record)).count();
+    wait::until("a warm hook", || {
+        assert_eq!(shell(&world, &run, line).go().text(), "one\ntwo\nsix\n");
+        (warm() > 0).then_some(())
+    });
 }

@@ -155,7 +155,11 @@ fn calls_that_no_daemon_took_count_too() {
     let world = World::started();
     world.file("hello.py", "print('hello')\n");
     world.warmed(&["run", "hello.py"]);
-    let odd = world.in_time(&world.hob(&["run", "hello.py"]).after("exec 0<&-"));
+    let odd = world.in_time(
+        &world
+            .hob(&["run", "hello.py"])
+            .after("for n in {10..74}; do eval \"exec $n</dev/null\"; done"),
+    );
     assert_eq!(world.reason(odd.pid), "descriptors");
     let gain = gain(&world);
     assert!(number(&gain["programs"][0]["fallback"]) >= 1, "{gain}");

@@ -45,12 +45,13 @@ impl Calls {
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
-        let Call { asked, pid, terminal, processor, world, env, beyond, .. } = call;
+        let Call { asked, pid, terminal, processor, world, env, closed, beyond, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref()));
         let entry = Entry {
             caller,
             streams: Streams::of(&fds.stdio),
             fds: Some(fds),
+            closed,
             beyond,
             program,
             resolved,
@@ -234,7 +235,7 @@ impl Calls {
                 session if ctx.hands.reaches(session) => Terminal::Reached,
                 _ => Terminal::Unreached,
             },
-            descriptors: if self.takes(resolved, &call.beyond) {
+            descriptors: if self.takes(resolved, call) {
                 Descriptors::Standard
             } else {
                 Descriptors::Beyond
@@ -243,12 +244,18 @@ impl Calls {
         }
     }
 
-    /// Whether a worker of the program would have these descriptors beyond 0 to 2.
-    fn takes(&self, resolved: &Result<Program, ResolveError>, beyond: &[u32]) -> bool {
-        let Some(last) = beyond.last() else { return true };
+    /// Whether a worker of the program would have the caller's descriptors, if these are more or
+    /// fewer than 0 to 2.
+    fn takes(&self, resolved: &Result<Program, ResolveError>, call: &Call) -> bool {
+        if call.closed == 0 && call.beyond.is_empty() {
+            return true;
+        }
         let (_, most) = self.limits[NOFILE];
-        let has_room = u64::from(*last).max(ROOM) + ROOM <= most;
-        has_room && resolved.as_ref().is_ok_and(|program| program.row().takes_descriptors)
+        let has_room =
+            call.beyond.last().is_none_or(|last| u64::from(*last).max(ROOM) + ROOM <= most);
+        let from = resolved.as_ref().ok().and_then(|program| program.row().descriptors_from);
+        let above = |from| call.beyond.first().is_none_or(|first| *first >= from);
+        has_room && from.is_some_and(above)
     }
 }
 

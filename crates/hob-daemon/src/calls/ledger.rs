@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) streams: Streams,
     /// Until the call is given or runs cold.
     pub(crate) fds: Option<CallFds>,
+    /// Which of 0 to 2 are closed.
+    pub(crate) closed: u8,
     /// The numbers of its descriptors beyond 0 to 2.
     pub(crate) beyond: Vec<u32>,
     pub(crate) program: ProgramId,

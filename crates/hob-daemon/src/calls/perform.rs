@@ -145,6 +145,7 @@ impl Calls {
             processor: entry.processor,
             group: entry.terminal.group,
             fds: &mut entry.fds,
+            closed: entry.closed,
             beyond: &entry.beyond,
             signals: &mut entry.signals,
             crowd,

@@ -52,6 +52,7 @@ fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
         },
         argv: words.iter().collect(),
         env: ["PATH=/usr/bin:/bin"].into_iter().collect(),
+        closed: 0,
         beyond: Vec::new(),
     };
     let incoming = Incoming {

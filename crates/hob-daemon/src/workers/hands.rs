@@ -112,6 +112,8 @@ pub(crate) struct Given<'a> {
     pub(crate) group: u32,
     /// Taken when the call cannot come back.
     pub(crate) fds: &'a mut Option<CallFds>,
+    /// Which of 0 to 2 the program finds closed.
+    pub(crate) closed: u8,
     /// The numbers of those beyond 0 to 2.
     pub(crate) beyond: &'a Vec<u32>,
     /// Signals that came before; they are passed on.
@@ -498,6 +500,7 @@ impl Hands {
             argv: Cow::Borrowed(given.argv),
             env: Cow::Borrowed(given.env),
             processors: &place.told,
+            closed: given.closed,
             beyond: Cow::Borrowed(given.beyond),
         };
         // There are at most 64 beyond.

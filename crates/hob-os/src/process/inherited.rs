@@ -1,37 +1,88 @@
-//! The descriptors beyond 0 to 2 that whoever started this process left open for what it runs.
+//! The descriptors that whoever started this process left open for what it runs.
 //!
-//! Invariant: hob's own are close-on-exec, so that what is not is the caller's. Nothing here opens,
-//! closes or changes any of these.
+//! Invariant: hob's own are close-on-exec, so that what is not is the caller's. Nothing here closes or
+//! changes any of these.
 
 use std::path::PathBuf;
 
-use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use rustix::fs::{Dir, Mode, OFlags};
-use rustix::io::{self, Errno, FdFlags};
+use rustix::io::{self, FdFlags};
 
-/// They, the lowest number first. `BADF`: one of 0 to 2 is closed.
-pub fn beyond_stdio() -> io::Result<Vec<BorrowedFd<'static>>> {
-    // First: what is opened to look might take its number.
-    for stream in super::stdio() {
-        io::fcntl_getfd(stream)?;
+/// Up to here numbers are tried one by one, which is quicker than a listing: the kernel makes a file
+/// of each entry of that.
+const TRIED_MAX: i32 = 256;
+
+/// What a process was started with. Looked at before anything else is opened, which would take the
+/// number of one that is closed.
+#[derive(Debug, Default)]
+pub struct Inherited {
+    /// Which of 0 to 2 are closed: bit by bit from the lowest on.
+    pub closed: u8,
+    /// Those beyond 0 to 2, the lowest number first.
+    pub beyond: Vec<BorrowedFd<'static>>,
+}
+
+impl Inherited {
+    /// Looks at this process's own. `own` beyond 0 to 2 need not be looked at, since they are hob's.
+    pub fn look(own: u64) -> io::Result<Inherited> {
+        let closed = (0..3).filter(|stream| flags(*stream).is_none());
+        let closed = closed.fold(0, |closed, stream| closed | 1 << stream);
+        let count = super::open_descriptors()? + u64::from(u8::count_ones(closed));
+        let beyond = if count == own + 3 { Vec::new() } else { beyond(count - 3)? };
+        Ok(Inherited { closed, beyond })
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(c"/proc/self/fd", flags, Mode::empty())?;
+
+    /// Opens `/dev/null` for those of 0 to 2 that are closed: whatever this process opens later would
+    /// get their numbers. A program executed here finds them closed.
+    pub fn fill(&self) -> io::Result<()> {
+        for _ in 0..u8::count_ones(self.closed) {
+            let flags = OFlags::RDWR | OFlags::CLOEXEC;
+            // The lowest number that is free is the next closed one's. It is never given back.
+            let _ = rustix::fs::open(c"/dev/null", flags, Mode::empty())?.into_raw_fd();
+        }
+        Ok(())
+    }
+}
+
+/// Those of the `left` descriptors beyond 0 to 2 that a program executed here would have, too.
+#[cold]
+fn beyond(mut left: u64) -> io::Result<Vec<BorrowedFd<'static>>> {
     let mut found = Vec::new();
-    for entry in Dir::read_from(&dir)? {
-        // `.` and `..` are no numbers.
-        let Some(number) = super::number(entry?.file_name().to_bytes(), 10) else { continue };
-        let raw = i32::try_from(number).map_err(|_| Errno::BADF)?;
-        // SAFETY: only asked for its flags, which fails where it is closed meanwhile; and what is
-        // handed out is no one's in this process, so that nobody closes it.
-        let fd = unsafe { BorrowedFd::borrow_raw(raw) };
-        let is_left = io::fcntl_getfd(fd).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC));
-        if raw > 2 && is_left {
-            found.push(fd);
+    let mut note = |raw| {
+        let flags = flags(raw);
+        if flags.is_some_and(|flags| !flags.contains(FdFlags::CLOEXEC)) {
+            // SAFETY: it is no one's in this process, so that nobody closes it.
+            found.push(unsafe { BorrowedFd::borrow_raw(raw) });
+        }
+        flags.is_some()
+    };
+    for raw in 3..TRIED_MAX {
+        left -= u64::from(note(raw));
+        if left == 0 {
+            return Ok(found);
         }
     }
-    found.sort_unstable_by_key(BorrowedFd::as_raw_fd);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(c"/proc/self/fd", flags, Mode::empty())?;
+    let mut higher = Vec::new();
+    for entry in Dir::read_from(&directory)? {
+        // `.` and `..` are no numbers.
+        let raw = super::number(entry?.file_name().to_bytes(), 10).map(i32::try_from);
+        higher.extend(raw.and_then(Result::ok).filter(|raw| *raw >= TRIED_MAX));
+    }
+    drop(directory);
+    higher.sort_unstable();
+    for raw in higher {
+        note(raw);
+    }
     Ok(found)
+}
+
+/// The flags of a descriptor; `None`: it is closed.
+fn flags(raw: i32) -> Option<FdFlags> {
+    // SAFETY: the kernel is only asked about the number.
+    io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(raw) }).ok()
 }
 
 /// Where a descriptor of this process leads, as the kernel names it.
@@ -48,11 +99,15 @@ mod tests {
     #[test]
     fn what_a_program_would_inherit_is_listed_and_nothing_else() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        let ours = io::fcntl_dupfd_cloexec(&file, 700).unwrap();
-        let left = io::fcntl_dupfd_cloexec(&file, 701).unwrap();
+        let ours = io::fcntl_dupfd_cloexec(&file, 70).unwrap();
+        let left = io::fcntl_dupfd_cloexec(&file, 71).unwrap();
         io::fcntl_setfd(&left, FdFlags::empty()).unwrap();
-        let found = beyond_stdio().unwrap();
-        let numbers: Vec<_> = found.iter().map(BorrowedFd::as_raw_fd).collect();
+        let high = io::fcntl_dupfd_cloexec(&file, 300).unwrap();
+        io::fcntl_setfd(&high, FdFlags::empty()).unwrap();
+        let found = Inherited::look(0).unwrap();
+        assert_eq!(found.closed, 0);
+        let numbers: Vec<_> = found.beyond.iter().map(BorrowedFd::as_raw_fd).collect();
+        assert!(numbers.contains(&high.as_raw_fd()), "{numbers:?}");
         assert!(numbers.contains(&left.as_raw_fd()), "{numbers:?}");
         assert!(!numbers.contains(&ours.as_raw_fd()), "{numbers:?}");
         assert!(numbers.is_sorted() && numbers[0] > 2, "{numbers:?}");

@@ -15,7 +15,7 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter,
     suffixes: &[b".py", b".pyw"],
     has_bare: true,
-    takes_descriptors: true,
+    descriptors_from: Some(3),
     has_modules: true,
     commands: &[b"python3", b"python"],
     environments: Some(Environments {

@@ -1,6 +1,6 @@
 //! What a client sends: hello, call, signal, the end of a cold run, control.
 
-use crate::codec::{Filled, Format, Mask, Plain, Rest};
+use crate::codec::{Closed, Filled, Format, Mask, Plain, Rest};
 use crate::cursor::{Append, Cursor, DecodeError};
 use crate::exit::Exit;
 use crate::frames::{frames, numbers};
@@ -110,6 +110,8 @@ frames! {
         argv: Strings as Filled,
         /// The caller's environment.
         env: Strings = "environment",
+        /// Which of 0 to 2 are closed: bit 0 is 0. Those lead to `/dev/null` here.
+        closed: u8 as Closed = "closed streams",
         /// The numbers of the caller's descriptors beyond 0 to 2, the lowest first. These travel
         /// behind the others, in the same order.
         beyond: Vec<u32>,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::call::World;
-use crate::codec::{Format, Plain};
+use crate::codec::{Closed, Format, Plain};
 use crate::cursor::{Cursor, DecodeError};
 use crate::exit::Exit;
 use crate::frames::{frames, numbers};
@@ -87,6 +87,8 @@ frames! {
         /// The processors that it may run on, bit by bit from the first byte's lowest on; empty: as
         /// the worker has them.
         processors: &'a [u8],
+        /// Which of 0 to 2 the program finds closed: bit 0 is 0.
+        closed: u8 as Closed = "closed streams",
         /// The numbers at which the program has those of its descriptors that come behind the
         /// others, the lowest first.
         beyond: Cow<'a, Vec<u32>>,

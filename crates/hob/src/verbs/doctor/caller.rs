@@ -21,8 +21,7 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
     findings
 }
 
-/// More descriptors beyond 0 to 2 than go with a call send it cold, and so does a closed one of
-/// 0 to 2.
+/// More descriptors beyond 0 to 2 than go with a call send it cold.
 fn descriptors() -> Vec<Finding> {
     const CHECK: &str = "descriptors";
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
@@ -38,43 +37,52 @@ fn descriptors() -> Vec<Finding> {
         .filter(|number| is_inherited(*number))
         .collect();
     open.sort_unstable();
-    let mut findings = Vec::new();
-    for number in 0..3 {
-        if !open.contains(&number) {
-            findings.push(fault(
-                CHECK,
-                format!("{number} is closed: every call from here runs cold"),
-                format!("open it: exec {number}<>/dev/null"),
-            ));
-        }
-    }
     let beyond = || open.iter().filter(|number| **number > 2);
     let count = beyond().count();
     if let Some(number) = beyond().nth(BEYOND_MAX) {
         let leads = std::fs::read_link(format!("/proc/self/fd/{number}"));
         let leads = leads.map_or("something".to_owned(), |path| path.display().to_string());
-        findings.push(fault(
+        return vec![fault(
             CHECK,
             format!(
                 "{count} are open beyond 0 to 2, and {BEYOND_MAX} go with a call: {number} ({leads}) \
                  and those above it send every call from here cold"
             ),
             format!("close it: exec {number}>&-"),
-        ));
-    } else if findings.is_empty() {
-        findings.push(fine(CHECK, with_a_call(count)));
+        )];
     }
-    findings
+    vec![fine(CHECK, with_a_call(&open))]
 }
 
 /// What of the open descriptors a call has, and which runtimes leave it cold for that.
-fn with_a_call(count: usize) -> String {
-    if count == 0 {
-        return "0 to 2 are open, and no others".to_owned();
+fn with_a_call(open: &[u32]) -> String {
+    let closed: Vec<_> = (0..3).filter(|number| !open.contains(number)).collect();
+    let lowest = open.iter().find(|number| **number > 2);
+    let mut text = match &closed[..] {
+        [] => "0 to 2 are open".to_owned(),
+        closed => {
+            let closed: Vec<_> = closed.iter().map(u32::to_string).collect();
+            format!("{} closed, which goes with each call", closed.join(", "))
+        }
+    };
+    match open.iter().filter(|number| **number > 2).count() {
+        0 if closed.is_empty() => text += ", and no others",
+        0 => {}
+        count => text += &format!(", and {count} more, which go with each call"),
     }
-    let rows = hob_runtimes::rows().filter(|row| !row.files.is_empty() && !row.takes_descriptors);
-    let without: Vec<_> = rows.map(|row| row.title).collect();
-    let mut text = format!("0 to 2 are open, and {count} more, which go with each call");
+    if lowest.is_none() && closed.is_empty() {
+        return text;
+    }
+    let mut without = Vec::new();
+    for row in hob_runtimes::rows().filter(|row| !row.files.is_empty()) {
+        match (row.descriptors_from, lowest) {
+            (None, _) => without.push(row.title.to_owned()),
+            (Some(from), Some(lowest)) if *lowest < from => {
+                without.push(format!("{} with any below {from}", row.title));
+            }
+            (Some(_), _) => {}
+        }
+    }
     if !without.is_empty() {
         text += &format!(" (cold for now: {})", without.join(", "));
     }
