@@ -29,6 +29,7 @@ const USAGE: &str =
   http      hob serve beside servers that others wrote, for Rack, WSGI and ASGI
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
+  edits     the first call of a script, and the call right after an edit
   places    which part of the calls is warm where people are, in twelve places
   saved     what receipts call saved, against measured cold runs of the same arguments
   same      other people's commands: the same cold and through hob? (installs some 70)
@@ -144,6 +145,7 @@ fn run() -> Result<ExitCode> {
         "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
+        "edits" => measure(&setting, "edits", &[("edits", figures::edits::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
         "saved" => measure(&setting, "saved", &[("saved", figures::receipts::saved::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),

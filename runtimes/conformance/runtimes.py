@@ -66,7 +66,8 @@ class Python:
             import os, sys
             streams = [sys.stdin, sys.stdout, sys.stderr, sys.__stdout__]
             with open("seen", "w") as seen:
-                print(seen.fileno(), [each and (each.name, each.encoding) for each in streams], file=seen)
+                known = [each and (each.name, each.encoding) for each in streams]
+                print(seen.fileno(), known, file=seen)
             print("out")
             print("error", file=sys.stderr)
         """,
@@ -127,7 +128,8 @@ class Ruby:
             system("ls /proc/self/fd", close_others: false)
         """,
         "streams": """
-            File.write("seen", [STDIN, STDOUT, STDERR].map { |each| [each.fileno, each.stat.ftype] }.inspect)
+            known = [STDIN, STDOUT, STDERR].map { |each| [each.fileno, each.stat.ftype] }
+            File.write("seen", known.inspect)
             puts "out"
             warn "error"
         """,

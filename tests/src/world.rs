@@ -20,9 +20,10 @@ const LATE_CALLS_MAX: usize = 20;
 const LATE: [&str; 3] = ["no-answer", "connect-timeout", "caller-left"];
 /// Reasons of a cold call after which the next one may be warm. A busy machine may make any call
 /// miss its budget, and a zygote that a test killed is made anew after a moment.
-pub(crate) const PASSING: [&str; 16] = [
+pub(crate) const PASSING: [&str; 17] = [
     "variables",
     "bare-interpreter",
+    "installed-packages",
     "warm-failed",
     "caller-left",
     "learning",
@@ -255,14 +256,14 @@ impl World {
         self.warm(&self.hob(words), |_| {})
     }
 
-    /// The pools of programs, as `hob status --json` has them: without those of bare interpreters.
+    /// The pools of programs, as `hob status --json` has them: without those of layers.
     ///
     /// # Panics
     /// When no daemon answers.
     #[must_use]
     pub fn pools(&self) -> Vec<Value> {
         let mut pools = self.status()["pools"].as_array().cloned().unwrap_or_default();
-        pools.retain(|pool| !pool["program"].as_str().is_some_and(|name| name.ends_with("(bare)")));
+        pools.retain(|pool| !pool["program"].as_str().is_some_and(is_layer));
         pools
     }
 
@@ -371,9 +372,15 @@ fn close_on_exec() {
     });
 }
 
-/// Whether a receipt is of a call that found its own program's warm state; a copy of the bare
-/// interpreter has none of it.
+/// Whether this is the name of a pool of what is loaded below programs.
+fn is_layer(name: &str) -> bool {
+    name.ends_with("(bare)") || name.ends_with("(installed)")
+}
+
+/// Whether a receipt is of a call that found its own program's warm state; a copy of a layer has
+/// none of it.
 #[must_use]
 pub fn is_warm(record: &Value) -> bool {
-    record["warm"] == true && record["reason"] != "bare-interpreter"
+    let layers = ["bare-interpreter", "installed-packages"];
+    record["warm"] == true && !layers.iter().any(|layer| record["reason"] == *layer)
 }

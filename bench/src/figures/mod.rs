@@ -5,6 +5,7 @@ mod ahead;
 pub(crate) mod chaos;
 pub(crate) mod commands;
 pub(crate) mod demo;
+pub(crate) mod edits;
 mod hello;
 pub(crate) mod hooks;
 pub(crate) mod http;

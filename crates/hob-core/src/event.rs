@@ -142,6 +142,17 @@ pub enum Event {
     Drain,
 }
 
+/// What is loaded below a program, as a program of its own with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layer {
+    /// The number that it has as a program.
+    pub program: ProgramId,
+    /// The key of its warm state.
+    pub key: Key,
+    /// What a call that a copy of it performs has found.
+    pub found: Found,
+}
+
 /// A call that has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
@@ -152,9 +163,9 @@ pub struct Arrival {
     /// The key of its warm state: `None` while the program is not learned (the daemon knows no
     /// environment names to select by).
     pub key: Option<Key>,
-    /// The bare interpreter that it would be performed by, as a program of its own, with its key:
-    /// of a call whose own warm state is not there, where its runtime has such copies.
-    pub bare: Option<(ProgramId, Key)>,
+    /// The layers below its own, of which a copy can perform and profile it, the highest first: of a
+    /// call whose own warm state is not there, where its runtime has such copies.
+    pub layers: Vec<Layer>,
     /// What the plan decides by.
     pub facts: Facts,
     /// `--ahead`, if given: how many copies are to wait.
@@ -289,9 +300,8 @@ pub enum Effect {
         call: CallId,
         /// The worker.
         worker: WorkerId,
-        /// Whether the worker is a copy of a bare interpreter, which is told the program first and
-        /// records what it loads.
-        learning: Learning,
+        /// What the worker is told before.
+        told: Told,
     },
     /// Send a signal to the worker's process.
     Signal {
@@ -361,6 +371,17 @@ pub enum Performed {
     Not,
 }
 
+/// What a worker is told before it is given a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing: it is one of the call's own program.
+    Nothing,
+    /// The program: it is a copy of a layer.
+    Program,
+    /// The same, and what it records of what it loads is the program's profile.
+    Profiled,
+}
+
 /// What a warm call found when it arrived: the reason code of a warm receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -374,4 +395,6 @@ pub enum Found {
     Queued,
     /// A copy of its bare interpreter performed and profiled it (`bare-interpreter`).
     Bare,
+    /// A copy with its installed packages did (`installed-packages`).
+    Installed,
 }

@@ -264,7 +264,7 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
     watch.push(interpreter.clone());
     let (name, directory) = match line.kind {
         TargetKind::Module => (line.target, WorkingDirectory::Keyed),
-        TargetKind::Script | TargetKind::Bare => {
+        TargetKind::Script | TargetKind::Bare | TargetKind::Installed => {
             let target = world.absolute(&line.target);
             watch.push(target.clone());
             // An interpreter that opens its script when it starts does so where its caller is.

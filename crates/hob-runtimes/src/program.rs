@@ -57,6 +57,8 @@ pub enum TargetKind {
     Module,
     /// Nothing yet: the bare interpreter, which is told what to run when a call comes.
     Bare,
+    /// The same with the installed packages that a script loads, and nothing of its own.
+    Installed,
 }
 
 /// Changes to the caller's environment.
@@ -222,6 +224,17 @@ impl Program {
             watch: self.watch.iter().filter(|path| **path != self.target.name).cloned().collect(),
             ..self.clone()
         })
+    }
+
+    /// Its layer of installed packages; `None` where its runtime has none.
+    #[must_use]
+    pub fn installed(&self) -> Option<Program> {
+        if !self.row().has_bare || self.target.kind != TargetKind::Script {
+            return None;
+        }
+        let bare = self.bare()?;
+        let target = Target { kind: TargetKind::Installed, name: self.target.name.clone() };
+        Some(Program { target, argv: self.argv.clone(), ..bare })
     }
 
     /// The argv of its interpreter when that begins with the runtime. A process that serves is

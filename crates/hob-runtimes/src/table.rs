@@ -99,7 +99,8 @@ pub struct Runtime {
     pub is_interpreter: fn(&[u8]) -> bool,
     /// Ends of names that make a file its script.
     pub suffixes: &'static [&'static [u8]],
-    /// Whether a copy of its bare interpreter can be told what to run.
+    /// Whether a copy of its bare interpreter, or of one with installed packages, can be told what to
+    /// run.
     pub has_bare: bool,
     /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
     /// interpreter's own. A call with others, and without a number one with a closed stream, runs cold.

@@ -69,8 +69,8 @@ class FramesAreAsTheGoldenOnes(unittest.TestCase):
         env, at = worker.decode_strings(frame, at)
         processors, at = worker.decode_blob(frame, at)
         self.assertEqual(processors, b"\x05")
-        self.assertEqual(worker.decode_numbers(frame, at), [9])
-        self.assertEqual(at + 8, len(frame))
+        self.assertEqual(worker.decode_numbers(frame, at + 1), [9])
+        self.assertEqual((frame[at], at + 9), (1, len(frame)))
         self.assertTrue(all(b"=" in variable for variable in env))
 
     def test_joined_is_encoded(self):

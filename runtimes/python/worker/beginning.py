@@ -54,7 +54,7 @@ getframe = sys._getframe
 # wire:begin python-worker (`cargo xtask wire` writes these lines)
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 UNPAID, PAID, PLAIN = 0, 1, 2
-SCRIPT, MODULE, HANDLER, APP, BARE = 0, 1, 2, 3, 4
+SCRIPT, MODULE, HANDLER, APP, BARE, INSTALLED = 0, 1, 2, 3, 4, 5
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, JOINED, ENDED = 37, 38, 39, 40, 41, 18
 FRAME_BYTES_MAX = 1048576

@@ -149,8 +149,8 @@ def join(number, group):
 
 def make_main(program, call):
     """Puts the program's `__main__` in place; False if only a new process can run it."""
-    if program.kind == BARE:
-        # A dummy call in a bare interpreter.
+    if program.kind in TOLD_LATER:
+        # A dummy call in a layer.
         module = sys.modules["__main__"] = new_main(None)
         call.code, call.names = None, module.__dict__
         return True

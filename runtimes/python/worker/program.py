@@ -1,6 +1,10 @@
 """The program: what is called, how its code is had, and the `__main__` that it runs in."""
 
 
+# What a zygote has loaded below programs: its copies are told theirs.
+TOLD_LATER = BARE, INSTALLED
+
+
 class Program:
     """What is called: its name, how it was made, and its main code if that could be kept."""
 
@@ -34,9 +38,9 @@ class Program:
         if self.kind == HANDLER:
             self.handler = HANDLERS.Loaded(self.target)
             self.directory = self.handler.directory
-        elif self.kind == SCRIPT and self.importer():
+        elif self.kind in (SCRIPT, INSTALLED) and self.importer():
             self.directory = self.target
-        elif own and self.kind == SCRIPT:
+        elif own and self.kind in (SCRIPT, INSTALLED):
             self.directory = os.path.dirname(os.path.realpath(self.target))
         elif own:
             self.directory = posix.getcwd()
@@ -57,7 +61,7 @@ class Program:
 
     def load(self, captured):
         """Compiles the script ahead of the calls, unless that says anything to the user."""
-        if self.kind == BARE:
+        if self.kind in TOLD_LATER:
             return
         if self.kind == HANDLER:
             self.handler.load()

@@ -47,18 +47,17 @@ def serve():
     if paid == PAID or paid == PLAIN and not is_given(channel):
         threads = count_threads() if paid == PAID else 1
         send_all(COPY_FD, encode_ready(COPY, OWNER, threads, []))
-    is_bare = program.kind == BARE
-    if is_bare:
+    layer = program if program.kind in TOLD_LATER else None
+    if layer is not None:
         program = await_program(channel)
     call = take_world(program, *await_give(channel))
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
-    if is_bare:
-        program.locate()
-        SEARCHED.update(sys.path[1:])
+    if layer is not None and not above(layer, program):
+        run_anew(program, call)
     if call.beyond is None or not make_main(program, call) or not holds(call):
         run_anew(program, call)
-    if is_bare:
+    if layer is not None:
         if program.kind == MODULE or program.container:
             __import__("runpy")
         PROFILE = Profile()
@@ -73,7 +72,7 @@ def serve():
 
 
 def await_program(channel):
-    """What a copy of a bare interpreter is to perform. If its call could not be given, it is told
+    """What a copy of a layer is to perform. If its call could not be given, it is told
     another one."""
     program = None
     while True:
@@ -86,8 +85,18 @@ def await_program(channel):
         program = Program(kind, os.fsdecode(target), [os.fsdecode(word) for word in prefix])
 
 
+def above(layer, program):
+    """Puts a program above its layer; whether that is its own."""
+    if layer.kind == BARE:
+        program.locate()
+        SEARCHED.update(sys.path[1:])
+        return True
+    program.directory, program.container = layer.directory, layer.container
+    return program.kind == SCRIPT and program.target == layer.target
+
+
 class Profile:
-    """What a program loads in a copy of the bare interpreter: heard as in a profiling run, and told
+    """What a program loads in a copy of a layer: heard as in a profiling run, and told
     when the call has ended."""
 
     def __init__(self):
@@ -95,6 +104,8 @@ class Profile:
         self.modules = {}
         if RESUME is not None:
             self.recorder.be_silent(KERNEL.silence())
+        if LAYER is not None:
+            LAYER.hide(self.recorder)
         self.recorder.hear_program()
 
     def stop(self):

@@ -1,10 +1,10 @@
 //! What a user can do, and what bad input gets.
 
-mod bare;
 mod bytes;
 mod faults;
 mod grows;
 mod jobs;
+mod layers;
 mod lifecycle;
 mod programs;
 mod receipts;

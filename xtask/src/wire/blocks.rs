@@ -159,6 +159,7 @@ fn python_worker() -> Block {
             number("HANDLER", TargetKind::Handler as u8),
             number("APP", TargetKind::App as u8),
             number("BARE", TargetKind::Bare as u8),
+            number("INSTALLED", TargetKind::Installed as u8),
         ]),
         together(&preparation()),
         together(&[

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Arrival, Effect, Found, Learning, Pages};
+use crate::event::{Arrival, Effect, Found, Learning, Pages, Told};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
@@ -103,7 +103,9 @@ impl Calls {
             engine.timers.set(Timer::Program(arrival.program), None);
         }
         self.open(engine, arrival, Source::Waiting);
-        if learns == Learning::Yes && self.place_in_bare(engine, arrival) {
+        // A call that another one is profiled for is performed there as well.
+        let may = learns == Learning::Yes || reason == ColdReason::BeingLearned;
+        if may && self.place_in_layer(engine, arrival.call, learns) {
             return;
         }
         self.begin_cold(engine, arrival.call, reason, learns);
@@ -147,7 +149,9 @@ impl Calls {
             source,
             gives: 0,
             learning: Learning::No,
-            bare: None,
+            found: None,
+            layers: Self::layers_for(arrival),
+            wants_layers: false,
         };
         self.calls.insert(arrival.call, call);
     }
@@ -209,7 +213,9 @@ impl Calls {
             State::Standby | State::Ready(_) => None,
         };
         if let Some(reason) = cold {
-            self.begin_cold(engine, call, reason, Learning::No);
+            if reason != ColdReason::Warming || !self.place_in_layer(engine, call, Learning::No) {
+                self.begin_cold(engine, call, reason, Learning::No);
+            }
             return;
         }
         match self.find_worker(engine, call, id) {
@@ -337,15 +343,19 @@ impl Calls {
             return;
         };
         entry.gives += 1;
-        let learning = entry.learning;
-        let found = if learning == Learning::Yes { Found::Bare } else { found };
+        let told = match (entry.found, entry.learning) {
+            (None, _) => Told::Nothing,
+            (Some(_), Learning::No) => Told::Program,
+            (Some(_), Learning::Yes) => Told::Profiled,
+        };
+        let found = entry.found.unwrap_or(found);
         entry.state = CallState::Given { worker, found, since: engine.now, ending: Ending::Not };
         self.given += 1;
         engine.in_flight.insert((engine.now, call));
         engine.last_activity = engine.now;
         engine.give(worker, call);
         self.set_call_timer(engine, call);
-        engine.out.push(Effect::Give { call, worker, learning });
+        engine.out.push(Effect::Give { call, worker, told });
     }
 
     /// Sends a call cold. It stays open until the client says how it ended.

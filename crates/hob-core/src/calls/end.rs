@@ -157,7 +157,7 @@ impl Calls {
 
     fn settle_as(&mut self, engine: &mut Engine, call: CallId, outcome: Outcome, how: Performed) {
         self.leave_flight(engine, call);
-        self.begin_bare(engine, call);
+        self.begin_layers(engine, call);
         let Some(entry) = self.calls.remove(&call) else {
             return;
         };

@@ -5,9 +5,9 @@
 //! | file | decides |
 //! |---|---|
 //! | `arrive` | what becomes of a new call: cold, refused, given, queued |
-//! | `bare` | a call to be profiled, in a copy of its bare interpreter |
 //! | `end` | how a call ends: caller gone, cold run ended, timed out, settled |
 //! | `workers` | what the ends of workers and zygotes mean for calls |
+//! | `layers` | a call to be profiled, in a copy of what is loaded below its program |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
 //! | `pace` | whether a program is slower warm than cold |
 //! | `changing` | which variables callers set anew for each call |
@@ -21,10 +21,10 @@
 //! is not there any more are late, not wrong: they are ignored and counted.
 
 mod arrive;
-mod bare;
 pub mod changing;
 mod end;
 pub mod growth;
+mod layers;
 mod learn;
 mod pace;
 pub mod saving;

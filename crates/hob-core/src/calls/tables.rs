@@ -2,10 +2,9 @@
 //! the files beside this one.
 
 use super::pace::Pace;
-use crate::event::{Arrival, Found, Learning};
+use crate::event::{Arrival, Found, Layer, Learning};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Name;
-use crate::key::Key;
 use crate::outcome::ColdReason;
 
 /// A call that is not settled.
@@ -19,11 +18,15 @@ pub(super) struct Call {
     pub(super) source: Source,
     /// How often it was given.
     pub(super) gives: u32,
-    /// Whether the worker that it is given is told the program, and records what it loads.
+    /// Whether the worker that it is given records what it loads.
     pub(super) learning: Learning,
-    /// The bare interpreter, as a program with a key, whose pool begins when this call has ended:
-    /// the next one of its kind may find a copy of it.
-    pub(super) bare: Option<(ProgramId, Key)>,
+    /// What it found, if the worker that it is given is a copy of a layer.
+    pub(super) found: Option<Found>,
+    /// The layers below its program, the highest first.
+    pub(super) layers: Vec<Layer>,
+    /// Whether it was to be performed by one: then the pools of those begin when it has ended, and the
+    /// next one of its kind may find copies of them.
+    pub(super) wants_layers: bool,
 }
 
 /// Where a call is.

@@ -68,13 +68,15 @@ pub struct Receipt {
 
 /// The reason code of a call that a copy of its bare interpreter performed.
 pub const BARE: &str = "bare-interpreter";
+/// The same of a copy with its installed packages.
+pub const INSTALLED: &str = "installed-packages";
 
 impl Receipt {
-    /// Whether the call found warm state of its own program: a copy of the bare interpreter, which
-    /// is warm too, has none.
+    /// Whether the call found warm state of its own program: a copy of a layer, which is warm too,
+    /// has none.
     #[must_use]
     pub fn found_its_own(&self) -> bool {
-        self.warm && self.reason != BARE
+        self.warm && ![BARE, INSTALLED].contains(&self.reason.as_ref())
     }
 }
 

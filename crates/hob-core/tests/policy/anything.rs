@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use hob_core::event::{
-    Arrival, ColdTiming, Effect, Event, ForkFailure, GiveFailure, Lesson, Preload, Took,
+    Arrival, ColdTiming, Effect, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Preload,
+    Took,
 };
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::isolation::Name;
@@ -21,13 +22,16 @@ fn any_event() -> impl Strategy<Value = Event> {
     let key = || prop::option::weighted(0.8, (1u8..3).prop_map(other_key));
     let exit = || prop::sample::select(vec![Exit::Code(0), Exit::Code(1), Exit::Signal(9)]);
     let name = prop::option::of(prop::sample::select(Name::ALL.to_vec()));
-    let bare = prop::option::of((program(), (1u8..3).prop_map(other_key)));
+    let found = prop::sample::select(vec![Found::Bare, Found::Installed]);
+    let layer = (program(), (1u8..3).prop_map(other_key), found)
+        .prop_map(|(program, key, found)| Layer { program, key, found });
+    let layers = prop::collection::vec(layer, 0..3);
     let ahead = prop::option::of(0u32..4);
-    let arrival = (call(), program(), key(), bare, name, ahead, any::<bool>()).prop_map(
-        |(call, program, key, bare, isolation, ahead, timed)| {
+    let arrival = (call(), program(), key(), layers, name, ahead, any::<bool>()).prop_map(
+        |(call, program, key, layers, isolation, ahead, timed)| {
             let facts = Facts { isolation, ..Facts::default() };
             let timeout_us = timed.then_some(1000);
-            Event::Arrived(Arrival { call, program, key, bare, facts, ahead, timeout_us })
+            Event::Arrived(Arrival { call, program, key, layers, facts, ahead, timeout_us })
         },
     );
     let lesson = prop::sample::select(vec![Lesson::Notes, Lesson::Nothing]);

@@ -1,6 +1,6 @@
 //! A supervisor with a clock to turn, and the first pages of every story.
 
-use hob_core::event::{Arrival, Effect, Event, Learning, Lesson, Pages, Preload};
+use hob_core::event::{Arrival, Effect, Event, Layer, Learning, Lesson, Pages, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
@@ -27,7 +27,7 @@ pub(crate) struct Desk {
 pub(crate) struct Ask {
     pub(crate) program: ProgramId,
     pub(crate) key: Option<Key>,
-    pub(crate) bare: Option<(ProgramId, Key)>,
+    pub(crate) layers: [Option<Layer>; 2],
     pub(crate) isolation: Option<Name>,
     pub(crate) ahead: Option<u32>,
     pub(crate) timeout_us: Option<u64>,
@@ -38,7 +38,7 @@ impl Default for Ask {
         Ask {
             program: PROGRAM,
             key: Some(KEY),
-            bare: None,
+            layers: [None; 2],
             isolation: None,
             ahead: None,
             timeout_us: None,
@@ -160,7 +160,7 @@ impl Desk {
             call,
             program: ask.program,
             key: ask.key,
-            bare: ask.bare,
+            layers: ask.layers.into_iter().flatten().collect(),
             facts,
             ahead: ask.ahead,
             timeout_us: ask.timeout_us,

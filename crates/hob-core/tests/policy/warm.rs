@@ -1,6 +1,6 @@
 //! Where a warm call finds its worker.
 
-use hob_core::event::{Effect, Event, Found, Learning, Pages, Performed};
+use hob_core::event::{Effect, Event, Found, Pages, Performed, Told};
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::outcome::{ColdReason, Outcome};
@@ -23,7 +23,7 @@ fn a_copy_that_waits_is_given_at_once_and_ends_after_its_call() {
     let (mut desk, _, copies) = Desk::with_copies(2, |_| {});
     let (call, effects) = desk.call();
     // The newest copy: its pages are the least likely to be out.
-    assert_eq!(effects, [Effect::Give { call, worker: copies[1], learning: Learning::No }]);
+    assert_eq!(effects, [Effect::Give { call, worker: copies[1], told: Told::Nothing }]);
     let effects = desk.finished(copies[1], Exit::Code(3));
     let [Effect::Settle { call: settled, outcome, how }] = effects[..] else {
         panic!("{effects:?}");
@@ -255,7 +255,7 @@ fn waiting_has_an_end() {
 
 const PREFORK: Ask = Ask {
     program: crate::desk::PROGRAM,
-    bare: None,
+    layers: [None; 2],
     key: Some(crate::desk::KEY),
     isolation: Some(Name::Prefork),
     ahead: Some(0),
@@ -346,7 +346,7 @@ fn a_number_that_is_in_use_is_not_taken_twice() {
         call,
         program: crate::desk::PROGRAM,
         key: None,
-        bare: None,
+        layers: Vec::new(),
         facts: Facts::default(),
         ahead: None,
         timeout_us: None,

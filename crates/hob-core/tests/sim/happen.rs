@@ -1,7 +1,7 @@
 //! What happens in the world by itself, and the event that the daemon makes of it.
 
 use hob_core::event::{
-    Arrival, ColdTiming, Event, ForkFailure, GiveFailure, Lesson, Pages, Preload,
+    Arrival, ColdTiming, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Pages, Preload,
 };
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::isolation::Name;
@@ -97,7 +97,9 @@ impl World {
         }
         let (lesson, generation) = (entry.lesson, entry.generation);
         let key = lesson.then(|| self.key_of(program));
-        let bare = if lesson { None } else { self.bare_of(program) };
+        // Also of a program whose zygote may still be loading.
+        let layers =
+            if lesson && self.rng.chance(700) { Vec::new() } else { self.layers_of(program) };
         let timeout_us = if self.rng.chance(self.scenario.timeouts) {
             Some(self.rng.magnitude(1_000_000))
         } else {
@@ -111,7 +113,7 @@ impl World {
             Caller {
                 program,
                 key,
-                bare,
+                layers: layers.clone(),
                 generation,
                 prefork: facts.isolation == Some(Name::Prefork),
                 claim: true,
@@ -129,27 +131,36 @@ impl World {
             let wait = self.rng.magnitude(self.scenario.run_max_us * 2);
             self.later(wait, Happening::CallerLeaves(call));
         }
-        let bare = bare.map(|(bare, key, _)| (bare, key));
-        let arrival = Arrival { call, program, key, bare, facts, ahead, timeout_us };
+        let layers = layers.into_iter().map(|(layer, _)| layer).collect();
+        let arrival = Arrival { call, program, key, layers, facts, ahead, timeout_us };
         self.at_once.push_back(Event::Arrived(arrival));
     }
 
-    /// The bare interpreter of a program, of which some have none: few are for many programs. What
-    /// it loaded may have changed; that goes before the arrival, too.
-    fn bare_of(&mut self, program: ProgramId) -> Option<(ProgramId, Key, u64)> {
+    /// The layers below a program, of which some have none: few bare interpreters are for many
+    /// programs.
+    fn layers_of(&mut self, program: ProgramId) -> Vec<(Layer, u64)> {
         if self.rng.chance(200) {
-            return None;
+            return Vec::new();
         }
-        let bare = ProgramId((1 << 32) + program.0 % 3);
+        let mut layers = Vec::new();
+        if self.rng.chance(400) {
+            layers.push(self.layer(ProgramId((2 << 32) + program.0), Found::Installed));
+        }
+        layers.push(self.layer(ProgramId((1 << 32) + program.0 % 3), Found::Bare));
+        layers
+    }
+
+    /// One of them. What it loaded may have changed; that goes before the arrival, too.
+    fn layer(&mut self, program: ProgramId, found: Found) -> (Layer, u64) {
         let stale = self.rng.chance(self.scenario.stale);
-        let entry = self.programs.entry(bare).or_default();
+        let entry = self.programs.entry(program).or_default();
         if stale && entry.lesson {
             entry.generation += 1;
-            self.at_once.push_back(Event::Stale { program: bare });
+            self.at_once.push_back(Event::Stale { program });
         }
         entry.lesson = true;
         let generation = entry.generation;
-        Some((bare, self.key_of(bare), generation))
+        (Layer { program, key: self.key_of(program), found }, generation)
     }
 
     /// The key of one of the program's environments. It changes with the lesson.

@@ -1,7 +1,7 @@
 //! The daemon's hands: effects change the world. Whatever must not be asked for is a violation.
 
 use hob_core::event::{
-    Effect, Event, ForkFailure, Found, GiveFailure, Learning, Pages, Performed, Took,
+    Effect, Event, ForkFailure, Found, GiveFailure, Layer, Learning, Pages, Performed, Told, Took,
 };
 use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::isolation::Uses;
@@ -54,7 +54,7 @@ impl World {
                 self.start(worker, Kind::Standby, pool, key)
             }
             Effect::Fork { zygote, worker, pages } => self.fork(zygote, worker, pages),
-            Effect::Give { call, worker, learning } => self.give(call, worker, learning),
+            Effect::Give { call, worker, told } => self.give(call, worker, told),
             Effect::Signal { worker, signal } => self.signal(worker, signal),
             Effect::Retire { worker } => self.retire(worker),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
@@ -219,15 +219,19 @@ impl World {
         Ok(())
     }
 
-    fn give(&mut self, call: CallId, worker: WorkerId, learning: Learning) -> Result<(), String> {
+    fn give(&mut self, call: CallId, worker: WorkerId, told: Told) -> Result<(), String> {
         {
+            let of_worker = self.process(worker)?.program;
             let caller = self.caller(call)?;
             hold!(caller.cold.is_none(), "{call:?} is given after it was sent cold");
             hold!(caller.given.is_none(), "{call:?} is given twice");
-            let (key, program, generation) = match (learning, caller.bare) {
-                (Learning::No, _) => (caller.key, caller.program, caller.generation),
-                (Learning::Yes, Some((bare, key, generation))) => (Some(key), bare, generation),
-                (Learning::Yes, None) => return Err(format!("{call:?} has no bare interpreter")),
+            let (key, program, generation) = if told == Told::Nothing {
+                (caller.key, caller.program, caller.generation)
+            } else {
+                let of = |(layer, _): &&(Layer, u64)| layer.program == of_worker;
+                let layer = caller.layers.iter().find(of);
+                let (layer, generation) = layer.ok_or(format!("{call:?} has no such layer"))?;
+                (Some(layer.key), layer.program, *generation)
             };
             let process = self.process(worker)?;
             hold!(Some(process.key) == key, "{call:?} is given to a worker of another key");
@@ -240,8 +244,10 @@ impl World {
             );
             hold!(process.call.is_none(), "{worker:?} is given a second call");
             hold!(!process.told_to_end && !process.killed, "{worker:?} is given a call at its end");
-            let bare = learning == Learning::Yes;
-            hold!(!bare || matches!(process.kind, Kind::Copy(_)), "{call:?} is given no copy");
+            hold!(
+                told == Told::Nothing || matches!(process.kind, Kind::Copy(_)),
+                "{call:?} is given no copy"
+            );
             hold!(
                 process.generation >= generation,
                 "{call:?} is given to a worker of an older content"
@@ -272,7 +278,7 @@ impl World {
         hold!(caller.claim, "{call:?} was taken before");
         caller.claim = false;
         caller.given = Some(worker);
-        if learning == Learning::Yes && !self.rng.chance(50) {
+        if told == Told::Profiled && !self.rng.chance(50) {
             let (program, generation) = (caller.program, caller.generation);
             let wait = self.rng.magnitude(self.scenario.run_max_us + 2_000_000);
             self.later(wait, Happening::NotesArrive(program, generation));
@@ -407,6 +413,7 @@ impl World {
                 Found::ForkedOnDemand => "ForkedOnDemand",
                 Found::Queued => "Queued",
                 Found::Bare => "Bare",
+                Found::Installed => "Installed",
             };
             *self.totals.found.entry(name).or_default() += 1;
             let performed = self.processes.get(&worker).map_or(0, |process| process.performed);

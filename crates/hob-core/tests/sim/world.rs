@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hob_core::event::{Effect, Event, ForkFailure, Pages};
+use hob_core::event::{Effect, Event, ForkFailure, Layer, Pages};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::key::Key;
 use hob_core::limits::Limits;
@@ -121,8 +121,8 @@ impl Process {
 pub(crate) struct Caller {
     pub(crate) program: ProgramId,
     pub(crate) key: Option<Key>,
-    /// Its bare interpreter, the key of that, and which content it has by now.
-    pub(crate) bare: Option<(ProgramId, Key, u64)>,
+    /// The layers below it, and which content each has by now.
+    pub(crate) layers: Vec<(Layer, u64)>,
     pub(crate) generation: u64,
     /// Its worker performs others after it.
     pub(crate) prefork: bool,
@@ -355,7 +355,8 @@ impl Totals {
         for name in ["exited", "timed-out", "cancelled", "refused", "lost"] {
             assert!(self.outcomes.contains_key(name), "no call {name}");
         }
-        for found in ["CopyReady", "StandbyReady", "ForkedOnDemand", "Queued", "Bare"] {
+        for found in ["CopyReady", "StandbyReady", "ForkedOnDemand", "Queued", "Bare", "Installed"]
+        {
             assert!(self.found.contains_key(found), "no call found {found}");
         }
         for name in [

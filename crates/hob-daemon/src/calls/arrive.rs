@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hob_core::calls::changing::Change;
-use hob_core::event::{Arrival, Event, Lesson as Told};
+use hob_core::event::{Arrival, Event, Found, Layer, Lesson as Told};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
@@ -86,13 +86,13 @@ impl Calls {
         self.ledger.open(id, entry);
         let hosted = facts.hosted == Hosted::Yes;
         let key = if hosted { self.fresh_key(ctx, id, program) } else { None };
-        let bare = if hosted && key.is_none() { self.bare_key(ctx, id) } else { None };
+        let layers = if hosted { self.layers(ctx, id, key) } else { Vec::new() };
         let facts = Facts { variables: ctx.warm.programs.variables(program), ..facts };
         ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
             key,
-            bare,
+            layers,
             facts,
             ahead: (asked.ahead != AHEAD_AUTO).then_some(asked.ahead),
             timeout_us: (asked.timeout_ms > 0).then(|| asked.timeout_ms.saturating_mul(1000)),
@@ -114,25 +114,57 @@ impl Calls {
         None
     }
 
-    /// The bare interpreter of a call, as a program with a key, if what it loaded still holds. If it
-    /// does not, the core is told first.
-    fn bare_key(&mut self, ctx: &mut Ctx<'_>, call: CallId) -> Option<(ProgramId, Key)> {
+    /// The layers below a call's program, the highest first; none where a process of its own has
+    /// loaded what was learned.
+    fn layers(&mut self, ctx: &mut Ctx<'_>, call: CallId, key: Option<Key>) -> Vec<Layer> {
+        if key.is_some_and(|key| ctx.warm.fresh.knows(key)) {
+            return Vec::new();
+        }
+        let program = self.ledger.get(call).and_then(|entry| entry.resolved.clone());
+        let Some(program) = program else { return Vec::new() };
+        let layers =
+            [(program.installed(), Found::Installed), (program.bare(), Found::Bare)].into_iter();
+        layers.filter_map(|(layer, found)| self.layer(ctx, call, (layer?, found))).collect()
+    }
+
+    /// A layer, as a program with a key, if what it loaded still holds. If it does not, the core is
+    /// told first.
+    fn layer(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        (layer, found): (Program, Found),
+    ) -> Option<Layer> {
         let entry = self.ledger.get(call)?;
-        let bare = entry.resolved.as_ref()?.bare()?;
-        let id = ctx.warm.programs.id(&bare, &entry.directory);
-        let known = ctx.warm.programs.entry(id);
+        // There is nothing to import below all programs, so nothing to learn first.
+        let lesson = if found == Found::Installed {
+            ctx.warm.programs.get(entry.program)?.installed.clone()?
+        } else {
+            Lesson::default()
+        };
+        let (directory, name) = (entry.directory.clone(), entry.name.clone());
+        let program = ctx.warm.programs.id(&layer, &directory);
+        let known = ctx.warm.programs.entry(program);
+        if known.lesson.as_ref().is_some_and(|known| !known.covers(&lesson)) {
+            self.stale(ctx, program);
+        }
+        let known = ctx.warm.programs.entry(program);
         if known.lesson.is_none() {
-            let name = bare.interpreter.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            known.name = format!("{} (bare)", String::from_utf8_lossy(name));
-            // There is nothing to import, so nothing to learn first.
-            known.lesson = Some(Lesson::default());
+            let file = layer.interpreter.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            known.name = if found == Found::Installed {
+                format!("{name} (installed)")
+            } else {
+                format!("{} (bare)", String::from_utf8_lossy(file))
+            };
+            known.lesson = Some(lesson);
         }
-        let key = ctx.warm.programs.key(id, &bare, &entry.env, place_of(entry))?;
-        plant_as(ctx, entry, key, (id, &bare));
+        let entry = self.ledger.get(call)?;
+        let key = ctx.warm.programs.key(program, &layer, &entry.env, place_of(entry))?;
+        plant_as(ctx, entry, key, (program, &layer));
         if ctx.warm.fresh.holds(key) {
-            return Some((id, key));
+            return Some(Layer { program, key, found });
         }
-        self.stale(ctx, id);
+        self.stale(ctx, program);
         None
     }
 

@@ -62,7 +62,7 @@ pub(crate) struct Entry {
     pub(crate) at: jiff::Timestamp,
     /// Where a learning run leaves its notes.
     pub(crate) notes: Option<PathBuf>,
-    /// A copy of its bare interpreter is to tell what it loads, and has not.
+    /// A copy of a layer is to tell what it loads, and has not.
     pub(crate) profiles: bool,
     /// Signals that came before the call was given.
     pub(crate) signals: Vec<u8>,
@@ -289,6 +289,7 @@ fn found_code(found: Found) -> &'static str {
         Found::ForkedOnDemand => "forked-on-demand",
         Found::Queued => "queued",
         Found::Bare => hob_core::receipt::BARE,
+        Found::Installed => hob_core::receipt::INSTALLED,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the core answers, performed.
 
-use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Performed, Took};
+use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Performed, Told, Took};
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
@@ -32,7 +32,7 @@ impl Calls {
             }
             Effect::Refuse { call, reason } => self.refuse(call, reason),
             Effect::Queue { call } => self.queue(call),
-            Effect::Give { call, worker, learning } => self.give(ctx, call, worker, learning),
+            Effect::Give { call, worker, told } => self.give(ctx, call, worker, told),
             Effect::Settle { call, outcome, how } => self.settle(ctx, call, outcome, how),
             Effect::StartZygote { .. }
             | Effect::StartStandby { .. }
@@ -123,7 +123,7 @@ impl Calls {
         }
     }
 
-    fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId, learning: Learning) {
+    fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId, told: Told) {
         let crowd = if self.ledger.running() == 1 { Crowd::Alone } else { Crowd::Others };
         let Some(entry) = self.ledger.get(call) else {
             let why = GiveFailure::CallerLeft;
@@ -152,14 +152,14 @@ impl Calls {
         };
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
-        if learning == Learning::Yes {
+        if told != Told::Nothing {
             ctx.hands.name_program(worker, program);
         }
         match ctx.hands.give(worker, given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 entry.worker = Some(worker);
-                entry.profiles = learning == Learning::Yes;
+                entry.profiles = told == Told::Profiled;
                 entry.worker_gone = false;
                 entry.worker_silent = false;
             }
@@ -202,7 +202,7 @@ impl Calls {
         let Some((Outcome::Exited(Exit::Code(_)), how)) = entry.settled else { return };
         let took = match (how, known.cold_us) {
             // It imported everything, and was watched.
-            (Performed::Warm { found: Found::Bare, .. }, _) => return,
+            (Performed::Warm { found: Found::Bare | Found::Installed, .. }, _) => return,
             (Performed::Warm { .. }, Some(cold_us)) => Took::Warm { us, cold_us },
             (Performed::Cold(ColdReason::Learning | ColdReason::Stale), _) => {
                 // Being watched took time of its own.

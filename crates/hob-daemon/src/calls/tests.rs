@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::event::{Arrival, ColdTiming, Effect, Event, GiveFailure, Learning, Performed};
+use hob_core::event::{Arrival, ColdTiming, Effect, Event, GiveFailure, Learning, Performed, Told};
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::outcome::{ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Phase;
@@ -189,14 +189,13 @@ async fn a_give_to_a_worker_that_is_gone_leaves_the_claim_for_another() {
     let _ = arrival(&mut recording);
 
     let worker = WorkerId(1);
-    calls
-        .perform(&mut recording.ctx(), Effect::Give { call: CALL, worker, learning: Learning::No });
+    calls.perform(&mut recording.ctx(), Effect::Give { call: CALL, worker, told: Told::Nothing });
     let why = GiveFailure::WorkerClosed;
     assert_eq!(recording.told(), [Event::GiveFailed { call: CALL, worker, why }]);
     assert!(!claim::is_taken(&claim));
     // And of a call that is not there nothing can be given.
     let call = CallId(8);
-    calls.perform(&mut recording.ctx(), Effect::Give { call, worker, learning: Learning::No });
+    calls.perform(&mut recording.ctx(), Effect::Give { call, worker, told: Told::Nothing });
     let why = GiveFailure::CallerLeft;
     assert_eq!(recording.told(), [Event::GiveFailed { call, worker, why }]);
 }

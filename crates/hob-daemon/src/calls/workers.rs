@@ -164,9 +164,13 @@ impl Calls {
         let Some(call) = process.call else { return };
         let Some(program) = self.ledger.get(call).map(|open| open.program) else { return };
         if program != of {
-            // In a copy of the bare interpreter, whose start-up code read what it read.
-            let bare = ctx.warm.programs.get(of).and_then(|bare| bare.lesson.as_ref());
-            let lesson = bare.map(Known::of_start_up).unwrap_or_default();
+            if !self.ledger.get(call).is_some_and(|open| open.profiles) {
+                // Another call's notes are its profile, or it has one.
+                return;
+            }
+            // In a copy of a layer, whose imports and start-up code read what they read.
+            let layer = ctx.warm.programs.get(of).and_then(|layer| layer.lesson.as_ref());
+            let lesson = layer.map(Known::above).unwrap_or_default();
             return self.learned(ctx, call, program, (lesson, notes));
         }
         let rooted = ctx.warm.programs.is_known(key);

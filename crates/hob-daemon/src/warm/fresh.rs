@@ -77,6 +77,11 @@ impl Fingerprints {
         }
     }
 
+    /// Whether a process of this key has loaded what was learned, since all was given up.
+    pub(crate) fn knows(&self, key: Key) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
     /// Whether the key's warm state is as a cold start would be. A key without any has nothing
     /// to be stale.
     pub(crate) fn holds(&mut self, key: Key) -> bool {

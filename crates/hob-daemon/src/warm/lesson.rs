@@ -15,6 +15,10 @@ use crate::freshness::{Before, Presence};
 /// Modules of one program that are remembered; beyond it calls import others themselves.
 const MODULES_MAX: usize = 8192;
 
+/// A program whose preload took less processor time gains too little by a layer of its installed
+/// packages: a bare interpreter with its start-up takes 20 to 40 ms of it.
+const LAYER_MIN_US: u64 = 80_000;
+
 /// What a learning run (and every preload since) told of a program.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Lesson {
@@ -121,10 +125,32 @@ impl Lesson {
         told
     }
 
-    /// What is known of each program of a bare interpreter: the variables that its start-up code
-    /// read.
-    pub(crate) fn of_start_up(bare: &Lesson) -> Lesson {
-        Lesson { variables: bare.variables.clone(), ..Lesson::default() }
+    /// What is known of each program above a layer: the variables that were read before it came.
+    pub(crate) fn above(layer: &Lesson) -> Lesson {
+        Lesson { variables: layer.variables.clone(), ..Lesson::default() }
+    }
+
+    /// Of a program that was edited, what its layer of installed packages is made from: the
+    /// runtime leaves out what is the program's own. `None` where that gains too little.
+    pub(crate) fn installed(&self, volatile: &Strings) -> Option<Lesson> {
+        (self.preload_us? >= LAYER_MIN_US).then(|| Lesson {
+            modules: self.modules.clone(),
+            excluded: self.excluded.clone(),
+            looking: self.looking.clone(),
+            reading: self.reading.clone(),
+            own: volatile.iter().map(<[u8]>::to_vec).collect(),
+            variables: self.variables.clone(),
+            first: self.first,
+            count: self.count,
+            keyed: self.keyed,
+            ..Lesson::default()
+        })
+    }
+
+    /// Whether all that the other one has to be imported is imported here, too.
+    pub(crate) fn covers(&self, other: &Lesson) -> bool {
+        let own: BTreeSet<_> = self.modules.iter().collect();
+        other.modules.iter().all(|name| own.contains(name))
     }
 
     /// Forgets what warm state was made from: a process that has just loaded names all of it. What

@@ -22,6 +22,8 @@ use crate::warm::lesson::{Lesson, Streams};
 /// Programs that are remembered. Beyond it all is forgotten, and learned again when called: a
 /// machine that calls so many different ones gains little from any.
 const PROGRAMS_MAX: usize = 4096;
+/// What tells a program's layer of installed packages from the program.
+const INSTALLED: &[u8] = b"installed packages";
 /// Seeds that are remembered, one per environment that a program was called with.
 const SEEDS_MAX: usize = 512;
 
@@ -40,6 +42,8 @@ pub(crate) struct Entry {
     pub(crate) runtime: RuntimeId,
     /// What was learned; `None` before.
     pub(crate) lesson: Option<Lesson>,
+    /// What its layer of installed packages is made from, once it was edited.
+    pub(crate) installed: Option<Lesson>,
     /// How long its newest cold run took; one that was watched counts only while there is no
     /// other.
     pub(crate) cold_us: Option<u64>,
@@ -71,6 +75,7 @@ impl Default for Entry {
             interpreter: None,
             runtime: RuntimeId::Exec,
             lesson: None,
+            installed: None,
             cold_us: None,
             cold_runs: ColdRuns::default(),
             trouble: None,
@@ -272,6 +277,9 @@ impl Programs {
         for word in &program.prefix {
             builder.absorb(Part::Option, word);
         }
+        if program.target.kind == TargetKind::Installed {
+            builder.absorb(Part::Option, INSTALLED);
+        }
         if lesson.directory(program) == WorkingDirectory::Keyed {
             builder.absorb(Part::Directory, place.directory);
         }
@@ -402,7 +410,10 @@ impl Programs {
     /// Forgets what was learned of a program; how long it took cold is still true.
     pub(crate) fn unlearn(&mut self, id: ProgramId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.lesson = None;
+            let volatile = entry.volatile();
+            if let Some(lesson) = entry.lesson.take() {
+                entry.installed = lesson.installed(&volatile);
+            }
         }
         self.uproot_all(id);
     }
@@ -434,6 +445,9 @@ fn identity(program: &Program, directory: &[u8]) -> Vec<u8> {
             part(word);
         }
         part(&program.target.name);
+        if program.target.kind == TargetKind::Installed {
+            part(INSTALLED);
+        }
     } else {
         is_local |= !program.interpreter.starts_with(b"/");
     }

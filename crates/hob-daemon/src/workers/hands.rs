@@ -474,7 +474,7 @@ impl Hands {
         process.call
     }
 
-    /// Tells a copy of a bare interpreter what its call will be of. One that is not there any more
+    /// Tells a copy of a layer what its call will be of. One that is not there any more
     /// is noticed when the call is given.
     pub(crate) fn name_program(&self, worker: WorkerId, program: &Program) {
         let preload = naming(program, Role::Standby);
@@ -701,6 +701,7 @@ fn naming(program: &Program, role: Role) -> Preload {
         hob_resolve::TargetKind::Script => TargetKind::Script,
         hob_resolve::TargetKind::Module => TargetKind::Module,
         hob_resolve::TargetKind::Bare => TargetKind::Bare,
+        hob_resolve::TargetKind::Installed => TargetKind::Installed,
     };
     Preload {
         role,

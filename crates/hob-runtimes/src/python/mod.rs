@@ -138,7 +138,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
         Mode::Serve | Mode::Handler => {}
         Mode::Learn(notes) => {
             let kind: &[u8] = match program.target.kind {
-                TargetKind::Script | TargetKind::Bare => b"script",
+                TargetKind::Script | TargetKind::Bare | TargetKind::Installed => b"script",
                 TargetKind::Module => b"module",
             };
             argv.extend([notes.to_vec(), kind.to_vec()]);

@@ -154,6 +154,9 @@ numbers! {
         /// Nothing yet: a zygote with the bare interpreter. Each of its copies is sent a `preload` of
         /// a script or module before its `give`.
         Bare = 4,
+        /// The installed modules that a script loads, and nothing of its own: a zygote whose copies
+        /// are told as those of a bare interpreter.
+        Installed = 5,
     }
 
     /// How a copy gets ready for its call.

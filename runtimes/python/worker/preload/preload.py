@@ -70,6 +70,8 @@ def import_all(program, names, hearing, role):
     for name in names:
         if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
             continue
+        if program.kind == INSTALLED and not is_installed(name):
+            continue
         reasons = preload_one(program, name, opened, effects)
         if _thread._count() > running:
             # A thread of the interpreter's goes on with what its module has begun: in the call.
@@ -96,7 +98,7 @@ def import_all(program, names, hearing, role):
 
 def preload(program, modules, role, volatile):
     """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, PROMISES, ASKED
+    global THREADS, DRAWS, PROMISES, ASKED, LAYER
     recorder, effects = Recorder(), Effects()
     watching, imports = load_beside("watch"), load_beside("imports")
     looks = imports.Looks(program)
@@ -123,8 +125,14 @@ def preload(program, modules, role, volatile):
     main.__dict__.update(new_main(None).__dict__)
     main.__dict__[imports.TOLD] = opened.main_looked_at
     names = [os.fsdecode(name) for name in modules]
+    before, loads = dict.fromkeys(sys.modules), Loads()
+    if program.kind == INSTALLED:
+        loads.start()
     hazards = import_all(program, sorted(names, key=lambda name: name not in first),
                          (opened, effects, looks), role)
+    if program.kind == INSTALLED:
+        loads.stop()
+        LAYER = Layer(before, loads.loads)
     early = program.kind == SCRIPT and not program.container
     if early:
         program.load(effects)

@@ -43,9 +43,9 @@ class Streams:
             fd, name, _, text, *_ = stream
             posix.close(fd)
             self.streams.remove(stream)
-            for name in (name[1:-1], "__%s__" % name[1:-1]):
-                if getattr(sys, name, None) is text:
-                    setattr(sys, name, None)
+            for known in (name[1:-1], "__%s__" % name[1:-1]):
+                if getattr(sys, known, None) is text:
+                    setattr(sys, known, None)
             self.made.pop(fd, None)
             # Besides this function: of a stream its tuple, of a buffer that and its stream.
             buffer = stream[2]

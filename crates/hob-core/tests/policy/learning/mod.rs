@@ -1,6 +1,6 @@
 //! Programs: how they are learned, and when that no longer holds.
 
-mod bare;
+mod layers;
 
 use hob_core::event::{Effect, Event, Learning, Lesson, Performed, Preload};
 use hob_core::ids::{CallId, ProgramId};
@@ -10,8 +10,14 @@ use hob_core::plan::{Facts, Hosted};
 
 use crate::desk::{Ask, Desk, KEY, PROGRAM, cold, forked, other_key, retired};
 
-const UNKNOWN: Ask =
-    Ask { program: PROGRAM, key: None, bare: None, isolation: None, ahead: None, timeout_us: None };
+const UNKNOWN: Ask = Ask {
+    program: PROGRAM,
+    key: None,
+    layers: [None; 2],
+    isolation: None,
+    ahead: None,
+    timeout_us: None,
+};
 
 fn learns(effects: &[Effect], of: CallId) -> bool {
     effects.iter().any(|effect| {

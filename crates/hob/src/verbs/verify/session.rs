@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hob_core::receipt::BARE;
+use hob_core::receipt::{BARE, INSTALLED};
 use hob_daemon::recorder::format;
 use hob_os::start::Start;
 use hob_resolve::Program;
@@ -42,8 +42,9 @@ const POLL: Duration = Duration::from_millis(20);
 const PROBES: usize = 2;
 
 /// Reasons of a cold call after which the next one may be warm.
-const PASSING: [&str; 13] = [
+const PASSING: [&str; 14] = [
     BARE,
+    INSTALLED,
     "learning",
     "being-learned",
     "warming",
@@ -241,7 +242,12 @@ impl<'a> Session<'a> {
         for tries in 1.. {
             let left = self.once(subject, self.warm)?;
             let outcome = &left.seen.outcome;
-            if outcome.warm && outcome.reason.as_deref() != Some(BARE) {
+            if outcome.warm
+                && !outcome
+                    .reason
+                    .as_deref()
+                    .is_some_and(|reason| [BARE, INSTALLED].contains(&reason))
+            {
                 return Ok(Attempt::Warm(left));
             }
             self.other += 1;

@@ -113,7 +113,7 @@ fn image(runtime: &Path, program: &Program, env: &[CString], mode: Mode<'_>) -> 
 
 fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u8> {
     let kind = match program.target.kind {
-        TargetKind::Script | TargetKind::Bare => worker::TargetKind::Script,
+        TargetKind::Script | TargetKind::Bare | TargetKind::Installed => worker::TargetKind::Script,
         TargetKind::Module => worker::TargetKind::Module,
     };
     // The first argument and their number are what imports may look at; some decide what is loaded.

@@ -11,7 +11,7 @@
 //!
 //! Deliberately not here: the daemon (`floor`), and what the figures mean (`report`).
 
-use hob_core::receipt::BARE;
+use hob_core::receipt::{BARE, INSTALLED};
 use hob_os::clock::now_ns;
 
 use super::floor::{Daemon, GAP_MS, pause};
@@ -40,7 +40,8 @@ const TURNS_NEEDED: usize = 3;
 /// of values that scatter normally a standard deviation is the quartiles' distance over 1.35.
 const MEDIAN_ERROR_PERCENT: u64 = 93;
 /// Reasons of a cold call that pass by themselves.
-const PASSING: [&str; 6] = [BARE, "learning", "being-learned", "warming", "stale", "busy"];
+const PASSING: [&str; 7] =
+    [BARE, INSTALLED, "learning", "being-learned", "warming", "stale", "busy"];
 
 /// Warm calls that were tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

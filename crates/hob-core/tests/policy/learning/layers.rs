@@ -1,6 +1,8 @@
-//! Calls to be profiled, in copies of their bare interpreter.
+//! Calls to be profiled, in copies of what is loaded below their program.
 
-use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Lesson, Pages, Performed};
+use hob_core::event::{
+    Effect, Event, Found, GiveFailure, Layer, Learning, Lesson, Pages, Performed, Told,
+};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
@@ -17,13 +19,14 @@ fn key() -> Key {
 }
 
 fn unknown() -> Ask {
-    Ask { key: None, bare: Some((BARE, key())), ..Ask::default() }
+    let layer = Layer { program: BARE, key: key(), found: Found::Bare };
+    Ask { key: None, layers: [None, Some(layer)], ..Ask::default() }
 }
 
 /// The worker that a call is given to, as a copy that is told what to run.
 fn told(effects: &[Effect], of: CallId) -> Option<WorkerId> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Give { call, worker, learning: Learning::Yes } if *call == of => Some(*worker),
+        Effect::Give { call, worker, told: Told::Profiled } if *call == of => Some(*worker),
         _ => None,
     })
 }
@@ -53,9 +56,13 @@ fn a_call_to_be_profiled_is_given_to_a_copy_of_the_bare_interpreter() {
     let (call, effects) = desk.call_as(unknown());
     let worker = told(&effects, call).expect("given");
     assert_eq!(cold(&effects, call), None);
-    // Meanwhile it is being learned, as by a cold run.
+    // Meanwhile it is being learned, as by a cold run; others are performed there as well.
     let (second, effects) = desk.call_as(unknown());
-    assert_eq!(cold(&effects, second), Some(ColdReason::BeingLearned));
+    let other = effects.iter().find_map(|effect| match effect {
+        Effect::Give { call, worker, told: Told::Program } if *call == second => Some(*worker),
+        _ => None,
+    });
+    assert!(other.is_some() && cold(&effects, second).is_none(), "{effects:?}");
     let effects = desk.tell(Event::Finished { worker, exit: Exit::Code(0) });
     let how = effects.iter().find_map(|effect| match effect {
         Effect::Settle { how, .. } => Some(*how),
@@ -66,6 +73,33 @@ fn a_call_to_be_profiled_is_given_to_a_copy_of_the_bare_interpreter() {
         Event::Learned { program: PROGRAM, lesson: Lesson::Notes, key: Some(other_key(1)) };
     let effects = desk.tell(learned);
     assert!(matches!(effects[..], [Effect::StartZygote { .. }]), "{effects:?}");
+}
+
+#[test]
+fn the_highest_layer_that_is_there_performs() {
+    let mut desk = with_bare();
+    let installed = Layer { program: ProgramId(8), key: other_key(8), found: Found::Installed };
+    let ask = || {
+        let mut ask = unknown();
+        ask.layers[0] = Some(installed);
+        ask
+    };
+    let (call, effects) = desk.call_as(ask());
+    let worker = told(&effects, call).expect("the lower one is there");
+    let effects = desk.tell(Event::Finished { worker, exit: Exit::Code(0) });
+    let zygote = effects.iter().find_map(|effect| match effect {
+        Effect::StartZygote { zygote, key, .. } if *key == installed.key => Some(*zygote),
+        _ => None,
+    });
+    desk.zygote_is_ready(zygote.expect("the other one begins when the call has ended"));
+    let (call, effects) = desk.call_as(Ask { program: ProgramId(3), ..ask() });
+    let worker = told(&effects, call).expect("given");
+    let effects = desk.tell(Event::Finished { worker, exit: Exit::Code(0) });
+    let how = effects.iter().find_map(|effect| match effect {
+        Effect::Settle { how, .. } => Some(*how),
+        _ => None,
+    });
+    assert!(matches!(how, Some(Performed::Warm { found: Found::Installed, .. })), "{how:?}");
 }
 
 #[test]

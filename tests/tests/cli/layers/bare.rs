@@ -1,4 +1,4 @@
-//! Calls whose program has no warm state of its own yet, in copies of their bare interpreter.
+//! In copies of their bare interpreter.
 
 use hob_tests::{End, Outcome, World, wait};
 use serde_json::Value;
