@@ -1,0 +1,1 @@
+"""The layers below a program. Deliberately not here: what the daemon decides by."""
