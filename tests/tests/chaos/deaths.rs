@@ -219,6 +219,28 @@ fn stopping_lets_a_running_call_end_and_then_leaves_nothing() {
     world.nothing_is_left();
 }
 
+/// Its end is the last that the daemon hears: it does not hear the caller leave.
+#[test]
+fn a_cold_call_that_ends_while_its_daemon_stops_has_its_receipt() {
+    let world = World::started();
+    world.file("waits.py", WAITS);
+    let daemon = world.daemon();
+    let mut running = world.hob(&["run", "--cold", "waits.py"]).stdin_pipe().start();
+    running.expect("\n");
+    let stop = world.hob(&["stop"]).start();
+    wait::until("nobody listens", || world.daemon_if_any().is_none().then_some(()));
+    drop(running.take_stdin());
+    let outcome = running.finish();
+    assert_eq!(outcome.end, End::Code(0), "{outcome:?}");
+    stop.finish().succeeded();
+    assert!(wait::ended(daemon, wait::LONG), "it has written all that it will");
+    let records = world.records(9);
+    let of_call = records.iter().find(|record| record["caller_pid"] == outcome.pid);
+    let record = of_call.unwrap_or_else(|| panic!("no receipt: {records:?}"));
+    assert_eq!((&record["reason"], &record["outcome"]["code"]), (&"asked".into(), &0.into()));
+    assert!(record["usage"]["peak_kib"].as_u64() > Some(0), "{record}");
+}
+
 #[test]
 fn a_background_process_of_the_program_outlives_it_and_not_hob() {
     let world = World::started();

@@ -186,6 +186,14 @@ impl Ledger {
         }
     }
 
+    /// Closes all calls that are settled, in the order in which they came.
+    pub(crate) fn close_settled(&mut self) -> Vec<(CallId, Entry)> {
+        let settled = self.calls.extract_if(|_, entry| entry.settled.is_some());
+        let mut closed: Vec<_> = settled.collect();
+        closed.sort_by_key(|(id, _)| *id);
+        closed
+    }
+
     /// Whether the receipt of a call whose caller has left is still to come, within its bounds.
     pub(crate) fn is_waiting(&self) -> bool {
         self.calls.values().any(|entry| entry.caller_gone)

@@ -80,4 +80,12 @@ impl Calls {
             self.record(ctx, id, &entry);
         }
     }
+
+    /// Writes the receipts of all settled calls with what is known of them: the daemon leaves, and
+    /// hears neither of their callers nor of their workers any more.
+    pub(crate) fn close_all_settled(&mut self, ctx: &mut Ctx<'_>) {
+        for (id, entry) in self.ledger.close_settled() {
+            self.record(ctx, id, &entry);
+        }
+    }
 }

@@ -114,6 +114,8 @@ impl Daemon {
             self.record_runs();
             self.flush_when_complete();
         }
+        let (calls, _, mut ctx) = self.parts();
+        calls.close_all_settled(&mut ctx);
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
         self.leave_all_receipts();
         self.messages.close();
