@@ -36,6 +36,7 @@ pub mod trust;
 mod warm;
 mod workers;
 
+pub use around::are_bounded_alike;
 pub use config::Config;
 pub use messages::dead::alone as dead_letters;
 pub use serve::{DaemonError, run};

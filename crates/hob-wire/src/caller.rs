@@ -199,6 +199,7 @@ mod tests {
             argv: [&b"true"[..]].into_iter().collect(),
             set: [&b"A=1"[..]].into_iter().collect(),
             launcher: false,
+            successor: false,
         };
         let bytes = framed(Kind::RunCold, |out| run.encode(out));
         assert_eq!(Pending::default().feed(&bytes), Next::Do(Reply::RunCold(run)));

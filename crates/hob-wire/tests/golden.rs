@@ -90,6 +90,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         argv: argv.clone(),
         set: strings(&[b"PYENV_VERSION=3.11.7"]),
         launcher: true,
+        successor: true,
     };
     put(Kind::RunCold, 0, &|out| run_cold.encode(out));
     let ended = Ended { call: 7, fate: Fate::Exited(Exit::Code(3)), text: Vec::new() };

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use hob_os::signals::{self, Origin, Set};
-use hob_os::spawn::{self, Image, NoChild, Wait, Waited};
+use hob_os::spawn::{self, Image, NoChild, Session, Wait, Waited};
 use hob_os::start::Start;
 use hob_os::{clock, process, uds};
 use hob_resolve::{Program, ResolveError};
@@ -23,7 +23,7 @@ use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::reply::{Fate, RunCold};
 
 use crate::client::{self, Caller, Line};
-use crate::connect::{Trouble, nanoseconds};
+use crate::connect::{self, Trouble, nanoseconds};
 use crate::fallback::FallbackReason;
 use crate::options::CalledAs;
 use crate::say;
@@ -51,7 +51,7 @@ pub fn in_place(caller: &Caller<'_>, trouble: Option<Trouble>) -> u8 {
         return is_only_hob(caller);
     }
     if let Some(Trouble::UnsafeDir(why)) = trouble {
-        let dir = crate::connect::directory(caller.start);
+        let dir = connect::directory(caller.start);
         say::line(format!("{}: not used: {why}; running without hob", dir.display()).as_bytes());
     }
     caller.raise_again();
@@ -111,6 +111,12 @@ pub(crate) fn supervise(caller: &Caller<'_>, run: &RunCold, socket: OwnedFd) -> 
     };
     // A daemon that left meanwhile gets no report; the program has run all the same.
     let _ = uds::send(&socket, &cold_ended(&ended), &[]);
+    if run.successor {
+        drop(socket);
+        // Not waited for: the next call meets it, or the old one, as this call did.
+        let how = (Session::New, 0);
+        let _ = connect::launch(caller.start, &[c"hob", c"daemon", c"--replace"], how);
+    }
     let reason = String::from_utf8_lossy(&run.reason);
     finish(caller, run.call, &reason, &ended)
 }
@@ -148,7 +154,7 @@ fn hold_runtime(
     if run.reason != b"learning" {
         return Ok(None);
     }
-    let directory = crate::connect::directory(caller.start);
+    let directory = connect::directory(caller.start);
     let files = hob_runtimes::rows().filter_map(|row| row.main());
     let mut paths = files.map(|file| directory.join(file));
     let named = paths.find_map(|path| {

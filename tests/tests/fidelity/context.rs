@@ -163,18 +163,17 @@ fn a_caller_with_another_personality_goes_cold() {
 fn a_caller_above_the_daemons_priority_goes_cold() {
     let world = World::new();
     world.file("shows.py", SHOWS);
-    let start = world.hob(&["start"]).after("echo 300 >/proc/$$/oom_score_adj; renice -n 5 $$");
-    start.go().succeeded();
+    world.hob(&["start"]).go().succeeded();
     // Absolute values: who runs the tests may have lowered itself.
-    let at = |nice: u8, oom: u16| {
-        format!("echo {oom} >/proc/$$/oom_score_adj; renice -n {nice} $$ >/dev/null 2>&1")
+    let at = |nice: i8, oom: i16| {
+        format!("echo {oom} >/proc/$$/oom_score_adj && renice -n {nice} $$ >/dev/null 2>&1")
     };
     for (nice, oom) in [(6, 400), (5, 300)] {
         world.warm(&world.hob(&["run", "shows.py"]).after(&at(nice, oom)), |_| {});
     }
-    let above: [(String, &[&str]); 4] = [
-        (at(4, 400), &[]),
-        (at(5, 299), &[]),
+    // Each is above in one thing and below in another, or is of a rank that no daemon is to have.
+    let above: [(String, &[&str]); 3] = [
+        (at(-1, 400), &[]),
         (at(5, 300), &["ionice", "-c1", "-n4"]),
         (at(5, 300), &["chrt", "--fifo", "1"]),
     ];
@@ -191,10 +190,111 @@ fn a_caller_above_the_daemons_priority_goes_cold() {
     }
 }
 
+/// What the first caller has lowered for itself is not for those after it.
+#[test]
+fn a_daemon_that_a_lowered_caller_starts_is_an_ordinary_one_where_it_may() {
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    let lowered = "echo 300 >/proc/$$/oom_score_adj; renice -n 10 $$ >/dev/null";
+    let first = world.hob(&["run", "shows.py"]).under(&["ionice", "-c3"]).after(lowered);
+    first.go().succeeded();
+    if !rustix::process::geteuid().is_root() {
+        skipped("only root may raise itself");
+        return;
+    }
+    let daemon = world.daemon();
+    world.warm(&world.hob(&["run", "shows.py"]), |_| {});
+    assert_eq!(world.daemon(), daemon, "the same one");
+    let doctor = world.hob(&["doctor"]);
+    assert!(doctor.go().text().contains("no faults"), "{}", doctor.go().text());
+    // A caller above what is ordinary is told so; and above one thing only, it does not replace it.
+    let above = doctor.after("echo 400 >/proc/$$/oom_score_adj; renice -n -1 $$ >/dev/null");
+    let said = above.go().text();
+    assert!(said.contains("nice -1 here, 0 there") && said.contains("hob restart"), "{said}");
+}
+
+#[test]
+fn a_daemon_that_may_not_raise_itself_gives_way_to_a_better_caller() {
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    // As anybody but root is.
+    let plain = ["setpriv", "--bounding-set", "-sys_nice,-sys_resource"];
+    if world.run(&["true"]).under(&plain).go().end != hob_tests::End::Code(0) {
+        skipped("the bounding set cannot be lowered");
+        return;
+    }
+    world.hob(&["start"]).under(&plain).under(&["nice", "-n", "10"]).go().succeeded();
+    gives_way(&world, "priority", &plain);
+}
+
+/// A real-time caller's daemon would be no other caller's.
+#[test]
+fn a_daemon_that_starts_under_another_policy_serves_ordinary_callers() {
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    for policy in ["--fifo", "--batch"] {
+        let under = ["chrt", policy, if policy == "--fifo" { "1" } else { "0" }];
+        if world.run(&["true"]).under(&under).go().end != hob_tests::End::Code(0) {
+            skipped(policy);
+            continue;
+        }
+        world.hob(&["start"]).under(&under).go().succeeded();
+        let daemon = world.daemon();
+        world.warm(&world.hob(&["run", "shows.py"]), |_| {});
+        assert_eq!(world.daemon(), daemon, "{policy}");
+        world.stop();
+    }
+}
+
+/// Where it may not, it gives way to one of a caller that is worse in nothing.
+#[test]
+fn a_daemon_that_has_less_than_its_caller_gives_way_to_a_better_one() {
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    world.hob(&["start"]).after("ulimit -n 256; umask 777; ulimit -St 1").go().succeeded();
+    gives_way(&world, "limits", &[]);
+    // And a caller with less is performed there, as it is.
+    let less = world.hob(&["run", "shows.py"]).after("ulimit -n 256");
+    let plain = less.clone().env("HOB", "0").go();
+    world.warm(&less, |outcome| assert_eq!(outcome, &plain));
+}
+
+#[test]
+fn a_daemon_in_a_control_group_with_a_limit_gives_way_to_a_caller_outside() {
+    let Some(group) = Group::make("outside") else {
+        skipped("no control group can be made");
+        return;
+    };
+    let world = World::new();
+    world.file("shows.py", SHOWS);
+    std::fs::write(group.0.join("pids.max"), "500").expect("a limit can be set");
+    let enter = format!("echo $$ >{}/cgroup.procs", group.0.display());
+    world.hob(&["start"]).after(&enter).go().succeeded();
+    let said = world.hob(&["doctor"]).go().text();
+    assert!(said.contains("a control group's limit") && said.contains("1 fault"), "{said}");
+    gives_way(&world, "cgroup", &[]);
+    assert!(world.hob(&["doctor"]).go().text().contains("no faults"));
+}
+
+/// Checks that the next call runs cold for this reason, as without hob, that a daemon of its
+/// caller's takes the place of this one, and that calls are warm there.
+fn gives_way(world: &World, reason: &str, under: &[&str]) {
+    let daemon = world.daemon();
+    let run = world.hob(&["run", "shows.py"]).under(under);
+    let cold = run.clone().env("HOB", "0").go();
+    let outcome = world.in_time(&run);
+    assert_eq!(outcome, cold);
+    let other = || world.daemon_if_any().filter(|pid| *pid != daemon);
+    hob_tests::wait::until("another daemon is there", other);
+    // The one before it has written its receipt when it has left.
+    assert_eq!(world.reason(outcome.pid), reason);
+    world.warm(&run, |outcome| assert_eq!(outcome, &cold));
+}
+
 #[test]
 fn a_control_group_with_a_limit_goes_cold_and_one_without_does_not() {
     let world = warmed();
-    let Some(group) = Group::make() else {
+    let Some(group) = Group::make("inside") else {
         skipped("no control group can be made");
         return;
     };
@@ -215,8 +315,8 @@ fn a_control_group_with_a_limit_goes_cold_and_one_without_does_not() {
 struct Group(std::path::PathBuf);
 
 impl Group {
-    fn make() -> Option<Group> {
-        let name = format!("hob-test-{}", std::process::id());
+    fn make(name: &str) -> Option<Group> {
+        let name = format!("hob-test-{name}-{}", std::process::id());
         ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].into_iter().find_map(|root| {
             let group = Group(std::path::Path::new(root).join(&name));
             std::fs::create_dir(&group.0).ok()?;

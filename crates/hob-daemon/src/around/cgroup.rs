@@ -66,6 +66,27 @@ pub(super) fn compare(callers: &[u8], own: &[u8], files: &Files) -> Cgroup {
     if alike { Cgroup::Alike } else { Cgroup::Limited }
 }
 
+/// Whether the caller is bounded in nothing that the other is free of: not below where both meet,
+/// and by no smaller number of processes.
+pub(super) fn is_freer(callers: &[u8], own: &[u8], files: &Files) -> bool {
+    let (Some(callers), Some(own)) = (parse(callers), parse(own)) else { return false };
+    callers.keys().eq(own.keys())
+        && callers.iter().zip(own.values()).all(|((controllers, callers), own)| {
+            let most = |processes: Option<u64>| processes.unwrap_or(u64::MAX);
+            callers == own
+                || match bounds(controllers) {
+                    Bounds::Nothing => true,
+                    Bounds::Unknown => false,
+                    Bounds::Files(files_of) => {
+                        let groups = Groups::new(controllers, (callers, own), files);
+                        groups.is_free(groups.callers, files_of)
+                            && most(groups.processes(groups.callers))
+                                >= most(groups.processes(groups.own))
+                    }
+                }
+        })
+}
+
 /// The path of each hierarchy, by its controllers; `None` for what is no such text.
 fn parse(text: &[u8]) -> Option<BTreeMap<&str, &str>> {
     let text = std::str::from_utf8(text).ok().filter(|text| !text.is_empty())?;
@@ -78,23 +99,65 @@ fn parse(text: &[u8]) -> Option<BTreeMap<&str, &str>> {
         .collect()
 }
 
+/// What the files of a hierarchy bound.
+enum Bounds {
+    /// These, and the number of processes.
+    Files(&'static [(&'static str, &'static str)]),
+    /// Nothing.
+    Nothing,
+    /// It is not known here.
+    Unknown,
+}
+
+fn bounds(controllers: &str) -> Bounds {
+    match controllers {
+        "" => Bounds::Files(&UNIFIED),
+        "memory" => Bounds::Files(&MEMORY),
+        "cpu" | "cpu,cpuacct" | "cpuacct,cpu" => Bounds::Files(&PROCESSOR),
+        "pids" => Bounds::Files(&[]),
+        _ if controllers.starts_with("name=") || COUNTERS.contains(&controllers) => Bounds::Nothing,
+        _ => Bounds::Unknown,
+    }
+}
+
 fn alike(controllers: &str, paths: (&str, &str), files: &Files) -> bool {
-    let bounds: &[(&str, &str)] = match controllers {
-        "" => &UNIFIED,
-        "memory" => &MEMORY,
-        "cpu" | "cpu,cpuacct" | "cpuacct,cpu" => &PROCESSOR,
-        "pids" => &[],
-        _ => return controllers.starts_with("name=") || COUNTERS.contains(&controllers),
-    };
-    let folder = files.hierarchy(controllers);
-    let (callers, own) = (Path::new(paths.0), Path::new(paths.1));
-    let shared = callers.ancestors().find(|above| own.starts_with(above)).unwrap_or(Path::new("/"));
-    let free = [callers, own]
-        .into_iter()
-        .all(|path| below(path, shared).all(|group| is_free(&within(&folder, group), bounds)));
-    let processes =
-        |path: &Path| below(path, shared).filter_map(|group| number(&within(&folder, group))).min();
-    free && processes(callers) == processes(own)
+    match bounds(controllers) {
+        Bounds::Nothing => true,
+        Bounds::Unknown => false,
+        Bounds::Files(files_of) => {
+            let groups = Groups::new(controllers, paths, files);
+            groups.is_free(groups.callers, files_of)
+                && groups.is_free(groups.own, files_of)
+                && groups.processes(groups.callers) == groups.processes(groups.own)
+        }
+    }
+}
+
+/// Two groups of one hierarchy, and where they meet.
+struct Groups<'a> {
+    folder: PathBuf,
+    callers: &'a Path,
+    own: &'a Path,
+    shared: &'a Path,
+}
+
+impl<'a> Groups<'a> {
+    fn new(controllers: &str, (callers, own): (&'a str, &'a str), files: &Files) -> Groups<'a> {
+        let (callers, own) = (Path::new(callers), Path::new(own));
+        let meets = callers.ancestors().find(|above| own.starts_with(above));
+        let folder = files.hierarchy(controllers);
+        Groups { folder, callers, own, shared: meets.unwrap_or(Path::new("/")) }
+    }
+
+    /// Whether nothing bounds the group of this path below where both meet.
+    fn is_free(&self, path: &Path, bounds: &[(&str, &str)]) -> bool {
+        below(path, self.shared).all(|group| is_free(&within(&self.folder, group), bounds))
+    }
+
+    /// How many processes it may have, as far as a group below where both meet says so.
+    fn processes(&self, path: &Path) -> Option<u64> {
+        below(path, self.shared).filter_map(|group| number(&within(&self.folder, group))).min()
+    }
 }
 
 /// The groups from `path` up to `shared`, which is not one of them.
@@ -161,6 +224,26 @@ mod tests {
         ] {
             check(&[(file, text)], "0::/user/one\n", "0::/user/two\n", Cgroup::Limited);
         }
+    }
+
+    #[test]
+    fn a_caller_is_freer_that_is_bounded_in_nothing_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        for group in ["user/one", "user/two"] {
+            std::fs::create_dir_all(root.path().join(group)).unwrap();
+            std::fs::write(root.path().join(group).join("memory.max"), "max\n").unwrap();
+        }
+        std::fs::write(root.path().join("user/two/memory.max"), "1000000\n").unwrap();
+        let files = Files { root: root.path().to_path_buf() };
+        let freer = |callers: &[u8], own: &[u8]| is_freer(callers, own, &files);
+        assert!(freer(b"0::/user/one\n", b"0::/user/two\n"));
+        assert!(!freer(b"0::/user/two\n", b"0::/user/one\n"));
+        std::fs::write(root.path().join("user/one/pids.max"), "900\n").unwrap();
+        assert!(!freer(b"0::/user/one\n", b"0::/user/two\n"), "fewer processes");
+        std::fs::write(root.path().join("user/two/pids.max"), "800\n").unwrap();
+        assert!(freer(b"0::/user/one\n", b"0::/user/two\n"));
+        assert!(!freer(b"4:rdma:/a\n0::/user/one\n", b"4:rdma:/b\n0::/user/two\n"));
+        assert!(!freer(b"", b"0::/user/two\n"));
     }
 
     #[test]

@@ -99,6 +99,23 @@ impl Around {
             && callers.oom == oom
     }
 
+    /// Whether a daemon that such a caller starts would be worse than this one in no rank. One with
+    /// a rank of its own starts none: it is not for all callers to come. Its I/O priority is, as
+    /// every process may take back its own (`hob_os::surroundings::ordinary`).
+    pub(crate) fn is_outranked(&self, callers: &call::Priority) -> bool {
+        let oom = self.own.as_ref().map_or(0, |(_, own)| own.oom);
+        callers.policy == ORDINARY
+            && callers.io >> 13 != IO_REAL_TIME
+            && callers.nice <= self.priority.nice
+            && callers.oom <= oom
+    }
+
+    /// Whether the caller's control groups bound it in nothing that this process is free of.
+    pub(crate) fn is_freer(&self, seen: &Seen) -> bool {
+        let own = self.own.as_ref().map_or(&[][..], |(_, own)| &own.cgroup);
+        !own.is_empty() && cgroup::is_freer(&seen.cgroup, own, &cgroup::Files::of_the_system())
+    }
+
     /// Compares the caller's priority.
     pub(crate) fn priority(&self, callers: &call::Priority) -> Priority {
         let own = &self.priority;
@@ -114,6 +131,14 @@ impl Around {
     }
 }
 
+/// Whether the control groups of two processes, by their ids, bound a program alike. What cannot be
+/// read of one that bounds is taken for a difference. Read from `/proc` and the groups' files.
+#[must_use]
+pub fn are_bounded_alike(one: u32, other: u32) -> bool {
+    let (one, other) = (surroundings::cgroup(one), surroundings::cgroup(other));
+    one == other || cgroup::compare(&one, &other, &cgroup::Files::of_the_system()) == Cgroup::Alike
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +151,18 @@ mod tests {
 
     fn check(callers: call::Priority, expected: Priority) {
         assert_eq!(around(5, 0, 100).priority(&callers), expected, "{callers:?}");
+    }
+
+    #[test]
+    fn only_a_caller_that_is_worse_in_nothing_starts_a_daemon_in_this_ones_place() {
+        let outranked = |nice, policy, oom, io| {
+            let callers = call::Priority { nice, io, policy, oom, ..call::Priority::default() };
+            around(5, 0, 100).is_outranked(&callers)
+        };
+        assert!(outranked(0, 0, 0, 0) && outranked(5, 0, 100, 3 << 13) && outranked(5, 0, 0, 0));
+        assert!(!outranked(6, 0, 0, 0) && !outranked(0, 0, 101, 0));
+        assert!(!outranked(0, 1 | 1 << 16, 0, 0) && !outranked(0, 3, 0, 0));
+        assert!(!outranked(0, 0, 0, IO_REAL_TIME << 13));
     }
 
     #[test]

@@ -9,9 +9,11 @@ use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
 use hob_core::phase::{Mark, Marks};
-use hob_core::plan::{ColdAsked, Descriptors, Facts, HardLimits, Hosted, Terminal};
+use hob_core::plan::{
+    Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal,
+};
 use hob_resolve::{EnvChanges, Program, ResolveError, WorkingDirectory};
-use hob_wire::call::{AHEAD_AUTO, Call, Isolation};
+use hob_wire::call::{AHEAD_AUTO, Call, Isolation, World};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
 use rustix::fd::AsFd;
@@ -37,10 +39,8 @@ impl Calls {
         let (name, arguments) = (String::from_utf8_lossy(argv[0]).into_owned(), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
         let marks = first_marks(&call, received_ns);
-        let (resolved, refusal) = match resolved {
-            Ok(resolved) => (Some(resolved), None),
-            Err(error) => (None, Some((error.exit_code(), error.to_string()))),
-        };
+        let refusal = resolved.as_ref().err().map(|error| (error.exit_code(), error.to_string()));
+        let resolved = resolved.ok();
         let program = resolved
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
@@ -64,6 +64,7 @@ impl Calls {
             processor,
             terminal,
             joined_ns: None,
+            surpasses: self.surpasses(&world, &seen, &facts),
             world,
             env,
             marks,
@@ -274,6 +275,19 @@ impl Calls {
             },
             ..Facts::default()
         }
+    }
+
+    /// Whether a daemon that this caller starts would be worse than this one in nothing, and better
+    /// in what sends the call cold.
+    fn surpasses(&self, world: &World, seen: &Seen, facts: &Facts) -> bool {
+        let is_bounded = facts.cgroup == Cgroup::Limited;
+        let is_below = facts.priority == Priority::Above || facts.limits == HardLimits::Above;
+        let reaches = |((_, hard), (_, own)): (&(u64, u64), &(u64, u64))| hard >= own;
+        facts.context == Context::Equal
+            && (is_bounded || is_below)
+            && self.around.is_outranked(&world.priority)
+            && world.limits.iter().zip(&self.limits).all(reaches)
+            && (!is_bounded || self.around.is_freer(seen))
     }
 
     /// Whether a worker of the program would have the caller's descriptors, if these are more or

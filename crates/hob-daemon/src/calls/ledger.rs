@@ -57,6 +57,9 @@ pub(crate) struct Entry {
     /// When its worker was known to be in the caller's process group.
     pub(crate) joined_ns: Option<u64>,
     pub(crate) world: World,
+    /// A daemon that it starts would be worse than this one in nothing, and better in what sends it
+    /// cold.
+    pub(crate) surpasses: bool,
     pub(crate) env: Arc<Strings>,
     pub(crate) marks: Marks,
     pub(crate) at: jiff::Timestamp,

@@ -44,6 +44,8 @@ pub(crate) struct Calls {
     around: Arc<Around>,
     /// What this process may use: a call that has more runs cold.
     limits: [(u64, u64); 16],
+    /// When a caller was last asked to start a daemon in this one's place.
+    successor_at: Option<Time>,
     /// Where learning runs leave what they saw.
     directory: PathBuf,
     /// What decides when more is loaded ahead.
@@ -58,6 +60,7 @@ impl Calls {
             closing: Vec::new(),
             around,
             limits: limits::own(),
+            successor_at: None,
             directory,
             bounds: Limits::default(),
         }

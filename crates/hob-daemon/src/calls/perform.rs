@@ -1,7 +1,7 @@
 //! What the core answers, performed.
 
 use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Performed, Told, Took};
-use hob_core::ids::{CallId, WorkerId};
+use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
@@ -22,6 +22,9 @@ use crate::calls::ledger::Entry;
 use crate::channel;
 use crate::ctx::Ctx;
 use crate::workers::hands::{self, Crowd, Given};
+
+/// How long one that was asked to start a daemon in this one's place has for it.
+const SUCCESSOR_WAIT_US: u64 = 60_000_000;
 
 impl Calls {
     /// Performs an effect that is about a call alone. What comes of it is an event.
@@ -64,6 +67,9 @@ impl Calls {
         // Its workers inherit its priority, and are for callers with any.
         let alike = self.around.is_like(&entry.world.priority);
         let wanted = lasts && alike && !ctx.hands.reaches(session);
+        let better = entry.surpasses
+            && matches!(reason, ColdReason::Cgroup | ColdReason::Priority | ColdReason::Limits);
+        let successor = better && is_due_for_a_successor(&mut self.successor_at);
         let Some(resolved) = &entry.resolved else { return };
         // Without its file the interpreter would say so, and not run the program.
         let learns = learning == Learning::Yes && resolved.is_hosted();
@@ -83,6 +89,7 @@ impl Calls {
             argv,
             set: resolved.env.words().collect(),
             launcher: wanted,
+            successor,
         };
         send(entry, Kind::RunCold, |out| run.encode(out));
     }
@@ -217,6 +224,16 @@ impl Calls {
         };
         ctx.events.push_back(Event::Measured { program: entry.program, took });
     }
+}
+
+/// Whether a caller may start a daemon in this one's place; not each of them, should it fail.
+fn is_due_for_a_successor(asked_at: &mut Option<Time>) -> bool {
+    let now = Time(clock::now_ns());
+    let is_due = asked_at.is_none_or(|at| now.us_since(at) >= SUCCESSOR_WAIT_US);
+    if is_due {
+        *asked_at = Some(now);
+    }
+    is_due
 }
 
 /// Tells the caller the outcome, where no worker has.

@@ -85,10 +85,15 @@ pub const NAMES: [&str; 16] = [
 
 /// Raises this process's soft limit on open descriptors to the hard one.
 pub fn raise_nofile() {
-    let (_, maximum) = own_of(Resource::Nofile);
-    let want = Rlimit { current: Some(maximum), maximum: Some(maximum) };
     // The daemon works with the lower limit too; it then sends calls cold sooner.
-    let _ = prlimit(None::<Pid>, Resource::Nofile, want);
+    raise(Resource::Nofile);
+}
+
+/// Raises one soft limit of this process to the hard one. Where the system refuses it, it stays.
+pub(crate) fn raise(resource: Resource) {
+    let (_, maximum) = own_of(resource);
+    let maximum = Some(maximum).filter(|maximum| *maximum != libc::RLIM_INFINITY);
+    let _ = prlimit(None::<Pid>, resource, Rlimit { current: maximum, maximum });
 }
 
 #[cfg(test)]

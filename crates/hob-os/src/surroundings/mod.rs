@@ -10,6 +10,7 @@
 //! says that it is. And who asks matters more: a client is waited for, while the daemon, which
 //! asks about its peer, would otherwise only wait for the client.
 
+pub mod ordinary;
 pub mod priority;
 
 use std::ffi::CStr;

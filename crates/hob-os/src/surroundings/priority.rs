@@ -18,7 +18,7 @@ pub struct Priority {
     pub slack_ns: u64,
 }
 
-const WHO_PROCESS: libc::c_int = 1;
+pub(super) const WHO_PROCESS: libc::c_int = 1;
 
 /// This process's own. What a kernel does not tell is 0 for every process alike.
 #[must_use]

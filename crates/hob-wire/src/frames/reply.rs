@@ -27,6 +27,9 @@ frames! {
         set: Strings,
         /// Whether the terminal's session has no launcher yet: the client starts one.
         launcher: bool,
+        /// Whether the caller is ranked above this daemon and worse in nothing: the client starts a
+        /// daemon in its place, for the calls to come.
+        successor: bool,
     }
 
     /// The outcome of a call. A client takes the first and ignores any other.

@@ -8,6 +8,7 @@ use hob_daemon::Config;
 use hob_daemon::config::StartAs;
 use hob_os::signals;
 use hob_os::start::Start;
+use hob_os::surroundings::ordinary;
 
 use crate::{connect, say};
 
@@ -25,6 +26,7 @@ pub(crate) const SIGXFSZ: i32 = 25;
 #[must_use]
 pub fn run(start: &Start) -> u8 {
     IGNORED.into_iter().for_each(signals::ignore);
+    ordinary::take();
     let replace = start.argv.iter().skip(2).any(|word| word.to_bytes() == b"--replace");
     let start_as = if replace { StartAs::Replacement } else { StartAs::Only };
     let variable = |name: &str| {

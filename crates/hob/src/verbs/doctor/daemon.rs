@@ -6,6 +6,7 @@ use std::path::Path;
 use hob_core::status::Status;
 use hob_os::process::limits;
 use hob_os::start::Start;
+use hob_os::surroundings::priority;
 use hob_os::{build_id, dir, process};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -140,6 +141,8 @@ fn running(start: &Start, socket: &OwnedFd) -> Vec<Finding> {
     }
     findings.push(context(status.pid));
     findings.push(hard_limits(status.pid));
+    findings.push(rank(status.pid));
+    findings.push(bounds(status.pid));
     findings.extend(receipts(&status));
     findings.extend(programs(&status));
     findings
@@ -201,6 +204,43 @@ fn hard_limits(pid: u32) -> Finding {
         "the hard limit of {} is above the daemon's: every call from here runs cold",
         above.join(", ")
     );
+    fault(CHECK, text, "hob restart")
+}
+
+/// A worker is ranked as its daemon is, or below.
+fn rank(pid: u32) -> Finding {
+    const CHECK: &str = "priority";
+    let (theirs, ours) = (priority::of(pid), priority::own());
+    let (their_oom, our_oom) =
+        (priority::oom_score_adj(pid), priority::oom_score_adj(std::process::id()));
+    let mut above = Vec::new();
+    if ours.nice < theirs.nice {
+        above.push(format!("nice {} here, {} there", ours.nice, theirs.nice));
+    }
+    if our_oom < their_oom {
+        above.push(format!("oom_score_adj {our_oom} here, {their_oom} there"));
+    }
+    if ours.policy != theirs.policy && theirs.policy != 0 {
+        above.push(format!("scheduling policy {} here, {} there", ours.policy, theirs.policy));
+    }
+    if above.is_empty() {
+        return fine(CHECK, "this shell is not ranked above the daemon");
+    }
+    let text = format!(
+        "the daemon is ranked below this shell ({}): calls from here run cold",
+        above.join("; ")
+    );
+    fault(CHECK, text, "hob restart")
+}
+
+/// A worker is in its daemon's control group.
+fn bounds(pid: u32) -> Finding {
+    const CHECK: &str = "cgroup";
+    if hob_daemon::are_bounded_alike(std::process::id(), pid) {
+        return fine(CHECK, "no limit of a control group is here alone, or the daemon's alone");
+    }
+    let text =
+        "a control group's limit is here alone, or the daemon's alone: calls from here run cold";
     fault(CHECK, text, "hob restart")
 }
 
