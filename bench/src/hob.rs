@@ -130,6 +130,7 @@ impl Hob {
             environment: self.environment.clone(),
             fresh: None,
             stdout: Stdout::File,
+            more: 0,
             group,
         }
     }
@@ -146,6 +147,7 @@ impl Hob {
             environment: self.environment.clone(),
             fresh: program.fresh.clone(),
             stdout: Stdout::File,
+            more: 0,
             group: Some(group),
         }
     }
@@ -159,6 +161,7 @@ impl Hob {
             environment: self.environment.clone(),
             fresh: program.fresh.clone(),
             stdout: Stdout::File,
+            more: 0,
             group: Some(group),
         }
     }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{Mode, OFlags};
 
 use crate::progress::Progress;
 use crate::stats;
@@ -48,6 +49,8 @@ pub(crate) struct Side {
     pub(crate) environment: Environment,
     pub(crate) fresh: Option<Fresh>,
     pub(crate) stdout: Stdout,
+    /// How many descriptors it inherits beyond 0 to 2.
+    pub(crate) more: usize,
     /// Sides with the same number must have the same output.
     pub(crate) group: Option<u8>,
 }
@@ -146,6 +149,9 @@ impl Side {
             std::fs::write(&fresh.file, &fresh.content)?;
         }
         slot.rewind()?;
+        // Not close-on-exec, for this run alone.
+        let null = || rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty());
+        let inherited = (0..self.more).map(|_| null()).collect::<Result<Vec<_>, _>>()?;
         let (program, arguments) = self.argv.split_first().context("a side has a program")?;
         let mut command = Command::new(program);
         command
@@ -167,6 +173,7 @@ impl Side {
         }
         let status = child.wait()?;
         let took = start.elapsed();
+        drop(inherited);
         let file = self.fresh.as_ref().map(|fresh| std::fs::read(&fresh.file)).transpose()?;
         let output = Output {
             exit: status.to_string(),
@@ -262,6 +269,7 @@ mod tests {
             environment: Arc::new(vec![("A".into(), "1".into())]),
             fresh: None,
             stdout: Stdout::File,
+            more: 0,
             group,
         }
     }

@@ -26,12 +26,14 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     // Two passes, both interleaved. A cold Python between two calls would put them 100 ms apart,
     // and leave them the processor's caches as it left them; calls are to be 12 ms apart.
     let beside_true = pass(setting, "hello", &beside_true(&hob, &warm)?)?;
+    let beside_none = pass(setting, "hello, 16 more descriptors", &with_more(&warm))?;
     let through_pipes = through_pipes(setting, &hob, [&warm, &cold])?;
     let cold_side = Side { name: "hello.py, hob, beside cold".to_owned(), ..warm };
     let beside_cold = pass(setting, "hello, cold", &[cold_side, cold])?;
 
     let mut figure = Figure::new("hello", "a Python script that prints one line, whole process");
-    for one in beside_true.iter().chain(&beside_cold).chain(&through_pipes) {
+    let all = beside_true.iter().chain(&beside_none).chain(&beside_cold);
+    for one in all.chain(&through_pipes) {
         figure.series(one);
     }
     let [plain, warm] = [&beside_true[0], &beside_true[1]];
@@ -40,6 +42,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     figure.ratio("hob over /bin/echo, each read through a pipe", read, echo);
     let against_cold = figure.ratio("cold over hob", &beside_cold[1], &beside_cold[0]);
     figure.target("hob over /bin/true", Want::AtMost(1.2), against_true.of_medians);
+    let more = figure.ratio("16 more descriptors over none", &beside_none[1], &beside_none[0]);
+    figure.target("16 more descriptors over none", Want::AtMost(1.1), more.of_medians);
     figure.target("cold over hob", Want::AtLeast(12.0), against_cold.of_medians);
     figure.target("hob, p99 over p50", Want::AtMost(3.0), warm.p(0.99) / warm.p(0.5));
     warm_part(&mut figure, &hob, warm)?;
@@ -50,6 +54,13 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 fn pass(setting: &Setting, name: &str, sides: &[Side]) -> Result<Vec<Series>> {
     let how = Rounds { count: setting.rounds(ROUNDS), gap: GAP, order: Order::Same };
     rounds(sides, how, &mut Progress::new(name))
+}
+
+/// The same call without and with further descriptors, as a shell's child under `flock` or `make -j`
+/// has them.
+fn with_more(warm: &Side) -> [Side; 2] {
+    let named = |name: &str, more| Side { name: name.to_owned(), more, ..warm.clone() };
+    [named("hello.py, hob, beside the next", 0), named("hello.py, hob, 16 more descriptors", 16)]
 }
 
 /// With the output read to its end, as most programs and shells call others: who still holds the

@@ -103,8 +103,9 @@ impl Calls {
             engine.timers.set(Timer::Program(arrival.program), None);
         }
         self.open(engine, arrival, Source::Waiting);
-        // A call that another one is profiled for is performed there as well.
-        let may = learns == Learning::Yes || reason == ColdReason::BeingLearned;
+        // So is a call for which another one is profiled, or whose program cannot be loaded ahead.
+        let others = [ColdReason::BeingLearned, ColdReason::WarmFailed];
+        let may = learns == Learning::Yes || others.contains(&reason);
         if may && self.place_in_layer(engine, arrival.call, learns) {
             return;
         }
@@ -213,7 +214,7 @@ impl Calls {
             State::Standby | State::Ready(_) => None,
         };
         if let Some(reason) = cold {
-            if reason != ColdReason::Warming || !self.place_in_layer(engine, call, Learning::No) {
+            if !self.place_in_layer(engine, call, Learning::No) {
                 self.begin_cold(engine, call, reason, Learning::No);
             }
             return;

@@ -149,3 +149,25 @@ fn a_call_that_did_not_reach_its_copy_is_told_to_another_and_at_last_learns_cold
     }
     panic!("it is given for ever");
 }
+
+#[test]
+fn a_program_that_cannot_be_loaded_ahead_is_performed_there() {
+    let mut desk = with_bare();
+    let (call, _) = desk.call_as(unknown());
+    desk.tell(Event::CallerGone { call });
+    let key = other_key(1);
+    let learned = Event::Learned { program: PROGRAM, lesson: Lesson::Notes, key: Some(key) };
+    let effects = desk.tell(learned);
+    let zygote = effects.iter().find_map(|effect| match effect {
+        Effect::StartZygote { zygote, .. } => Some(*zygote),
+        _ => None,
+    });
+    let worker = zygote.expect("its own zygote");
+    desk.tell(Event::Gone { worker, exit: Exit::Signal(11) });
+    let (call, effects) = desk.call_as(Ask { key: Some(key), ..unknown() });
+    assert!(cold(&effects, call).is_none(), "{effects:?}");
+    let given = effects.iter().any(|effect| {
+        matches!(effect, Effect::Give { call: of, told: Told::Program, .. } if *of == call)
+    });
+    assert!(given, "{effects:?}");
+}
