@@ -15,6 +15,7 @@ module Frames
   FAILURE = 24
   LEND = 42
   HANDLED = 43
+  REQUEST = 64
   PRELOAD = 32
   READY = 33
   FORK = 34

@@ -21,7 +21,7 @@ module Http
   WORDS = 11
 
   class << self
-    # The words of a request, and its body.
+    # The words of a request, and its body, which whoever takes it closes.
     def take(payload)
       at = 4
       count = number(payload, 0)
@@ -34,7 +34,14 @@ module Http
       beyond if at > payload.bytesize
       raise Frames::WireError, "a request without its words" if words.size < WORDS || words.size.even?
 
-      [words, payload.byteslice(at, payload.bytesize)]
+      [words, body(payload, at)]
+    end
+
+    # What is left of the payload, or the file that came with it, to be read.
+    def body(payload, at)
+      descriptor = Messages.files.pop
+      input = descriptor ? IO.for_fd(descriptor, "rb") : ::StringIO.new(payload.byteslice(at, payload.bytesize))
+      input.set_encoding(Encoding::BINARY)
     end
 
     private

@@ -115,9 +115,11 @@ module Messages
         kind, payload, fds = System.receive_frame(channel) || exit!(0)
         if kind == Frames::LEND && fds.size == 3
           Lane.new(payload, fds, channel).serve(loaded)
-        elsif kind == Frames::MESSAGE
+        elsif kind == Frames::MESSAGE || kind == Frames::REQUEST && fds.size == 1
+          @files = fds
           answer, = perform(loaded, payload, now)
           exit!(0) if Process.pid != @pid
+          @files.each { |descriptor| System.close(descriptor) }
           send_answer(loaded, channel, answer)
           learnt&.call
           learnt = nil
@@ -125,6 +127,11 @@ module Messages
           raise Frames::WireError, "a message was expected"
         end
       end
+    end
+
+    # The descriptors that came with the message at hand. Who takes one out closes it.
+    def files
+      @files ||= []
     end
 
     def send_answer(loaded, descriptor, answer)

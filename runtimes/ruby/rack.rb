@@ -34,6 +34,7 @@ module Http
 
     # The response's bytes.
     def respond(words, body)
+      @input = body
       @env = env_of(words, body)
       @status = @headers = @error = nil
       answer = @app.call(@env)
@@ -54,6 +55,7 @@ module Http
       @env = nil
       Array(env[FINISHED]).reverse_each { |step| quietly { step.call(env, @status, @headers, @error) } }
       Array(env[AFTER]).each { |step| quietly { step.call } }
+      @input.close
     end
 
     private
@@ -109,7 +111,7 @@ module Http
       env["REMOTE_PORT"] = peer_port
       env["HTTPS"] = "on" if scheme == "https"
       env["rack.url_scheme"] = scheme
-      env["rack.input"] = ::StringIO.new(body).set_encoding(Encoding::BINARY)
+      env["rack.input"] = body
       env[FINISHED] = []
       env[AFTER] = []
       env

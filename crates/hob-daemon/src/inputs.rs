@@ -71,13 +71,21 @@ pub(crate) struct CallFds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SenderId(pub(crate) u64);
 
+/// A message as it was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) payload: Vec<u8>,
+    /// What comes behind its payload, if that is a request's body in a file.
+    pub(crate) file: Option<OwnedFd>,
+}
+
 /// What a sender does.
 #[derive(Debug)]
 pub(crate) enum SenderEvent {
     /// It is here.
     Attached { attach: Attach, outlet: Outlet, pid: u32 },
     /// Messages, not decoded, with the time at which they were whole: those that came together.
-    Messages { payloads: Vec<Vec<u8>>, received_ns: u64 },
+    Messages { sent: Vec<Sent>, received_ns: u64 },
     /// It takes a message back.
     Cancel { id: u64 },
     /// It wants a lane.
@@ -174,7 +182,8 @@ impl WorkerEvent {
             | Kind::HookStarted
             | Kind::HookOutput
             | Kind::HookEnded
-            | Kind::SetEnded => None,
+            | Kind::SetEnded
+            | Kind::Request => None,
         }
     }
 }

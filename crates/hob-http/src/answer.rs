@@ -5,28 +5,29 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hob_core::http::answer::check_answer;
+use hob_core::http::filter::Body as Length;
 use hob_core::http::filter::{self, Head};
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
-use hob_core::http::{Refusal, filter::Body as Length};
 use hob_wire::http::{self, Answered};
 use hob_wire::message::Reason;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 
-use crate::body::{Body, plain, whole};
+use crate::body::{Body, Refused, plain, refused, whole};
+use crate::checked::InBody;
 use crate::files::Files;
 use crate::link::{Link, Outcome};
 use crate::log::{Line, Log};
+use crate::upload;
 
 /// What is served at a prefix.
 #[derive(Debug)]
 pub(crate) enum Served {
     /// An app, under the name that the loop knows.
-    App { name: String, timeout_us: u64 },
+    App { name: String, timeout_us: u64, body_bytes: u64 },
     /// A folder.
     Files(Files),
 }
@@ -42,33 +43,16 @@ pub(crate) struct Front {
     pub(crate) local: SocketAddr,
 }
 
-/// A request that is not answered by what it asked, and whether its connection is kept.
-struct Refused {
-    status: StatusCode,
-    text: &'static str,
-    close: bool,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Refused {
-        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
-        Refused { status, text: refusal.what, close: true }
-    }
-}
-
-fn refused(status: StatusCode, text: &'static str) -> Refused {
-    Refused { status, text, close: false }
-}
-
 impl Front {
     /// Answers a request, whatever becomes of it.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
         peer: SocketAddr,
+        in_body: &InBody,
     ) -> Result<Response<Body>, std::convert::Infallible> {
         let (parts, body) = request.into_parts();
-        let response = match self.perform(&parts, body, peer).await {
+        let response = match self.perform(&parts, (body, in_body), peer).await {
             Ok(response) => response,
             Err(refused) => {
                 let mut response = plain(refused.status, &format!("{}\n", refused.text));
@@ -100,7 +84,7 @@ impl Front {
     async fn perform(
         &self,
         parts: &Parts,
-        body: Incoming,
+        (body, in_body): (Incoming, &InBody),
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refused> {
         let target = parts.uri.to_string();
@@ -122,8 +106,13 @@ impl Front {
             found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
         match found.value {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
-            Served::App { name, timeout_us } => {
-                let body = self.gather(body).await?;
+            Served::App { name, timeout_us, body_bytes } => {
+                let told = match accepted.body {
+                    Length::Length(length) => length,
+                    Length::Empty | Length::Chunked => 0,
+                };
+                let gap = Duration::from_millis(self.limits.body_gap_ms);
+                let gathered = upload::gather((body, in_body), (told, *body_bytes), gap).await?;
                 let port = accepted.host.map_or(Some(self.local.port()), |host| host.port);
                 let port = port.unwrap_or(80).to_string();
                 let (address, peer_port) = (peer.ip().to_string(), peer.port().to_string());
@@ -141,7 +130,7 @@ impl Front {
                     address.as_bytes(),
                     peer_port.as_bytes(),
                 ];
-                let length = body.len().to_string();
+                let length = gathered.length.to_string();
                 let mut passed: Vec<(&[u8], &[u8])> = Vec::with_capacity(headers.len() + 1);
                 for (place, header) in headers.iter().enumerate() {
                     let is_dropped = accepted.dropped.binary_search(&place).is_ok();
@@ -152,43 +141,12 @@ impl Front {
                 if accepted.body != Length::Empty {
                     passed.push((b"content-length", length.as_bytes()));
                 }
-                let mut payload = Vec::with_capacity(2048 + body.len());
-                http::encode_request(&line, &passed, &body, &mut payload);
-                drop(body);
-                match self.link.ask(name, *timeout_us, &payload).await {
+                let inline = &gathered.inline;
+                let mut payload = Vec::with_capacity(2048 + inline.len());
+                http::encode_request(&line, &passed, inline, &mut payload);
+                match self.link.ask(name, *timeout_us, (&payload, gathered.file)).await {
                     Outcome::Answered(payload) => answered(&parts.method, payload),
                     Outcome::Failed(reason, text) => Err(failed(name, reason, &text)),
-                }
-            }
-        }
-    }
-
-    /// The whole body, within its limits of size and time.
-    async fn gather(&self, body: Incoming) -> Result<Bytes, Refused> {
-        let closing = |status, text| Refused { status, text, close: true };
-        let most = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
-        let mut body = Limited::new(body, most);
-        let mut whole = Vec::new();
-        let gap = Duration::from_millis(self.limits.body_gap_ms);
-        loop {
-            let Ok(next) = tokio::time::timeout(gap, body.frame()).await else {
-                let text = "the body stopped coming";
-                return Err(closing(StatusCode::REQUEST_TIMEOUT, text));
-            };
-            match next {
-                None => return Ok(whole.into()),
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref() {
-                        whole.extend_from_slice(data);
-                    }
-                }
-                Some(Err(error)) if error.is::<LengthLimitError>() => {
-                    let text = "the body is larger than this site takes";
-                    return Err(closing(StatusCode::PAYLOAD_TOO_LARGE, text));
-                }
-                Some(Err(_)) => {
-                    let text = "the body broke off, or is not what its head says";
-                    return Err(closing(StatusCode::BAD_REQUEST, text));
                 }
             }
         }

@@ -3,10 +3,12 @@
 //! hyper is lenient where two readers could disagree (line ends, folded lines, lengths). What the
 //! core refuses does not reach it: to hyper the connection has ended there. A refusal in a head is
 //! answered when hyper has left, since hyper has not seen that request; one in a body reaches the
-//! request's own answer as a body that broke off.
+//! request's own answer as a body that broke off, and its status is told beside.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 
 use hob_core::http::Refusal;
@@ -22,11 +24,16 @@ pub(crate) struct Checked {
     requests: Requests,
     over: bool,
     unanswered: Option<Refusal>,
+    in_body: InBody,
 }
 
+/// The status of what was refused in a body of a connection; 0: nothing was.
+pub(crate) type InBody = Arc<AtomicU16>;
+
 impl Checked {
-    pub(crate) fn new(stream: TcpStream, limits: Limits) -> Checked {
-        Checked { stream, requests: Requests::new(limits), over: false, unanswered: None }
+    pub(crate) fn new(stream: TcpStream, limits: Limits, in_body: InBody) -> Checked {
+        let requests = Requests::new(limits);
+        Checked { stream, requests, over: false, unanswered: None, in_body }
     }
 
     /// Answers what was refused in a head, and ends the connection.
@@ -60,7 +67,11 @@ impl AsyncRead for Checked {
         buffer.set_filled(before + fed.passed);
         if let Some(refusal) = fed.refused {
             self.over = true;
-            self.unanswered = fed.in_head.then_some(refusal);
+            if fed.in_head {
+                self.unanswered = Some(refusal);
+            } else {
+                self.in_body.store(refusal.status, Ordering::Relaxed);
+            }
         }
         Poll::Ready(Ok(()))
     }

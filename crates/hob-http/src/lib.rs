@@ -2,14 +2,14 @@
 //! loop that has the pools.
 //!
 //! ```text
-//!   connections ─▶ listen ─▶ answer ─┬─▶ files            (static mounts)
-//!                  checked   route   └─▶ link ─▶ loop ─▶ worker
+//!   connections ─▶ listen ─▶ answer ─┬─▶ files                     (static mounts)
+//!                  checked   route   └─▶ upload ─▶ link ─▶ loop ─▶ worker
 //!                                                 │
 //!                  log ◀── status, bytes ◀────────┘
 //! ```
 //! Invariants: it knows no isolation and no language; what it decides of a request (prefix, limits,
 //! refusal) is decided by `hob_core::http`; a request is given to the loop once, whole; no app is
-//! asked for a request that breaks a rule.
+//! asked for a request that breaks a rule; the memory of a request is bounded, whatever its body is.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -19,5 +19,6 @@ mod files;
 mod link;
 mod listen;
 mod log;
+mod upload;
 
 pub use listen::{Mount, Site, run};

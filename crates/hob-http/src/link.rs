@@ -1,16 +1,20 @@
 //! The front's connection to the loop: many requests on their way, each answered under its number.
 //!
-//! It is a sender of messages like any other (`docs/wire.md`). When the loop leaves, what waits is
+//! It is a sender of messages like any other (`docs/wire.md`); a request whose body lies in a file
+//! is a frame of its own kind. When the loop leaves, what waits is
 //! told so; nothing is sent twice.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hob_os::uds;
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Answer, Attach, Failure, Manner, Message, Numbered, Reason};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::fd::{AsFd, OwnedFd};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,10 +38,18 @@ struct Waiting {
     open: HashMap<u64, oneshot::Sender<Outcome>>,
 }
 
+/// A frame that is to be sent.
+#[derive(Debug)]
+struct Out {
+    bytes: Vec<u8>,
+    /// What goes with its first byte.
+    file: Option<OwnedFd>,
+}
+
 /// The connection. Copies of it are the same connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
-    out: mpsc::Sender<Vec<u8>>,
+    out: mpsc::Sender<Out>,
     waiting: Arc<Mutex<Waiting>>,
     over: watch::Receiver<bool>,
 }
@@ -55,15 +67,15 @@ impl Drop for Asked<'_> {
             self.link.forget(self.id);
             let cancel = Numbered { id: self.id };
             // A full outbox takes nothing back: the answer then finds nobody.
-            let _ = encode(Kind::Cancel, |out| cancel.encode(out))
-                .map(|frame| self.link.out.try_send(frame));
+            let _ = encode(Kind::Cancel, 0, |out| cancel.encode(out))
+                .map(|bytes| self.link.out.try_send(Out { bytes, file: None }));
         }
     }
 }
 
-fn encode(kind: Kind, body: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
+fn encode(kind: Kind, fds: u8, body: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    frame::append(&mut bytes, kind, 0, body).ok().map(|()| bytes)
+    frame::append(&mut bytes, kind, fds, body).ok().map(|()| bytes)
 }
 
 impl Link {
@@ -75,8 +87,9 @@ impl Link {
     ) -> std::io::Result<Link> {
         let (reader, mut writer) = UnixStream::connect(socket).await?.into_split();
         let hello = Hello { build, pid: std::process::id() };
-        let frames = encode(Kind::Hello, |out| hello.encode(out))
-            .zip(encode(Kind::Attach, |out| attach.encode(out)));
+        let frames =
+            encode(Kind::Hello, 0, |out| hello.encode(out))
+                .zip(encode(Kind::Attach, 0, |out| attach.encode(out)));
         let (hello, attach) = frames.ok_or_else(|| {
             std::io::Error::other("the environment is larger than a frame (1 MiB)")
         })?;
@@ -91,7 +104,12 @@ impl Link {
     }
 
     /// Asks an app, and awaits what becomes of it.
-    pub(crate) async fn ask(&self, program: &str, timeout_us: u64, payload: &[u8]) -> Outcome {
+    pub(crate) async fn ask(
+        &self,
+        program: &str,
+        timeout_us: u64,
+        (payload, file): (&[u8], Option<OwnedFd>),
+    ) -> Outcome {
         let lost = || Outcome::Failed(Reason::Stopping, "hob stops".to_owned());
         let (answer, answered) = oneshot::channel();
         let Some(id) = self.enter(answer) else { return lost() };
@@ -106,11 +124,13 @@ impl Link {
             message_id: b"",
             payload,
         };
-        let Some(frame) = encode(Kind::Message, |out| message.encode(out)) else {
+        let kind = if file.is_some() { Kind::Request } else { Kind::Message };
+        let count = u8::from(file.is_some());
+        let Some(bytes) = encode(kind, count, |out| message.encode(out)) else {
             let text = "the request is larger than a frame (1 MiB)".to_owned();
             return Outcome::Failed(Reason::Malformed, text);
         };
-        if self.out.send(frame).await.is_err() {
+        if self.out.send(Out { bytes, file }).await.is_err() {
             return lost();
         }
         let outcome = answered.await;
@@ -183,10 +203,26 @@ impl Link {
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut frames: mpsc::Receiver<Vec<u8>>) {
-    while let Some(frame) = frames.recv().await {
-        if writer.write_all(&frame).await.is_err() {
-            return;
+async fn write(writer: OwnedWriteHalf, mut frames: mpsc::Receiver<Out>) {
+    let stream: &UnixStream = writer.as_ref();
+    while let Some(Out { bytes, file }) = frames.recv().await {
+        let mut file = file.as_ref().map(AsFd::as_fd);
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let send = || {
+                let sent = uds::send(stream, &bytes[sent..], file.as_slice());
+                sent.map_err(std::io::Error::from)
+            };
+            match stream.try_io(Interest::WRITABLE, send) {
+                Ok(count) => (sent, file) = (sent + count, None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if stream.writable().await.is_err() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            }
         }
     }
 }

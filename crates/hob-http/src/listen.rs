@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::Front;
-use crate::checked::Checked;
+use crate::checked::{Checked, InBody};
 use crate::files::Files;
 use crate::link::Link;
 use crate::log::Log;
@@ -37,6 +37,8 @@ pub enum Mount {
     App {
         /// From a request's arrival to its answer, in microseconds.
         timeout_us: u64,
+        /// The most bytes of a request's body.
+        body_bytes: u64,
     },
     /// Files.
     Static {
@@ -82,8 +84,8 @@ async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> s
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
-            Mount::App { timeout_us } => {
-                crate::answer::Served::App { name: path.clone(), timeout_us }
+            Mount::App { timeout_us, body_bytes } => {
+                crate::answer::Served::App { name: path.clone(), timeout_us, body_bytes }
             }
             Mount::Static { root, fallback } => {
                 crate::answer::Served::Files(Files::new(root, fallback.as_deref()))
@@ -143,14 +145,16 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let limits = front.limits;
+    let in_body = InBody::default();
+    let broken = Arc::clone(&in_body);
     let service = service_fn(move |request| {
-        let front = Arc::clone(&front);
-        Box::pin(async move { front.answer(request, peer).await })
+        let (front, in_body) = (Arc::clone(&front), Arc::clone(&in_body));
+        Box::pin(async move { front.answer(request, peer, &in_body).await })
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.head_ms))
-        .serve_connection(TokioIo::new(Checked::new(stream, limits)), service);
+        .serve_connection(TokioIo::new(Checked::new(stream, limits, broken)), service);
     let mut told = false;
     loop {
         tokio::select! {

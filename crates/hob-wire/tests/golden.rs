@@ -214,6 +214,7 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         payload: b"{\"name\":\"x\"}",
     };
     put(Kind::Message, 0, &|out| message.encode(out));
+    put(Kind::Request, 1, &|out| message.encode(out));
     let attach = Attach { directory: b"/srv/app".to_vec(), env: strings(&[b"PATH=/usr/bin"]) };
     put(Kind::Attach, 0, &|out| attach.encode(out));
     put(Kind::Cancel, 0, &|out| Numbered { id: 11 }.encode(out));

@@ -113,6 +113,10 @@ def is_own(code):
     return os.path.dirname(code.co_filename) == os.path.dirname(__file__)
 
 
+# The descriptors that came with the message at hand. Who takes one out closes it.
+FILES = []
+
+
 def perform(handler, fields, frame, received_ns):
     """Handles the message in `frame`; the frame to answer with, and whether it raised."""
     _, _, number, _, _, program, key, kind, name = fields

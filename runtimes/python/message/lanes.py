@@ -230,11 +230,14 @@ def serve(loaded, channel, role, collects):
         if kind == LEND and len(fds) == 3:
             lend(handler, payload, fds)
             continue
-        if kind != MESSAGE:
+        if kind != MESSAGE and (kind != REQUEST or len(fds) != 1):
             raise worker.WireError("a message was expected")
         whole = bytes(HEADER) + payload
         fields = FIXED.unpack_from(whole)
+        FILES[:] = fds
         answer, _ = perform(handler, fields, whole, time.monotonic_ns())
+        while FILES:
+            posix.close(FILES.pop())
         if posix.getpid() != pid:
             # A child that the handler forked and let return: the answer is its parent's to give.
             posix._exit(0)

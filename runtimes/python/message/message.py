@@ -28,6 +28,7 @@ except ImportError:
 HEADER = worker.HEADER_BYTES
 # wire:begin python-message (`cargo xtask wire` writes these lines)
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
+REQUEST = 64
 ASK, TELL, TELL_ONCE = 0, 1, 2
 RAISED, AGAIN, MALFORMED = 1, 11, 12
 WORD_MAX = 1024

@@ -7,6 +7,8 @@ that it leaves on the loop go on in the next request.
 VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.3", "2.0"
 # A worker that is to leave waits this long for the app's own end.
 END_S = 5
+# A body that came in a file is received in such pieces.
+PIECE = 65536
 
 
 class Asgi:
@@ -20,7 +22,7 @@ class Asgi:
         self.asyncio = __import__("asyncio")
 
     def __call__(self, payload, _):
-        words, body = take_apart(payload)
+        words, rest = take_apart(payload)
         if self.loop is None:
             self.loop = self.asyncio.new_event_loop()
         if self.lifespan is None:
@@ -31,8 +33,9 @@ class Asgi:
         scope = scope_of(words)
         if self.lifespan.up:
             scope["state"] = self.lifespan.state.copy()
-        exchange = Exchange(body)
-        self.loop.run_until_complete(exchange.run(self.asyncio, self.application, scope))
+        with body_of(rest) as body:
+            exchange = Exchange(body, len(rest))
+            self.loop.run_until_complete(exchange.run(self.asyncio, self.application, scope))
         if exchange.error is not None:
             # Raised here, it has no frame of the loop.
             raise exchange.error
@@ -70,8 +73,11 @@ def address(host, port):
 class Exchange:
     """One request and its response."""
 
-    def __init__(self, body):
+    def __init__(self, body, inline):
         self.body = body
+        # What was read ahead: the whole body, if it did not come in a file.
+        self.ahead = body.read(inline or PIECE)
+        self.is_read = False
         self.response = Response()
         self.complete = False
         # What the app raised before its response was complete.
@@ -95,9 +101,10 @@ class Exchange:
             self.ended.set()
 
     async def receive(self):
-        if self.body is not None:
-            body, self.body = self.body, None
-            return {"type": "http.request", "body": body, "more_body": False}
+        if not self.is_read:
+            data, self.ahead = self.ahead, self.body.read(PIECE)
+            self.is_read = not self.ahead
+            return {"type": "http.request", "body": data, "more_body": not self.is_read}
         # Apps stop what they are at when the client leaves: told so too early, they would stop
         # a response that is awaited.
         await self.ended.wait()

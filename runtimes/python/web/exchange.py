@@ -29,6 +29,12 @@ def take_apart(payload):
     return words, payload[at:]
 
 
+def body_of(rest):
+    """The body of a request, to be read and closed: what its payload ends with, or the file that
+    came with it."""
+    return _io.open(message.FILES.pop(), "rb") if message.FILES else _io.BytesIO(rest)
+
+
 def unquote(path):
     """A path with its percent signs decoded; one that begins nothing stays."""
     if b"%" not in path:

@@ -8,14 +8,15 @@ class Wsgi:
         self.application = application
 
     def __call__(self, payload, _):
-        words, body = take_apart(payload)
+        words, rest = take_apart(payload)
         starting = Starting()
-        result = self.application(environ_of(words, body), starting.start)
-        try:
-            for chunk in result:
-                starting.take(chunk)
-        finally:
-            close(result)
+        with body_of(rest) as body:
+            result = self.application(environ_of(words, body), starting.start)
+            try:
+                for chunk in result:
+                    starting.take(chunk)
+            finally:
+                close(result)
         if starting.response.status is None:
             raise RuntimeError("the app has ended without a call of start_response")
         return starting.response.encode()
@@ -41,7 +42,7 @@ def environ_of(words, body):
         "REMOTE_PORT": texts[10],
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": texts[6],
-        "wsgi.input": _io.BytesIO(body),
+        "wsgi.input": body,
         # Its end is the body's end: who reads it all needs no length.
         "wsgi.input_terminated": True,
         "wsgi.errors": sys.stderr,

@@ -110,7 +110,6 @@ fn a_body_comes_whole_and_goes_back_whole() {
     let chunked = b"POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(hob_tests::site::response(&site.raw(chunked)).text(), "abcde");
-    assert_eq!(site.ask("POST", "/echo", "", &vec![0; 1 << 20]).status, 413);
     let head = site.ask("HEAD", "/", "", b"");
     assert_eq!((head.status, head.body.len()), (200, 0));
     site.stop();

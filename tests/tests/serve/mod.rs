@@ -4,3 +4,4 @@ mod apps;
 mod bad;
 mod files;
 mod rack;
+mod streams;

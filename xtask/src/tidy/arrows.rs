@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hob-hooks",
         &["hob-wire", "hob-core", "hob-os", "hob-entryfork", "hob-resolve", "hob-runtimes"],
     ),
-    ("hob-http", &["hob-wire", "hob-core"]),
+    ("hob-http", &["hob-wire", "hob-core", "hob-os"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
     (
         "hob",

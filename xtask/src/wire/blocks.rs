@@ -203,6 +203,7 @@ fn python_message() -> Block {
     let whole = |kind| format!("{PYTHON_HEADER}{}", format(kind, python));
     let lines = vec![
         together(&on_lanes()),
+        together(&[kind("REQUEST", Kind::Request)]),
         together(&manners()),
         together(&[
             number("RAISED", Reason::Raised as u8),
@@ -365,6 +366,7 @@ fn ruby_frames() -> Block {
         kind("ENDED", Kind::Ended),
     ];
     constants.extend(on_lanes());
+    constants.push(kind("REQUEST", Kind::Request));
     constants.extend(preparation());
     constants.extend([
         kind("GIVE", Kind::Give),

@@ -12,7 +12,7 @@ use hob_wire::message::{Attach, Named, Numbered};
 
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::Front;
-use crate::inputs::{Input, SenderEvent, SenderId};
+use crate::inputs::{Input, SenderEvent, SenderId, Sent};
 
 /// How many messages of a sender are one input of the loop at most: others have their turn.
 const TOGETHER_MAX: usize = 256;
@@ -34,15 +34,16 @@ pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>,
             None => reader.next().await,
         };
         let Ok(Some(frame)) = next else { break };
-        event = if frame.kind == Kind::Message {
-            let messages;
-            (messages, ahead) = together(frame.payload, &mut reader);
-            messages
-        } else {
-            match decode(frame) {
+        event = match sent(frame) {
+            Ok(first) => {
+                let messages;
+                (messages, ahead) = together(first, &mut reader);
+                messages
+            }
+            Err(frame) => match decode(frame) {
                 Some(event) => event,
                 None => break,
-            }
+            },
         };
     }
     let _ = front.owner.send(Input::Sender { sender, event: SenderEvent::Gone }).await;
@@ -50,22 +51,31 @@ pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>,
 
 /// A message and those that have come with it, so that the loop is woken once for all of them; and
 /// the frame behind them, if it is something else.
-fn together(first: Vec<u8>, reader: &mut Reader) -> (SenderEvent, Option<Frame>) {
+fn together(first: Sent, reader: &mut Reader) -> (SenderEvent, Option<Frame>) {
     let received_ns = clock::now_ns();
-    let mut payloads = vec![first];
+    let mut all = vec![first];
     let mut ahead = None;
-    while payloads.len() < TOGETHER_MAX {
-        match reader.at_hand() {
-            Ok(Some(next)) if next.kind == Kind::Message => payloads.push(next.payload),
+    while all.len() < TOGETHER_MAX {
+        match reader.at_hand().map(|next| next.map(sent)) {
+            Ok(Some(Ok(next))) => all.push(next),
             Ok(next) => {
-                ahead = next;
+                ahead = next.and_then(Result::err);
                 break;
             }
             // It is found again, after what came before it.
             Err(_) => break,
         }
     }
-    (SenderEvent::Messages { payloads, received_ns }, ahead)
+    (SenderEvent::Messages { sent: all, received_ns }, ahead)
+}
+
+/// The message that a frame is; or the frame, which is something else.
+fn sent(mut frame: Frame) -> Result<Sent, Frame> {
+    match (frame.kind, frame.fds.len()) {
+        (Kind::Message, _) => Ok(Sent { payload: frame.payload, file: None }),
+        (Kind::Request, 1) => Ok(Sent { payload: frame.payload, file: frame.fds.pop() }),
+        _ => Err(frame),
+    }
 }
 
 fn decode(frame: Frame) -> Option<SenderEvent> {

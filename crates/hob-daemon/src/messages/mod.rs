@@ -40,10 +40,11 @@ use hob_os::clock;
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Manner, Message, Named, Reason};
+use rustix::fd::OwnedFd;
 
 use crate::channel::{self, Outlet};
 use crate::ctx::Ctx;
-use crate::inputs::{SenderEvent, SenderId};
+use crate::inputs::{SenderEvent, SenderId, Sent};
 use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
 
@@ -106,6 +107,8 @@ struct Open {
     content_type: Vec<u8>,
     message_id: Vec<u8>,
     payload: Vec<u8>,
+    /// What comes behind the payload, until it is given.
+    file: Option<OwnedFd>,
     received_ns: u64,
     deadline_ns: Option<u64>,
     planned_ns: u64,
@@ -180,9 +183,9 @@ impl Messages {
                 let sender = Sender { from, outlet, pid, open: HashMap::new() };
                 self.senders.insert(id, sender);
             }
-            SenderEvent::Messages { payloads, received_ns } => {
-                for payload in payloads {
-                    self.message(ctx, id, &payload, received_ns);
+            SenderEvent::Messages { sent, received_ns } => {
+                for each in sent {
+                    self.message(ctx, id, each, received_ns);
                 }
             }
             SenderEvent::Cancel { id: number } => {
@@ -200,8 +203,8 @@ impl Messages {
         }
     }
 
-    fn message(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, payload: &[u8], received_ns: u64) {
-        let Ok(message) = Message::decode(payload) else {
+    fn message(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, sent: Sent, received_ns: u64) {
+        let Ok(message) = Message::decode(&sent.payload) else {
             // Nothing that it says from here on can be trusted to be meant.
             if let Some(sender) = self.senders.get(&sender) {
                 sender.outlet.close();
@@ -209,7 +212,7 @@ impl Messages {
             return;
         };
         let number = message.id;
-        match self.open_message(ctx, sender, message, received_ns) {
+        match self.open_message(ctx, sender, (message, sent.file), received_ns) {
             Ok(()) => {}
             Err((reason, text)) => self.tell_failure(sender, number, reason, &text),
         }
@@ -219,7 +222,7 @@ impl Messages {
         &mut self,
         ctx: &mut Ctx<'_>,
         id: SenderId,
-        message: Message<'_>,
+        (message, file): (Message<'_>, Option<OwnedFd>),
         received_ns: u64,
     ) -> Result<(), (Reason, String)> {
         let at = jiff::Timestamp::now();
@@ -231,6 +234,9 @@ impl Messages {
         if self.open_bytes + message.payload.len() > OPEN_BYTES_MAX {
             let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
             return Err((Reason::Busy, text));
+        }
+        if file.is_some() && message.manner != Manner::Ask {
+            return Err((Reason::Malformed, "a request is asked, not told".to_owned()));
         }
         if message.manner == Manner::Tell {
             return self.keep_tell(ctx, id, &message);
@@ -253,6 +259,7 @@ impl Messages {
             content_type: message.content_type.to_vec(),
             message_id,
             payload: message.payload.to_vec(),
+            file,
             received_ns,
             deadline_ns,
             planned_ns: clock::now_ns(),

@@ -6,6 +6,7 @@ use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Message;
 use hob_wire::worker::{Preload, Role};
+use rustix::fd::AsFd;
 
 use crate::channel;
 use crate::ctx::Ctx;
@@ -85,8 +86,11 @@ impl Messages {
             message_id: &open.message_id,
             payload: &open.payload,
         };
-        let bytes = channel::encode(Kind::Message, 0, |out| message.encode(out));
-        let sent = bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &[]));
+        let file = open.file.take();
+        let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
+        let (kind, count) = if file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };
+        let bytes = channel::encode(kind, count, |out| message.encode(out));
+        let sent = bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &files));
         if !sent {
             ctx.request(Event::Unreached { worker });
         }

@@ -308,6 +308,7 @@ impl Messages {
             content_type: message.content_type,
             message_id: id.to_string().into_bytes(),
             payload: message.payload,
+            file: None,
             received_ns: now_ns,
             deadline_ns: None,
             planned_ns: now_ns,

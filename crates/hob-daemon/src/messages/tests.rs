@@ -11,7 +11,7 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Attach, Failure, Manner, Message, Reason};
 
 use crate::channel::Outlet;
-use crate::inputs::{SenderEvent, SenderId};
+use crate::inputs::{SenderEvent, SenderId, Sent};
 use crate::messages::Messages;
 use crate::outbox::Outbox;
 use crate::recording::{OtherEnd, Recording, connection};
@@ -61,8 +61,8 @@ fn asks(numbers: &[u64]) -> SenderEvent {
         message.encode(&mut bytes);
         bytes
     };
-    let payloads = numbers.iter().map(payload).collect();
-    SenderEvent::Messages { payloads, received_ns: clock::now_ns() }
+    let sent = numbers.iter().map(|number| Sent { payload: payload(number), file: None });
+    SenderEvent::Messages { sent: sent.collect(), received_ns: clock::now_ns() }
 }
 
 /// What was asked of the core about requests.
@@ -176,7 +176,8 @@ async fn a_sender_that_leaves_takes_its_open_messages_back() {
 async fn what_cannot_be_decoded_ends_its_connection() {
     let mut recording = Recording::new();
     let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
-    let event = SenderEvent::Messages { payloads: vec![vec![1, 2, 3]], received_ns: 1 };
+    let sent = vec![Sent { payload: vec![1, 2, 3], file: None }];
+    let event = SenderEvent::Messages { sent, received_ns: 1 };
     messages.sender(&mut recording.ctx(), SENDER, event);
     assert_eq!(told(&mut recording), []);
     assert!(other.next().await.is_none());

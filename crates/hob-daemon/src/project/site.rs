@@ -11,6 +11,7 @@
 //! isolation = "fork"              # spawn | standby | fork | prefork
 //! workers = { min = 1, max = 4 }
 //! recycle = { requests = 150, memory = "200MiB" }
+//! limits = { body = "50MiB" }
 //! timeout = "30s"
 //!
 //! [mount."/"]
@@ -23,6 +24,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hob_core::http::limits::Limits;
 use hob_core::http::mounts;
 use hob_core::isolation::Name;
 use hob_runtimes::{App, Runtime};
@@ -67,6 +69,15 @@ pub enum Mount {
 }
 
 impl Mount {
+    /// The most bytes of a request's body; files take none.
+    #[must_use]
+    pub fn body_bytes(&self) -> Option<u64> {
+        match self {
+            Mount::App(served) => Some(served.body_bytes),
+            Mount::Static { .. } => None,
+        }
+    }
+
     /// What is served, for a person; files relative to `root`.
     pub(super) fn shown(&self, root: &Path) -> String {
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -89,6 +100,8 @@ pub struct Served {
     pub app: Declared,
     /// From a request's arrival to its answer, in microseconds.
     pub timeout_us: u64,
+    /// The most bytes of a request's body.
+    pub body_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,6 +146,8 @@ struct Table {
     #[serde(default)]
     recycle: Recycle,
     queue: Option<u32>,
+    #[serde(default)]
+    limits: Bounds,
     timeout: Option<String>,
     idle: Option<String>,
     interpreter: Option<String>,
@@ -156,6 +171,12 @@ enum Workers {
 struct Recycle {
     requests: Option<u32>,
     memory: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounds {
+    body: Option<String>,
 }
 
 /// Reads the site of a directory's `hob.toml`, which has to be trusted.
@@ -286,6 +307,7 @@ impl Table {
             self.workers.is_some(),
             self.recycle.requests.is_some() || self.recycle.memory.is_some(),
             self.queue.is_some(),
+            self.limits.body.is_some(),
             self.timeout.is_some(),
             self.idle.is_some(),
             self.interpreter.is_some(),
@@ -329,6 +351,12 @@ impl Table {
                 format!("timeout = \"{text}\": it is a time such as 500ms or 30s")
             })?,
         };
+        let body_bytes = match &self.limits.body {
+            None => Limits::default().body_bytes,
+            Some(text) => bytes(text).ok_or_else(|| {
+                format!("limits.body = \"{text}\": it is a size such as 512KiB or 50MiB")
+            })?,
+        };
         let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let section = self.section()?;
         let terms = section.app_terms(row)?;
@@ -344,7 +372,7 @@ impl Table {
             tries: 1,
             terms,
         };
-        Ok(Served { app, timeout_us })
+        Ok(Served { app, timeout_us, body_bytes })
     }
 
     /// The same as a program's section says it.
@@ -415,13 +443,19 @@ fn defined(file: &Path, names: &[&'static str]) -> Option<&'static str> {
     names.iter().find(is_defined).or(names.first()).copied()
 }
 
-/// `200MiB`, `1GiB`.
+/// `200MiB`, `1GiB`, in mebibytes.
 fn mebibytes(text: &str) -> Option<u64> {
+    bytes(text).filter(|bytes| bytes.is_multiple_of(1 << 20)).map(|bytes| bytes >> 20)
+}
+
+/// `512KiB`, `50MiB`, `1GiB`.
+fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|each: char| !each.is_ascii_digit())?;
     let number: u64 = text[..digits].parse().ok()?;
-    let unit = match &text[digits..] {
-        "MiB" | "MB" => 1,
-        "GiB" | "GB" => 1024,
+    let unit: u64 = match &text[digits..] {
+        "KiB" | "KB" => 1 << 10,
+        "MiB" | "MB" => 1 << 20,
+        "GiB" | "GB" => 1 << 30,
         _ => return None,
     };
     number.checked_mul(unit).filter(|size| *size > 0)

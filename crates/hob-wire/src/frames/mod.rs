@@ -6,8 +6,7 @@
 //! `encode` and `decode`, and [`SCHEMA`], of which `cargo xtask wire` writes the tables of
 //! `docs/wire.md` and the constants of the runtimes.
 //!
-//! Room: the kinds from 64 on are left for requests of which the body is a stream. See "Room for
-//! requests" in `docs/wire.md`.
+//! The kinds from 64 on are those of HTTP, as far as a message and its answer are not enough.
 
 pub mod call;
 pub mod hooks;
@@ -393,4 +392,7 @@ kinds! {
     HookEnded = 52: Daemon => Caller, HookEnded;
     /// A set has ended.
     SetEnded = 53: Daemon => Caller, SetEnded;
+
+    /// A message to an app, of which the end lies in a file that comes with it: the request's body.
+    Request = 64: Sender => Daemon | Daemon => Worker, Message, ["the body, from its first byte"];
 }

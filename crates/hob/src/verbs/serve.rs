@@ -35,8 +35,6 @@ const START_NS: u64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a site may take to stop: requests that are being answered have their own grace.
 const STOP_MS: u64 = 30_000;
-/// The largest body of a request: with its head it fits into one frame.
-const BODY_BYTES: u64 = 960 * 1024;
 /// Leaving peers and file size limits end no server; their errors tell.
 const IGNORED: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
@@ -96,10 +94,6 @@ pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
     }
 }
 
-fn limits() -> Limits {
-    Limits { body_bytes: BODY_BYTES, ..Limits::default() }
-}
-
 fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Failure> {
     IGNORED.into_iter().for_each(signals::ignore);
     let site = if site::is_configured(&dir) {
@@ -125,7 +119,10 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
     };
     let socket = directory.join("socket");
-    let mut limits = limits();
+    let mut limits = Limits::default();
+    // What is read of a connection knows no mount: each has its own bound behind this one.
+    limits.body_bytes =
+        site.mounts.values().filter_map(Mount::body_bytes).max().unwrap_or(limits.body_bytes);
     limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
     limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
     let front = hob_http::Site {
@@ -157,7 +154,10 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
 
 fn fronted(mount: Mount) -> hob_http::Mount {
     match mount {
-        Mount::App(served) => hob_http::Mount::App { timeout_us: served.timeout_us },
+        Mount::App(served) => {
+            let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
+            hob_http::Mount::App { timeout_us, body_bytes }
+        }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }
 }
@@ -284,7 +284,7 @@ fn status(start: &Start, format: Format) -> Result<(), Failure> {
 }
 
 fn show_limits(format: Format) -> Result<(), Failure> {
-    let limits = limits();
+    let limits = Limits::default();
     if format.json {
         let list: Vec<Value> = limits
             .list()
