@@ -31,6 +31,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
+REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
 # Roles of a worker, and the kind of a target that answers messages.
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 HANDLER, APP = 2, 3
@@ -108,11 +109,36 @@ def world(umask=0o022, ignored=0, blocked=0, limits=None, priority=None):
     return data + Priority(priority or {}).encode()
 
 
+# Of an answer that goes on after so many bytes nobody reads the rest.
+PATIENCE = 4_000_000
+
+
+def responded(payload, fds):
+    """An answer that has begun, to the end of its body; one that breaks off to its last byte, one
+    without end as long as somebody has patience."""
+    _, source, offset, length = struct.unpack_from("<QBQQ", payload)
+    head, (fd,) = payload[25:], fds
+    if source == FILE:
+        with open(fd, "rb") as file:
+            return head + os.pread(file.fileno(), length, offset)
+    stream = Peer(socket.socket(fileno=fd))
+    with stream.sock:
+        while len(head) < PATIENCE:
+            frame = stream.receive()
+            if frame is None or frame[0] == END:
+                break
+            assert frame[0] == CHUNK, frame
+            head += frame[1]
+    return head
+
+
 class Peer:
     """The daemon's end of a channel, or the caller's end of a connection."""
 
     def __init__(self, sock):
         self.sock = sock
+        # Whether the newest answer came in pieces.
+        self.begun = False
         sock.settimeout(WAIT_S)
 
     def send(self, kind, payload, fds=()):
@@ -148,11 +174,19 @@ class Peer:
         assert frame is not None and frame[0] == kind, "expected %d, got %r" % (kind, frame)
         return frame
 
-    def ask(self, number, payload):
-        """One message: its answer's content type and bytes, or a failure's reason and text."""
+    def ask(self, number, payload, file=None):
+        """One message: its answer's content type and bytes, or a failure's reason and text. Of an
+        answer in pieces, these together."""
         fields = struct.pack("<QBQ", number, 0, 0) + bytes(16)
-        self.send(MESSAGE, fields + payload)
-        frame = self.receive()
+        if file is None:
+            self.send(MESSAGE, fields + payload)
+        else:
+            self.send(REQUEST, fields + payload, [file])
+        begun, frame = b"", self.receive()
+        self.begun = frame is not None and frame[0] == RESPOND
+        if self.begun:
+            begun = responded(*frame[1:])
+            frame = self.receive()
         if frame is None:
             raise EOFError("the worker has ended")
         kind, body, _ = frame
@@ -161,7 +195,8 @@ class Peer:
             return body[8], body[9:]
         assert kind == ANSWER, frame
         size = struct.unpack_from("<I", body, 8)[0]
-        return body[12 : 12 + size], body[12 + size :]
+        assert not begun or not body[12 + size :], body
+        return body[12 : 12 + size], begun or body[12 + size :]
 
     def lend(self, number, uses):
         """Lends a lane: the sender's end, the daemon's end of the doorbell, the tally."""

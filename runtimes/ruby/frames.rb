@@ -16,6 +16,9 @@ module Frames
   LEND = 42
   HANDLED = 43
   REQUEST = 64
+  RESPOND = 65
+  CHUNK = 66
+  END_OF_BODY = 67
   PRELOAD = 32
   READY = 33
   FORK = 34

@@ -4,7 +4,7 @@
 # app only, behind `message.rb`, whose life a worker leads. Owns: how an app is loaded, and the bytes
 # of a request and of a response. `rack.rb` has what Rack asks of a server.
 #
-# A request is the payload of a message, a response that of its answer:
+# A request is the payload of a message, a response that of its answer, if it is whole and not large:
 #
 #   request   u32 count of words, each a u32 length and its bytes; the rest is the body
 #   response  u16 status, u32 count of words, the words (name, value, name, value, ...); the body
@@ -56,51 +56,127 @@ module Http
     end
   end
 
-  # What an app answered, as it grows to what the front reads.
+  # What an app answers. As long as it may be whole in one frame it is kept; else it begins, and what
+  # comes from then on goes out on a stream, or is a file that the front reads by itself.
   class Response
     # The characters of a header's name; control characters, which no value has but a tab.
     NAME = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/n.freeze
     CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/n.freeze
     STATUSES = (100..599).freeze
+    DIGITS = /\A[0-9]+\z/.freeze
+    # More than this of a body does not travel with its head.
+    FIRST_MAX = 65_536
 
-    def initialize(status, headers)
+    def initialize(number, status, headers, is_head)
       raise ArgumentError, "#{status} is no status of a response" unless STATUSES.cover?(status)
 
+      @number = number
+      @no_body = is_head || status == 204 || status == 304
       @head = [status, headers.size * 2].pack("vV")
-      headers.each { |name, value| word(name_of(name)) && word(value_of(name, value)) }
+      headers.each { |name, value| header(name_of(name), value_of(name, value)) }
+      raise ArgumentError, "headers of #{@head.bytesize} bytes do not fit" if @head.bytesize > Messages::BODY_MAX
+
       @body = String.new(encoding: Encoding::BINARY)
+      @size = 0
+      @stream = nil
+      @begun = false
     end
 
+    # Whether nobody is sent a body.
+    def no_body?
+      @no_body
+    end
+
+    # Takes a part of the body behind which the next is at hand.
     def <<(part)
       raise TypeError, "a body yields #{part.class}, not a String" unless part.is_a?(String)
 
-      room(part.bytesize)
-      @body << part.b
+      @size += part.bytesize
+      if @stream
+        put(part.b)
+      elsif !@no_body || fits?
+        @body << part.b
+        open unless fits?
+      else
+        @body.clear
+      end
       self
+    end
+
+    # Takes a part behind which the app may take its time: it goes out now.
+    def write(part)
+      self << part
+      open unless @stream || @no_body || @body.empty? || @size == @length
     end
 
     # The whole of a file.
     def file(path)
-      room(File.size(path))
-      self << File.binread(path)
+      size = File.size(path)
+      return self << File.binread(path) if size <= FIRST_MAX
+
+      File.open(path, "rb") { |file| respond(Messages::FILE, size, file.fileno, "") }
     end
 
+    # The body is whole.
+    def finish
+      return unless @stream
+
+      transmit(Frames.frame(Frames::END_OF_BODY, ""))
+      close
+    end
+
+    # Without its end, a body on a stream has broken off.
+    def close
+      @stream&.close
+      @stream = nil
+    end
+
+    # What answers the message: nothing more, if it has begun.
     def bytes
-      @head << @body
+      @begun ? "".b : @head << @body
     end
 
     private
 
-    def word(bytes)
-      @head << [bytes.bytesize].pack("V") << bytes
+    def fits?
+      @head.bytesize + @size <= Messages::BODY_MAX
     end
 
-    def room(size)
-      size += @head.bytesize + @body.bytesize
-      cap = Messages::BODY_MAX
-      return if size <= cap
+    def open
+      ours, theirs = System.stream_pair
+      first = @body.bytesize <= FIRST_MAX ? @body : ""
+      respond(Messages::STREAM, 0, theirs, first)
+      System.close(theirs)
+      @stream = IO.for_fd(ours, "wb")
+      @stream.sync = true
+      put(@body) if first.empty? && !@body.empty?
+      @body = nil
+    end
 
-      raise ArgumentError, "response of #{size} bytes or more is over the cap of #{cap}: not streamed yet"
+    def respond(source, length, descriptor, first)
+      fields = [@number, source, 0, length].pack(Messages::RESPONDED)
+      System.send_with(Messages.outlet, Frames.frame(Frames::RESPOND, fields << @head << first, 1), descriptor)
+      @begun = true
+    end
+
+    def put(part)
+      at = 0
+      while at < part.bytesize
+        piece = part.byteslice(at, Frames::BYTES_MAX)
+        transmit(Frames.frame(Frames::CHUNK, piece))
+        at += piece.bytesize
+      end
+    end
+
+    def transmit(frame)
+      @stream.write(frame)
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      raise Messages::Left
+    end
+
+    def header(name, value)
+      @length = value.to_i if name == "content-length" && DIGITS.match?(value)
+      [name, value].each { |word| @head << [word.bytesize].pack("V") << word }
     end
 
     def name_of(name)
@@ -143,8 +219,8 @@ module Http
       "hob: #{File.basename(File.dirname(@file))}/#{File.basename(@file)}"
     end
 
-    def call(payload, _message)
-      @server.respond(*Http.take(payload))
+    def call(payload, message)
+      @server.respond(message.number, *Http.take(payload))
     end
 
     # Called when the answer has been sent, or could not be.

@@ -16,11 +16,15 @@ module Messages
   # wire:begin ruby-message (`cargo xtask wire` writes these lines)
   ASK = 0
   RAISED = 1
+  CANCELLED = 4
   AGAIN = 11
+  STREAM = 0
+  FILE = 1
   BODY_MAX = 1040384
   FIXED_BYTES = 33
   FIXED = "Q<CQ<VVVV"
   FAILED = "Q<C"
+  RESPONDED = "Q<CQ<Q<"
   LENT = "Q<V"
   REPORT = "Q<VVCQ<Q<C"
   # wire:end
@@ -38,8 +42,13 @@ module Messages
   # Frames of ours in a backtrace.
   OWN = "#{File.dirname(__FILE__)}/"
 
+  # Whoever was to have the rest of an answer has left.
+  class Left < Errno::EPIPE; end
+
   # What a handler may know of its message besides the payload.
   class Message
+    # The number that its answer has.
+    attr_reader :number
     # What a redelivery repeats; of an ask, its number.
     attr_reader :id
     # `ask` or `tell`.
@@ -52,6 +61,7 @@ module Messages
     attr_reader :deadline
 
     def initialize(number, manner, remaining_us, words, received_ns)
+      @number = number
       _, key, type, id = words
       @id = id.empty? ? number.to_s : id
       @kind = manner == ASK ? "ask" : "tell"
@@ -101,13 +111,16 @@ module Messages
   end
 
   class << self
+    # The descriptor that answers go to.
+    attr_accessor :outlet
+
     # The life of a worker: messages and lanes, one after the other, until the channel ends. What is
     # given as a block is called once, after the first message.
     def serve(loaded, channel, &learnt)
       Process.setproctitle(loaded.title)
       System.call(:dup3, 2, 1, 0)
       $stdout.sync = true
-      @channel = channel
+      @channel = @outlet = channel
       @pid = Process.pid
       mailbox = IO.for_fd(channel, autoclose: false)
       loop do
@@ -171,6 +184,8 @@ module Messages
       [Frames.frame(Frames::ANSWER, [number].pack("Q<") << Frames.blob(type) << body.b), 0]
     rescue SignalException, Frames::WireError
       raise
+    rescue Left
+      [failure(number, CANCELLED, ""), 0]
     rescue Exception => error # rubocop:disable Lint/RescueException
       show(error)
       [failure(number, RAISED, describe(error)), 1]
@@ -235,11 +250,13 @@ module Messages
 
     # Answers until the sender leaves, the daemon recalls, or the uses are up.
     def serve(loaded)
+      Messages.outlet = @connection.fileno
       nil while answer_next(loaded)
     rescue Errno::EPIPE, Errno::ECONNRESET
       nil
     ensure
       exit!(1) if Process.pid != @pid
+      Messages.outlet = @channel
       [@connection, @bell, @mounts, @tally].each(&:close)
       report(1)
     end

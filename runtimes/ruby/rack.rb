@@ -15,6 +15,7 @@ module Http
     SPECIAL = { "content-type" => "CONTENT_TYPE", "content-length" => "CONTENT_LENGTH" }.freeze
     KEYS_MAX = 256
     KEY_BYTES_MAX = 64
+    HEAD = "HEAD"
     COOKIE = "HTTP_COOKIE"
     FINISHED = "rack.response_finished"
     AFTER = "rack.after_reply"
@@ -32,8 +33,8 @@ module Http
       @keys = {}
     end
 
-    # The response's bytes.
-    def respond(words, body)
+    # What answers the message of that number: the response's bytes, if they were not sent already.
+    def respond(number, words, body)
       @input = body
       @env = env_of(words, body)
       @status = @headers = @error = nil
@@ -43,7 +44,7 @@ module Http
       end
 
       status, headers, body = answer
-      whole(status, headers, body, @env["rack.input"])
+      answer_with(number, status, headers, body, words.first == HEAD)
     rescue Exception => error # rubocop:disable Lint/RescueException
       @error = error
       raise
@@ -136,13 +137,15 @@ module Http
 
     # --- The response ---
 
-    def whole(status, headers, body, input)
+    def answer_with(number, status, headers, body, is_head)
       @status = Integer(status)
       @headers = headers
-      response = Response.new(@status, pairs(headers))
-      fill(response, body, input)
+      response = Response.new(number, @status, pairs(headers), is_head)
+      fill(response, body)
+      response.finish
       response.bytes
     ensure
+      response&.close
       quietly { body.close } if body.respond_to?(:close)
     end
 
@@ -168,16 +171,25 @@ module Http
       value.split("\n")
     end
 
-    def fill(response, body, input)
+    def fill(response, body)
       path = body.to_path if body.respond_to?(:to_path)
       if path && File.file?(path)
         response.file(path)
       elsif body.respond_to?(:each)
-        body.each { |part| response << part }
+        fill_each(response, body)
       elsif body.respond_to?(:call)
-        body.call(Stream.new(response, input))
+        body.call(Stream.new(response, @input)) unless response.no_body?
       else
         raise TypeError, "a body has `each` or `call`; #{body.class} has neither"
+      end
+    end
+
+    # An Array is whole already; what any other body yields goes out before it is asked for more.
+    def fill_each(response, body)
+      if body.respond_to?(:to_ary)
+        body.each { |part| response << part }
+      elsif !response.no_body?
+        body.each { |part| response.write(part) }
       end
     end
 
@@ -189,7 +201,7 @@ module Http
     end
   end
 
-  # What a streaming body writes to. All that is written goes out when the body has returned.
+  # What a streaming body writes to. What is written goes out at once.
   class Stream
     def initialize(response, input)
       @response = response
@@ -208,7 +220,7 @@ module Http
 
       parts.sum do |part|
         part = part.to_s
-        @response << part
+        @response.write(part)
         part.bytesize
       end
     end

@@ -10,14 +10,16 @@ module System
     recvmsg: 47, execve: 59, wait4: 61, fchdir: 81, sched_setscheduler: 144,
     sched_getscheduler: 145, prctl: 157, sched_setaffinity: 203, sched_getaffinity: 204,
     fstat: 5, pwrite64: 18, openat: 257, ioprio_set: 251, ioprio_get: 252, ppoll: 271, dup3: 292,
-    memfd_create: 319, pidfd_open: 434, shutdown: 48, pipe2: 293, close_range: 436
+    memfd_create: 319, pidfd_open: 434, shutdown: 48, pipe2: 293, close_range: 436,
+    socketpair: 53
   }.freeze
   AARCH64 = {
     write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
     recvmsg: 212, execve: 221, wait4: 260, fchdir: 50, sched_setscheduler: 119,
     sched_getscheduler: 120, prctl: 167, sched_setaffinity: 122, sched_getaffinity: 123,
     fstat: 80, pwrite64: 68, openat: 56, ioprio_set: 30, ioprio_get: 31, ppoll: 73, dup3: 24,
-    memfd_create: 279, pidfd_open: 434, shutdown: 210, pipe2: 59, close_range: 436
+    memfd_create: 279, pidfd_open: 434, shutdown: 210, pipe2: 59, close_range: 436,
+    socketpair: 199
   }.freeze
   NUMBERS = { "x86_64" => X86_64, "aarch64" => AARCH64 }[RUBY_PLATFORM[/\A[^-]+/]]
   raise "the Ruby runtime does not know this machine" unless NUMBERS
@@ -31,6 +33,8 @@ module System
   WHO_PROCESS = 1
   MADV_POPULATE_WRITE = 23
   POLLIN = 1
+  AF_UNIX = 1
+  SOCK_STREAM = 1
 
   # Strings that the kernel writes to by address. Beyond what an object holds in itself, so that
   # no collection moves them.
@@ -126,8 +130,16 @@ module System
       size = data.bytesize
       control = [20, 1, 1, descriptor].pack("JIIi") << ("\0" * 104)
       header, vector = message_header(data, size, control, 24)
-      call(:sendmsg, fd, header, 0)
+      sent = call(:sendmsg, fd, header, 0)
       vector.clear
+      write(fd, data.byteslice(sent, size)) if sent < size
+    end
+
+    # Both ends of a stream, which no program that is executed has.
+    def stream_pair
+      room = "\0".b * 64
+      call(:socketpair, AF_UNIX, SOCK_STREAM | CLOEXEC, 0, room)
+      room.unpack("ii")
     end
 
     # Which of `fds` can be read, or have ended.

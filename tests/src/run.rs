@@ -286,6 +286,12 @@ impl Running {
         content(&self.out)
     }
 
+    /// What it has written to stderr so far.
+    #[must_use]
+    pub fn err(&self) -> Vec<u8> {
+        content(&self.err)
+    }
+
     /// Waits until stdout contains this.
     ///
     /// # Panics

@@ -79,6 +79,12 @@ impl Site {
         self.running.pid()
     }
 
+    /// What it has written to standard error so far.
+    #[must_use]
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.running.err()).into_owned()
+    }
+
     /// Sends bytes as they are, and reads what comes until the connection ends.
     ///
     /// # Panics

@@ -211,7 +211,37 @@ const OUTLET_BYTES_MAX: usize = 32 << 20;
 pub(crate) struct Outlet {
     stream: Arc<Stream>,
     /// What the kernel has not taken, while a task sees to it.
-    waiting: Arc<Mutex<Option<VecDeque<u8>>>>,
+    waiting: Arc<Mutex<Option<Waiting>>>,
+}
+
+/// Frames in their order.
+#[derive(Debug, Default)]
+struct Waiting {
+    frames: VecDeque<Piece>,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+/// What is left of a frame, and the descriptors that go with its first byte.
+#[derive(Debug)]
+struct Piece {
+    bytes: Vec<u8>,
+    sent: usize,
+    fds: Vec<OwnedFd>,
+}
+
+impl Piece {
+    /// Sends as much as the kernel takes; whether that was all.
+    fn send(&mut self, stream: &Stream) -> Result<bool, Errno> {
+        let fds: Vec<BorrowedFd<'_>> = self.fds.iter().map(AsFd::as_fd).collect();
+        let send = || uds::send(stream, &self.bytes[self.sent..], &fds);
+        self.sent += match rustix::io::retry_on_intr(send) {
+            Err(Errno::AGAIN) => return Ok(false),
+            sent => sent?,
+        };
+        self.fds.clear();
+        Ok(self.sent == self.bytes.len())
+    }
 }
 
 impl Outlet {
@@ -222,30 +252,49 @@ impl Outlet {
     /// Sends a frame, now or in its turn. A receiver that has left is noticed by its reader; one
     /// that takes nothing any more is sent away.
     pub(crate) fn send(&self, frame: Option<Vec<u8>>) {
-        self.send_with(frame, &[]);
+        self.queue(frame, Vec::new());
     }
 
-    /// The same with descriptors, which go now or not at all: `false`.
+    /// The same with a descriptor.
+    pub(crate) fn pass(&self, frame: Option<Vec<u8>>, fd: OwnedFd) {
+        self.queue(frame, vec![fd]);
+    }
+
+    fn queue(&self, frame: Option<Vec<u8>>, fds: Vec<OwnedFd>) {
+        let Some(bytes) = frame else { return };
+        let mut piece = Piece { bytes, sent: 0, fds };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = waiting.as_mut() {
+            if queue.bytes + piece.bytes.len() > OUTLET_BYTES_MAX {
+                drop(waiting);
+                return self.close();
+            }
+            queue.bytes += piece.bytes.len();
+            queue.frames.push_back(piece);
+        } else if piece.send(&self.stream) == Ok(false) {
+            let bytes = piece.bytes.len();
+            *waiting = Some(Waiting { frames: VecDeque::from([piece]), bytes });
+            tokio::spawn(self.clone().finish());
+        }
+    }
+
+    /// Sends a frame with descriptors, now or not at all: `false`.
     pub(crate) fn send_with(&self, frame: Option<Vec<u8>>, fds: &[BorrowedFd<'_>]) -> bool {
         let Some(bytes) = frame else { return false };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(queue) = waiting.as_mut() {
-            let full = queue.len() + bytes.len() > OUTLET_BYTES_MAX;
-            if full || !fds.is_empty() {
-                drop(waiting);
-                self.close();
-                return false;
-            }
-            queue.extend(bytes);
-            return true;
+        if waiting.is_some() {
+            drop(waiting);
+            self.close();
+            return false;
         }
         let sent = match rustix::io::retry_on_intr(|| uds::send(&self.stream, &bytes, fds)) {
             Ok(sent) => sent,
-            Err(Errno::AGAIN) if fds.is_empty() => 0,
             Err(_) => return false,
         };
         if sent < bytes.len() {
-            *waiting = Some(bytes[sent..].iter().copied().collect());
+            let (all, fds) = (bytes.len(), Vec::new());
+            let frames = VecDeque::from([Piece { bytes, sent, fds }]);
+            *waiting = Some(Waiting { frames, bytes: all });
             tokio::spawn(self.clone().finish());
         }
         true
@@ -263,14 +312,20 @@ impl Outlet {
                 return self.close();
             }
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(queue) = waiting.as_mut().filter(|queue| !queue.is_empty()) else {
+            let Some(queue) = waiting.as_mut() else { return };
+            while let Some(first) = queue.frames.front_mut() {
+                match first.send(&self.stream) {
+                    Ok(true) => {
+                        queue.bytes -= first.bytes.len();
+                        queue.frames.pop_front();
+                    }
+                    Ok(false) => break,
+                    Err(_) => return,
+                }
+            }
+            if queue.frames.is_empty() {
                 *waiting = None;
                 return;
-            };
-            match uds::send(&self.stream, queue.as_slices().0, &[]) {
-                Ok(count) => _ = queue.drain(..count),
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => return,
             }
         }
     }

@@ -124,6 +124,8 @@ pub(crate) enum WorkerEvent {
     Joined(Joined),
     Answer(Vec<u8>),
     Failure(Vec<u8>),
+    /// How an answer begins, with its body's stream or file.
+    Respond(Vec<u8>, OwnedFd),
     Handled(Handled),
     Closed,
 }
@@ -150,6 +152,10 @@ impl WorkerEvent {
             // The owner decodes them where it needs them: their payloads may be large.
             Kind::Answer => Some(WorkerEvent::Answer(frame.payload)),
             Kind::Failure => Some(WorkerEvent::Failure(frame.payload)),
+            Kind::Respond => {
+                let body = frame.fds.pop()?;
+                Some(WorkerEvent::Respond(frame.payload, body))
+            }
             Kind::Handled => Handled::decode(payload).ok().map(WorkerEvent::Handled),
             Kind::Hello
             | Kind::Message
@@ -183,7 +189,9 @@ impl WorkerEvent {
             | Kind::HookOutput
             | Kind::HookEnded
             | Kind::SetEnded
-            | Kind::Request => None,
+            | Kind::Request
+            | Kind::Chunk
+            | Kind::End => None,
         }
     }
 }

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hob_core::http::answer::check_answer;
+use hob_core::http::answer::{Answer, check_answer};
 use hob_core::http::filter::Body as Length;
 use hob_core::http::filter::{self, Head};
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
+use hob_wire::frames::http::Source;
 use hob_wire::http::{self, Answered};
 use hob_wire::message::Reason;
 use hyper::body::{Body as _, Incoming};
@@ -19,8 +20,9 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use crate::body::{Body, Refused, plain, refused, whole};
 use crate::checked::InBody;
 use crate::files::Files;
-use crate::link::{Link, Outcome};
+use crate::link::{Begun, Link, Outcome};
 use crate::log::{Line, Log};
+use crate::stream::AppBody;
 use crate::upload;
 
 /// What is served at a prefix.
@@ -68,16 +70,19 @@ impl Front {
             }
         };
         let field = |name| parts.headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
-        self.log.take(&Line {
+        let line = Line {
             peer,
             method: parts.method.as_str(),
             target: &parts.uri.to_string(),
             protocol: protocol(parts.version),
             status: response.status().as_u16(),
-            bytes: sent(&parts.method, &response),
             referer: field(header::REFERER),
             agent: field(header::USER_AGENT),
-        });
+        };
+        if response.extensions().get::<Streamed>().is_some() {
+            return Ok(response.map(|body| Body::new(self.log.counted(&line, body))));
+        }
+        self.log.take(&line, sent(&parts.method, &response));
         Ok(response)
     }
 
@@ -146,6 +151,10 @@ impl Front {
                 http::encode_request(&line, &passed, inline, &mut payload);
                 match self.link.ask(name, *timeout_us, (&payload, gathered.file)).await {
                     Outcome::Answered(payload) => answered(&parts.method, payload),
+                    Outcome::Begun(begun) => {
+                        let gap = Duration::from_micros(*timeout_us);
+                        answering(&parts.method, begun, (name, gap))
+                    }
                     Outcome::Failed(reason, text) => Err(failed(name, reason, &text)),
                 }
             }
@@ -187,27 +196,66 @@ fn protocol(version: Version) -> &'static str {
 
 /// An app's answer as a response, if it is one.
 fn answered(method: &Method, payload: Vec<u8>) -> Result<Response<Body>, Refused> {
-    let bad = || refused(StatusCode::BAD_GATEWAY, "the app's answer is no response");
     let payload = Bytes::from(payload);
-    let read = Answered::decode(&payload).map_err(|_| bad())?;
+    let read = Answered::decode(&payload).map_err(|_| no_response())?;
+    let (response, judged) = response(method, &read, Some(read.body.len() as u64))?;
+    let body = if judged.body { payload.slice_ref(read.body) } else { Bytes::new() };
+    Ok(response.map(|()| whole(body)))
+}
+
+/// An answer whose body is not with it.
+fn answering(
+    method: &Method,
+    mut begun: Begun,
+    (name, gap): (&str, Duration),
+) -> Result<Response<Body>, Refused> {
+    let head = Bytes::from(std::mem::take(&mut begun.head));
+    let read = Answered::decode(&head).map_err(|_| no_response())?;
+    let known = match begun.source {
+        Source::Stream => None,
+        Source::File => Some(begun.part.1),
+    };
+    let (mut response, judged) = response(method, &read, known)?;
+    let first = head.slice_ref(read.body);
+    let body = AppBody::new(name, (first, judged.length), begun, gap).map_err(|_| no_response())?;
+    if !judged.body {
+        // Nobody reads it, by which its app learns that there is to be none.
+        return Ok(response.map(|()| whole(Bytes::new())));
+    }
+    response.extensions_mut().insert(Streamed);
+    Ok(response.map(|()| Body::new(body)))
+}
+
+/// Marks a response whose bytes are counted as they are sent.
+#[derive(Debug, Clone, Copy)]
+struct Streamed;
+
+fn no_response() -> Refused {
+    refused(StatusCode::BAD_GATEWAY, "the app's answer is no response")
+}
+
+/// The head of a response whose body has `bytes`, if that is known.
+fn response(
+    method: &Method,
+    read: &Answered<'_>,
+    bytes: Option<u64>,
+) -> Result<(Response<()>, Answer), Refused> {
     let is_head = *method == Method::HEAD;
     let headers = || read.headers.iter().copied();
-    let judged = check_answer(read.status, headers(), read.body.len() as u64, is_head);
-    let judged = judged.map_err(|_| bad())?;
+    let judged = check_answer(read.status, headers(), bytes, is_head).map_err(|_| no_response())?;
     let mut response = Response::new(());
-    *response.status_mut() = StatusCode::from_u16(read.status).map_err(|_| bad())?;
+    *response.status_mut() = StatusCode::from_u16(read.status).map_err(|_| no_response())?;
     for (place, (name, value)) in headers().enumerate() {
         if judged.dropped.binary_search(&place).is_err() {
-            let name = HeaderName::from_bytes(name).map_err(|_| bad())?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| bad())?;
+            let name = HeaderName::from_bytes(name).map_err(|_| no_response())?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| no_response())?;
             response.headers_mut().append(name, value);
         }
     }
     if let Some(length) = judged.length {
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let body = if judged.body { payload.slice_ref(read.body) } else { Bytes::new() };
-    Ok(response.map(|()| whole(body)))
+    Ok((response, judged))
 }
 
 /// What an app's failure is to whoever asked. Why it failed is for the log, not for strangers.

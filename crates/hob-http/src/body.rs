@@ -8,7 +8,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 
 /// What a response's body ends with if it breaks off.
-type Broken = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 /// A response's body.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Broken>;
 

@@ -4,18 +4,22 @@
 //! core refuses does not reach it: to hyper the connection has ended there. A refusal in a head is
 //! answered when hyper has left, since hyper has not seen that request; one in a body reaches the
 //! request's own answer as a body that broke off, and its status is told beside.
+//!
+//! The other way, a client that takes nothing of its answer for too long is cut off.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hob_core::http::Refusal;
 use hob_core::http::limits::Limits;
 use hob_core::http::stream::Requests;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 
 /// The connection.
 #[derive(Debug)]
@@ -25,6 +29,9 @@ pub(crate) struct Checked {
     over: bool,
     unanswered: Option<Refusal>,
     in_body: InBody,
+    write_gap: Duration,
+    /// Since when the reader has taken nothing, if something waits for it.
+    waits: Option<Pin<Box<Sleep>>>,
 }
 
 /// The status of what was refused in a body of a connection; 0: nothing was.
@@ -33,7 +40,8 @@ pub(crate) type InBody = Arc<AtomicU16>;
 impl Checked {
     pub(crate) fn new(stream: TcpStream, limits: Limits, in_body: InBody) -> Checked {
         let requests = Requests::new(limits);
-        Checked { stream, requests, over: false, unanswered: None, in_body }
+        let write_gap = Duration::from_millis(limits.write_gap_ms);
+        Checked { stream, requests, over: false, unanswered: None, in_body, write_gap, waits: None }
     }
 
     /// Answers what was refused in a head, and ends the connection.
@@ -77,13 +85,32 @@ impl AsyncRead for Checked {
     }
 }
 
+impl Checked {
+    /// Passes on what came of a write, unless it has waited for its reader for too long.
+    fn written<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        came: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if came.is_ready() {
+            self.waits = None;
+            return came;
+        }
+        let gap = self.write_gap;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep(gap)));
+        ready!(waits.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
 impl AsyncWrite for Checked {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let came = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, came)
     }
 
     fn poll_write_vectored(
@@ -91,7 +118,8 @@ impl AsyncWrite for Checked {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let came = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.written(context, came)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -5,7 +5,7 @@
 //!   connections ─▶ listen ─▶ answer ─┬─▶ files                     (static mounts)
 //!                  checked   route   └─▶ upload ─▶ link ─▶ loop ─▶ worker
 //!                                                 │
-//!                  log ◀── status, bytes ◀────────┘
+//!                  log ◀── status, bytes ◀── answer, stream ◀┘
 //! ```
 //! Invariants: it knows no isolation and no language; what it decides of a request (prefix, limits,
 //! refusal) is decided by `hob_core::http`; a request is given to the loop once, whole; no app is
@@ -19,6 +19,7 @@ mod files;
 mod link;
 mod listen;
 mod log;
+mod stream;
 mod upload;
 
 pub use listen::{Mount, Site, run};

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hob_os::uds;
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
+use hob_wire::frames::http::{Respond, Source};
 use hob_wire::message::{Answer, Attach, Failure, Manner, Message, Numbered, Reason};
 use rustix::fd::{AsFd, OwnedFd};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -28,14 +29,67 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) enum Outcome {
     /// The payload of its answer.
     Answered(Vec<u8>),
+    /// The answer has begun; its body comes by another way.
+    Begun(Begun),
     /// There is none; why, and a line for the log.
+    Failed(Reason, String),
+}
+
+/// An answer that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What `body` is.
+    pub(crate) source: Source,
+    /// Of a file: where the body begins, and how many bytes it has.
+    pub(crate) part: (u64, u64),
+    /// The payload of an answer, with the body's first bytes.
+    pub(crate) head: Vec<u8>,
+    pub(crate) body: OwnedFd,
+    /// What becomes of the request in the end.
+    pub(crate) end: End,
+}
+
+/// What becomes of a request whose answer has begun. Dropped before that is known, it takes the
+/// request back, and its worker ends.
+#[derive(Debug)]
+pub(crate) struct End {
+    asked: Asked,
+    outcome: oneshot::Receiver<Told>,
+}
+
+impl End {
+    /// Awaits it: why the app did not get to its end; `None`: it did. Not to be called again.
+    pub(crate) async fn failure(&mut self) -> Option<(Reason, String)> {
+        let told = (&mut self.outcome).await;
+        self.asked.done = true;
+        match told {
+            Ok(Told::Failed(reason, text)) => Some((reason, text)),
+            Ok(Told::Answered(_) | Told::Begun { .. }) => None,
+            Err(_) => Some((Reason::Stopping, STOPS.to_owned())),
+        }
+    }
+}
+
+const STOPS: &str = "hob stops";
+
+/// What the loop says of a request.
+#[derive(Debug)]
+enum Told {
+    Answered(Vec<u8>),
+    Begun {
+        source: Source,
+        part: (u64, u64),
+        head: Vec<u8>,
+        body: OwnedFd,
+        then: oneshot::Receiver<Told>,
+    },
     Failed(Reason, String),
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    open: HashMap<u64, oneshot::Sender<Outcome>>,
+    open: HashMap<u64, oneshot::Sender<Told>>,
 }
 
 /// A frame that is to be sent.
@@ -48,27 +102,31 @@ struct Out {
 
 /// The connection. Copies of it are the same connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Link {
+pub(crate) struct Link(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     out: mpsc::Sender<Out>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Mutex<Waiting>,
     over: watch::Receiver<bool>,
 }
 
 /// A request whose asker may leave: it is taken back then.
-struct Asked<'a> {
-    link: &'a Link,
+#[derive(Debug)]
+struct Asked {
+    link: Link,
     id: u64,
     done: bool,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Asked {
     fn drop(&mut self) {
         if !self.done {
-            self.link.forget(self.id);
+            self.link.lock().open.remove(&self.id);
             let cancel = Numbered { id: self.id };
             // A full outbox takes nothing back: the answer then finds nobody.
             let _ = encode(Kind::Cancel, 0, |out| cancel.encode(out))
-                .map(|bytes| self.link.out.try_send(Out { bytes, file: None }));
+                .map(|bytes| self.link.0.out.try_send(Out { bytes, file: None }));
         }
     }
 }
@@ -97,7 +155,7 @@ impl Link {
         writer.write_all(&attach).await?;
         let (out, frames) = mpsc::channel(OUTBOX_MAX);
         let (ends, over) = watch::channel(false);
-        let link = Link { out, waiting: Arc::default(), over };
+        let link = Link(Arc::new(Shared { out, waiting: Mutex::default(), over }));
         tokio::spawn(write(writer, frames));
         tokio::spawn(link.clone().read(reader, ends));
         Ok(link)
@@ -110,10 +168,10 @@ impl Link {
         timeout_us: u64,
         (payload, file): (&[u8], Option<OwnedFd>),
     ) -> Outcome {
-        let lost = || Outcome::Failed(Reason::Stopping, "hob stops".to_owned());
+        let lost = || Outcome::Failed(Reason::Stopping, STOPS.to_owned());
         let (answer, answered) = oneshot::channel();
         let Some(id) = self.enter(answer) else { return lost() };
-        let mut asked = Asked { link: self, id, done: false };
+        let mut asked = Asked { link: self.clone(), id, done: false };
         let message = Message {
             id,
             manner: Manner::Ask,
@@ -130,18 +188,29 @@ impl Link {
             let text = "the request is larger than a frame (1 MiB)".to_owned();
             return Outcome::Failed(Reason::Malformed, text);
         };
-        if self.out.send(Out { bytes, file }).await.is_err() {
+        if self.0.out.send(Out { bytes, file }).await.is_err() {
             return lost();
         }
-        let outcome = answered.await;
-        asked.done = true;
-        outcome.unwrap_or_else(|_| lost())
+        match answered.await {
+            Ok(Told::Begun { source, part, head, body, then }) => {
+                let end = End { asked, outcome: then };
+                Outcome::Begun(Begun { source, part, head, body, end })
+            }
+            settled => {
+                asked.done = true;
+                match settled {
+                    Ok(Told::Answered(payload)) => Outcome::Answered(payload),
+                    Ok(Told::Failed(reason, text)) => Outcome::Failed(reason, text),
+                    Ok(Told::Begun { .. }) | Err(_) => lost(),
+                }
+            }
+        }
     }
 
-    fn enter(&self, answer: oneshot::Sender<Outcome>) -> Option<u64> {
+    fn enter(&self, answer: oneshot::Sender<Told>) -> Option<u64> {
         let mut waiting = self.lock();
         // Said under the lock: who enters before that is cleared away with the others.
-        if *self.over.borrow() {
+        if *self.0.over.borrow() {
             return None;
         }
         waiting.next += 1;
@@ -150,28 +219,32 @@ impl Link {
         Some(id)
     }
 
-    fn forget(&self, id: u64) {
-        self.lock().open.remove(&id);
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(self, mut reader: OwnedReadHalf, ends: watch::Sender<bool>) {
-        let mut bytes = Vec::with_capacity(READ_BYTES);
-        loop {
-            match reader.read_buf(&mut bytes).await {
-                Ok(0) | Err(_) => break,
-                Ok(_) => {}
+    async fn read(self, reader: OwnedReadHalf, ends: watch::Sender<bool>) {
+        let stream: &UnixStream = reader.as_ref();
+        let (mut room, mut have, mut fds) = (vec![0; READ_BYTES], 0, Vec::new());
+        while stream.readable().await.is_ok() {
+            let receive = || uds::receive(stream, &mut room[have..], &mut fds).map_err(Into::into);
+            match stream.try_io(Interest::READABLE, receive) {
+                Ok(0) => break,
+                Ok(count) => have += count,
+                Err(error) if is_transient(&error) => continue,
+                Err(_) => break,
             }
             let mut taken = 0;
-            while let Ok(Some((header, payload, end))) = frame::split(&bytes[taken..]) {
-                self.take(header.kind, payload);
+            while let Ok(Some((header, payload, end))) = frame::split(&room[taken..have]) {
+                let mine = usize::from(header.fds).min(fds.len());
+                self.take(header.kind, payload, fds.drain(..mine).next());
                 taken += end;
             }
-            bytes.drain(..taken);
-            bytes.reserve(READ_BYTES);
+            room.copy_within(taken..have, 0);
+            have -= taken;
+            if room.len() - have < READ_BYTES / 2 {
+                room.resize(have + READ_BYTES, 0);
+            }
         }
         let mut waiting = self.lock();
         let _ = ends.send(true);
@@ -180,27 +253,45 @@ impl Link {
     }
 
     /// Awaits that the loop has left.
-    pub(crate) async fn ended(mut self) {
-        let _ = self.over.wait_for(|over| *over).await;
+    pub(crate) async fn ended(self) {
+        let mut over = self.0.over.clone();
+        let _ = over.wait_for(|over| *over).await;
     }
 
-    fn take(&self, kind: Kind, payload: &[u8]) {
-        let (id, outcome) = if kind == Kind::Answer {
+    fn take(&self, kind: Kind, payload: &[u8], fd: Option<OwnedFd>) {
+        if kind == Kind::Respond {
+            let (Ok(respond), Some(body)) = (Respond::decode(payload), fd) else { return };
+            let mut waiting = self.lock();
+            let Some(answer) = waiting.open.remove(&respond.id) else { return };
+            let (settles, then) = oneshot::channel();
+            waiting.open.insert(respond.id, settles);
+            drop(waiting);
+            let (source, part) = (respond.source, (respond.offset, respond.length));
+            let head = respond.head.to_vec();
+            // Dropped with what it was told, an asker that has left takes its request back.
+            let _ = answer.send(Told::Begun { source, part, head, body, then });
+            return;
+        }
+        let (id, told) = if kind == Kind::Answer {
             let Ok(answer) = Answer::decode(payload) else { return };
-            (answer.id, Outcome::Answered(answer.payload.to_vec()))
+            (answer.id, Told::Answered(answer.payload.to_vec()))
         } else if kind == Kind::Failure {
             let Ok(failure) = Failure::decode(payload) else { return };
             let text = String::from_utf8_lossy(failure.text).into_owned();
-            (failure.id, Outcome::Failed(failure.reason, text))
+            (failure.id, Told::Failed(failure.reason, text))
         } else {
             return;
         };
         let answer = self.lock().open.remove(&id);
         if let Some(answer) = answer {
             // Whoever asked may have left this moment.
-            let _ = answer.send(outcome);
+            let _ = answer.send(told);
         }
     }
+}
+
+fn is_transient(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 async fn write(writer: OwnedWriteHalf, mut frames: mpsc::Receiver<Out>) {

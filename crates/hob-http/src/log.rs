@@ -5,19 +5,26 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
+
+use crate::body::{Body, Broken};
 
 /// Lines that wait for whoever reads the log.
 const LINES_MAX: usize = 4096;
 
 /// The log, open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log {
     lines: SyncSender<String>,
-    dropped: AtomicU64,
+    dropped: Arc<AtomicU64>,
 }
 
 impl Log {
@@ -30,19 +37,65 @@ impl Log {
             // A site that waits no longer needs no word.
             let _ = done.send(());
         })?;
-        Ok((Log { lines, dropped: AtomicU64::new(0) }, written))
+        Ok((Log { lines, dropped: Arc::default() }, written))
     }
 
     /// Takes a line, if there is room.
-    pub(crate) fn take(&self, line: &Line<'_>) {
+    pub(crate) fn take(&self, line: &Line<'_>, bytes: u64) {
+        let [before, behind] = line.text();
+        self.put(format!("{before}{bytes}{behind}"));
+    }
+
+    /// The same for a body whose length shows when it ends.
+    pub(crate) fn counted(&self, line: &Line<'_>, body: Body) -> Counted {
+        Counted { log: self.clone(), line: line.text(), bytes: 0, body }
+    }
+
+    fn put(&self, mut text: String) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        let mut text = line.text();
         if dropped > 0 {
             text.insert_str(0, &format!("# {dropped} lines were dropped here: nobody read them\n"));
         }
         if self.lines.try_send(text).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
+    }
+}
+
+/// A body whose line is written when it has ended, or nobody reads it any more.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    log: Log,
+    /// Before and behind the count.
+    line: [String; 2],
+    bytes: u64,
+    body: Body,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let next = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(data)) = next.as_ref().map(|next| next.as_ref().map(Frame::data_ref)) {
+            self.bytes += data.map_or(0, |data| data.len() as u64);
+        }
+        Poll::Ready(next)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let [before, behind] = &self.line;
+        self.log.put(format!("{before}{}{behind}", self.bytes));
     }
 }
 
@@ -60,23 +113,21 @@ pub(crate) struct Line<'a> {
     pub(crate) target: &'a str,
     pub(crate) protocol: &'a str,
     pub(crate) status: u16,
-    pub(crate) bytes: u64,
     pub(crate) referer: &'a [u8],
     pub(crate) agent: &'a [u8],
 }
 
 impl Line<'_> {
-    fn text(&self) -> String {
+    /// What stands before the count of bytes, and what behind.
+    fn text(&self) -> [String; 2] {
         let at = jiff::Zoned::now().strftime("%d/%b/%Y:%H:%M:%S %z");
-        let (peer, status, bytes) = (self.peer.ip(), self.status, self.bytes);
+        let (peer, status) = (self.peer.ip(), self.status);
         let target = quoted(self.target.as_bytes());
-        format!(
-            "{peer} - - [{at}] \"{} {target} {}\" {status} {bytes} \"{}\" \"{}\"\n",
-            self.method,
-            self.protocol,
-            word(self.referer),
-            word(self.agent),
-        )
+        let (method, protocol) = (self.method, self.protocol);
+        [
+            format!("{peer} - - [{at}] \"{method} {target} {protocol}\" {status} "),
+            format!(" \"{}\" \"{}\"\n", word(self.referer), word(self.agent)),
+        ]
     }
 }
 

@@ -12,6 +12,7 @@ use hob_wire::call::{
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
+use hob_wire::frames::http::{Chunk, End, Respond, Source};
 use hob_wire::frames::{SCHEMA, again};
 use hob_wire::hooks::{
     HookEnded, HookOutput, HookStarted, Part, Remarks, RunSet, SetBegun, SetEnded, Started, Stream,
@@ -234,6 +235,11 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     put(Kind::Answer, 0, &|out| answer.encode(out));
     let failure = Failure { id: 11, reason: Reason::Raised, text: b"KeyError: 'name'" };
     put(Kind::Failure, 0, &|out| failure.encode(out));
+    let respond =
+        Respond { id: 11, source: Source::File, offset: 7, length: 4096, head: b"\xc8\0\0\0\0\0" };
+    put(Kind::Respond, 1, &|out| respond.encode(out));
+    put(Kind::Chunk, 0, &|out| Chunk { bytes: b"some" }.encode(out));
+    put(Kind::End, 0, &|out| End {}.encode(out));
     put(Kind::Lent, 1, &|out| Lent { id: 12, lane: 13 }.encode(out));
     let accepted = Named { id: 11, name: b"m-1".to_vec() };
     put(Kind::Accepted, 0, &|out| accepted.encode(out));

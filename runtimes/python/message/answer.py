@@ -115,6 +115,12 @@ def is_own(code):
 
 # The descriptors that came with the message at hand. Who takes one out closes it.
 FILES = []
+# Where its answer goes.
+CONNECTION = None
+
+
+class Left(BrokenPipeError):
+    """Whoever was to have the rest of an answer has left."""
 
 
 def perform(handler, fields, frame, received_ns):
@@ -136,6 +142,8 @@ def perform(handler, fields, frame, received_ns):
             return failure(number, RAISED, text % (len(answer), BODY_MAX)), 1
         size = 12 + len(kind) + len(answer)
         return ANSWERED.pack(MAGIC, ANSWER, 0, 0, size, number, len(kind)) + kind + answer, 0
+    except Left:
+        return failure(number, CANCELLED, ""), 0
     except BaseException as error:
         show(error)
         return failure(number, RAISED, describe(error)), 1

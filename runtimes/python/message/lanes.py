@@ -176,7 +176,7 @@ def open_tally(fd):
 
 
 def lend(handler, payload, fds):
-    global IS_CHILD
+    global IS_CHILD, CONNECTION
     if IS_CHILD is None:
         IS_CHILD = False
         posix.register_at_fork(after_in_child=is_child)
@@ -187,9 +187,11 @@ def lend(handler, payload, fds):
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, lane_fd)
     lane = Lane(number, uses, connection, doorbell, mounts, tally)
     mine = posix.getpid()
+    before, CONNECTION = CONNECTION, connection
     try:
         lane.serve(handler)
     finally:
+        CONNECTION = before
         if posix.getpid() != mine:
             posix._exit(1)
         connection.close()
@@ -213,6 +215,8 @@ def end(loaded):
 
 def serve(loaded, channel, role, collects):
     """The life of a worker: messages and lanes, one after the other, until the channel ends."""
+    global CONNECTION
+    CONNECTION = channel
     worker.KERNEL.set_title(b"hob: " + os.fsencode(loaded.name) + b"\0")
     if collects:
         gc.enable()

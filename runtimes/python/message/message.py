@@ -28,9 +28,9 @@ except ImportError:
 HEADER = worker.HEADER_BYTES
 # wire:begin python-message (`cargo xtask wire` writes these lines)
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
-REQUEST = 64
+REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
 ASK, TELL, TELL_ONCE = 0, 1, 2
-RAISED, AGAIN, MALFORMED = 1, 11, 12
+RAISED, AGAIN, MALFORMED, CANCELLED = 1, 11, 12, 4
 WORD_MAX = 1024
 BODY_MAX = 1040384
 # A whole message but for its words and payload: the header, then id, manner, remaining, lengths.
@@ -39,6 +39,8 @@ FIXED = struct.Struct("<QIQBQIIII")
 # An answer: the header, id, the content type's length. A failure: the header, id, reason.
 ANSWERED = struct.Struct("<4sBBHIQI")
 FAILED = struct.Struct("<4sBBHIQB")
+RESPONDED = struct.Struct("<4sBBHIQBQQ")
+FRAME = struct.Struct("<4sBBHI")
 REPORT = struct.Struct("<QIIBQQB")
 LENT = struct.Struct("<QI")
 # wire:end

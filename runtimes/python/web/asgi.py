@@ -1,10 +1,11 @@
 """ASGI 3: requests one at a time, on an event loop that lives as long as the process does.
 
-A response goes out when the app has returned, and so after what it does in the background. Tasks
-that it leaves on the loop go on in the next request.
+A response in pieces goes out piece by piece. One that is whole at once goes out when the app has
+returned, and so after what it does in the background. Tasks that it leaves on the loop go on in the
+next request.
 """
 
-VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.3", "2.0"
+VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.4", "2.0"
 # A worker that is to leave waits this long for the app's own end.
 END_S = 5
 # A body that came in a file is received in such pieces.
@@ -21,7 +22,7 @@ class Asgi:
         # The app's own.
         self.asyncio = __import__("asyncio")
 
-    def __call__(self, payload, _):
+    def __call__(self, payload, given):
         words, rest = take_apart(payload)
         if self.loop is None:
             self.loop = self.asyncio.new_event_loop()
@@ -33,13 +34,13 @@ class Asgi:
         scope = scope_of(words)
         if self.lifespan.up:
             scope["state"] = self.lifespan.state.copy()
-        with body_of(rest) as body:
-            exchange = Exchange(body, len(rest))
+        with body_of(rest) as body, Response(given, words[0]) as response:
+            exchange = Exchange(self.loop, (body, len(rest)), response)
             self.loop.run_until_complete(exchange.run(self.asyncio, self.application, scope))
-        if exchange.error is not None:
-            # Raised here, it has no frame of the loop.
-            raise exchange.error
-        return exchange.response.encode()
+            if exchange.error is not None:
+                # Raised here, it has no frame of the loop.
+                raise exchange.error
+            return response.encode()
 
     def end(self):
         """Tells an app that has begun of the end."""
@@ -62,6 +63,7 @@ def scope_of(words):
         "headers": list(zip(words[FIRST_HEADER::2], words[FIRST_HEADER + 1 :: 2])),
         "server": address(words[7], words[8]),
         "client": address(words[9], words[10]),
+        "extensions": {"http.response.pathsend": {}},
     }
 
 
@@ -73,13 +75,14 @@ def address(host, port):
 class Exchange:
     """One request and its response."""
 
-    def __init__(self, body, inline):
-        self.body = body
+    def __init__(self, loop, body, response):
+        self.loop = loop
+        self.body, inline = body
         # What was read ahead: the whole body, if it did not come in a file.
-        self.ahead = body.read(inline or PIECE)
+        self.ahead = self.body.read(inline or PIECE)
         self.is_read = False
-        self.response = Response()
-        self.complete = False
+        self.response = response
+        self.complete = self.left = False
         # What the app raised before its response was complete.
         self.error = None
         self.ended = None
@@ -89,7 +92,9 @@ class Exchange:
         self.ended = asyncio.Event()
         try:
             await application(scope, self.receive, self.send)
-            if not self.complete:
+            if self.left and not self.complete:
+                self.error = message.Left()
+            elif not self.complete:
                 self.error = RuntimeError("the app has returned without a complete response")
         except BaseException as error:
             if self.complete:
@@ -99,6 +104,7 @@ class Exchange:
                 self.error = error
         finally:
             self.ended.set()
+            self.unlisten()
 
     async def receive(self):
         if not self.is_read:
@@ -114,15 +120,57 @@ class Exchange:
         kind = event["type"]
         if self.complete:
             raise RuntimeError("%r came after the end of the response" % kind)
-        if kind == "http.response.start" and self.response.status is None:
-            self.response.begin(event["status"], byte_pairs(event.get("headers", ())))
-        elif kind == "http.response.body" and self.response.status is not None:
-            self.response.add(bytes_of(event.get("body", b"")))
-            if not event.get("more_body", False):
-                self.complete = True
-                self.ended.set()
+        response = self.response
+        if kind == "http.response.start" and response.status is None:
+            response.begin(event["status"], byte_pairs(event.get("headers", ())))
+        elif kind == "http.response.body" and response.status is not None:
+            response.keep(bytes_of(event.get("body", b"")))
+            await self.put(event.get("more_body", False))
+        elif kind == "http.response.pathsend" and response.status is not None and not response.size:
+            with _io.open(event["path"], "rb") as file:
+                response.send_file(file, 0, os.fstat(file.fileno()).st_size)
+            self.finish()
         else:
             raise RuntimeError("%r cannot come here in a response" % kind)
+
+    async def put(self, more):
+        """Sends what has to go out now: all, if the app may take its time before it says more."""
+        response = self.response
+        is_long = not response.fits() and not response.has_no_body()
+        if response.stream is None and (is_long or more and not response.is_whole()):
+            response.open()
+            # As asyncio knows sockets.
+            socket = __import__("socket")
+            response.stream = socket.socket(fileno=response.stream.detach())
+            response.stream.setblocking(False)
+            # Nothing ever comes on it: what is to be read is its end.
+            self.loop.add_reader(response.stream.fileno(), self.leave)
+        if response.stream is not None:
+            frames = list(response.framed())
+            try:
+                for data in frames if more else [*frames, END_FRAME]:
+                    await self.loop.sock_sendall(response.stream, data)
+            except (BrokenPipeError, ConnectionResetError):
+                self.leave()
+                raise message.Left from None
+        if not more:
+            self.finish()
+
+    def finish(self):
+        self.complete = True
+        self.ended.set()
+        self.unlisten()
+        self.response.close()
+
+    def leave(self):
+        """The client has left."""
+        self.left = True
+        self.ended.set()
+        self.unlisten()
+
+    def unlisten(self):
+        if self.response.stream is not None:
+            self.loop.remove_reader(self.response.stream.fileno())
 
 
 def byte_pairs(headers):

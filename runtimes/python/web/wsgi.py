@@ -7,19 +7,16 @@ class Wsgi:
     def __init__(self, application):
         self.application = application
 
-    def __call__(self, payload, _):
+    def __call__(self, payload, given):
         words, rest = take_apart(payload)
-        starting = Starting()
-        with body_of(rest) as body:
+        with body_of(rest) as body, Response(given, words[0]) as response:
+            starting = Starting(response)
             result = self.application(environ_of(words, body), starting.start)
             try:
-                for chunk in result:
-                    starting.take(chunk)
+                starting.take_all(result)
             finally:
                 close(result)
-        if starting.response.status is None:
-            raise RuntimeError("the app has ended without a call of start_response")
-        return starting.response.encode()
+            return response.encode()
 
     def end(self):
         """Nothing is left of the requests."""
@@ -84,9 +81,9 @@ class FileWrapper:
 class Starting:
     """What a WSGI app says of one response, in which order."""
 
-    def __init__(self):
-        self.response = Response()
-        # Whether a server that streams would have sent the headers.
+    def __init__(self, response):
+        self.response = response
+        # Whether some of the body has been taken, by which the headers count as sent.
         self.sent = False
 
     def start(self, status, headers, exc_info=None):
@@ -108,14 +105,50 @@ class Starting:
         self.take(data)
         self.sent = True
 
-    def take(self, chunk):
+    def take_all(self, result):
+        """The rest of the body. What an app yields goes out before it is asked for more; a list is
+        whole already."""
+        if not (type(result) is FileWrapper and self.take_file(result)):
+            goes_on = type(result) not in (list, tuple)
+            for chunk in result:
+                self.take(chunk, goes_on)
+                if goes_on and chunk and self.response.has_no_body():
+                    break
+        if self.response.status is None:
+            raise RuntimeError("the app has ended without a call of start_response")
+        self.response.end()
+
+    def take_file(self, wrapper):
+        """Has the front send a file from where it stands, if it is one and nothing was sent yet."""
+        response, file = self.response, wrapper.filelike
+        if response.status is None or response.size or response.has_no_body():
+            return False
+        try:
+            status, offset = os.fstat(file.fileno()), file.tell()
+        except (AttributeError, OSError, ValueError):
+            return False
+        length = status.st_size - offset
+        if response.length is not None:
+            length = min(length, response.length)
+        if status.st_mode & 0o170000 != 0o100000 or length < 0:
+            return False
+        if length <= FIRST_MAX:
+            self.take(file.read(length), False)
+        else:
+            response.send_file(file, offset, length)
+        return True
+
+    def take(self, chunk, goes_on=True):
         if not isinstance(chunk, bytes):
             raise TypeError("a body is made of bytes, not of %s" % type(chunk).__name__)
         if self.response.status is None:
             raise RuntimeError("a body came before the call of start_response")
         if chunk:
             self.sent = True
-            self.response.add(chunk)
+            response = self.response
+            response.keep(chunk)
+            if goes_on and not response.is_whole() and not response.has_no_body():
+                response.flow()
 
 
 def status_of(text):

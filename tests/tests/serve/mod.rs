@@ -5,3 +5,4 @@ mod bad;
 mod files;
 mod rack;
 mod streams;
+mod uploads;

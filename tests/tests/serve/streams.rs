@@ -1,137 +1,444 @@
-//! Bodies that are larger than a frame, and bodies that come in pieces.
+//! Answers in pieces, and files as answers: what a client sees of them and when, and what becomes of
+//! an app whose client, or of a client whose app, does not stay to the end.
 
-use hob_tests::World;
-use hob_tests::site::{Site, response};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
 
-/// Apps that answer what they were sent: its length, its digest, and what more of it there was.
+use hob_tests::site::Site;
+use hob_tests::{World, wait};
+use rustix::process::{Pid, Signal};
+
 const WSGI: &str = r#"
-import hashlib
+import os, time
+
+def wait(name):
+    while not os.path.exists(name):
+        time.sleep(0.002)
+
+class Body:
+    def __init__(self, parts):
+        self.parts = parts
+    def __iter__(self):
+        return self.parts
+    def close(self):
+        open("closed", "a").close()
+
+def parts(path):
+    if path == "/two":
+        yield b"first %d;" % os.getpid()
+        wait("go")
+        yield b"second"
+    elif path == "/long":
+        for _ in range(800):
+            yield bytes(65536)
+    elif path == "/endless":
+        while True:
+            yield b"more %d;" % os.getpid()
+            time.sleep(0.002)
+    elif path == "/raise":
+        yield b"some;"
+        wait("go")
+        raise RuntimeError("a secret of the app")
+    elif path == "/length":
+        yield b"1234"
+        yield b"56"
 
 def application(environ, start):
-    body, digest, size = environ["wsgi.input"], hashlib.sha256(), 0
-    while True:
-        data = body.read(100_000)
-        if not data:
-            break
-        size += len(data)
-        digest.update(data)
-    start("200 OK", [])
-    return [("%d %s %s" % (size, digest.hexdigest(), environ.get("CONTENT_LENGTH"))).encode()]
+    path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
+    headers = [("Content-Length", query)] if query else []
+    status = {"/204": "204 No Content", "/304": "304 Not Modified"}.get(path, "200 OK")
+    write = start(status, headers)
+    if path == "/write":
+        write(b"first %d;" % os.getpid())
+        wait("go")
+        return [b"second"]
+    if path == "/file":
+        file = open("file", "rb")
+        file.read(1)
+        return environ["wsgi.file_wrapper"](file)
+    if path == "/":
+        return [b"here"]
+    if path in ("/204", "/304"):
+        return Body(iter([b"a", b"b"]))
+    return Body(parts(path))
 "#;
+
 const ASGI: &str = r#"
-import hashlib
+import asyncio, os
+
+async def wait(name):
+    while not os.path.exists(name):
+        await asyncio.sleep(0.002)
 
 async def application(scope, receive, send):
     if scope["type"] != "http":
         raise RuntimeError("no lifespan")
-    digest, size, more = hashlib.sha256(), 0, True
-    while more:
-        event = await receive()
-        size += len(event["body"])
-        digest.update(event["body"])
-        more = event["more_body"]
-    told = dict(scope["headers"]).get(b"content-length", b"None").decode()
-    body = ("%d %s %s" % (size, digest.hexdigest(), told)).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": body})
+    path, query = scope["path"][len(scope["root_path"]):], scope["query_string"]
+    status = {"/204": 204, "/304": 304}.get(path, 200)
+    headers = [(b"content-length", query)] if query else []
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    async def body(data, more=True):
+        await send({"type": "http.response.body", "body": data, "more_body": more})
+    try:
+        if path == "/two":
+            await body(b"first %d;" % os.getpid())
+            await wait("go")
+            await body(b"second", False)
+        elif path == "/long":
+            for _ in range(800):
+                await body(bytes(65536))
+            await body(b"", False)
+        elif path == "/endless":
+            while True:
+                await body(b"more %d;" % os.getpid())
+                await asyncio.sleep(0.002)
+        elif path == "/told":
+            await body(b"more %d;" % os.getpid())
+            await receive()
+            event = await receive()
+            open(event["type"], "w").close()
+        elif path == "/raise":
+            await body(b"some;")
+            await wait("go")
+            raise RuntimeError("a secret of the app")
+        elif path == "/length":
+            await body(b"1234")
+            await body(b"56", False)
+        elif path == "/file":
+            await send({"type": "http.response.pathsend", "path": os.path.abspath("file")})
+        elif path in ("/204", "/304"):
+            await body(b"a")
+            await body(b"b", False)
+        else:
+            await body(b"here", False)
+    finally:
+        open("closed", "a").close()
 "#;
+
 const RACK: &str = r##"
-require "digest"
+class Body
+  def initialize(path) = @path = path
+  def close = File.write("closed", "", mode: "a")
+  def wait(name) = (sleep 0.002 until File.exist?(name))
+  def each
+    case @path
+    when "/two"
+      yield "first #{Process.pid};"
+      wait("go")
+      yield "second"
+    when "/long" then 800.times { yield "\0" * 65_536 }
+    when "/endless"
+      loop do
+        yield "more #{Process.pid};"
+        sleep 0.002
+      end
+    when "/raise"
+      yield "some;"
+      wait("go")
+      raise "a secret of the app"
+    when "/length"
+      yield "1234"
+      yield "56"
+    else
+      yield "a"
+      yield "b"
+    end
+  end
+end
+
+class OfFile < Body
+  def to_path = File.expand_path("file")
+end
 
 run lambda { |env|
-  digest = Digest::SHA256.new
-  size = 0
-  while (data = env["rack.input"].read(100_000))
-    size += data.bytesize
-    digest << data
+  path, query = env["PATH_INFO"], env["QUERY_STRING"]
+  headers = query.empty? ? {} : { "content-length" => query }
+  case path
+  when "/" then [200, headers, ["here"]]
+  when "/204", "/304" then [path[1..].to_i, headers, Body.new(path)]
+  when "/file" then [200, headers, OfFile.new(path)]
+  when "/write"
+    body = lambda do |stream|
+      stream << "first #{Process.pid};"
+      Body.new(path).wait("go")
+      stream.write("second")
+      stream.close
+    end
+    [200, headers, body]
+  else [200, headers, Body.new(path)]
   end
-  [200, {}, ["#{size} #{digest.hexdigest} #{env["CONTENT_LENGTH"] || "None"}"]]
 }
 "##;
-const INTERFACES: [(&str, &str, &str); 3] =
-    [("wsgi", "app_wsgi.py", WSGI), ("asgi", "app_asgi.py", ASGI), ("rack", "config.ru", RACK)];
 
-/// Each app at `/INTERFACE/ISOLATION`.
-fn site(world: &World, isolations: &[&str], apps: [&str; 3], more: &str) -> Site {
-    let mut mounts = String::new();
-    for ((interface, file, _), text) in INTERFACES.iter().zip(apps) {
-        world.file(file, text);
-        for isolation in isolations {
-            mounts += &format!(
-                "[mount.\"/{interface}/{isolation}\"]\n{interface} = \"{file}\"\n\
-                 isolation = \"{isolation}\"\nworkers = 2\n{more}\n"
-            );
-        }
-    }
-    world.file("hob.toml", mounts);
+/// One kind of app under one isolation, with one worker at most where it goes on.
+fn serve(world: &World, (interface, isolation): (&str, &str), more: &str) -> Site {
+    let (file, text) = match interface {
+        "wsgi" => ("wsgi.py", WSGI),
+        "asgi" => ("asgi.py", ASGI),
+        _ => ("config.ru", RACK),
+    };
+    world.file(file, text);
+    world.file("file", "xof the file\n".repeat(100_000));
+    let workers = if isolation == "prefork" { "workers = 1" } else { "" };
+    world.file(
+        "hob.toml",
+        format!("{more}\n[mount.\"/app\"]\n{interface} = \"{file}\"\nisolation = \"{isolation}\"\n{workers}\n"),
+    );
     world.hob(&["trust"]).go().succeeded();
     Site::serve(world, &[])
 }
 
-fn echoes(world: &World, more: &str) -> Site {
-    site(world, &["fork", "prefork"], [WSGI, ASGI, RACK], more)
-}
-
-fn mounts() -> impl Iterator<Item = String> {
-    let mount = |(interface, ..): (&str, &str, &str)| {
-        ["fork", "prefork"].map(|isolation| format!("/{interface}/{isolation}"))
-    };
-    INTERFACES.into_iter().flat_map(mount)
-}
-
-fn digest(body: &[u8]) -> String {
-    use sha2::Digest;
-    sha2::Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[test]
-fn an_upload_of_any_size_reaches_every_kind_of_app_whole() {
-    let world = World::new();
-    let site = echoes(&world, "");
-    // Round the size from which on a body travels as a file, and far above a frame.
-    for size in [0, 1, 65_536, 65_537, 8 << 20] {
-        let body: Vec<u8> = (0..size).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect();
-        let told = if size == 0 { "None".to_owned() } else { size.to_string() };
-        let want = format!("{size} {} {told}", digest(&body));
-        for mount in mounts() {
-            let answer = site.ask("POST", &mount, "", &body);
-            assert_eq!((answer.status, answer.text()), (200, want.clone()), "{mount}: {size}");
+/// Does the same for each kind of app under two isolations.
+fn each(test: impl Fn(&World, (&str, &str))) {
+    for interface in ["wsgi", "asgi", "rack"] {
+        for isolation in ["fork", "prefork"] {
+            test(&World::new(), (interface, isolation));
         }
     }
-    let chunk = vec![b'c'; 100_000];
-    let mut bytes = b"POST /wsgi/prefork HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
-        Transfer-Encoding: chunked\r\n\r\n"
-        .to_vec();
-    for _ in 0..3 {
-        bytes.extend(b"186a0\r\n");
-        bytes.extend(&chunk);
-        bytes.extend(b"\r\n");
+}
+
+/// A client that reads as far as it is told.
+struct Client {
+    stream: TcpStream,
+    come: Vec<u8>,
+}
+
+impl Client {
+    fn ask(site: &Site, line: &str) -> Client {
+        let mut stream = TcpStream::connect(site.address()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let head = format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        Client { stream, come: Vec::new() }
     }
-    bytes.extend(b"0\r\n\r\n");
-    let want = format!("300000 {} 300000", digest(&chunk.repeat(3)));
-    assert_eq!(response(&site.raw(&bytes)).text(), want);
+
+    /// Reads until this has come; what has come then.
+    fn until(&mut self, word: &str) -> String {
+        let mut piece = [0; 4096];
+        while !self.text().contains(word) {
+            let count = read(&mut self.stream, &mut piece);
+            assert!(count > 0, "{word} never came: {}", self.text());
+            self.come.extend_from_slice(&piece[..count]);
+        }
+        self.text()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.come).into_owned()
+    }
+
+    /// Reads to the end of the connection, however that ends.
+    fn rest(mut self) -> String {
+        let _ = self.stream.read_to_end(&mut self.come);
+        self.text()
+    }
+}
+
+/// Reads what has come, once; 0 at the end.
+fn read(stream: &mut TcpStream, piece: &mut [u8]) -> usize {
+    loop {
+        match stream.read(piece) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read.unwrap(),
+        }
+    }
+}
+
+/// The number behind the first `word`, as an app that says its process has it.
+fn pid(text: &str, word: &str) -> i32 {
+    let from = text.split(word).nth(1).unwrap();
+    from.split(';').next().unwrap().trim().parse().unwrap()
+}
+
+fn await_file(path: &Path) {
+    wait::until(&format!("{}", path.display()), || path.exists().then_some(()));
+}
+
+#[test]
+fn a_piece_is_there_before_the_app_makes_the_next() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        for path in if kind.0 == "asgi" { &["/two"][..] } else { &["/two", "/write"] } {
+            let mut client = Client::ask(&site, &format!("GET /app{path}"));
+            let head = client.until(";");
+            assert!(head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
+            assert!(!head.contains("second"), "{head}");
+            world.file("go", "");
+            let whole = client.rest();
+            assert!(whole.ends_with("6\r\nsecond\r\n0\r\n\r\n"), "{kind:?} {path}: {whole}");
+            std::fs::remove_file(world.path("work/go")).unwrap();
+        }
+        let log = String::from_utf8(site.stop().out).unwrap();
+        assert!(log.contains("\"GET /app/two HTTP/1.1\" 200 1"), "{log}");
+    });
+}
+
+fn kib(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_long_answer_waits_for_its_reader_and_not_in_memory() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let _ = site.get("/app/");
+        let before = kib(site.pid(), "VmRSS:");
+        let mut client = Client::ask(&site, "GET /app/long?52428800");
+        client.until("\r\n\r\n");
+        let (mut left, mut piece) = (50 << 20, vec![0; 256 << 10]);
+        left -= client.come.len() - client.text().find("\r\n\r\n").unwrap() - 4;
+        while left > 0 {
+            let count = read(&mut client.stream, &mut piece);
+            assert!(count > 0, "{kind:?}: {left} bytes are missing");
+            left -= count;
+            // Slower than the app, which finds no room.
+            std::thread::yield_now();
+        }
+        assert_eq!(read(&mut client.stream, &mut piece), 0);
+        let grown = kib(site.pid(), "VmHWM:").saturating_sub(before);
+        assert!(grown < 16 << 10, "{kind:?}: the site has grown by {grown} KiB");
+        site.stop();
+    });
+}
+
+#[test]
+fn an_app_whose_client_leaves_is_closed_and_its_worker_is_free_again() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let mut client = Client::ask(&site, "GET /app/endless");
+        client.until(";");
+        drop(client);
+        await_file(&world.path("work/closed"));
+        assert_eq!(site.get("/app/").text(), "here", "{kind:?}");
+        site.stop();
+        let outcomes: Vec<_> =
+            world.records(2).into_iter().map(|one| one["outcome"]["kind"].clone()).collect();
+        assert_eq!(outcomes, ["cancelled", "answered"], "{kind:?}");
+    });
+}
+
+#[test]
+fn an_asgi_app_is_told_that_its_client_has_left() {
+    let world = World::new();
+    let site = serve(&world, ("asgi", "prefork"), "");
+    let mut client = Client::ask(&site, "GET /app/told");
+    client.until(";");
+    drop(client);
+    await_file(&world.path("work/http.disconnect"));
+    assert_eq!(site.get("/app/").text(), "here");
     site.stop();
 }
 
 #[test]
-fn an_upload_over_the_limit_of_its_mount_is_refused_and_others_are_not() {
-    let world = World::new();
-    let site = echoes(&world, "limits = { body = \"100KiB\" }");
-    for mount in mounts() {
-        let fits = site.ask("POST", &mount, "", &vec![1; 100 << 10]);
-        assert_eq!(fits.status, 200, "{mount}: {fits:?}");
-        assert_eq!(site.ask("POST", &mount, "", &vec![1; (100 << 10) + 1]).status, 413, "{mount}");
-    }
-    // Of a body in chunks nobody knows the length before it has come.
-    let mut bytes = b"POST /wsgi/fork HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
-        Transfer-Encoding: chunked\r\n\r\n20000\r\n"
-        .to_vec();
-    bytes.extend(vec![b'c'; 0x20000]);
-    bytes.extend(b"\r\n0\r\n\r\n");
-    assert_eq!(response(&site.raw(&bytes)).status, 413);
-    site.stop();
-    // One that says nothing takes 10 MiB, which is told.
-    let site = echoes(&world, "");
-    assert_eq!(site.ask("POST", "/rack/fork", "", &vec![1; (10 << 20) + 1]).status, 413);
-    site.stop();
+fn a_worker_that_ends_in_the_middle_cuts_its_client_off_and_is_told_as_lost() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let mut client = Client::ask(&site, "GET /app/two");
+        let worker = Pid::from_raw(pid(&client.until(";"), "first ")).unwrap();
+        rustix::process::kill_process(worker, Signal::KILL).unwrap();
+        let whole = client.rest();
+        assert!(!whole.ends_with("0\r\n\r\n"), "{kind:?}: {whole}");
+        assert_eq!(site.get("/app/").text(), "here");
+        site.stop();
+        assert_eq!(world.records(2)[0]["outcome"]["kind"], "lost", "{kind:?}");
+    });
+}
+
+#[test]
+fn an_app_that_raises_in_the_middle_cuts_its_client_off() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let mut client = Client::ask(&site, "GET /app/raise");
+        client.until("some;");
+        world.file("go", "");
+        let whole = client.rest();
+        assert!(whole.contains("some;") && !whole.ends_with("0\r\n\r\n"), "{kind:?}: {whole}");
+        await_file(&world.path("work/closed"));
+        assert_eq!(site.get("/app/").text(), "here");
+        wait::until("the log", || site.err().contains("a secret of the app").then_some(()));
+        site.stop();
+        assert!(!whole.contains("secret"), "{kind:?}: {whole}");
+    });
+}
+
+#[test]
+fn a_body_that_has_not_the_length_it_said_is_never_whole() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        for (length, whole) in [(6, true), (5, false), (4, false), (9, false)] {
+            let text = Client::ask(&site, &format!("GET /app/length?{length}")).rest();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+            let is_whole = head.starts_with("HTTP/1.1 200") && body.len() == length;
+            assert_eq!(is_whole, whole, "{kind:?} {length}: {text}");
+        }
+        assert_eq!(site.get("/app/").text(), "here");
+        site.stop();
+    });
+}
+
+#[test]
+fn answers_that_have_no_body_are_sent_none() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        for line in ["HEAD /app/length", "HEAD /app/endless", "GET /app/204", "GET /app/304"] {
+            let text = Client::ask(&site, line).rest();
+            assert!(text.ends_with("\r\n\r\n"), "{kind:?} {line}: {text}");
+            assert!(!text.contains("chunked"), "{kind:?} {line}: {text}");
+        }
+        assert_eq!(site.get("/app/").text(), "here");
+        site.stop();
+    });
+}
+
+#[test]
+fn a_file_holds_no_worker_while_its_client_reads() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let mut client = Client::ask(&site, "GET /app/file");
+        client.until("\r\n\r\n");
+        // More than sockets hold is not sent yet.
+        assert_eq!(site.get("/app/").text(), "here");
+        let whole = client.rest();
+        let body = whole.split_once("\r\n\r\n").unwrap().1;
+        // What was read of a WSGI app's file is not sent again.
+        let want = "xof the file\n".repeat(100_000)[usize::from(kind.0 == "wsgi")..].to_owned();
+        assert!(body == want, "{kind:?}: {} bytes, not {}", body.len(), want.len());
+        let head = site.ask("HEAD", "/app/file", "", b"");
+        assert_eq!((head.status, head.body.len()), (200, 0), "{kind:?}");
+        site.stop();
+    });
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_cut_off_and_its_app_is_closed() {
+    each(|world, kind| {
+        let site = serve(world, kind, "[serve]\ntimeouts = { write = \"200ms\" }");
+        let client = Client::ask(&site, "GET /app/long");
+        await_file(&world.path("work/closed"));
+        assert_eq!(site.get("/app/").text(), "here", "{kind:?}");
+        let _ = client.rest();
+        site.stop();
+    });
+}
+
+#[test]
+fn an_app_that_makes_no_more_of_its_answer_is_ended() {
+    each(|world, (interface, isolation)| {
+        let site = {
+            let _ = serve(world, (interface, isolation), "").stop();
+            let toml = std::fs::read_to_string(world.path("work/hob.toml")).unwrap();
+            world.file("hob.toml", toml + "timeout = \"2s\"\n");
+            world.hob(&["trust"]).go().succeeded();
+            Site::serve(world, &[])
+        };
+        let whole = Client::ask(&site, "GET /app/two").rest();
+        assert!(whole.contains("first ") && !whole.contains("second"), "{whole}");
+        assert!(!whole.ends_with("0\r\n\r\n"), "{whole}");
+        assert_eq!(site.get("/app/").text(), "here", "{interface} {isolation}");
+        let told = String::from_utf8(site.stop().err).unwrap();
+        assert!(told.contains("it made no more of its answer in time"), "{told}");
+    });
 }

@@ -4,6 +4,7 @@
 
 use hob_wire::frame::{FDS_MAX, HEADER_LEN, Kind, MAGIC, PAYLOAD_MAX, VERSION};
 use hob_wire::frames::SCHEMA;
+use hob_wire::frames::http::Source;
 use hob_wire::hooks::{STAMPS_MAX, Started, Verdict};
 use hob_wire::message::{BODY_MAX, Held, Manner, Reason, StateVerb, WORD_MAX};
 use hob_wire::schema::{Field, Shape, offset};
@@ -144,6 +145,17 @@ fn on_lanes() -> [Constant; 5] {
     ]
 }
 
+fn on_streams() -> [Constant; 6] {
+    [
+        kind("REQUEST", Kind::Request),
+        kind("RESPOND", Kind::Respond),
+        kind("CHUNK", Kind::Chunk),
+        kind("END", Kind::End),
+        number("STREAM", Source::Stream as u8),
+        number("FILE", Source::File as u8),
+    ]
+}
+
 fn python_worker() -> Block {
     let give = |name, path| size(name, HEADER_LEN + place(Kind::Give, path));
     let lines = vec![
@@ -203,12 +215,13 @@ fn python_message() -> Block {
     let whole = |kind| format!("{PYTHON_HEADER}{}", format(kind, python));
     let lines = vec![
         together(&on_lanes()),
-        together(&[kind("REQUEST", Kind::Request)]),
+        together(&on_streams()),
         together(&manners()),
         together(&[
             number("RAISED", Reason::Raised as u8),
             number("AGAIN", Reason::Again as u8),
             number("MALFORMED", Reason::Malformed as u8),
+            number("CANCELLED", Reason::Cancelled as u8),
         ]),
         together(&[size("WORD_MAX", WORD_MAX)]),
         together(&[size("BODY_MAX", BODY_MAX)]),
@@ -227,6 +240,8 @@ fn python_message() -> Block {
             .to_owned(),
         together(&[python_format("ANSWERED", "struct", &whole(Kind::Answer))]),
         together(&[python_format("FAILED", "struct", &whole(Kind::Failure))]),
+        together(&[python_format("RESPONDED", "struct", &whole(Kind::Respond))]),
+        together(&[python_format("FRAME", "struct", PYTHON_HEADER)]),
         together(&[python_format("REPORT", "struct", &format(Kind::Handled, python))]),
         together(&[python_format("LENT", "struct", &format(Kind::Lend, python))]),
     ];
@@ -337,6 +352,7 @@ fn conformance_driver() -> Block {
             kind("ENDED", Kind::Ended),
         ]),
         together(&on_lanes()),
+        together(&on_streams()),
         "# Roles of a worker, and the kind of a target that answers messages.".to_owned(),
         together(&roles()),
         together(&[
@@ -366,7 +382,12 @@ fn ruby_frames() -> Block {
         kind("ENDED", Kind::Ended),
     ];
     constants.extend(on_lanes());
-    constants.push(kind("REQUEST", Kind::Request));
+    constants.extend([
+        kind("REQUEST", Kind::Request),
+        kind("RESPOND", Kind::Respond),
+        kind("CHUNK", Kind::Chunk),
+        kind("END_OF_BODY", Kind::End),
+    ]);
     constants.extend(preparation());
     constants.extend([
         kind("GIVE", Kind::Give),
@@ -382,11 +403,15 @@ fn ruby_message() -> Block {
     let constants = [
         number("ASK", Manner::Ask as u8),
         number("RAISED", Reason::Raised as u8),
+        number("CANCELLED", Reason::Cancelled as u8),
         number("AGAIN", Reason::Again as u8),
+        number("STREAM", Source::Stream as u8),
+        number("FILE", Source::File as u8),
         size("BODY_MAX", BODY_MAX),
         size("FIXED_BYTES", fixed(Kind::Message)),
         quoted("FIXED", &format(Kind::Message, ruby)),
         quoted("FAILED", &format(Kind::Failure, ruby)),
+        quoted("RESPONDED", &format(Kind::Respond, ruby)),
         quoted("LENT", &format(Kind::Lend, ruby)),
         quoted("REPORT", &format(Kind::Handled, ruby)),
     ];

@@ -10,7 +10,8 @@ use super::{Refusal, is_token, length_of};
 pub struct Answer {
     /// Which headers are not written, by their place, ascending.
     pub dropped: Vec<usize>,
-    /// The `Content-Length` to write instead of the program's; none, if there must be none.
+    /// The `Content-Length` to write instead of the program's; none, if there must be none, or nobody
+    /// knows it.
     pub length: Option<u64>,
     /// Whether the body is written.
     pub body: bool,
@@ -28,14 +29,15 @@ const DROPPED: [&[u8]; 8] = [
     b"upgrade",
 ];
 
-/// Judges an answer whose body has `body_bytes`; `head_only` if the request's method was HEAD.
+/// Judges an answer whose body has `body_bytes` (`None`: nobody knows before its end); `head_only` if
+/// the request's method was HEAD.
 ///
 /// # Errors
 /// With the status 502 and the reason.
 pub fn check_answer<'a>(
     status: u16,
     headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-    body_bytes: u64,
+    body_bytes: Option<u64>,
     head_only: bool,
 ) -> Result<Answer, Refusal> {
     if !(200..=599).contains(&status) {
@@ -64,14 +66,14 @@ pub fn check_answer<'a>(
     let bodiless = matches!(status, 204 | 304);
     // A HEAD, and a 304, may say how long the body would have been.
     let body = !head_only && !bodiless;
-    if body && said.is_some_and(|length| length != body_bytes) {
+    if body && said.zip(body_bytes).is_some_and(|(said, is)| said != is) {
         return Err(wrong("the Content-Length of the program's answer is not its body's length"));
     }
     let length = match status {
         204 => None,
         304 => said,
-        _ if body => Some(body_bytes),
-        _ => said.or((body_bytes > 0).then_some(body_bytes)),
+        _ if body => body_bytes.or(said),
+        _ => said.or(body_bytes.filter(|bytes| *bytes > 0)),
     };
     Ok(Answer { dropped, length, body })
 }
@@ -87,8 +89,33 @@ mod tests {
     type Fields<'a> = &'a [(&'a str, &'a str)];
 
     fn judge(status: u16, headers: Fields<'_>, body: u64, head: bool) -> Result<Answer, Refusal> {
+        judge_any(status, headers, Some(body), head)
+    }
+
+    fn judge_any(
+        status: u16,
+        headers: Fields<'_>,
+        body: Option<u64>,
+        head: bool,
+    ) -> Result<Answer, Refusal> {
         let headers = headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         check_answer(status, headers, body, head)
+    }
+
+    #[test]
+    fn a_body_that_is_not_finished_has_the_length_that_is_said_or_none() {
+        let length = [("content-length", "9")];
+        for (status, head, said, unsaid, body) in [
+            (200, false, Some(9), None, true),
+            (200, true, Some(9), None, false),
+            (304, false, Some(9), None, false),
+            (204, false, None, None, false),
+        ] {
+            let with = judge_any(status, &length, None, head).unwrap();
+            assert_eq!((with.length, with.body), (said, body), "{status} {head}");
+            let without = judge_any(status, &[], None, head).unwrap();
+            assert_eq!((without.length, without.body), (unsaid, body), "{status} {head}");
+        }
     }
 
     #[test]

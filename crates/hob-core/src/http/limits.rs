@@ -15,6 +15,8 @@ pub struct Limits {
     pub head_ms: u64,
     /// Milliseconds without a byte of a body that is not whole: 408 after that.
     pub body_gap_ms: u64,
+    /// Milliseconds in which a client takes no byte of its answer: the connection is cut after that.
+    pub write_gap_ms: u64,
 }
 
 const KIB: u64 = 1024;
@@ -28,6 +30,7 @@ impl Default for Limits {
             body_bytes: 10 * KIB * KIB,
             head_ms: 10_000,
             body_gap_ms: 30_000,
+            write_gap_ms: 30_000,
         }
     }
 }
@@ -36,8 +39,15 @@ impl Limits {
     /// Every limit: its name, its value, its unit.
     pub fn list(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
         // Taken apart whole, so that a limit which is not listed does not compile.
-        let Limits { header_count, header_bytes, target_bytes, body_bytes, head_ms, body_gap_ms } =
-            *self;
+        let Limits {
+            header_count,
+            header_bytes,
+            target_bytes,
+            body_bytes,
+            head_ms,
+            body_gap_ms,
+            write_gap_ms,
+        } = *self;
         [
             ("header_count", header_count, "headers"),
             ("header_bytes", header_bytes, "bytes"),
@@ -45,6 +55,7 @@ impl Limits {
             ("body_bytes", body_bytes, "bytes"),
             ("head_ms", head_ms, "ms"),
             ("body_gap_ms", body_gap_ms, "ms"),
+            ("write_gap_ms", write_gap_ms, "ms"),
         ]
         .into_iter()
     }

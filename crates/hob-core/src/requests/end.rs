@@ -40,6 +40,14 @@ impl Requests {
         }
     }
 
+    pub(super) fn begun(&mut self, engine: &mut Engine, id: WorkerId, call: CallId) {
+        let Some(request) = self.requests.get_mut(&call) else { return };
+        if request.worker == Some(id) {
+            request.deadline = None;
+            engine.timers.set(Timer::Call(call), None);
+        }
+    }
+
     pub(super) fn answered(&mut self, engine: &mut Engine, id: WorkerId, call: CallId) {
         let has = engine.workers.get(&id).is_some_and(|entry| entry.work.contains(&call));
         if !has {

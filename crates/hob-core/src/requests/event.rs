@@ -4,7 +4,7 @@
 //! ```text
 //!   a sender    Opened, Arrived, WantLane ─▶ ┌──────────┐ ──▶ Give, Lend, NoLane
 //!               SenderGone, LaneLeft ──────▶ │ requests │ ──▶ Settle
-//!   a worker    Answered, Handled ─────────▶ │          │ ──▶ Recall
+//!   a worker    Begun, Answered, Handled ──▶ │          │ ──▶ Recall
 //!               Unreached ─────────────────▶ └──────────┘ ──▶ Forget
 //! ```
 
@@ -71,6 +71,13 @@ pub enum Event {
     },
     /// A worker has answered its message, or said that its handler raised.
     Answered {
+        /// The worker.
+        worker: WorkerId,
+        /// The message.
+        call: CallId,
+    },
+    /// A worker has begun to answer its message, and goes on: whoever asked watches its time.
+    Begun {
         /// The worker.
         worker: WorkerId,
         /// The message.

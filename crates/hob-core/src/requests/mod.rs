@@ -74,6 +74,7 @@ impl Requests {
             Event::Handled { worker, lane, count, lane_over } => {
                 self.handled(engine, worker, lane, count, lane_over);
             }
+            Event::Begun { worker, call } => self.begun(engine, worker, call),
             Event::Answered { worker, call } => self.answered(engine, worker, call),
             Event::Unreached { worker } => self.unreached(engine, worker),
         }

@@ -257,6 +257,23 @@ fn a_handler_whose_time_has_passed_is_asked_to_end_and_then_killed() {
 }
 
 #[test]
+fn a_handler_that_has_begun_to_answer_may_take_its_time() {
+    let mut desk = Desk::new();
+    let pool = open(&mut desk, terms(Name::Prefork));
+    let deadline = Some(desk.now.after_us(1_000_000));
+    let arrived = Told::Arrived { call: CallId(1), pool, key: vec![], deadline };
+    let asked = desk.tell(Event::Request(arrived));
+    let worker = comes_up(&mut desk, asked).unwrap();
+    // What another worker says of it changes nothing.
+    for begun in [WorkerId(worker.0 + 100), worker] {
+        desk.tell(Event::Request(Told::Begun { worker: begun, call: CallId(1) }));
+    }
+    let effects = desk.turn(1_000_000);
+    assert_eq!((settled(&effects), signals(&effects)), (vec![], vec![]));
+    assert_eq!(settled(&answer(&mut desk, worker, 1)), [(1, Settled::Answered)]);
+}
+
+#[test]
 fn a_worker_with_slots_has_several_requests_and_answers_in_any_order() {
     let mut desk = Desk::new();
     let mut terms = terms(Name::Prefork);

@@ -36,7 +36,10 @@ impl Calls {
             WorkerEvent::Closed => self.silent(ctx, worker),
             WorkerEvent::Launched(..) | WorkerEvent::Gone(_) => {}
             // Only handlers' workers say this.
-            WorkerEvent::Answer(_) | WorkerEvent::Failure(_) | WorkerEvent::Handled(_) => {}
+            WorkerEvent::Answer(_)
+            | WorkerEvent::Failure(_)
+            | WorkerEvent::Respond(..)
+            | WorkerEvent::Handled(_) => {}
         }
     }
 

@@ -186,6 +186,7 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: 
             | WorkerEvent::Joined(_)
             | WorkerEvent::Answer(_)
             | WorkerEvent::Failure(_)
+            | WorkerEvent::Respond(..)
             | WorkerEvent::Handled(_)
             | WorkerEvent::Closed => break,
         };

@@ -125,8 +125,15 @@ struct Open {
 /// What a worker says of its message.
 #[derive(Debug)]
 enum Said {
-    Answer { content_type: Vec<u8>, payload: Vec<u8> },
-    Raised { text: Vec<u8> },
+    Answer {
+        content_type: Vec<u8>,
+        payload: Vec<u8>,
+    },
+    Raised {
+        text: Vec<u8>,
+    },
+    /// Whoever was to have the rest of the answer has left.
+    Left,
 }
 
 impl Messages {

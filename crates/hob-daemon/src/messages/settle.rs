@@ -28,6 +28,11 @@ impl Messages {
     pub(super) fn settle_message(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Settled) {
         let Some(open) = self.open.remove(&call) else { return };
         self.open_bytes -= open.payload.len();
+        // Who takes back what its worker has left behind may only be the first to see that.
+        let outcome = match open.worker {
+            Some(worker) if outcome == Settled::Cancelled && self.has_left(worker) => Settled::Lost,
+            Some(_) | None => outcome,
+        };
         let (reason, text) = self.failure_of(&open, outcome);
         if let Some((id, number)) = open.sender
             && let Some(sender) = self.senders.get_mut(&id)
@@ -60,6 +65,7 @@ impl Messages {
                 Some(Said::Raised { text }) => {
                     (Reason::Raised, String::from_utf8_lossy(text).into_owned())
                 }
+                Some(Said::Left) => (Reason::Cancelled, format!("{name}: its client has left")),
                 Some(Said::Answer { .. }) | None => (Reason::Raised, String::new()),
             },
             Settled::Lost => (Reason::Lost, format!("{name}: its worker ended before it answered")),

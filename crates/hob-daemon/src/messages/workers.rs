@@ -5,9 +5,13 @@ use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
 use hob_core::status::PoolPart;
 use hob_core::supervisor::{PoolView, Supervisor};
-use hob_wire::message::{Answer, Failure};
+use hob_wire::frame::Kind;
+use hob_wire::frames::http::Respond;
+use hob_wire::message::{Answer, Failure, Reason};
 use hob_wire::worker::{Ready, Role};
+use rustix::fd::OwnedFd;
 
+use crate::channel;
 use crate::ctx::Ctx;
 use crate::inputs::WorkerEvent;
 use crate::messages::Messages;
@@ -48,18 +52,7 @@ impl Messages {
                     }
                 }
             }
-            WorkerEvent::Failed(failed) => {
-                let text = String::from_utf8_lossy(&failed.text).into_owned();
-                // The first line says what; below it is where in the runtime.
-                let text = text.lines().next().unwrap_or_default();
-                let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
-                if let Some(pool) = self.pool_of(ctx, worker)
-                    && let Some(loaded) = self.handlers.get_mut(&pool)
-                {
-                    loaded.trouble = Some(text);
-                }
-                ctx.hands.retire(worker);
-            }
+            WorkerEvent::Failed(failed) => self.cannot_load(ctx, worker, &failed.text),
             WorkerEvent::Answer(payload) => match Answer::decode(&payload) {
                 Ok(answer) => {
                     let content_type = answer.content_type.to_vec();
@@ -75,9 +68,15 @@ impl Messages {
             },
             WorkerEvent::Failure(payload) => match Failure::decode(&payload) {
                 Ok(failure) => {
-                    let text = failure.text.to_vec();
-                    self.said(ctx, worker, CallId(failure.id), Said::Raised { text });
+                    let raised = || Said::Raised { text: failure.text.to_vec() };
+                    let left = failure.reason == Reason::Cancelled;
+                    let said = if left { Said::Left } else { raised() };
+                    self.said(ctx, worker, CallId(failure.id), said);
                 }
+                Err(_) => ctx.hands.retire(worker),
+            },
+            WorkerEvent::Respond(payload, body) => match Respond::decode(&payload) {
+                Ok(respond) => self.responds(ctx, worker, respond, body),
                 Err(_) => ctx.hands.retire(worker),
             },
             WorkerEvent::Handled(handled) => self.handled(ctx, worker, &handled),
@@ -94,6 +93,20 @@ impl Messages {
                 }
             }
         }
+    }
+
+    /// A handler's process cannot load it, and leaves.
+    fn cannot_load(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, text: &[u8]) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        // The first line says what; below it is where in the runtime.
+        let text = text.lines().next().unwrap_or_default();
+        let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
+        if let Some(pool) = self.pool_of(ctx, worker)
+            && let Some(loaded) = self.handlers.get_mut(&pool)
+        {
+            loaded.trouble = Some(text);
+        }
+        ctx.hands.retire(worker);
     }
 
     /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
@@ -129,6 +142,11 @@ impl Messages {
         core.pools().into_iter().filter_map(part).collect()
     }
 
+    /// Whether a worker's process has ended, or its channel has.
+    pub(super) fn has_left(&self, worker: WorkerId) -> bool {
+        self.silent.contains(&worker) || self.leaving.contains_key(&worker)
+    }
+
     fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
         let leaving = self.leaving.get(&worker).map(|(pool, _)| *pool);
         ctx.hands.get(worker).and_then(|process| process.handler).or(leaving)
@@ -156,6 +174,28 @@ impl Messages {
             }
             Role::Standby | Role::Copy => event::Event::Ready { worker, threads },
         });
+    }
+
+    /// An answer begins: it is passed on with what its body comes by, and from now on who asked
+    /// watches its time.
+    fn responds(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        worker: WorkerId,
+        respond: Respond<'_>,
+        body: OwnedFd,
+    ) {
+        let call = CallId(respond.id);
+        let Some(open) = self.open.get_mut(&call) else { return };
+        if open.worker != Some(worker) || open.said.is_some() {
+            return;
+        }
+        let Some((id, number)) = open.sender else { return };
+        let Some(sender) = self.senders.get(&id) else { return };
+        let respond = Respond { id: number, ..respond };
+        let bytes = channel::encode(Kind::Respond, 1, |out| respond.encode(out));
+        sender.outlet.pass(bytes, body);
+        ctx.request(Event::Begun { worker, call });
     }
 
     fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {

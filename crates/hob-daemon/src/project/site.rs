@@ -4,7 +4,7 @@
 //! ```toml
 //! [serve]
 //! listen = "127.0.0.1:8000"
-//! timeouts = { head = "10s", body = "30s" }
+//! timeouts = { head = "10s", body = "30s", write = "30s" }
 //!
 //! [mount."/shop"]
 //! rack = "config.ru"              # or another interface of the table of runtimes, or static
@@ -52,6 +52,8 @@ pub struct Site {
     pub head_us: Option<u64>,
     /// How long a body that is not whole may send nothing, in microseconds; `None`: as usual.
     pub body_gap_us: Option<u64>,
+    /// How long a client may take nothing of its answer, in microseconds; `None`: as usual.
+    pub write_gap_us: Option<u64>,
 }
 
 /// What is served at one prefix.
@@ -128,6 +130,7 @@ struct Serve {
 struct Timeouts {
     head: Option<String>,
     body: Option<String>,
+    write: Option<String>,
 }
 
 impl Timeouts {
@@ -233,7 +236,8 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         );
         return Err(ProjectError::config(dir, what));
     }
-    Ok(Site { listen: LISTEN.to_owned(), mounts, head_us: None, body_gap_us: None })
+    let listen = LISTEN.to_owned();
+    Ok(Site { listen, mounts, head_us: None, body_gap_us: None, write_gap_us: None })
 }
 
 pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
@@ -254,7 +258,9 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let listen = file.serve.listen.unwrap_or_else(|| LISTEN.to_owned());
     let head_us = Timeouts::time("head", file.serve.timeouts.head.as_ref()).map_err(fault)?;
     let body_gap_us = Timeouts::time("body", file.serve.timeouts.body.as_ref()).map_err(fault)?;
-    Ok(Site { listen, mounts: served, head_us, body_gap_us })
+    let write_gap_us =
+        Timeouts::time("write", file.serve.timeouts.write.as_ref()).map_err(fault)?;
+    Ok(Site { listen, mounts: served, head_us, body_gap_us, write_gap_us })
 }
 
 /// The words that a mount may have besides those of [`Table`].

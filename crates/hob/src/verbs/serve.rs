@@ -125,6 +125,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         site.mounts.values().filter_map(Mount::body_bytes).max().unwrap_or(limits.body_bytes);
     limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
     limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
+    limits.write_gap_ms = site.write_gap_us.map_or(limits.write_gap_ms, |time| time.div_ceil(1000));
     let front = hob_http::Site {
         mounts: site.mounts.into_iter().map(|(path, mount)| (path, fronted(mount))).collect(),
         socket: &socket,

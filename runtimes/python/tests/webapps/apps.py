@@ -11,7 +11,7 @@ import unittest
 from harness import APP, Worker
 
 ZYGOTE, STANDBY = 0, 1
-RAISED = 1
+RAISED, CANCELLED = 1, 4
 HELLO = """
     def application(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain")])
@@ -48,6 +48,10 @@ class Raised(Exception):
     """The app raised: the failure's text."""
 
 
+class Left(Exception):
+    """The app has seen that nobody reads its answer."""
+
+
 class Process:
     """A worker that performs an app: a copy of a zygote, or a standby."""
 
@@ -55,14 +59,16 @@ class Process:
         self.worker, self.channel, self.log = worker, channel, log
         self.number = 0
 
-    def ask(self, path="/", **more):
-        return self.send(request(path, **more))
+    def ask(self, path="/", file=None, **more):
+        return self.send(request(path, **more), file)
 
-    def send(self, payload):
+    def send(self, payload, file=None):
         self.number += 1
-        kind, body = self.channel.ask(self.number, payload)
+        kind, body = self.channel.ask(self.number, payload, file)
         if kind == RAISED:
             raise Raised(body.decode())
+        if kind == CANCELLED:
+            raise Left
         return response(body)
 
     def json(self, path="/", **more):

@@ -1,14 +1,15 @@
 """ASGI apps in real processes: what they find, what they may say, and what becomes of it."""
 
 import os
+import tempfile
 import textwrap
 import unittest
 
-from .apps import STANDBY, Apps, Raised
+from .apps import STANDBY, Apps, Left, Raised
 
 # An app of several pages, each a coroutine that is named as its path.
 PAGES = """
-    import asyncio, json, sys
+    import asyncio, json, os, sys
 
     noted = []
 
@@ -73,7 +74,7 @@ class Asgi(Apps):
         _, _, found = process.ask("/%e4%BD%a0/page", prefix="/pre%66ix", query="a=%20", headers=headers)
         self.assertEqual(eval(found), {
             "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
             "method": "GET",
             "scheme": "http",
@@ -84,6 +85,7 @@ class Asgi(Apps):
             "headers": [(name.encode(), value.encode()) for name, value in headers],
             "server": ("example.test", 8000),
             "client": ("192.0.2.7", 4711),
+            "extensions": {"http.response.pathsend": {}},
         })
 
     def test_the_body_comes_and_what_is_sent_is_joined(self):
@@ -182,10 +184,6 @@ class Asgi(Apps):
             async def status(scope, receive, send):
                 await start(send, 99)
 
-            async def endless(scope, receive, send):
-                await start(send)
-                while True:
-                    await body(send, b"x" * 65536, True)
         """)
         for path, text in (
             ("/nothing", "without a complete response"),
@@ -197,11 +195,63 @@ class Asgi(Apps):
             ("/textheader", "is str where ASGI has bytes"),
             ("/newline", "control character"),
             ("/status", "99 is no status"),
-            ("/endless", "response of [0-9]+ bytes is over the cap of 1040384: not streamed yet"),
         ):
             with self.assertRaisesRegex(Raised, text, msg=path):
                 process.ask(path)
         self.assertEqual(process.ask("/notes")[0], 200)
+
+    def test_a_response_of_any_length(self):
+        process = self.page("""
+            async def large(scope, receive, send):
+                await start(send)
+                await body(send, b"x" * 3000000)
+
+            async def endless(scope, receive, send):
+                await start(send)
+                while True:
+                    await body(send, b"x" * 65536, True)
+
+            async def stubborn(scope, receive, send):
+                await receive()
+                await start(send)
+                try:
+                    while True:
+                        await body(send, b"x" * 65536, True)
+                except OSError:
+                    noted.append((await receive())["type"])
+        """)
+        self.assertEqual(process.ask("/large"), (200, [], b"x" * 3000000))
+        for path in ("/endless", "/stubborn"):
+            with self.assertRaises(Left, msg=path):
+                process.ask(path)
+        self.assertIn(b"http.disconnect", process.ask("/notes")[2])
+
+    def test_a_body_that_comes_in_a_file(self):
+        process = self.page("""
+            async def page(scope, receive, send):
+                parts, more = [], True
+                while more:
+                    event = await receive()
+                    more = event["more_body"]
+                    parts.append(len(event["body"]))
+                await start(send)
+                await body(send, repr(parts).encode())
+        """)
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x" * 131073)
+            file.seek(0)
+            answer = process.ask("/page", method="POST", file=file.fileno())
+        self.assertEqual(answer[2], b"[65536, 65536, 1]")
+
+    def test_a_file_by_its_path(self):
+        process = self.page("""
+            async def page(scope, receive, send):
+                await start(send)
+                with open("data", "wb") as file:
+                    file.write(b"of the file")
+                await send({"type": "http.response.pathsend", "path": os.path.abspath("data")})
+        """)
+        self.assertEqual(process.ask("/page"), (200, [], b"of the file"))
 
     def test_more_than_the_whole_is_refused_and_the_response_stays(self):
         process = self.page("""

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 from harness import APP, FAILED, MESSAGE, ROW, STANDBY, ZYGOTE, Case, Worker  # noqa: F401
 
-RAISED = 1
+RAISED, CANCELLED = 1, 4
 RACKS = [rack for rack in os.environ.get("HOB_RACKS", "").split(":") if rack]
 
 
@@ -84,7 +84,7 @@ class Rack(Case):
 
     def told(self, answer):
         kind, data = answer
-        if kind == RAISED:
+        if kind in (RAISED, CANCELLED):
             return data.decode()
         self.assertEqual(kind, b"")
         return response(data)

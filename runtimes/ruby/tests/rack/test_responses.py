@@ -157,20 +157,35 @@ class Responses(Rack):
     def ask_release(self):
         return int(self.answer("[200, {}, [Rack.release]]")[2][:1])
 
-    def test_the_cap_of_a_response(self):
+    def test_a_response_of_any_length(self):
         fits = BODY_MAX - 6
-        text = "[200, {}, Noted.new('a' * 1000, 'b' * %d)]"
-        self.assertEqual(len(self.answer(text % (fits - 1000))[2]), fits)
-        why = "response of %d bytes or more is over the cap of %d: not streamed yet"
-        self.assertIn(why % (BODY_MAX + 1, BODY_MAX), self.answer(text % (fits - 999)))
-        self.assertEqual(self.closed(), 2)
-        # The file is not read for that.
+        for size in (fits, fits + 1, 3_000_000):
+            for body in ("['a' * 1000, 'b' * %d]", "Noted.new('a' * 1000, 'b' * %d)"):
+                text = "[200, {}, " + body % (size - 1000) + "]"
+                self.assertEqual(len(self.answer(text)[2]), size)
+        self.assertEqual(self.closed(), 3)
+        # The file is not read by the app.
+        self.write("app/large", "of the file" * 300_000)
+        answer = self.answer("[200, {}, File.open('large')]")
+        self.assertEqual(answer, (200, [], b"of the file" * 300_000))
+
+    def test_a_reader_that_leaves_ends_the_body(self):
         text = """
-            File.write("large", "")
-            File.truncate("large", 1 << 40)
-            [200, {}, File.open("large")]
+            body = Noted.new
+            body.define_singleton_method(:each) { |&block| loop { block.call("x" * 65_536) } }
+            [200, {}, body]
         """
-        self.assertIn("is over the cap", self.answer(text))
+        self.assertEqual(self.answer(text), "")
+        self.assertEqual((self.closed(), self.logged()), (1, ""))
+
+    def test_what_is_whole_is_one_frame(self):
+        for body, begun in (
+            ("['a', 'b']", 0),
+            ("Noted.new('', 'ab')", 0),
+            ("Noted.new('a', 'b')", 1),
+        ):
+            self.assertEqual(self.answer("[200, { 'content-length' => '2' }, %s]" % body)[2], b"ab")
+            self.assertEqual(self.worker.channel.begun, begun, body)
 
     def test_what_waits_for_the_end_of_the_response(self):
         text = """
