@@ -51,7 +51,7 @@ deps: ## Installs what builds need (apt, rustup), where it is missing.
 	@bash .ci/deps $(TRIPLE)
 
 .PHONY: test-deps
-test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven.
+test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven, husky and lefthook.
 	@bash .ci/deps $(TRIPLE) tests
 
 .PHONY: build

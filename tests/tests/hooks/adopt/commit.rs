@@ -1,6 +1,8 @@
 //! Adopted hooks in real commits: git sets variables anew for each, and the third one is warm.
 
-use hob_tests::{World, wait};
+use std::path::PathBuf;
+
+use hob_tests::{Run, World, wait};
 
 use super::{generated, hook, hooks, repository};
 
@@ -24,19 +26,19 @@ fn warmed(world: &World) {
     });
 }
 
-fn commit(world: &World) {
-    let words = ["git", "-C", "repo", "commit", "-q", "--allow-empty", "-m", "more"];
-    world.run(&words).go().succeeded();
+/// A commit of one more line.
+fn commit(world: &World) -> Run {
+    world.run(&["sh", "-ec", "cd repo; echo line >>file; git add file; git commit -q -m more"])
 }
 
 /// Commits three times; the last must have run its hook warm.
-fn third_is_warm(world: &World) {
-    commit(world);
+fn third_is_warm(world: &World, commit: &Run) {
+    commit.go().succeeded();
     warmed(world);
-    commit(world);
+    commit.go().succeeded();
     for _ in 0..10 {
         warmed(world);
-        commit(world);
+        commit.go().succeeded();
         let newest = world.records(1).pop().unwrap_or_default();
         if hob_tests::is_warm(&newest) {
             let pools = world.pools().len();
@@ -64,7 +66,7 @@ fn pre_commits_hook_is_warm_in_the_third_commit() {
     }
     hook(&world, "pre-commit", generated(&python));
     hooks(&world, &["adopt", "pre-commit", "repo"]).succeeded();
-    third_is_warm(&world);
+    third_is_warm(&world, &commit(&world));
 }
 
 #[test]
@@ -76,5 +78,59 @@ fn a_hook_of_gits_that_reads_when_the_commit_is_made_is_warm_in_the_third_one() 
     let main = MAIN.replace("from pre_commit import limits", "import limits");
     hook(&world, "pre-commit", format!("#!/usr/bin/env python3\n{main}"));
     hooks(&world, &["adopt", "git", "repo"]).succeeded();
-    third_is_warm(&world);
+    third_is_warm(&world, &commit(&world));
+}
+
+/// Where `make test-deps` has put husky and lefthook, if it has.
+#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
+fn runners() -> Option<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/hooks/node_modules");
+    let found = PathBuf::from(folder).canonicalize().ok();
+    if found.is_none() {
+        eprintln!("skipped: no husky and lefthook here: make test-deps");
+    }
+    found
+}
+
+/// A repository whose hooks a runner calls, which run a Python check through the hob on `PATH`; and
+/// a commit in it.
+fn with_runner(world: &World, install: &[&str], (file, text): (&str, &str)) -> Option<Run> {
+    let folder = runners()?;
+    repository(world);
+    std::os::unix::fs::symlink(&folder, world.path("work/repo/node_modules")).unwrap();
+    world.file("repo/.git/info/exclude", "node_modules\n");
+    std::fs::create_dir(world.path("work/bin")).unwrap();
+    std::os::unix::fs::symlink(world.binary(), world.path("work/bin/hob")).unwrap();
+    world.file("repo/limits.py", LIMITS);
+    world.file("repo/check.py", MAIN.replace("from pre_commit import limits", "import limits"));
+    let usual = world.run(&["sh", "-c", "echo $PATH"]).go().text();
+    let path = format!("{}:{}", world.path("work/bin").display(), usual.trim());
+    let within = world.path("work/repo");
+    world.file(&format!("repo/{file}"), text);
+    world.run(install).within(within).env("PATH", &path).go().succeeded();
+    Some(commit(world).env("PATH", path))
+}
+
+#[test]
+fn huskys_hook_is_warm_in_the_third_commit() {
+    let world = World::started();
+    let hook = (".husky/pre-commit", "hob run check.py\n");
+    let Some(commit) = with_runner(&world, &["node", "node_modules/husky/bin.js"], hook) else {
+        return;
+    };
+    third_is_warm(&world, &commit);
+}
+
+/// It gives each command a terminal of its own, but for one that reads standard input.
+#[test]
+fn lefthooks_command_is_warm_in_the_third_commit() {
+    let world = World::started();
+    let text = "pre-commit:\n  jobs:\n    - run: hob run check.py\n      use_stdin: true\n";
+    let install = ["node_modules/.bin/lefthook", "install"];
+    let Some(commit) = with_runner(&world, &install, ("lefthook.yml", text)) else { return };
+    third_is_warm(&world, &commit);
+    let own = "pre-commit:\n  jobs:\n    - run: hob run check.py\n";
+    world.file("repo/lefthook.yml", own);
+    commit.go().succeeded();
+    assert_eq!(world.records(1)[0]["reason"], "terminal");
 }
