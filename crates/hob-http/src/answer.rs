@@ -7,6 +7,7 @@ use bytes::Bytes;
 use hob_core::http::answer::{Answer, check_answer};
 use hob_core::http::filter::Body as Length;
 use hob_core::http::filter::{self, Head};
+use hob_core::http::forwarded::{self, Proxies, Seen};
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
 use hob_wire::frames::http::Source;
@@ -34,12 +35,16 @@ pub(crate) enum Served {
     Files(Files),
 }
 
+/// Names and values, as they came.
+type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
+
 /// All that a connection needs.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) mounts: Mounts<Served>,
     pub(crate) link: Link,
     pub(crate) limits: Limits,
+    pub(crate) proxies: Proxies,
     pub(crate) log: Log,
     /// Where this site listens.
     pub(crate) local: SocketAddr,
@@ -54,7 +59,19 @@ impl Front {
         in_body: &InBody,
     ) -> Result<Response<Body>, std::convert::Infallible> {
         let (parts, body) = request.into_parts();
-        let response = match self.perform(&parts, (body, in_body), peer).await {
+        let headers: Headers<'_> = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
+            .collect();
+        let judged =
+            forwarded::judge((peer.ip(), peer.port()), &self.proxies, headers.iter().copied());
+        let client = judged.as_ref().map_or(peer.ip(), |seen| seen.address);
+        let response = match judged {
+            Ok(seen) => self.perform(&parts, (&headers, seen), (body, in_body)).await,
+            Err(refusal) => Err(refusal.into()),
+        };
+        let response = match response {
             Ok(response) => response,
             Err(refused) => {
                 let mut response = plain(refused.status, &format!("{}\n", refused.text));
@@ -71,7 +88,7 @@ impl Front {
         };
         let field = |name| parts.headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
         let line = Line {
-            peer,
+            client,
             method: parts.method.as_str(),
             target: &parts.uri.to_string(),
             protocol: protocol(parts.version),
@@ -89,16 +106,11 @@ impl Front {
     async fn perform(
         &self,
         parts: &Parts,
+        (headers, seen): (&Headers<'_>, Seen<'_>),
         (body, in_body): (Incoming, &InBody),
-        peer: SocketAddr,
     ) -> Result<Response<Body>, Refused> {
         let target = parts.uri.to_string();
         let method = parts.method.as_str().as_bytes();
-        let headers: Vec<(&[u8], &[u8])> = parts
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
-            .collect();
         let version = match parts.version {
             Version::HTTP_10 => filter::Version::Http10,
             _ => filter::Version::Http11,
@@ -118,10 +130,14 @@ impl Front {
                 };
                 let gap = Duration::from_millis(self.limits.body_gap_ms);
                 let gathered = upload::gather((body, in_body), (told, *body_bytes), gap).await?;
-                let port = accepted.host.map_or(Some(self.local.port()), |host| host.port);
-                let port = port.unwrap_or(80).to_string();
-                let (address, peer_port) = (peer.ip().to_string(), peer.port().to_string());
-                let local = self.local.ip().to_string();
+                let usual = if seen.secure { 443 } else { 80 };
+                let server = seen.host.or(accepted.host);
+                let port = server.map_or(Some(self.local.port()), |host| host.port);
+                let port = port.unwrap_or(usual).to_string();
+                let (address, peer_port) = (seen.address.to_string(), seen.port.unwrap_or(0));
+                let (local, peer_port) = (self.local.ip().to_string(), peer_port.to_string());
+                // What an app makes of the address that was asked for begins with this.
+                let host = seen.host.map(|host| host.text(usual));
                 let line: [&[u8]; http::WORDS] = [
                     method,
                     target.as_bytes(),
@@ -129,20 +145,15 @@ impl Front {
                     found.rest,
                     accepted.target.query,
                     protocol(parts.version).as_bytes(),
-                    b"http",
-                    accepted.host.map_or(local.as_bytes(), |host| host.name),
+                    if seen.secure { b"https" } else { b"http" },
+                    server.map_or(local.as_bytes(), |host| host.name),
                     port.as_bytes(),
                     address.as_bytes(),
                     peer_port.as_bytes(),
                 ];
                 let length = gathered.length.to_string();
-                let mut passed: Vec<(&[u8], &[u8])> = Vec::with_capacity(headers.len() + 1);
-                for (place, header) in headers.iter().enumerate() {
-                    let is_dropped = accepted.dropped.binary_search(&place).is_ok();
-                    if !is_dropped && header.0 != b"content-length" {
-                        passed.push(*header);
-                    }
-                }
+                let dropped = [&accepted.dropped, &seen.dropped];
+                let mut passed = passed(headers, dropped, host.as_deref());
                 if accepted.body != Length::Empty {
                     passed.push((b"content-length", length.as_bytes()));
                 }
@@ -160,6 +171,26 @@ impl Front {
             }
         }
     }
+}
+
+/// The headers that an app sees, but for the length of its body; with this host, if a proxy says it.
+fn passed<'a>(
+    headers: &Headers<'a>,
+    dropped: [&Vec<usize>; 2],
+    host: Option<&'a [u8]>,
+) -> Headers<'a> {
+    let mut passed = Vec::with_capacity(headers.len() + 1);
+    for (place, (name, value)) in headers.iter().copied().enumerate() {
+        if dropped.iter().any(|dropped| dropped.binary_search(&place).is_ok()) {
+            continue;
+        }
+        match (name, host) {
+            (b"content-length", _) => {}
+            (b"host", Some(host)) => passed.push((name, host)),
+            _ => passed.push((name, value)),
+        }
+    }
+    passed
 }
 
 /// How many bytes of a body go out.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
 use hob_wire::message::Attach;
@@ -62,6 +63,8 @@ pub struct Site<'a> {
     pub attach: Attach,
     /// The bounds of a request.
     pub limits: Limits,
+    /// The proxies that are believed.
+    pub proxies: Proxies,
 }
 
 /// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
@@ -107,7 +110,8 @@ async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> s
     });
     let local = listener.local_addr()?;
     let (log, written) = Log::begin()?;
-    let front = Arc::new(Front { mounts, link, limits: site.limits, log, local });
+    let (limits, proxies) = (site.limits, site.proxies);
+    let front = Arc::new(Front { mounts, link, limits, proxies, log, local });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     ready();
     loop {

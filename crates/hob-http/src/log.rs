@@ -4,7 +4,7 @@
 //! no room is dropped, and counted in a line as soon as there is room again.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,7 +108,7 @@ fn write_all(lines: &Receiver<String>) {
 
 /// A request that has ended.
 pub(crate) struct Line<'a> {
-    pub(crate) peer: SocketAddr,
+    pub(crate) client: IpAddr,
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
     pub(crate) protocol: &'a str,
@@ -121,11 +121,11 @@ impl Line<'_> {
     /// What stands before the count of bytes, and what behind.
     fn text(&self) -> [String; 2] {
         let at = jiff::Zoned::now().strftime("%d/%b/%Y:%H:%M:%S %z");
-        let (peer, status) = (self.peer.ip(), self.status);
+        let (client, status) = (self.client, self.status);
         let target = quoted(self.target.as_bytes());
         let (method, protocol) = (self.method, self.protocol);
         [
-            format!("{peer} - - [{at}] \"{method} {target} {protocol}\" {status} "),
+            format!("{client} - - [{at}] \"{method} {target} {protocol}\" {status} "),
             format!(" \"{}\" \"{}\"\n", word(self.referer), word(self.agent)),
         ]
     }

@@ -3,6 +3,7 @@
 mod apps;
 mod bad;
 mod files;
+mod proxies;
 mod rack;
 mod streams;
 mod uploads;

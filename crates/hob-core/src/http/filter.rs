@@ -67,6 +67,18 @@ pub struct Host<'a> {
     pub port: Option<u16>,
 }
 
+impl Host<'_> {
+    /// As a client writes it whose scheme has `usual` as its port.
+    #[must_use]
+    pub fn text(&self, usual: u16) -> Vec<u8> {
+        let mut text = self.name.to_vec();
+        if let Some(port) = self.port.filter(|port| *port != usual) {
+            text.extend_from_slice(format!(":{port}").as_bytes());
+        }
+        text
+    }
+}
+
 /// What a program never sees, beside names with `_`: the first two concern the connection alone,
 /// `proxy` would become the variable that HTTP clients take for their proxy.
 const DROPPED: [&[u8]; 4] = [b"connection", b"transfer-encoding", b"proxy-connection", b"proxy"];
@@ -216,7 +228,7 @@ pub(super) fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
 }
 
 /// A host with its port. A name is what RFC 3986 allows, without what merges or quotes.
-fn host(value: &[u8]) -> Option<Host<'_>> {
+pub(super) fn host(value: &[u8]) -> Option<Host<'_>> {
     let (name, port) = if value.first() == Some(&b'[') {
         let end = value.iter().position(|byte| *byte == b']')? + 1;
         let address = std::str::from_utf8(&value[1..end - 1]).ok()?;

@@ -1,13 +1,14 @@
 //! What an HTTP front decides before a program is asked, and after it has answered. Pure.
 //!
 //! In the order of a request: [`head`] reads the raw bytes of a head, [`filter`] judges it,
-//! [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks.
+//! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks.
 //! [`stream`] does all of it that needs the raw bytes of a connection. [`answer`] judges what a program answers.
 //! A parser that comes behind may be lenient: what is refused here never reaches it.
 
 pub mod answer;
 pub mod chunks;
 pub mod filter;
+pub mod forwarded;
 pub mod head;
 pub mod limits;
 pub mod mounts;

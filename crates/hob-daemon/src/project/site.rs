@@ -4,6 +4,7 @@
 //! ```toml
 //! [serve]
 //! listen = "127.0.0.1:8000"
+//! trusted_proxies = ["10.0.0.0/8", "::1"]
 //! timeouts = { head = "10s", body = "30s", write = "30s" }
 //!
 //! [mount."/shop"]
@@ -24,6 +25,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts;
 use hob_core::isolation::Name;
@@ -48,6 +50,8 @@ pub struct Site {
     pub listen: String,
     /// The mounts, by their paths.
     pub mounts: BTreeMap<String, Mount>,
+    /// The networks of the proxies that are believed.
+    pub proxies: Proxies,
     /// How long a request's head may take, in microseconds; `None`: as usual.
     pub head_us: Option<u64>,
     /// How long a body that is not whole may send nothing, in microseconds; `None`: as usual.
@@ -121,6 +125,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Serve {
     listen: Option<String>,
+    #[serde(default)]
+    trusted_proxies: Vec<String>,
     #[serde(default)]
     timeouts: Timeouts,
 }
@@ -236,8 +242,8 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         );
         return Err(ProjectError::config(dir, what));
     }
-    let listen = LISTEN.to_owned();
-    Ok(Site { listen, mounts, head_us: None, body_gap_us: None, write_gap_us: None })
+    let (listen, proxies) = (LISTEN.to_owned(), Proxies::default());
+    Ok(Site { listen, mounts, proxies, head_us: None, body_gap_us: None, write_gap_us: None })
 }
 
 pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
@@ -260,7 +266,9 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let body_gap_us = Timeouts::time("body", file.serve.timeouts.body.as_ref()).map_err(fault)?;
     let write_gap_us =
         Timeouts::time("write", file.serve.timeouts.write.as_ref()).map_err(fault)?;
-    Ok(Site { listen, mounts: served, head_us, body_gap_us, write_gap_us })
+    let proxies = Proxies::read(&file.serve.trusted_proxies)
+        .map_err(|what| fault(format!("[serve]: trusted_proxies: {what}")))?;
+    Ok(Site { listen, mounts: served, proxies, head_us, body_gap_us, write_gap_us })
 }
 
 /// The words that a mount may have besides those of [`Table`].

@@ -132,6 +132,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         build: build_id::own(),
         attach,
         limits,
+        proxies: site.proxies,
     };
     // Whoever reads it may send a signal at once. One that cannot be told is still served.
     let served = hob_http::run(listener, front, || drop(out(&said)));
