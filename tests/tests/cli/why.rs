@@ -487,7 +487,9 @@ fn what_is_not_warm_or_ends_otherwise_is_not_counted() {
     world.file("part.py", "import time\ntime.sleep(0.1)\n");
     let text = "import part\nopen(part.__file__, 'a').write('#')\n";
     world.file("changes.py", format!("{TRIED}{text}"));
-    for (script, told) in [("differs.py", "did not end"), ("changes.py", "ran cold (`")] {
+    for (script, told) in
+        [("differs.py", "did not end"), ("changes.py", "no warm state of their own (`")]
+    {
         // Who writes no compiled file has nothing to do for itself: it is loaded ahead.
         let run = world.hob(&["why", "--json", script]).env("PYTHONDONTWRITEBYTECODE", "1");
         let report = report(&run.go());

@@ -510,7 +510,7 @@ fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
     }
     match &known.trial {
         Trial::Cold(reason) => notes.push(format!(
-            "calls of it that were tried ran cold (`{reason}`), so what a warm one takes is \
+            "calls of it that were tried found no warm state of their own (`{reason}`), so what a warm one takes is \
              estimated"
         )),
         Trial::Differs => notes.push(

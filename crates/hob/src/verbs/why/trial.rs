@@ -160,7 +160,7 @@ fn tried_of(calls: Vec<u64>) -> Tried {
     Tried { calls: calls.len(), ns: median(calls), low_ns, high_ns }
 }
 
-/// Those of the calls that were warm, and why the others were not. The reasons are in the order
+/// Those of the calls that found their own warm state, and why the others did not. The reasons are in the order
 /// of the calls; `None` is warm.
 fn warm_ones(calls: &[u64], reasons: &[Option<String>]) -> (Vec<u64>, Option<String>) {
     let pairs = || calls.iter().zip(reasons);
@@ -168,7 +168,7 @@ fn warm_ones(calls: &[u64], reasons: &[Option<String>]) -> (Vec<u64>, Option<Str
     (warm, pairs().find_map(|(_, reason)| reason.clone()))
 }
 
-/// Why the last calls were cold, if they were: empty ones and the program's apart, in their order.
+/// Why the last calls had no warm state of their own, if they had none: empty ones and the program's apart, in their order.
 /// `None` where a receipt is missing: then it is not known whose the others are.
 fn reasons(daemon: &Daemon, empties: usize, calls: usize) -> Option<[Vec<Option<String>>; 2]> {
     let mut receipts = daemon.newest(empties + calls);
@@ -176,7 +176,7 @@ fn reasons(daemon: &Daemon, empties: usize, calls: usize) -> Option<[Vec<Option<
         return None;
     }
     receipts.reverse();
-    let each = receipts.into_iter().map(|one| (!one.warm).then_some(one.reason));
+    let each = receipts.into_iter().map(|one| (!one.found_its_own()).then_some(one.reason));
     let (mut of_empties, mut of_calls) = (Vec::new(), Vec::new());
     for (at, reason) in each.enumerate() {
         let turned = calls > 0 && at % 2 == 1;
