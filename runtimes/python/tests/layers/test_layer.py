@@ -84,6 +84,14 @@ class Layer(unittest.TestCase):
         finder = "class F:\n    def find_spec(*_): return None\nsys.meta_path.insert(0, F)\n"
         self.same(finder + "import wide\nprint(wide.VALUE)")
 
+    def test_what_a_module_does_at_the_end_it_does_where_it_is_imported(self):
+        text = "import atexit\nfrom atexit import register\natexit.register(print, 'end', sep='-')\n"
+        text += "@register\ndef other():\n    print('other', VALUE)\nVALUE = 'wide'\n"
+        self.write("site-packages/wide.py", text)
+        self.assertNotIn("end", self.same("import own"))
+        self.assertIn("other wide\nend", self.same("import wide"))
+        self.same("import atexit, wide\natexit.register(print, 'own')")
+
     def test_a_module_that_was_taken_away_is_loaded_anew(self):
         self.same("import deep\ndel sys.modules['deep.part']\nfrom deep import part\n"
                   "import deep.part as now\nprint(now is sys.modules['deep.part'], now is part)")

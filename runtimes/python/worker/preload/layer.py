@@ -10,7 +10,9 @@ class Layer:
     import by now what it likes, and a profile of it is not misled.
     """
 
-    def __init__(self, before, loads):
+    def __init__(self, before, loads, exits):
+        # What each has the interpreter do at its end.
+        self.exits = exits
         self.modules = {name: sys.modules[name] for name in sys.modules if name not in before}
         self.needs = {name: self.needs_of(name, loads) for name in self.modules}
         # What decides where modules are found, as it was while these were loaded.
@@ -77,6 +79,8 @@ class Layer:
             if module is not None:
                 # In the order in which imports end.
                 sys.modules.setdefault(name, module)
+                for register, function, arguments, options in self.exits.get(name, ()):
+                    register(function, *arguments, **options)
                 if name in self.bound:
                     names_of(sys.modules[parent])[self.bound[name]] = module
             elif parent in self.modules:
@@ -93,13 +97,15 @@ FUNCTION = type(names_of)
 
 
 class Loads:
-    """Which modules each module was the first to import."""
+    """Which modules each module was the first to import, and what it registered for the end: that is
+    put off until a program imports it."""
 
     def __init__(self):
-        self.loads, self.stack, self.original = {}, [], BOOTSTRAP._find_and_load
+        self.loads, self.exits, self.stack = {}, {}, []
+        self.original, self.registers = BOOTSTRAP._find_and_load, []
 
     def start(self):
-        original, loads, stack = self.original, self.loads, self.stack
+        original, loads, stack, heard = self.original, self.loads, self.stack, self.hear_exits
 
         def _find_and_load(name, import_):
             if stack:
@@ -109,11 +115,31 @@ class Loads:
                 return original(name, import_)
             finally:
                 stack.pop()
+                if name == "atexit":
+                    heard()
 
         BOOTSTRAP._find_and_load = in_place_of(original, hide(_find_and_load))
+        heard()
+
+    def hear_exits(self):
+        module = sys.modules.get("atexit")
+        if module is None or any(module is known for known, _ in self.registers):
+            return
+        original, stack, exits = module.register, self.stack, self.exits
+
+        def register(function, *arguments, **options):
+            if not stack:
+                return original(function, *arguments, **options)
+            exits.setdefault(stack[-1], []).append((original, function, arguments, options))
+            return function
+
+        self.registers.append((module, original))
+        module.register = in_place_of(original, hide(register))
 
     def stop(self):
         BOOTSTRAP._find_and_load = self.original
+        for module, register in self.registers:
+            module.register = register
 
 
 def is_installed(name):

@@ -132,7 +132,7 @@ def preload(program, modules, role, volatile):
                          (opened, effects, looks), role)
     if program.kind == INSTALLED:
         loads.stop()
-        LAYER = Layer(before, loads.loads)
+        LAYER = Layer(before, loads.loads, loads.exits)
     early = program.kind == SCRIPT and not program.container
     if early:
         program.load(effects)
