@@ -227,12 +227,20 @@ impl Link {
         let stream: &UnixStream = reader.as_ref();
         let (mut room, mut have, mut fds) = (vec![0; READ_BYTES], 0, Vec::new());
         while stream.readable().await.is_ok() {
-            let receive = || uds::receive(stream, &mut room[have..], &mut fds).map_err(Into::into);
+            let mut got = 0;
+            let receive = || {
+                let space = room.len() - have;
+                got = uds::receive(stream, &mut room[have..], &mut fds)?;
+                // That was all, which need not be found out by another read. Only where descriptors
+                // came does the kernel stop before the end.
+                let is_all = got > 0 && got < space && fds.is_empty();
+                if is_all { Err(ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            };
             match stream.try_io(Interest::READABLE, receive) {
-                Ok(0) => break,
-                Ok(count) => have += count,
-                Err(error) if is_transient(&error) => continue,
-                Err(_) => break,
+                Ok(()) if got == 0 => break,
+                Err(error) if got == 0 && is_transient(&error) => continue,
+                Err(_) if got == 0 => break,
+                Ok(()) | Err(_) => have += got,
             }
             let mut taken = 0;
             while let Ok(Some((header, payload, end))) = frame::split(&room[taken..have]) {
