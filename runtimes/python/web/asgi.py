@@ -1,13 +1,15 @@
 """ASGI 3: requests one at a time, on an event loop that lives as long as the process does.
 
 A response in pieces goes out piece by piece. One that is whole at once goes out when the app has
-returned, and so after what it does in the background. Tasks that it leaves on the loop go on in the
-next request.
+returned, or before that if it goes on behind it. Tasks that it leaves on the loop go on in the next
+request.
 """
 
 VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.4", "2.0"
 # A worker that is to leave waits this long for the app's own end.
 END_S = 5
+# An app that has not returned so long after its response goes on behind it.
+RETURN_S = 0.001
 # A body that came in a file is received in such pieces.
 PIECE = 65536
 
@@ -85,7 +87,7 @@ class Exchange:
         self.complete = self.left = False
         # What the app raised before its response was complete.
         self.error = None
-        self.ended = None
+        self.ended = self.timer = None
 
     async def run(self, asyncio, application, scope):
         # Before 3.10 an event belongs to the loop in which it is made.
@@ -105,6 +107,8 @@ class Exchange:
         finally:
             self.ended.set()
             self.unlisten()
+            if self.timer is not None:
+                self.timer.cancel()
 
     async def receive(self):
         if not self.is_read:
@@ -161,6 +165,16 @@ class Exchange:
         self.ended.set()
         self.unlisten()
         self.response.close()
+        if not self.response.has_begun and self.response.size <= FIRST_MAX:
+            self.timer = self.loop.call_later(RETURN_S, self.go_ahead)
+
+    def go_ahead(self):
+        """Sends what is whole, for which its client is not to wait until the app has returned."""
+        try:
+            self.response.open()
+            self.response.end()
+        except message.Left:
+            self.left = True
 
     def leave(self):
         """The client has left."""

@@ -93,6 +93,9 @@ async def application(scope, receive, send):
             while True:
                 await body(b"more %d;" % os.getpid())
                 await asyncio.sleep(0.002)
+        elif path == "/behind":
+            await body(b"here", False)
+            await wait("go")
         elif path == "/told":
             await body(b"more %d;" % os.getpid())
             await receive()
@@ -330,6 +333,21 @@ fn an_asgi_app_is_told_that_its_client_has_left() {
     await_file(&world.path("work/http.disconnect"));
     assert_eq!(site.get("/app/").text(), "here");
     site.stop();
+}
+
+#[test]
+fn a_client_does_not_wait_for_what_an_asgi_app_does_behind_its_answer() {
+    let world = World::new();
+    let site = serve(&world, ("asgi", "prefork"), "");
+    let whole = Client::ask(&site, "GET /app/behind").rest();
+    assert!(whole.ends_with("4\r\nhere\r\n0\r\n\r\n"), "{whole}");
+    assert!(!world.path("work/closed").exists());
+    world.file("go", "");
+    await_file(&world.path("work/closed"));
+    assert_eq!(site.get("/app/").text(), "here");
+    site.stop();
+    let outcomes = world.records(2).into_iter().map(|one| one["outcome"]["kind"].clone());
+    assert!(outcomes.into_iter().all(|outcome| outcome == "answered"));
 }
 
 #[test]
