@@ -32,6 +32,7 @@ impl World {
             Happening::ColdRunEnds(call) => self.cold_run_ends(call),
             Happening::NotesArrive(program, generation) => self.notes_arrive(program, generation),
             Happening::RequestArrives => self.request_arrives(),
+            Happening::RequestBegins(worker, call) => self.request_begins(worker, call),
             Happening::RequestIsAnswered(worker, call) => self.request_answered(worker, call),
             Happening::RequestIsTakenBack(call) => self.request_taken_back(call),
             Happening::HandlerChanges => self.handler_changes(),

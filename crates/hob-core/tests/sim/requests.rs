@@ -225,6 +225,18 @@ impl World {
         Some(Event::Request(event))
     }
 
+    /// Its answer begins: from now on it has all the time that it takes.
+    pub(crate) fn request_begins(&mut self, worker: WorkerId, call: CallId) -> Option<Event> {
+        let process = self.processes.get(&worker)?;
+        let sent = self.handlers.sent.get_mut(&call)?;
+        if !process.alive || sent.settled || !process.duty.work.contains(&call) {
+            return None;
+        }
+        sent.deadline = None;
+        self.handlers.count("begun");
+        Some(Event::Request(hob_core::requests::Event::Begun { worker, call }))
+    }
+
     pub(crate) fn request_answered(&mut self, worker: WorkerId, call: CallId) -> Option<Event> {
         let process = self.processes.get_mut(&worker)?;
         if !process.alive || !process.duty.work.contains(&call) {
@@ -343,6 +355,9 @@ impl World {
         } else if dies {
             self.later(run, Happening::ProcessDies(worker, hob_wire::exit::Exit::Signal(11)));
         } else {
+            if self.rng.chance(300) {
+                self.later(run / 2, Happening::RequestBegins(worker, call));
+            }
             self.later(run, Happening::RequestIsAnswered(worker, call));
         }
         Ok(())

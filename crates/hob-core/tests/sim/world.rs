@@ -40,6 +40,7 @@ pub(crate) enum Happening {
     ColdRunEnds(CallId),
     NotesArrive(ProgramId, u64),
     RequestArrives,
+    RequestBegins(WorkerId, CallId),
     RequestIsAnswered(WorkerId, CallId),
     RequestIsTakenBack(CallId),
     HandlerChanges,
