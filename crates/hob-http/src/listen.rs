@@ -68,21 +68,26 @@ pub struct Site<'a> {
 }
 
 /// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
-/// Calls `ready` once, when requests are accepted and signals are heard.
+/// Calls the first function when requests are accepted and signals are heard, the second one when no
+/// more are, each once.
 ///
 /// # Errors
 /// If the loop cannot be reached, or a mount's path cannot be one.
 pub fn run(
     listener: std::net::TcpListener,
     site: Site<'_>,
-    ready: impl FnOnce(),
+    (ready, stops): (impl FnOnce(), impl FnOnce()),
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     listener.set_nonblocking(true)?;
-    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site, ready).await })
+    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site, (ready, stops)).await })
 }
 
-async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> std::io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    site: Site<'_>,
+    (ready, stops): (impl FnOnce(), impl FnOnce()),
+) -> std::io::Result<()> {
     let (stopping, mut stop) = watch::channel(false);
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
@@ -133,6 +138,7 @@ async fn serve(listener: TcpListener, site: Site<'_>, ready: impl FnOnce()) -> s
         }
     }
     drop(listener);
+    stops();
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
     // The log's thread ends with the last who could write a line; or nobody reads what it writes.

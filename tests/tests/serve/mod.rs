@@ -6,4 +6,5 @@ mod files;
 mod proxies;
 mod rack;
 mod streams;
+mod systemd;
 mod uploads;

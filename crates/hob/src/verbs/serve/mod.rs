@@ -4,6 +4,8 @@
 //! A site has a directory of its own below the daemon's, `serve/PORT`, with a socket that only its
 //! user reaches. What asks a daemon asks a site in the same way.
 
+mod systemd;
+
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,6 @@ use hob_daemon::project::site::{self, Mount, Site};
 use hob_os::start::Start;
 use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
-use hob_wire::strings::Strings;
 use serde_json::{Value, json};
 
 use super::daemon::{SIGPIPE, SIGXFSZ};
@@ -30,6 +31,8 @@ use crate::{connect, fallback, say, show};
 
 /// The folder of sites in the daemon's directory.
 const SITES: &str = "serve";
+/// What a loop is asked for how it is.
+const ASKED: &str = "{\"verb\":\"status\"}";
 /// How long the loop may take until it can be asked.
 const START_NS: u64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(5);
@@ -105,10 +108,10 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     if let Some(listen) = listen {
         site.listen = listen;
     }
-    let address = address(&site.listen)?;
-    let listener = TcpListener::bind(address).map_err(|error| {
-        Failure::new(format!("{address}: {error}; `--listen` names another address"))
-    })?;
+    let listener = match systemd::listener(start)? {
+        Some(listener) => listener,
+        None => bind(&site.listen)?,
+    };
     let local = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
     let directory = site_directory(start, local.port())?;
     let looped = start_loop(start, &directory, &site)?;
@@ -116,7 +119,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
     let attach = Attach {
         directory: root.as_os_str().as_bytes().to_vec(),
-        env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
+        env: systemd::without_ours(start),
     };
     let socket = directory.join("socket");
     let mut limits = Limits::default();
@@ -134,8 +137,18 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         limits,
         proxies: site.proxies,
     };
+    let notified = systemd::Notified::of(start);
+    let asked = directory.clone();
+    systemd::watch(start, move || request::send_to(&asked, ASKED, ANSWER_MS).is_ok());
     // Whoever reads it may send a signal at once. One that cannot be told is still served.
-    let served = hob_http::run(listener, front, || drop(out(&said)));
+    let ready = || {
+        let _ = out(&said);
+        if let Some(notified) = &notified {
+            notified.is_ready(&local.to_string());
+        }
+    };
+    let stops = || notified.iter().for_each(systemd::Notified::stops);
+    let served = hob_http::run(listener, front, (ready, stops));
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();
@@ -162,6 +175,13 @@ fn fronted(mount: Mount) -> hob_http::Mount {
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }
+}
+
+fn bind(listen: &str) -> Result<TcpListener, Failure> {
+    let address = address(listen)?;
+    TcpListener::bind(address).map_err(|error| {
+        Failure::new(format!("{address}: {error}; `--listen` names another address"))
+    })
 }
 
 /// `127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `8000`.
@@ -255,7 +275,7 @@ fn sites(start: &Start) -> Vec<(u16, PathBuf)> {
 }
 
 fn status(start: &Start, format: Format) -> Result<(), Failure> {
-    let ask = |directory: &Path| request::send_to(directory, "{\"verb\":\"status\"}", ANSWER_MS);
+    let ask = |directory: &Path| request::send_to(directory, ASKED, ANSWER_MS);
     let mut found: Vec<(u16, Value)> = Vec::new();
     for (port, directory) in sites(start) {
         match ask(&directory) {
