@@ -169,6 +169,29 @@ impl Calls {
         None
     }
 
+    /// After a call in its layer: has that made anew with what it had not loaded, off the path.
+    pub(super) fn grow_layer(&mut self, ctx: &mut Ctx<'_>, call: CallId, of: ProgramId) {
+        let Some(entry) = self.ledger.get(call) else { return };
+        let layer = entry.resolved.as_ref().and_then(Program::installed);
+        let Some(layer) = layer else { return };
+        let learned = ctx.warm.programs.get(entry.program).and_then(|known| known.lesson.clone());
+        let Some(learned) =
+            learned.filter(|_| ctx.warm.programs.id(&layer, &entry.directory) == of)
+        else {
+            return;
+        };
+        let Some(lesson) = &mut ctx.warm.programs.entry(of).lesson else { return };
+        if !lesson.grow(&learned) {
+            return;
+        }
+        load_anew(ctx, of);
+        let Some(key) = ctx.warm.programs.key(of, &layer, &entry.env, place_of(entry)) else {
+            return;
+        };
+        plant_as(ctx, entry, key, (of, &layer));
+        ctx.events.push_back(Event::Learned { program: of, lesson: Told::Notes, key: Some(key) });
+    }
+
     /// What is warm of a program is not what a cold start would load: all of it goes.
     pub(crate) fn stale(&mut self, ctx: &mut Ctx<'_>, program: ProgramId) {
         ctx.warm.programs.unlearn(program);

@@ -174,7 +174,8 @@ impl Calls {
             // In a copy of a layer, whose imports and start-up code read what they read.
             let layer = ctx.warm.programs.get(of).and_then(|layer| layer.lesson.as_ref());
             let lesson = layer.map(Known::above).unwrap_or_default();
-            return self.learned(ctx, call, program, (lesson, notes));
+            self.learned(ctx, call, program, (lesson, notes));
+            return self.grow_layer(ctx, call, of);
         }
         let rooted = ctx.warm.programs.is_known(key);
         let Some(open) = self.ledger.get(call) else { return };

@@ -147,6 +147,15 @@ impl Lesson {
         })
     }
 
+    /// Takes in what the other one imports besides; whether that is anything.
+    pub(crate) fn grow(&mut self, other: &Lesson) -> bool {
+        let own: BTreeSet<_> = self.modules.iter().cloned().collect();
+        let more = other.modules.iter().filter(|name| !own.contains(*name)).cloned();
+        let before = self.modules.len();
+        self.modules.extend(more.take(MODULES_MAX.saturating_sub(before)));
+        self.modules.len() > before
+    }
+
     /// Whether all that the other one has to be imported is imported here, too.
     pub(crate) fn covers(&self, other: &Lesson) -> bool {
         let own: BTreeSet<_> = self.modules.iter().collect();
