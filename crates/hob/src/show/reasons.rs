@@ -10,10 +10,7 @@ pub const WARM: &[(&str, &str)] = &[
         "bare-interpreter",
         "its own warm state is being made; a copy of its interpreter performed it",
     ),
-    (
-        "installed-packages",
-        "its own warm state is being made; a copy with its packages loaded performed it",
-    ),
+    ("installed-packages", "it was edited; a copy with its packages loaded performed it"),
     ("forked-on-demand", "no copy was waiting, so one was forked for it"),
     ("queued", "it waited for a worker"),
     ("worker-ready", "a handler's worker was waiting"),
