@@ -67,7 +67,8 @@ impl Warm {
     pub(crate) fn new(connect: Connector, status: Status) -> Warm {
         let context = surroundings::context(&status);
         // A hook started here has them, and so has a warm one. All else that is open is hob's.
-        let beyond = Inherited::look(0).map(|inherited| inherited.beyond).unwrap_or_default();
+        let beyond =
+            Inherited::look_beside_threads().map(|inherited| inherited.beyond).unwrap_or_default();
         Warm { connect, status, context, beyond, away_until_ns: 0, hosted: HashMap::new() }
     }
 
