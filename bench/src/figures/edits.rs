@@ -17,8 +17,8 @@ use crate::report::{Figure, Want};
 use crate::venv;
 
 const ROUNDS: usize = 20;
-/// Before each edit everything is ready, or this long was waited.
-const READY_MAX: Duration = Duration::from_secs(20);
+/// Before each edit all pools have copies that wait, or this long was waited: some may never have.
+const READY_MAX: Duration = Duration::from_secs(4);
 const POLL: Duration = Duration::from_millis(100);
 
 /// A script's installed modules, and what the call after an edit may take of a plain one.
