@@ -22,7 +22,7 @@ use crate::body::{Body, Refused, plain, refused, whole};
 use crate::checked::InBody;
 use crate::files::Files;
 use crate::link::{Begun, Link, Outcome};
-use crate::log::{Line, Log};
+use crate::log::{self, Line, Log};
 use crate::stream::AppBody;
 use crate::upload;
 
@@ -291,10 +291,7 @@ fn response(
 
 /// What an app's failure is to whoever asked. Why it failed is for the log, not for strangers.
 fn failed(name: &str, reason: Reason, text: &str) -> Refused {
-    let _ = std::io::Write::write_all(
-        &mut std::io::stderr().lock(),
-        format!("hob: {name}: {}: {text}\n", reason.code()).as_bytes(),
-    );
+    log::say(&format!("{name}: {}: {text}", reason.code()));
     match reason {
         Reason::Raised => refused(StatusCode::INTERNAL_SERVER_ERROR, "the app raised an error"),
         Reason::TimedOut => refused(StatusCode::GATEWAY_TIMEOUT, "the app took too long"),

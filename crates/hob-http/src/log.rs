@@ -148,6 +148,12 @@ fn quoted(bytes: &[u8]) -> String {
     text
 }
 
+/// A line for whoever runs the site, on standard error. Why something failed is for them, not for
+/// strangers. In one write, so that nobody else's line comes between.
+pub(crate) fn say(text: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("hob: {text}\n").as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

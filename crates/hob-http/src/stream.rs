@@ -6,7 +6,6 @@
 //! whose length is known go out when the app has said that there are no others.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use tokio::net::UnixStream;
 
 use crate::body::Broken;
 use crate::link::{Begun, End};
+use crate::log;
 
 /// As much is read at once.
 const PIECE: usize = 64 * 1024;
@@ -129,7 +129,7 @@ impl Body for AppBody {
             }
             Poll::Ready((_, Ok(None))) => Poll::Ready(None),
             Poll::Ready((making, Err(error))) => {
-                say(&making.name, &error.to_string());
+                log::say(&format!("{}: {error}; its client was cut off", making.name));
                 Poll::Ready(Some(Err(error)))
             }
         }
@@ -138,12 +138,6 @@ impl Body for AppBody {
     fn size_hint(&self) -> SizeHint {
         self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
-}
-
-/// Why a client was not sent a whole body is for the log.
-fn say(name: &str, text: &str) {
-    let line = format!("hob: {name}: {text}; its client was cut off\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
 const LONGER: &str = "a body is longer than its Content-Length";
@@ -283,8 +277,7 @@ impl Drop for Making {
             if let Ok(Some((reason, text))) = failure
                 && reason != Reason::Cancelled
             {
-                let line = format!("hob: {name}: {}: {text}\n", reason.code());
-                let _ = std::io::stderr().lock().write_all(line.as_bytes());
+                log::say(&format!("{name}: {}: {text}", reason.code()));
             }
         });
     }

@@ -17,6 +17,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use crate::body::Refused;
 use crate::checked::InBody;
+use crate::log;
 
 /// A body that is larger than this goes to a file.
 const INLINE_MAX: usize = 64 * 1024;
@@ -78,8 +79,7 @@ fn too_large() -> Refused {
 
 /// A disk that is full is for the log, not for strangers.
 fn not_kept(error: &std::io::Error) -> Refused {
-    let line = format!("hob: a request's body cannot be kept: {error}\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    log::say(&format!("a request's body cannot be kept: {error}"));
     closing(StatusCode::INSUFFICIENT_STORAGE, "there is no room for the body")
 }
 

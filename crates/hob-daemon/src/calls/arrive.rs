@@ -146,10 +146,6 @@ impl Calls {
         let (directory, name) = (entry.directory.clone(), entry.name.clone());
         let program = ctx.warm.programs.id(&layer, &directory);
         let known = ctx.warm.programs.entry(program);
-        if known.lesson.as_ref().is_some_and(|known| !known.covers(&lesson)) {
-            self.stale(ctx, program);
-        }
-        let known = ctx.warm.programs.entry(program);
         if known.lesson.is_none() {
             let file = layer.interpreter.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             known.name = if found == Found::Installed {

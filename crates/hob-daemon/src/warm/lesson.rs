@@ -156,12 +156,6 @@ impl Lesson {
         self.modules.len() > before
     }
 
-    /// Whether all that the other one has to be imported is imported here, too.
-    pub(crate) fn covers(&self, other: &Lesson) -> bool {
-        let own: BTreeSet<_> = self.modules.iter().collect();
-        other.modules.iter().all(|name| own.contains(name))
-    }
-
     /// Forgets what warm state was made from: a process that has just loaded names all of it. What
     /// an earlier one read for a module that is left out by now would make all later ones stale,
     /// also if nobody loads it any more.
