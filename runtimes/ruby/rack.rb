@@ -184,9 +184,11 @@ module Http
       end
     end
 
-    # An Array is whole already; what any other body yields goes out before it is asked for more.
+    # What can be an Array is whole already; what any other body yields goes out before it is asked for
+    # more. Where nobody is sent a body, only an Array itself is looked through, for its length: to ask
+    # anything else runs code of the app, and Rack's lint forbids it in a HEAD.
     def fill_each(response, body)
-      if body.respond_to?(:to_ary)
+      if body.is_a?(Array) || (body.respond_to?(:to_ary) && !response.no_body?)
         body.each { |part| response << part }
       elsif !response.no_body?
         body.each { |part| response.write(part) }
