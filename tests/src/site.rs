@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -73,10 +74,32 @@ impl Site {
         self.address
     }
 
+    /// What its front answers to who runs it.
+    ///
+    /// # Panics
+    /// If its control socket cannot be reached, or does not answer in time.
+    #[must_use]
+    pub fn control(&self, world: &World, path: &str) -> Response {
+        let directory = world.hob_dir().join("serve").join(self.address.port().to_string());
+        let mut stream = UnixStream::connect(directory.join("control")).expect("it is asked");
+        stream.set_read_timeout(Some(ANSWER)).expect("a time can be set");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: site\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("it answers");
+        response(&bytes)
+    }
+
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.running.pid()
+    }
+
+    /// What it has written to standard output so far.
+    #[must_use]
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.running.out()).into_owned()
     }
 
     /// What it has written to standard error so far.

@@ -1,6 +1,7 @@
 //! From a request to its answer: judged, routed, asked of an app or a folder, checked, logged.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,11 +21,19 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 
 use crate::body::{Body, Refused, plain, refused, whole};
 use crate::checked::InBody;
+use crate::control::meter::{Measured, Meter, Tally};
 use crate::files::Files;
 use crate::link::{Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::stream::AppBody;
 use crate::upload;
+
+/// What is served at a prefix, and what is counted of it.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    pub(crate) served: Served,
+    pub(crate) tally: Arc<Tally>,
+}
 
 /// What is served at a prefix.
 #[derive(Debug)]
@@ -41,13 +50,14 @@ type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
 /// All that a connection needs.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) mounts: Mounts<Served>,
+    pub(crate) mounts: Mounts<Mounted>,
     pub(crate) link: Link,
     pub(crate) limits: Limits,
     pub(crate) proxies: Proxies,
     pub(crate) log: Log,
     /// Where this site listens.
     pub(crate) local: SocketAddr,
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Front {
@@ -58,6 +68,7 @@ impl Front {
         peer: SocketAddr,
         in_body: &InBody,
     ) -> Result<Response<Body>, std::convert::Infallible> {
+        let mut measured = self.meter.begin();
         let (parts, body) = request.into_parts();
         let headers: Headers<'_> = parts
             .headers
@@ -68,7 +79,9 @@ impl Front {
             forwarded::judge((peer.ip(), peer.port()), &self.proxies, headers.iter().copied());
         let client = judged.as_ref().map_or(peer.ip(), |seen| seen.address);
         let response = match judged {
-            Ok(seen) => self.perform(&parts, (&headers, seen), (body, in_body)).await,
+            Ok(seen) => {
+                self.perform(&parts, (&headers, seen), (body, in_body), &mut measured).await
+            }
             Err(refusal) => Err(refusal.into()),
         };
         let response = match response {
@@ -97,9 +110,11 @@ impl Front {
             agent: field(header::USER_AGENT),
         };
         if response.extensions().get::<Streamed>().is_some() {
-            return Ok(response.map(|body| Body::new(self.log.counted(&line, body))));
+            return Ok(response.map(|body| Body::new(self.log.counted(&line, body, measured))));
         }
-        self.log.take(&line, sent(&parts.method, &response));
+        let bytes = sent(&parts.method, &response);
+        measured.end(line.status, bytes);
+        self.log.take(&line, bytes);
         Ok(response)
     }
 
@@ -108,6 +123,7 @@ impl Front {
         parts: &Parts,
         (headers, seen): (&Headers<'_>, Seen<'_>),
         (body, in_body): (Incoming, &InBody),
+        measured: &mut Measured,
     ) -> Result<Response<Body>, Refused> {
         let target = parts.uri.to_string();
         let method = parts.method.as_str().as_bytes();
@@ -121,7 +137,8 @@ impl Front {
         let found = self.mounts.find(&accepted.path);
         let found =
             found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
-        match found.value {
+        measured.is_of(&found.value.tally);
+        match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
             Served::App { name, timeout_us, body_bytes } => {
                 let told = match accepted.body {
@@ -166,7 +183,10 @@ impl Front {
                         let gap = Duration::from_micros(*timeout_us);
                         answering(&parts.method, begun, (name, gap))
                     }
-                    Outcome::Failed(reason, text) => Err(failed(name, reason, &text)),
+                    Outcome::Failed(reason, text) => {
+                        measured.failed(reason.code());
+                        Err(failed(name, reason, &text))
+                    }
                 }
             }
         }

@@ -44,9 +44,11 @@ impl Checked {
         Checked { stream, requests, over: false, unanswered: None, in_body, write_gap, waits: None }
     }
 
-    /// Answers what was refused in a head, and ends the connection.
-    pub(crate) async fn finish(mut self) {
-        if let Some(refusal) = self.unanswered.take() {
+    /// Answers what was refused in a head, and ends the connection. Returns the answer's status, if
+    /// there was one.
+    pub(crate) async fn finish(mut self) -> Option<u16> {
+        let refused = self.unanswered.take();
+        if let Some(refusal) = refused {
             let body = refusal.what;
             let answer = format!(
                 "HTTP/1.1 {} Refused\r\ncontent-type: text/plain; charset=utf-8\r\n\
@@ -57,6 +59,7 @@ impl Checked {
             let _ = self.stream.write_all(answer.as_bytes()).await;
         }
         let _ = self.stream.shutdown().await;
+        refused.map(|refusal| refusal.status)
     }
 }
 

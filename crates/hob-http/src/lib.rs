@@ -6,6 +6,8 @@
 //!                  checked   route   └─▶ upload ─▶ link ─▶ loop ─▶ worker
 //!                                                 │
 //!                  log ◀── status, bytes ◀── answer, stream ◀┘
+//!                meter ◀── times, failures
+//!   control, metrics ──▶ whoever runs the site
 //! ```
 //! Invariants: it knows no isolation and no language; what it decides of a request (prefix, limits,
 //! refusal) is decided by `hob_core::http`; a request is given to the loop once, whole; no app is
@@ -15,6 +17,7 @@
 mod answer;
 mod body;
 mod checked;
+mod control;
 mod files;
 mod link;
 mod listen;
@@ -22,4 +25,5 @@ mod log;
 mod stream;
 mod upload;
 
+pub use control::Control;
 pub use listen::{Mount, Site, run};

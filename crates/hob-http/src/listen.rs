@@ -18,8 +18,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-use crate::answer::Front;
+use crate::answer::{Front, Mounted, Served};
 use crate::checked::{Checked, InBody};
+use crate::control::meter::Meter;
+use crate::control::{self, Control};
 use crate::files::Files;
 use crate::link::Link;
 use crate::log::Log;
@@ -65,6 +67,8 @@ pub struct Site<'a> {
     pub limits: Limits,
     /// The proxies that are believed.
     pub proxies: Proxies,
+    /// Where it is asked how it is.
+    pub control: Control,
 }
 
 /// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
@@ -89,17 +93,19 @@ async fn serve(
     (ready, stops): (impl FnOnce(), impl FnOnce()),
 ) -> std::io::Result<()> {
     let (stopping, mut stop) = watch::channel(false);
+    let meter = Arc::new(Meter::new(site.mounts.keys()));
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
             Mount::App { timeout_us, body_bytes } => {
-                crate::answer::Served::App { name: path.clone(), timeout_us, body_bytes }
+                Served::App { name: path.clone(), timeout_us, body_bytes }
             }
             Mount::Static { root, fallback } => {
-                crate::answer::Served::Files(Files::new(root, fallback.as_deref()))
+                Served::Files(Files::new(root, fallback.as_deref()))
             }
         };
-        mounts.insert(&path, served).map_err(std::io::Error::other)?;
+        let mounted = Mounted { served, tally: meter.tally(&path) };
+        mounts.insert(&path, mounted).map_err(std::io::Error::other)?;
     }
     let link = Link::connect(site.socket, site.build, &site.attach).await?;
     let (mut terminate, mut interrupt) =
@@ -114,10 +120,12 @@ async fn serve(
         let _ = stopping.send(true);
     });
     let local = listener.local_addr()?;
-    let (log, written) = Log::begin()?;
+    let (log, written) = Log::begin(Arc::clone(&meter.lines_dropped))?;
+    control::begin(site.control, Arc::clone(&meter))?;
     let (limits, proxies) = (site.limits, site.proxies);
-    let front = Arc::new(Front { mounts, link, limits, proxies, log, local });
+    let front = Arc::new(Front { mounts, link, limits, proxies, log, local, meter });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    front.meter.set_accepts(true);
     ready();
     loop {
         let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
@@ -138,6 +146,7 @@ async fn serve(
         }
     }
     drop(listener);
+    front.meter.set_accepts(false);
     stops();
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
@@ -154,7 +163,8 @@ async fn connection(
     mut stop: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let limits = front.limits;
+    let (limits, meter) = (front.limits, Arc::clone(&front.meter));
+    let _connected = meter.connection();
     let in_body = InBody::default();
     let broken = Arc::clone(&in_body);
     let service = service_fn(move |request| {
@@ -176,5 +186,7 @@ async fn connection(
             }
         }
     }
-    connection.into_parts().io.into_inner().finish().await;
+    if let Some(status) = connection.into_parts().io.into_inner().finish().await {
+        meter.refused_head(status);
+    }
 }

@@ -16,20 +16,28 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
 use crate::body::{Body, Broken};
+use crate::control::meter::Measured;
 
 /// Lines that wait for whoever reads the log.
 const LINES_MAX: usize = 4096;
+/// Why a request has failed whose answer had begun.
+const BROKEN_OFF: &str = "broken-off";
 
 /// The log, open.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     lines: SyncSender<String>,
+    /// Since a line was written.
     dropped: Arc<AtomicU64>,
+    all_dropped: Arc<AtomicU64>,
 }
 
 impl Log {
     /// Begins it; the other end hears when the last line of a log that was dropped is written.
-    pub(crate) fn begin() -> std::io::Result<(Log, oneshot::Receiver<()>)> {
+    /// Counts dropped lines.
+    pub(crate) fn begin(
+        all_dropped: Arc<AtomicU64>,
+    ) -> std::io::Result<(Log, oneshot::Receiver<()>)> {
         let (lines, waiting) = sync_channel(LINES_MAX);
         let (done, written) = oneshot::channel();
         std::thread::Builder::new().name("hob-log".to_owned()).spawn(move || {
@@ -37,7 +45,7 @@ impl Log {
             // A site that waits no longer needs no word.
             let _ = done.send(());
         })?;
-        Ok((Log { lines, dropped: Arc::default() }, written))
+        Ok((Log { lines, dropped: Arc::default(), all_dropped }, written))
     }
 
     /// Takes a line, if there is room.
@@ -47,8 +55,9 @@ impl Log {
     }
 
     /// The same for a body whose length shows when it ends.
-    pub(crate) fn counted(&self, line: &Line<'_>, body: Body) -> Counted {
-        Counted { log: self.clone(), line: line.text(), bytes: 0, body }
+    pub(crate) fn counted(&self, line: &Line<'_>, body: Body, measured: Measured) -> Counted {
+        let (log, status) = (self.clone(), line.status);
+        Counted { log, line: line.text(), status, bytes: 0, body, measured }
     }
 
     fn put(&self, mut text: String) {
@@ -58,6 +67,7 @@ impl Log {
         }
         if self.lines.try_send(text).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+            self.all_dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -68,8 +78,10 @@ pub(crate) struct Counted {
     log: Log,
     /// Before and behind the count.
     line: [String; 2],
+    status: u16,
     bytes: u64,
     body: Body,
+    measured: Measured,
 }
 
 impl hyper::body::Body for Counted {
@@ -84,6 +96,9 @@ impl hyper::body::Body for Counted {
         if let Some(Ok(data)) = next.as_ref().map(|next| next.as_ref().map(Frame::data_ref)) {
             self.bytes += data.map_or(0, |data| data.len() as u64);
         }
+        if let Some(Err(_)) = &next {
+            self.measured.failed(BROKEN_OFF);
+        }
         Poll::Ready(next)
     }
 
@@ -94,6 +109,7 @@ impl hyper::body::Body for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        self.measured.end(self.status, self.bytes);
         let [before, behind] = &self.line;
         self.log.put(format!("{before}{}{behind}", self.bytes));
     }

@@ -2,6 +2,7 @@
 
 mod apps;
 mod bad;
+mod control;
 mod files;
 mod proxies;
 mod rack;

@@ -3,10 +3,12 @@
 //! In the order of a request: [`head`] reads the raw bytes of a head, [`filter`] judges it,
 //! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks.
 //! [`stream`] does all of it that needs the raw bytes of a connection. [`answer`] judges what a program answers.
+//! [`counts`] is what the front tells of itself.
 //! A parser that comes behind may be lenient: what is refused here never reaches it.
 
 pub mod answer;
 pub mod chunks;
+pub mod counts;
 pub mod filter;
 pub mod forwarded;
 pub mod head;

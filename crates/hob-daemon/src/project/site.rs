@@ -5,6 +5,7 @@
 //! [serve]
 //! listen = "127.0.0.1:8000"
 //! trusted_proxies = ["10.0.0.0/8", "::1"]
+//! control = "127.0.0.1:9100"      # metrics and health for whoever reaches it; usually none
 //! timeouts = { head = "10s", body = "30s", write = "30s" }
 //!
 //! [mount."/shop"]
@@ -52,6 +53,8 @@ pub struct Site {
     pub mounts: BTreeMap<String, Mount>,
     /// The networks of the proxies that are believed.
     pub proxies: Proxies,
+    /// An address at which anybody may ask how the site is, if it is to have one.
+    pub control: Option<String>,
     /// How long a request's head may take, in microseconds; `None`: as usual.
     pub head_us: Option<u64>,
     /// How long a body that is not whole may send nothing, in microseconds; `None`: as usual.
@@ -127,6 +130,7 @@ struct Serve {
     listen: Option<String>,
     #[serde(default)]
     trusted_proxies: Vec<String>,
+    control: Option<String>,
     #[serde(default)]
     timeouts: Timeouts,
 }
@@ -243,7 +247,15 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         return Err(ProjectError::config(dir, what));
     }
     let (listen, proxies) = (LISTEN.to_owned(), Proxies::default());
-    Ok(Site { listen, mounts, proxies, head_us: None, body_gap_us: None, write_gap_us: None })
+    Ok(Site {
+        listen,
+        mounts,
+        proxies,
+        control: None,
+        head_us: None,
+        body_gap_us: None,
+        write_gap_us: None,
+    })
 }
 
 pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
@@ -268,7 +280,8 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
         Timeouts::time("write", file.serve.timeouts.write.as_ref()).map_err(fault)?;
     let proxies = Proxies::read(&file.serve.trusted_proxies)
         .map_err(|what| fault(format!("[serve]: trusted_proxies: {what}")))?;
-    Ok(Site { listen, mounts: served, proxies, head_us, body_gap_us, write_gap_us })
+    let control = file.serve.control;
+    Ok(Site { listen, mounts: served, proxies, control, head_us, body_gap_us, write_gap_us })
 }
 
 /// The words that a mount may have besides those of [`Table`].

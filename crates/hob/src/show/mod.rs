@@ -11,6 +11,7 @@
 pub mod clock;
 pub mod entries;
 pub mod gain;
+pub mod mounts;
 pub mod reasons;
 mod saved;
 pub mod status;

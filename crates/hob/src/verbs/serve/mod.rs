@@ -4,6 +4,7 @@
 //! A site has a directory of its own below the daemon's, `serve/PORT`, with a socket that only its
 //! user reaches. What asks a daemon asks a site in the same way.
 
+mod front;
 mod systemd;
 
 use std::net::{SocketAddr, TcpListener};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use hob_core::http::counts::Counts;
 use hob_core::http::limits::Limits;
 use hob_core::status::Status;
 use hob_daemon::Config;
@@ -110,12 +112,14 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     }
     let listener = match systemd::listener(start)? {
         Some(listener) => listener,
-        None => bind(&site.listen)?,
+        None => bind(&site.listen, "`--listen` names another address")?,
     };
     let local = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
-    let directory = site_directory(start, local.port())?;
+    let place = Place::make(start, local.port())?;
+    let directory = place.0.clone();
+    let control = front::open(&directory, site.control.as_deref())?;
     let looped = start_loop(start, &directory, &site)?;
-    let said = said(&site, local);
+    let mut said = said(&site, local);
     let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
     let attach = Attach {
         directory: root.as_os_str().as_bytes().to_vec(),
@@ -129,6 +133,9 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
     limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
     limits.write_gap_ms = site.write_gap_us.map_or(limits.write_gap_ms, |time| time.div_ceil(1000));
+    if let Some(Ok(address)) = control.address.as_ref().map(TcpListener::local_addr) {
+        said.push_str(&format!("  control at http://{address}/\n"));
+    }
     let front = hob_http::Site {
         mounts: site.mounts.into_iter().map(|(path, mount)| (path, fronted(mount))).collect(),
         socket: &socket,
@@ -136,10 +143,11 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         attach,
         limits,
         proxies: site.proxies,
+        control,
     };
     let notified = systemd::Notified::of(start);
     let asked = directory.clone();
-    systemd::watch(start, move || request::send_to(&asked, ASKED, ANSWER_MS).is_ok());
+    systemd::watch(start, move || front::is_alive(&asked));
     // Whoever reads it may send a signal at once. One that cannot be told is still served.
     let ready = || {
         let _ = out(&said);
@@ -152,9 +160,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();
-    let _ = std::fs::remove_dir_all(&directory);
-    // The last one takes the folder of sites along.
-    let _ = directory.parent().map(std::fs::remove_dir);
+    drop(place);
     served.map_err(|error| Failure::new(format!("cannot serve: {error}")))?;
     match ended {
         Ok(Ok(())) => {
@@ -177,11 +183,9 @@ fn fronted(mount: Mount) -> hob_http::Mount {
     }
 }
 
-fn bind(listen: &str) -> Result<TcpListener, Failure> {
+fn bind(listen: &str, step: &str) -> Result<TcpListener, Failure> {
     let address = address(listen)?;
-    TcpListener::bind(address).map_err(|error| {
-        Failure::new(format!("{address}: {error}; `--listen` names another address"))
-    })
+    TcpListener::bind(address).map_err(|error| Failure::new(format!("{address}: {error}; {step}")))
 }
 
 /// `127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `8000`.
@@ -195,16 +199,29 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// The directory of the site at a port, made.
-fn site_directory(start: &Start, port: u16) -> Result<PathBuf, Failure> {
-    let base = connect::directory(start);
-    let sites = base.join(SITES);
-    let directory = sites.join(port.to_string());
-    for each in [&base, &sites, &directory] {
-        hob_os::dir::create(each)
-            .map_err(|why| Failure::new(request::not_used(each, why).to_string()))?;
+/// The directory of a site. It ends with this, whether the site has started or not.
+struct Place(PathBuf);
+
+impl Place {
+    /// Makes that of the site at a port.
+    fn make(start: &Start, port: u16) -> Result<Place, Failure> {
+        let base = connect::directory(start);
+        let sites = base.join(SITES);
+        let place = Place(sites.join(port.to_string()));
+        for each in [&base, &sites, &place.0] {
+            hob_os::dir::create(each)
+                .map_err(|why| Failure::new(request::not_used(each, why).to_string()))?;
+        }
+        Ok(place)
     }
-    Ok(directory)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+        // The last one takes the folder of sites along.
+        let _ = self.0.parent().map(std::fs::remove_dir);
+    }
 }
 
 type Looped = std::thread::JoinHandle<Result<(), hob_daemon::DaemonError>>;
@@ -276,10 +293,10 @@ fn sites(start: &Start) -> Vec<(u16, PathBuf)> {
 
 fn status(start: &Start, format: Format) -> Result<(), Failure> {
     let ask = |directory: &Path| request::send_to(directory, ASKED, ANSWER_MS);
-    let mut found: Vec<(u16, Value)> = Vec::new();
+    let mut found: Vec<(u16, Value, Option<Counts>)> = Vec::new();
     for (port, directory) in sites(start) {
         match ask(&directory) {
-            Ok((answer, _)) => found.push((port, answer)),
+            Ok((answer, _)) => found.push((port, answer, front::counts(&directory))),
             // What a killed site leaves.
             Err(RequestError::NoDaemon | RequestError::Ended) => {}
             Err(error) => return Err(Failure::new(format!("port {port}: {error}"))),
@@ -288,7 +305,7 @@ fn status(start: &Start, format: Format) -> Result<(), Failure> {
     if format.json {
         let sites: Vec<Value> = found
             .into_iter()
-            .map(|(port, status)| json!({ "port": port, "status": status }))
+            .map(|(port, status, front)| json!({ "port": port, "status": status, "front": front }))
             .collect();
         return out(&format!("{}\n", json!({ "schema": "hob.serve/1", "sites": sites })));
     }
@@ -296,11 +313,14 @@ fn status(start: &Start, format: Format) -> Result<(), Failure> {
         return Err(Failure::new("no site runs; `hob serve DIR` serves one"));
     }
     let look = Look::of_stdout();
-    for (port, answer) in found {
+    for (port, answer, counts) in found {
         let status: Status = serde_json::from_value(answer).map_err(|error| {
             Failure::new(format!("the site at port {port} is of another build ({error})"))
         })?;
         out(&format!("port {port}\n{}", show::status::status(&status, &look)))?;
+        if let Some(counts) = counts {
+            out(&format!("\n{}", show::mounts::mounts(&counts, &look)))?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,227 @@
+//! What the front counts: requests, answers, failures and times of each mount.
+//!
+//! There is one tally, whatever reads it: `hob serve status` and the metrics cannot differ.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use hob_core::http::counts::{Counts, MountCounts, SCHEMA};
+
+/// Two digits of a time are right.
+const DIGITS: u8 = 2;
+
+/// All that one front counts.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    since: Instant,
+    connections: AtomicU64,
+    accepts: AtomicBool,
+    refused_heads: Mutex<BTreeMap<u16, u64>>,
+    pub(crate) lines_dropped: Arc<AtomicU64>,
+    mounts: Vec<Arc<Tally>>,
+    /// Of what no mount serves, and of requests that were refused before one was looked for.
+    nowhere: Arc<Tally>,
+}
+
+/// What one mount was asked.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) path: String,
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Counted {
+    pub(crate) active: u64,
+    pub(crate) bytes: u64,
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) failures: BTreeMap<&'static str, u64>,
+    /// Microseconds; made by the first request, since a site may have a thousand mounts.
+    pub(crate) times: Option<Histogram<u64>>,
+    pub(crate) sum_us: u64,
+}
+
+impl Tally {
+    fn of(path: &str) -> Arc<Tally> {
+        Arc::new(Tally { path: path.to_owned(), counted: Mutex::default() })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counts(&self) -> MountCounts {
+        let counted = self.lock();
+        let at = |quantile| counted.times.as_ref().map_or(0, |all| all.value_at_quantile(quantile));
+        MountCounts {
+            path: self.path.clone(),
+            requests: counted.statuses.values().sum(),
+            active: counted.active,
+            bytes: counted.bytes,
+            statuses: named(&counted.statuses),
+            failures: counted.failures.iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: counted.times.as_ref().map_or(0, Histogram::max),
+        }
+    }
+}
+
+fn named(statuses: &BTreeMap<u16, u64>) -> BTreeMap<String, u64> {
+    statuses.iter().map(|(status, count)| (status.to_string(), *count)).collect()
+}
+
+impl Meter {
+    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a String>) -> Meter {
+        Meter {
+            since: Instant::now(),
+            connections: AtomicU64::new(0),
+            accepts: AtomicBool::new(false),
+            refused_heads: Mutex::default(),
+            lines_dropped: Arc::default(),
+            mounts: paths.map(|path| Tally::of(path)).collect(),
+            nowhere: Tally::of(""),
+        }
+    }
+
+    /// The tally of a mount.
+    pub(crate) fn tally(&self, path: &str) -> Arc<Tally> {
+        let found = self.mounts.iter().find(|tally| tally.path == path);
+        Arc::clone(found.unwrap_or(&self.nowhere))
+    }
+
+    /// A request has come. It belongs to no mount until it is said to.
+    pub(crate) fn begin(&self) -> Measured {
+        self.nowhere.lock().active += 1;
+        Measured { tally: Arc::clone(&self.nowhere), begun: Instant::now(), ended: false }
+    }
+
+    /// A connection that counts until the result is dropped.
+    pub(crate) fn connection(self: &Arc<Meter>) -> Connected {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(Arc::clone(self))
+    }
+
+    pub(crate) fn refused_head(&self, status: u16) {
+        let mut refused = self.refused_heads.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(status).or_default() += 1;
+    }
+
+    pub(crate) fn set_accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::Relaxed);
+    }
+
+    pub(crate) fn accepts(&self) -> bool {
+        self.accepts.load(Ordering::Relaxed)
+    }
+
+    /// Every tally, that of no mount last.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Arc<Tally>> {
+        self.mounts.iter().chain([&self.nowhere])
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let refused = self.refused_heads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Counts {
+            schema: SCHEMA.to_owned(),
+            uptime_s: self.since.elapsed().as_secs(),
+            connections: self.connections.load(Ordering::Relaxed),
+            accepts: self.accepts(),
+            refused_heads: named(&refused),
+            lines_dropped: self.lines_dropped.load(Ordering::Relaxed),
+            mounts: self.tallies().map(|tally| tally.counts()).collect(),
+        }
+    }
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+pub(crate) struct Connected(Arc<Meter>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request that is being answered. One that is dropped without an end was left by its client.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    tally: Arc<Tally>,
+    begun: Instant,
+    ended: bool,
+}
+
+impl Measured {
+    /// It belongs to that mount.
+    pub(crate) fn is_of(&mut self, tally: &Arc<Tally>) {
+        self.tally.lock().active -= 1;
+        self.tally = Arc::clone(tally);
+        self.tally.lock().active += 1;
+    }
+
+    /// No app has answered it, or not to its end.
+    pub(crate) fn failed(&self, why: &'static str) {
+        *self.tally.lock().failures.entry(why).or_default() += 1;
+    }
+
+    /// Its answer has ended.
+    pub(crate) fn end(&mut self, status: u16, bytes: u64) {
+        let us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.ended = true;
+        let mut counted = self.tally.lock();
+        counted.active -= 1;
+        counted.bytes += bytes;
+        counted.sum_us = counted.sum_us.saturating_add(us);
+        *counted.statuses.entry(status).or_default() += 1;
+        if counted.times.is_none() {
+            counted.times = Histogram::new(DIGITS).ok();
+        }
+        if let Some(times) = &mut counted.times {
+            times.saturating_record(us);
+        }
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        if !self.ended {
+            let mut counted = self.tally.lock();
+            counted.active -= 1;
+            *counted.failures.entry(LEFT).or_default() += 1;
+        }
+    }
+}
+
+/// The client left before its answer had begun.
+const LEFT: &str = "cancelled";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_counts_once_where_it_belongs() {
+        let paths = ["/".to_owned(), "/shop".to_owned()];
+        let meter = Meter::new(paths.iter());
+        let mut request = meter.begin();
+        request.is_of(&meter.tally("/shop"));
+        assert_eq!(meter.counts().mounts[1].active, 1);
+        request.failed("lost");
+        request.end(502, 20);
+        drop(request);
+        drop(meter.begin());
+        let counts = meter.counts();
+        let active: u64 = counts.mounts.iter().map(|mount| mount.active).sum();
+        let shop = &counts.mounts[1];
+        assert_eq!((active, shop.requests, shop.bytes), (0, 1, 20));
+        assert_eq!((shop.statuses["502"], shop.failures["lost"]), (1, 1));
+        assert_eq!(counts.mounts[0].requests, 0);
+        let nowhere = &counts.mounts[2];
+        assert_eq!((nowhere.path.as_str(), nowhere.requests), ("", 0));
+        assert_eq!(nowhere.failures["cancelled"], 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! What whoever runs a site asks its front: is it alive, is it ready, what has it counted.
+//!
+//! It is HTTP on a socket that only the site's user reaches, and on an address only if one is asked
+//! for. It has no part in what the site serves: it goes on answering while the site stops, and a
+//! site that is full does not make it wait.
+
+pub(crate) mod meter;
+mod metrics;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::status::Status;
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use self::meter::Meter;
+use crate::body::{Body, plain};
+
+/// Who asks more at one time waits.
+const CONNECTIONS_MAX: usize = 32;
+const HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// Where a front is asked how it is, and whom it asks in turn.
+pub struct Control {
+    /// A socket that only the site's user reaches.
+    pub socket: std::os::unix::net::UnixListener,
+    /// An address, if one is asked for: whoever reaches it may ask.
+    pub address: Option<std::net::TcpListener>,
+    /// Asks the loop; `None`: it does not answer. May wait; called in a thread of its own.
+    pub status: Arc<dyn Fn() -> Option<Status> + Send + Sync>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+struct Asked {
+    meter: Arc<Meter>,
+    status: Arc<dyn Fn() -> Option<Status> + Send + Sync>,
+    room: Semaphore,
+}
+
+/// Answers until the runtime ends.
+pub(crate) fn begin(control: Control, meter: Arc<Meter>) -> io::Result<()> {
+    let room = Semaphore::new(CONNECTIONS_MAX);
+    let asked = Arc::new(Asked { meter, status: control.status, room });
+    control.socket.set_nonblocking(true)?;
+    let socket = UnixListener::from_std(control.socket)?;
+    let of_socket = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let accepted = socket.accept().await.map(|(stream, _)| stream);
+            take(accepted, &of_socket).await;
+        }
+    });
+    let Some(address) = control.address else { return Ok(()) };
+    address.set_nonblocking(true)?;
+    let address = TcpListener::from_std(address)?;
+    tokio::spawn(async move {
+        loop {
+            let accepted = address.accept().await.map(|(stream, _)| stream);
+            take(accepted, &asked).await;
+        }
+    });
+    Ok(())
+}
+
+async fn take<S>(accepted: io::Result<S>, asked: &Arc<Asked>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Ok(stream) = accepted else {
+        // Out of descriptors, or a peer that left at once.
+        return tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let asked = Arc::clone(asked);
+    tokio::spawn(async move {
+        let Ok(_permit) = asked.room.acquire().await else { return };
+        let service = service_fn(|request| {
+            let asked = Arc::clone(&asked);
+            async move { Ok::<_, std::convert::Infallible>(answer(&request, &asked).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service);
+        // A peer that breaks off is no fault of ours.
+        let _ = connection.await;
+    });
+}
+
+async fn answer<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "GET /health, /ready, /metrics, /status\n");
+    }
+    match request.uri().path() {
+        "/health" => {
+            state(asked.loop_status().await.is_some(), "alive", "the loop does not answer")
+        }
+        "/ready" if !asked.meter.accepts() => state(false, "", "the site stops"),
+        "/ready" => state(asked.loop_status().await.is_some(), "ready", "the loop does not answer"),
+        "/metrics" => match metrics::text(&asked.meter, asked.loop_status().await) {
+            Ok(text) => typed(&text, OPEN_METRICS),
+            Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "no metrics can be written\n"),
+        },
+        "/status" => match serde_json::to_string(&asked.meter.counts()) {
+            Ok(text) => typed(&text, "application/json"),
+            Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "no status can be written\n"),
+        },
+        _ => plain(StatusCode::NOT_FOUND, "there are /health, /ready, /metrics and /status\n"),
+    }
+}
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn state(good: bool, word: &str, else_: &str) -> Response<Body> {
+    let (status, text) =
+        if good { (StatusCode::OK, word) } else { (StatusCode::SERVICE_UNAVAILABLE, else_) };
+    plain(status, &format!("{text}\n"))
+}
+
+fn typed(text: &str, kind: &'static str) -> Response<Body> {
+    let mut response = plain(StatusCode::OK, text);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+impl Asked {
+    async fn loop_status(&self) -> Option<Status> {
+        let status = Arc::clone(&self.status);
+        tokio::task::spawn_blocking(move || status()).await.ok().flatten()
+    }
+}
