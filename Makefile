@@ -54,6 +54,10 @@ deps: ## Installs what builds need (apt, rustup), where it is missing.
 test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven, husky and lefthook.
 	@bash .ci/deps $(TRIPLE) tests
 
+.PHONY: bench-deps
+bench-deps: ## Installs the servers of Ruby that `make bench-http` measures beside.
+	@bash .ci/deps $(TRIPLE) bench
+
 .PHONY: build
 build: binary generated ## Builds the release binary, target/hob, with man pages and completions.
 	@ls -lL target/hob

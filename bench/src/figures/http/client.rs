@@ -1,5 +1,5 @@
-//! The client: so many requests at once, each on a connection of its own, from one thread, so that
-//! it takes the same of the machine whoever serves.
+//! The client: so many requests at once, each on a connection of its own or on one that is kept, from
+//! one thread, so that it takes the same of the machine whoever serves.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,23 +32,47 @@ impl Load {
     }
 }
 
+/// What becomes of a connection behind an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Connections {
+    /// Each request has its own.
+    Closed,
+    /// The next request goes on it, unless its server closes it.
+    Kept,
+}
+
 /// A request under way.
 struct Open {
     stream: TcpStream,
     begun: Instant,
     answer: Vec<u8>,
+    /// How long the answer is, once its head is here and says so.
+    whole: Option<usize>,
+    is_kept: bool,
+    /// Its connection had another request before.
+    was_kept: bool,
 }
 
 /// Makes `count` requests, at most `width` at one time, the next as soon as one has ended. Fails
 /// unless each is answered with 200 and these words.
-pub(super) fn load(address: SocketAddr, width: usize, count: usize, words: &[u8]) -> Result<Load> {
-    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+pub(super) fn load(
+    address: SocketAddr,
+    (width, connections): (usize, Connections),
+    count: usize,
+    words: &[u8],
+) -> Result<Load> {
+    let after = match connections {
+        Connections::Closed => "Connection: close\r\n",
+        Connections::Kept => "",
+    };
+    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{after}\r\n");
     let begun = Instant::now();
     let (mut open, mut us) = (Vec::<Open>::new(), Vec::with_capacity(count));
+    let mut kept = Vec::new();
     let mut asked = 0;
     while us.len() < count {
         while open.len() < width && asked < count {
-            open.push(ask(address, request.as_bytes())?);
+            open.push(ask(address, kept.pop(), request.as_bytes())?);
             asked += 1;
         }
         wait(&open)?;
@@ -58,20 +82,40 @@ pub(super) fn load(address: SocketAddr, width: usize, count: usize, words: &[u8]
                 at += 1;
                 continue;
             }
-            let one = open.swap_remove(at);
+            let mut one = open.swap_remove(at);
+            if one.was_kept && one.answer.is_empty() {
+                // Some servers close behind an answer that does not say so: it was not asked.
+                let begun = one.begun;
+                one = ask(address, None, request.as_bytes())?;
+                one.begun = begun;
+                open.push(one);
+                continue;
+            }
             us.push(one.begun.elapsed().as_secs_f64() * 1e6);
             check(&one.answer, words)?;
+            if connections == Connections::Kept && one.is_kept {
+                kept.push(one.stream);
+            }
         }
     }
     Ok(Load { us, elapsed: begun.elapsed() })
 }
 
-fn ask(address: SocketAddr, request: &[u8]) -> Result<Open> {
+fn ask(address: SocketAddr, kept: Option<TcpStream>, request: &[u8]) -> Result<Open> {
     let begun = Instant::now();
-    let mut stream = TcpStream::connect(address).context("cannot connect")?;
-    stream.write_all(request)?;
+    let was_kept = kept.is_some();
+    let mut stream = match kept {
+        Some(stream) => stream,
+        None => TcpStream::connect(address).context("cannot connect")?,
+    };
+    match stream.write_all(request) {
+        Err(error) if !was_kept => return Err(error.into()),
+        // A kept one that is closed is noticed where its answer is read.
+        Ok(()) | Err(_) => {}
+    }
     stream.set_nonblocking(true)?;
-    Ok(Open { stream, begun, answer: Vec::with_capacity(4096) })
+    let answer = Vec::with_capacity(4096);
+    Ok(Open { stream, begun, answer, whole: None, is_kept: false, was_kept })
 }
 
 fn wait(open: &[Open]) -> Result<()> {
@@ -84,22 +128,49 @@ fn wait(open: &[Open]) -> Result<()> {
 }
 
 impl Open {
-    /// Reads what has come; whether that was all.
+    /// Reads what has come; whether that was all: to the connection's end, or, if it is kept, to the
+    /// answer's length.
     fn has_ended(&mut self) -> Result<bool> {
         let mut room = [0; 16 * 1024];
         loop {
             match self.stream.read(&mut room) {
-                Ok(0) => return Ok(true),
-                Ok(count) => self.answer.extend_from_slice(&room[..count]),
+                Ok(0) => {
+                    self.is_kept = false;
+                    return Ok(true);
+                }
+                Ok(count) => {
+                    self.answer.extend_from_slice(&room[..count]);
+                    self.measure();
+                    if self.is_kept && self.whole.is_some_and(|whole| self.answer.len() >= whole) {
+                        return Ok(true);
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // What some servers do when they close with something unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {
-                    return Ok(!self.answer.is_empty());
+                    self.is_kept = false;
+                    return Ok(self.was_kept || !self.answer.is_empty());
                 }
                 Err(error) => bail!(error),
             }
         }
+    }
+}
+
+impl Open {
+    /// Looks for the answer's length, and whether its connection is kept. The apps say a length, and
+    /// no server adds coding to it.
+    fn measure(&mut self) {
+        if self.whole.is_some() {
+            return;
+        }
+        let Some(head) = self.answer.windows(4).position(|end| end == b"\r\n\r\n") else { return };
+        let text = String::from_utf8_lossy(&self.answer[..head]).to_ascii_lowercase();
+        let field = |name| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let length = field("content-length:").and_then(|length| length.parse::<usize>().ok());
+        self.whole = length.map(|length| head + 4 + length);
+        self.is_kept = self.whole.is_some() && field("connection:") != Some("close");
     }
 }
 

@@ -1,8 +1,8 @@
 //! `hob serve` beside servers that others wrote: one app for all of Rack, one for all of Python, each
-//! served by two workers where a server has them, a connection for each request.
+//! served by two workers where a server has them.
 //!
 //! In each round every server is started, asked in bursts (with a pause between, as from people) and
-//! then without a pause, and ended; the next round begins with another. Processor time is that of
+//! then without a pause, a connection for each request and then on kept ones, and ended; the next round begins with another. Processor time is that of
 //! the server's processes, ended ones too; on a shared machine it moves least.
 
 mod client;
@@ -24,7 +24,7 @@ use crate::stats;
 use crate::venv;
 
 use super::private;
-use client::Load;
+use client::{Connections, Load};
 use server::{Recipe, Server};
 
 /// Requests at one time.
@@ -45,6 +45,9 @@ struct Measured {
     bursts: Load,
     stream: Load,
     cpu_us: f64,
+    /// The same as the stream on connections that are kept, where the server keeps them.
+    kept: Load,
+    kept_cpu_us: f64,
 }
 
 impl Measured {
@@ -58,6 +61,10 @@ impl Measured {
 
     fn cpu(&self) -> f64 {
         self.cpu_us / self.stream.us.len() as f64
+    }
+
+    fn kept_cpu(&self) -> f64 {
+        self.kept_cpu_us / self.kept.us.len() as f64
     }
 }
 
@@ -139,6 +146,8 @@ fn prefork(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<()> {
         let (ours, theirs) = (&hob.measured[wide], &puma.measured[wide]);
         let cpu = hob.measured[1].cpu() / puma.measured[1].cpu();
         figure.target("prefork: processor time over puma's, at 16", Want::AtMost(0.7), cpu);
+        let cpu = hob.measured[1].kept_cpu() / puma.measured[1].kept_cpu();
+        fact(figure, "prefork: processor time over puma's, at 16, connections kept", cpu);
         let ratio = ours.stream.throughput() / theirs.stream.throughput();
         figure.target("prefork: throughput over puma's, at 64", Want::AtLeast(1.3), ratio);
         let p99 = ours.p99() / theirs.p99();
@@ -179,9 +188,15 @@ fn python(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<()> {
     let (by_wsgi, by_asgi) = (with("wsgi", "app:app"), with("asgi", "app:asgi"));
     let granian =
         |name, all: &[String]| of(name, &all.iter().map(String::as_str).collect::<Vec<_>>());
+    // Its processes are ended by SIGTERM only with `die-on-term`.
+    let uwsgi = "uwsgi --master --die-on-term --disable-logging --processes 2 --module app:app";
+    let mut uwsgi: Vec<&str> = uwsgi.split(' ').collect();
+    uwsgi.extend(["--http-socket", bound, "--chdir", &folder]);
+    let uwsgi = of("uwsgi 2", &uwsgi);
     let wsgi = [
         hob_serve(hob, "hob, WSGI", "wsgi", &format!("{app}:app"), terms)?,
         of("gunicorn 2", &["gunicorn", "-w", "2", "-b", bound, "--chdir", &folder, "app:app"]),
+        uwsgi,
         granian("granian 2, WSGI", &by_wsgi),
     ];
     let asgi = [
@@ -202,7 +217,7 @@ fn python(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<()> {
         ),
         granian("granian 2, ASGI", &by_asgi),
     ];
-    for (interface, recipes) in [("WSGI", wsgi), ("ASGI", asgi)] {
+    for (interface, recipes) in [("WSGI", wsgi.to_vec()), ("ASGI", asgi.to_vec())] {
         let sides = sides(setting, hob, &format!("http, {interface}"), &recipes)?;
         told(figure, &sides);
         let best = |of: fn(&Measured) -> f64| {
@@ -252,15 +267,25 @@ fn sides(setting: &Setting, hob: &Hob, name: &str, recipes: &[Recipe]) -> Result
 impl Side {
     fn ask(&mut self, server: &Server) -> Result<()> {
         // What a server does for its first requests is not what is compared.
-        client::load(server.address, 4, 64, WORDS)?;
+        client::load(server.address, (4, Connections::Closed), 64, WORDS)?;
         for (width, measured) in WIDTHS.into_iter().zip(&mut self.measured) {
             for _ in 0..BURST_REQUESTS.div_ceil(width) {
                 std::thread::sleep(GAP);
-                measured.bursts.add(client::load(server.address, width, width, WORDS)?);
+                let each = (width, Connections::Closed);
+                measured.bursts.add(client::load(server.address, each, width, WORDS)?);
             }
-            let before = server.cpu_us();
-            measured.stream.add(client::load(server.address, width, STREAM_REQUESTS, WORDS)?);
-            measured.cpu_us += server.cpu_us() - before;
+            let stream = |connections| {
+                let before = server.cpu_us();
+                let each = (width, connections);
+                let load = client::load(server.address, each, STREAM_REQUESTS, WORDS)?;
+                Ok::<_, anyhow::Error>((load, server.cpu_us() - before))
+            };
+            let (load, cpu_us) = stream(Connections::Closed)?;
+            measured.stream.add(load);
+            measured.cpu_us += cpu_us;
+            let (load, cpu_us) = stream(Connections::Kept)?;
+            measured.kept.add(load);
+            measured.kept_cpu_us += cpu_us;
         }
         Ok(())
     }
@@ -283,6 +308,10 @@ fn told(figure: &mut Figure, sides: &[Side]) {
                 &format!("{name}: processor time a request in us, {width} at a time"),
                 measured.cpu(),
             );
+            let kept = format!("{name}: on kept connections, {width} at a time");
+            fact(figure, &format!("{kept}: requests a second"), measured.kept.throughput());
+            fact(figure, &format!("{kept}: p50 in us"), stats::median(&measured.kept.us));
+            fact(figure, &format!("{kept}: processor time a request in us"), measured.kept_cpu());
         }
     }
     for side in sides {

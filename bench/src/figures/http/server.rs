@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::measure::Environment;
 
-use super::client::load;
+use super::client::{Connections, load};
 
 /// How long a server may take to answer for the first time, and to end.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -74,7 +74,7 @@ impl Recipe {
         let mut server = Server { address, child };
         let begun = Instant::now();
         loop {
-            let answered = load(address, 1, 1, answers);
+            let answered = load(address, (1, Connections::Closed), 1, answers);
             match answered {
                 Ok(_) => return Ok(server),
                 Err(_) if begun.elapsed() < START_MAX && server.child.try_wait()?.is_none() => {
