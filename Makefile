@@ -112,7 +112,12 @@ test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM a
 	$(DOCTESTS)
 	@$(MAKE) runtimes
 	bash .ci/jvm $(HOB)
+	bash .ci/suites $(HOB)
 	HOB_BIN=$(HOB) $(TESTS) --package hob-tests
+
+.PHONY: suites
+suites: binary ## Suites that others wrote, against `hob serve`; tests/suites lists where it differs.
+	bash .ci/suites $(HOB)
 
 .PHONY: runtimes
 runtimes: ## Tests of what lives inside interpreters, in those that this machine has.

@@ -50,6 +50,7 @@ pub struct Scan {
     headers: u64,
     fields: u64,
     skipped: bool,
+    in_query: bool,
     limits: Limits,
     refused: Option<Refusal>,
 }
@@ -65,6 +66,7 @@ impl Scan {
             headers: 0,
             fields: 0,
             skipped: false,
+            in_query: false,
             limits,
             refused: None,
         }
@@ -137,7 +139,13 @@ impl Scan {
             _ if byte.is_ascii_control() => {
                 Err(Refusal::bad("a control character in the request line"))
             }
+            // Clients encode them. The parser behind takes none, and says nothing.
+            b'<' | b'>' => Err(Refusal::bad("a < or > in the target, which is written %3C or %3E")),
+            b'"' if self.in_query => {
+                Err(Refusal::bad("a quote in the target's query, which is written %22"))
+            }
             _ => {
+                self.in_query |= byte == b'?';
                 self.line += 1;
                 if self.line > self.limits.target_bytes.saturating_add(AROUND_TARGET) {
                     return Err(TARGET_TOO_LONG);
@@ -286,6 +294,8 @@ mod tests {
         assert_eq!(refused(b"GET / HTTP/1.1\r\nA\0"), "a header's name is not valid");
         assert_eq!(refused(b"GET / HTTP/1.1\r\nA: \0"), "a control character in a header's value");
         assert_eq!(refused(b"GET /\0"), "a control character in the request line");
+        assert!(refused(b"GET /a<b").contains("written %3C"));
+        assert!(refused(b"GET /a\"b?c=\"").contains("written %22"));
         assert_eq!(refused(b"\r\n\r\n"), "empty lines in front of the request");
     }
 
