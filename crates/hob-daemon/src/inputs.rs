@@ -191,7 +191,10 @@ impl WorkerEvent {
             | Kind::SetEnded
             | Kind::Request
             | Kind::Chunk
-            | Kind::End => None,
+            | Kind::End
+            | Kind::SocketText
+            | Kind::SocketBinary
+            | Kind::SocketClose => None,
         }
     }
 }

@@ -1,16 +1,18 @@
 //! From a request to its answer: judged, routed, asked of an app or a folder, checked, logged.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_core::http::Refusal;
 use hob_core::http::answer::{Answer, check_answer};
 use hob_core::http::filter::Body as Length;
 use hob_core::http::filter::{self, Head};
 use hob_core::http::forwarded::{self, Proxies, Seen};
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
+use hob_core::http::websocket::{self, Handshake};
 use hob_wire::frames::http::Source;
 use hob_wire::http::{self, Answered};
 use hob_wire::message::Reason;
@@ -18,6 +20,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::body::{Body, Refused, plain, refused, whole};
 use crate::checked::InBody;
@@ -27,6 +30,7 @@ use crate::link::{Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::stream::AppBody;
 use crate::upload;
+use crate::websocket::Accepted;
 
 /// What is served at a prefix, and what is counted of it.
 #[derive(Debug)]
@@ -39,13 +43,23 @@ pub(crate) struct Mounted {
 #[derive(Debug)]
 pub(crate) enum Served {
     /// An app, under the name that the loop knows.
-    App { name: String, timeout_us: u64, body_bytes: u64 },
+    App { name: String, timeout_us: u64, body_bytes: u64, websocket: bool },
     /// A folder.
     Files(Files),
 }
 
 /// Names and values, as they came.
 type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
+
+/// The WebSocket that a connection becomes, if an app accepts one.
+pub(crate) type Upgraded = Arc<Mutex<Option<Accepted>>>;
+
+/// What belongs to a connection and not to one of its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Beside {
+    pub(crate) in_body: InBody,
+    pub(crate) upgraded: Upgraded,
+}
 
 /// All that a connection needs.
 #[derive(Debug)]
@@ -66,7 +80,7 @@ impl Front {
         &self,
         request: Request<Incoming>,
         peer: SocketAddr,
-        in_body: &InBody,
+        beside: &Beside,
     ) -> Result<Response<Body>, std::convert::Infallible> {
         let mut measured = self.meter.begin();
         let (parts, body) = request.into_parts();
@@ -79,9 +93,7 @@ impl Front {
             forwarded::judge((peer.ip(), peer.port()), &self.proxies, headers.iter().copied());
         let client = judged.as_ref().map_or(peer.ip(), |seen| seen.address);
         let response = match judged {
-            Ok(seen) => {
-                self.perform(&parts, (&headers, seen), (body, in_body), &mut measured).await
-            }
+            Ok(seen) => self.perform(&parts, (&headers, seen), (body, beside), &mut measured).await,
             Err(refusal) => Err(refusal.into()),
         };
         let response = match response {
@@ -91,6 +103,12 @@ impl Front {
                 if refused.status == StatusCode::SERVICE_UNAVAILABLE {
                     let soon = HeaderValue::from_static("1");
                     response.headers_mut().insert(header::RETRY_AFTER, soon);
+                }
+                if refused.status == StatusCode::UPGRADE_REQUIRED {
+                    let fields = response.headers_mut();
+                    let version = HeaderValue::from_static("13");
+                    fields.insert(header::SEC_WEBSOCKET_VERSION, version);
+                    fields.insert(header::UPGRADE, WEBSOCKET);
                 }
                 if refused.close {
                     let close = HeaderValue::from_static("close");
@@ -122,7 +140,7 @@ impl Front {
         &self,
         parts: &Parts,
         (headers, seen): (&Headers<'_>, Seen<'_>),
-        (body, in_body): (Incoming, &InBody),
+        (body, beside): (Incoming, &Beside),
         measured: &mut Measured,
     ) -> Result<Response<Body>, Refused> {
         let target = parts.uri.to_string();
@@ -140,13 +158,13 @@ impl Front {
         measured.is_of(&found.value.tally);
         match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
-            Served::App { name, timeout_us, body_bytes } => {
-                let told = match accepted.body {
-                    Length::Length(length) => length,
-                    Length::Empty | Length::Chunked => 0,
-                };
+            Served::App { name, timeout_us, body_bytes, websocket } => {
+                let asked = websocket.then_some((version, method));
+                let handshake = handshake(asked, headers, accepted.body)?;
+                let told = accepted.body.told();
                 let gap = Duration::from_millis(self.limits.body_gap_ms);
-                let gathered = upload::gather((body, in_body), (told, *body_bytes), gap).await?;
+                let gathered =
+                    upload::gather((body, &beside.in_body), (told, *body_bytes), gap).await?;
                 let usual = if seen.secure { 443 } else { 80 };
                 let server = seen.host.or(accepted.host);
                 let port = server.map_or(Some(self.local.port()), |host| host.port);
@@ -162,7 +180,7 @@ impl Front {
                     found.rest,
                     accepted.target.query,
                     protocol(parts.version).as_bytes(),
-                    if seen.secure { b"https" } else { b"http" },
+                    scheme(seen.secure, handshake.is_some()),
                     server.map_or(local.as_bytes(), |host| host.name),
                     port.as_bytes(),
                     address.as_bytes(),
@@ -180,8 +198,11 @@ impl Front {
                 match self.link.ask(name, *timeout_us, (&payload, gathered.file)).await {
                     Outcome::Answered(payload) => answered(&parts.method, payload),
                     Outcome::Begun(begun) => {
-                        let gap = Duration::from_micros(*timeout_us);
-                        answering(&parts.method, begun, (name, gap))
+                        let app = (name.as_str(), Duration::from_micros(*timeout_us));
+                        match handshake.filter(|_| begun.source == Source::Socket) {
+                            Some(asked) => accepting(&asked, begun, app, &beside.upgraded),
+                            None => answering(&parts.method, begun, app),
+                        }
                     }
                     Outcome::Failed(reason, text) => {
                         measured.failed(reason.code());
@@ -191,6 +212,22 @@ impl Front {
             }
         }
     }
+}
+
+/// The handshake of a request to an app that takes WebSockets, if that is what it asks for.
+fn handshake<'a>(
+    asked: Option<(filter::Version, &[u8])>,
+    headers: &Headers<'a>,
+    body: Length,
+) -> Result<Option<Handshake<'a>>, Refusal> {
+    let fields = || headers.iter().copied();
+    let Some((version, method)) = asked.filter(|_| websocket::is_asked(fields())) else {
+        return Ok(None);
+    };
+    if body != Length::Empty {
+        return Err(Refusal::bad("the handshake of a WebSocket with a body"));
+    }
+    websocket::check(version, method, fields()).map(Some)
 }
 
 /// The headers that an app sees, but for the length of its body; with this host, if a proxy says it.
@@ -265,6 +302,7 @@ fn answering(
     let known = match begun.source {
         Source::Stream => None,
         Source::File => Some(begun.part.1),
+        Source::Socket => return Err(no_response()),
     };
     let (mut response, judged) = response(method, &read, known)?;
     let first = head.slice_ref(read.body);
@@ -275,6 +313,57 @@ fn answering(
     }
     response.extensions_mut().insert(Streamed);
     Ok(response.map(|()| Body::new(body)))
+}
+
+const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+
+/// The scheme that an app is told, by which it knows a WebSocket.
+fn scheme(secure: bool, websocket: bool) -> &'static [u8] {
+    match (websocket, secure) {
+        (false, false) => b"http",
+        (false, true) => b"https",
+        (true, false) => b"ws",
+        (true, true) => b"wss",
+    }
+}
+
+/// A WebSocket that an app accepts: its connection is given over when this has been sent.
+fn accepting(
+    asked: &Handshake<'_>,
+    begun: Begun,
+    (name, gap): (&str, Duration),
+    upgraded: &Upgraded,
+) -> Result<Response<Body>, Refused> {
+    let read = Answered::decode(&begun.head).map_err(|_| no_response())?;
+    let headers = || read.headers.iter().copied();
+    let dropped = asked.check_accept(headers()).map_err(|_| no_response())?;
+    let mut response = Response::new(whole(Bytes::new()));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    append(&mut response, headers(), &dropped)?;
+    let key = HeaderValue::try_from(derive_accept_key(asked.key)).map_err(|_| no_response())?;
+    let fields = response.headers_mut();
+    fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    fields.insert(header::UPGRADE, WEBSOCKET);
+    fields.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+    let accepted = Accepted { name: name.to_owned(), socket: begun.body, gap, end: begun.end };
+    upgraded.lock().unwrap_or_else(PoisonError::into_inner).replace(accepted);
+    Ok(response)
+}
+
+/// Adds an app's headers to a response, but for those at the places in `dropped`.
+fn append<'a, B>(
+    response: &mut Response<B>,
+    headers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    dropped: &[usize],
+) -> Result<(), Refused> {
+    for (place, (name, value)) in headers.enumerate() {
+        if dropped.binary_search(&place).is_err() {
+            let name = HeaderName::from_bytes(name).map_err(|_| no_response())?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| no_response())?;
+            response.headers_mut().append(name, value);
+        }
+    }
+    Ok(())
 }
 
 /// Marks a response whose bytes are counted as they are sent.
@@ -296,13 +385,7 @@ fn response(
     let judged = check_answer(read.status, headers(), bytes, is_head).map_err(|_| no_response())?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(read.status).map_err(|_| no_response())?;
-    for (place, (name, value)) in headers().enumerate() {
-        if judged.dropped.binary_search(&place).is_err() {
-            let name = HeaderName::from_bytes(name).map_err(|_| no_response())?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| no_response())?;
-            response.headers_mut().append(name, value);
-        }
-    }
+    append(&mut response, headers(), &judged.dropped)?;
     if let Some(length) = judged.length {
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }

@@ -27,6 +27,8 @@ pub(crate) struct Checked {
     stream: TcpStream,
     requests: Requests,
     over: bool,
+    /// What comes is no HTTP any more.
+    raw: bool,
     unanswered: Option<Refusal>,
     in_body: InBody,
     write_gap: Duration,
@@ -41,7 +43,22 @@ impl Checked {
     pub(crate) fn new(stream: TcpStream, limits: Limits, in_body: InBody) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
-        Checked { stream, requests, over: false, unanswered: None, in_body, write_gap, waits: None }
+        Checked {
+            stream,
+            requests,
+            over: false,
+            raw: false,
+            unanswered: None,
+            in_body,
+            write_gap,
+            waits: None,
+        }
+    }
+
+    /// The same connection, of which another protocol is spoken from now on. Of a client that has not
+    /// waited for that to be accepted nothing more is read.
+    pub(crate) fn raw(self) -> Checked {
+        Checked { raw: true, ..self }
     }
 
     /// Answers what was refused in a head, and ends the connection. Returns the answer's status, if
@@ -74,6 +91,9 @@ impl AsyncRead for Checked {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if self.raw {
+            return Poll::Ready(Ok(()));
+        }
         let fed = self.requests.feed(&buffer.filled()[before..]);
         buffer.set_filled(before + fed.passed);
         if let Some(refusal) = fed.refused {

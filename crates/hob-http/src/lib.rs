@@ -5,8 +5,8 @@
 //!   connections ─▶ listen ─▶ answer ─┬─▶ files                     (static mounts)
 //!                  checked   route   └─▶ upload ─▶ link ─▶ loop ─▶ worker
 //!                                                 │
-//!                  log ◀── status, bytes ◀── answer, stream ◀┘
-//!                meter ◀── times, failures
+//!                  log ◀── status, bytes ◀── answer, stream ◀┤
+//!                meter ◀── times, failures    websocket ◀───┘
 //!   control, metrics ──▶ whoever runs the site
 //! ```
 //! Invariants: it knows no isolation and no language; what it decides of a request (prefix, limits,
@@ -24,6 +24,7 @@ mod listen;
 mod log;
 mod stream;
 mod upload;
+mod websocket;
 
 pub use control::Control;
 pub use listen::{Mount, Site, run};

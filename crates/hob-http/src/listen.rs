@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hob_core::http::forwarded::Proxies;
@@ -18,13 +18,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-use crate::answer::{Front, Mounted, Served};
+use crate::answer::{Beside, Front, Mounted, Served, Upgraded};
 use crate::checked::{Checked, InBody};
 use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
 use crate::link::Link;
 use crate::log::Log;
+use crate::websocket;
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -42,6 +43,8 @@ pub enum Mount {
         timeout_us: u64,
         /// The most bytes of a request's body.
         body_bytes: u64,
+        /// Whether it takes WebSockets.
+        websocket: bool,
     },
     /// Files.
     Static {
@@ -97,8 +100,8 @@ async fn serve(
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
-            Mount::App { timeout_us, body_bytes } => {
-                Served::App { name: path.clone(), timeout_us, body_bytes }
+            Mount::App { timeout_us, body_bytes, websocket } => {
+                Served::App { name: path.clone(), timeout_us, body_bytes, websocket }
             }
             Mount::Static { root, fallback } => {
                 Served::Files(Files::new(root, fallback.as_deref()))
@@ -167,9 +170,11 @@ async fn connection(
     let _connected = meter.connection();
     let in_body = InBody::default();
     let broken = Arc::clone(&in_body);
+    let upgraded = Upgraded::default();
+    let beside = Beside { in_body, upgraded: Arc::clone(&upgraded) };
     let service = service_fn(move |request| {
-        let (front, in_body) = (Arc::clone(&front), Arc::clone(&in_body));
-        Box::pin(async move { front.answer(request, peer, &in_body).await })
+        let (front, beside) = (Arc::clone(&front), beside.clone());
+        Box::pin(async move { front.answer(request, peer, &beside).await })
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -186,7 +191,13 @@ async fn connection(
             }
         }
     }
-    if let Some(status) = connection.into_parts().io.into_inner().finish().await {
+    let parts = connection.into_parts();
+    let stream = parts.io.into_inner();
+    let accepted = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(accepted) = accepted {
+        let client = (stream.raw(), parts.read_buf);
+        websocket::run(client, accepted, limits.message_bytes, &mut stop).await;
+    } else if let Some(status) = stream.finish().await {
         meter.refused_head(status);
     }
 }

@@ -93,6 +93,8 @@ impl AppBody {
                 let (at, left) = begun.part;
                 Way::File { file: Arc::new(File::from(begun.body)), at, left }
             }
+            // It is none of a request that has asked for none.
+            Source::Socket => return Err(std::io::ErrorKind::InvalidData.into()),
         };
         let name = name.to_owned();
         let end = Some(begun.end);

@@ -35,7 +35,8 @@ pub(crate) const ROW: Runtime = Runtime {
 };
 
 /// What `rackup` takes, too.
-const APPS: [App; 1] = [App { interface: "rack", file: "config.ru", callables: &[] }];
+const APPS: [App; 1] =
+    [App { interface: "rack", file: "config.ru", callables: &[], websocket: false }];
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
 const FILES: [File; 19] = [

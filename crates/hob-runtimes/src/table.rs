@@ -84,6 +84,8 @@ pub struct App {
     pub file: &'static str,
     /// What in the file is called, the first usual; none: the file itself.
     pub callables: &'static [&'static str],
+    /// Whether its apps take WebSockets.
+    pub websocket: bool,
 }
 
 /// What hob must know of a language.

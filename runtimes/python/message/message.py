@@ -29,6 +29,7 @@ HEADER = worker.HEADER_BYTES
 # wire:begin python-message (`cargo xtask wire` writes these lines)
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
+SOCKET_TEXT, SOCKET_BINARY, SOCKET_CLOSE, SOCKET = 68, 69, 70, 2
 ASK, TELL, TELL_ONCE = 0, 1, 2
 RAISED, AGAIN, MALFORMED, CANCELLED = 1, 11, 12, 4
 WORD_MAX = 1024
@@ -40,6 +41,8 @@ FIXED = struct.Struct("<QIQBQIIII")
 ANSWERED = struct.Struct("<4sBBHIQI")
 FAILED = struct.Struct("<4sBBHIQB")
 RESPONDED = struct.Struct("<4sBBHIQBQQ")
+PARTED = struct.Struct("<4sBBHIB")
+CLOSED = struct.Struct("<4sBBHII")
 FRAME = struct.Struct("<4sBBHI")
 REPORT = struct.Struct("<QIIBQQB")
 LENT = struct.Struct("<QI")

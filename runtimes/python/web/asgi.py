@@ -6,6 +6,8 @@ request.
 """
 
 VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.4", "2.0"
+# The schemes of what asks for a WebSocket.
+WEBSOCKETS = b"ws", b"wss"
 # A worker that is to leave waits this long for the app's own end.
 END_S = 5
 # An app that has not returned so long after its response goes on behind it.
@@ -37,7 +39,10 @@ class Asgi:
         if self.lifespan.up:
             scope["state"] = self.lifespan.state.copy()
         with body_of(rest) as body, Response(given, words[0]) as response:
-            exchange = Exchange(self.loop, (body, len(rest)), response)
+            if scope["type"] == "websocket":
+                exchange = WebSocket(self.loop, response)
+            else:
+                exchange = Exchange(self.loop, (body, len(rest)), response)
             self.loop.run_until_complete(exchange.run(self.asyncio, self.application, scope))
             if exchange.error is not None:
                 # Raised here, it has no frame of the loop.
@@ -52,20 +57,33 @@ class Asgi:
 
 def scope_of(words):
     raw_path = words[2] + words[3]
+    headers = list(zip(words[FIRST_HEADER::2], words[FIRST_HEADER + 1 :: 2]))
+    if words[6] in WEBSOCKETS:
+        offered = [value for name, value in headers if name == b"sec-websocket-protocol"]
+        protocols = b",".join(offered).decode("latin-1").split(",")
+        scope = {
+            "type": "websocket",
+            "subprotocols": [name.strip() for name in protocols if name.strip()],
+            "extensions": {"websocket.http.response": {}},
+        }
+    else:
+        scope = {
+            "type": "http",
+            "method": words[0].decode("latin-1"),
+            "extensions": {"http.response.pathsend": {}},
+        }
     return {
-        "type": "http",
+        **scope,
         "asgi": {"version": VERSION, "spec_version": SPEC},
         "http_version": words[5].partition(b"/")[2].decode("latin-1"),
-        "method": words[0].decode("latin-1"),
         "scheme": words[6].decode("latin-1"),
         "path": unquote(raw_path).decode("utf-8", "replace"),
         "raw_path": raw_path,
         "query_string": words[4],
         "root_path": unquote(words[2]).decode("utf-8", "replace"),
-        "headers": list(zip(words[FIRST_HEADER::2], words[FIRST_HEADER + 1 :: 2])),
+        "headers": headers,
         "server": address(words[7], words[8]),
         "client": address(words[9], words[10]),
-        "extensions": {"http.response.pathsend": {}},
     }
 
 
@@ -248,6 +266,3 @@ class Lifespan:
     async def finish(self):
         self.events.put_nowait({"type": "lifespan.shutdown"})
         await self.asyncio.wait([self.task], timeout=END_S)
-
-
-INTERFACES = {"wsgi": Wsgi, "asgi": Asgi}

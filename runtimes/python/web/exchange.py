@@ -110,12 +110,12 @@ class Response:
     def fits(self):
         return self.head_size() + self.size <= message.BODY_MAX
 
-    def open(self):
+    def open(self, source=message.STREAM):
         """Begins it, with what is kept of its body if that is not much."""
         ours, theirs = message._socket.socketpair()
         try:
             first = self.chunks if self.size <= FIRST_MAX else []
-            self.respond(message.STREAM, 0, 0, theirs.fileno(), first)
+            self.respond(source, 0, 0, theirs.fileno(), first)
         finally:
             theirs.close()
         self.stream = ours

@@ -9,3 +9,4 @@ mod rack;
 mod streams;
 mod systemd;
 mod uploads;
+mod websockets;

@@ -145,6 +145,16 @@ fn on_lanes() -> [Constant; 5] {
     ]
 }
 
+/// What only interfaces with WebSockets have.
+fn on_sockets() -> [Constant; 4] {
+    [
+        kind("SOCKET_TEXT", Kind::SocketText),
+        kind("SOCKET_BINARY", Kind::SocketBinary),
+        kind("SOCKET_CLOSE", Kind::SocketClose),
+        number("SOCKET", Source::Socket as u8),
+    ]
+}
+
 fn on_streams() -> [Constant; 6] {
     [
         kind("REQUEST", Kind::Request),
@@ -216,6 +226,7 @@ fn python_message() -> Block {
     let lines = vec![
         together(&on_lanes()),
         together(&on_streams()),
+        together(&on_sockets()),
         together(&manners()),
         together(&[
             number("RAISED", Reason::Raised as u8),
@@ -241,6 +252,8 @@ fn python_message() -> Block {
         together(&[python_format("ANSWERED", "struct", &whole(Kind::Answer))]),
         together(&[python_format("FAILED", "struct", &whole(Kind::Failure))]),
         together(&[python_format("RESPONDED", "struct", &whole(Kind::Respond))]),
+        together(&[python_format("PARTED", "struct", &whole(Kind::SocketText))]),
+        together(&[python_format("CLOSED", "struct", &whole(Kind::SocketClose))]),
         together(&[python_format("FRAME", "struct", PYTHON_HEADER)]),
         together(&[python_format("REPORT", "struct", &format(Kind::Handled, python))]),
         together(&[python_format("LENT", "struct", &format(Kind::Lend, python))]),

@@ -43,6 +43,17 @@ pub enum Body {
     Chunked,
 }
 
+impl Body {
+    /// How many bytes its head says that it has; 0, if it says nothing.
+    #[must_use]
+    pub fn told(self) -> u64 {
+        match self {
+            Body::Length(length) => length,
+            Body::Empty | Body::Chunked => 0,
+        }
+    }
+}
+
 /// A request that may be routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted<'a> {

@@ -11,6 +11,8 @@ pub struct Limits {
     pub target_bytes: u64,
     /// Bytes of the body: 413 above.
     pub body_bytes: u64,
+    /// Bytes of one message that a client sends on a WebSocket: closed with 1009 above.
+    pub message_bytes: u64,
     /// Milliseconds from the begin of waiting for a head to its end: closed after that.
     pub head_ms: u64,
     /// Milliseconds without a byte of a body that is not whole: 408 after that.
@@ -28,6 +30,7 @@ impl Default for Limits {
             header_bytes: 32 * KIB,
             target_bytes: 8 * KIB,
             body_bytes: 10 * KIB * KIB,
+            message_bytes: 16 * KIB * KIB,
             head_ms: 10_000,
             body_gap_ms: 30_000,
             write_gap_ms: 30_000,
@@ -44,6 +47,7 @@ impl Limits {
             header_bytes,
             target_bytes,
             body_bytes,
+            message_bytes,
             head_ms,
             body_gap_ms,
             write_gap_ms,
@@ -53,6 +57,7 @@ impl Limits {
             ("header_bytes", header_bytes, "bytes"),
             ("target_bytes", target_bytes, "bytes"),
             ("body_bytes", body_bytes, "bytes"),
+            ("message_bytes", message_bytes, "bytes"),
             ("head_ms", head_ms, "ms"),
             ("body_gap_ms", body_gap_ms, "ms"),
             ("write_gap_ms", write_gap_ms, "ms"),

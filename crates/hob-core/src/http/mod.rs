@@ -4,6 +4,7 @@
 //! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks.
 //! [`stream`] does all of it that needs the raw bytes of a connection. [`answer`] judges what a program answers.
 //! [`counts`] is what the front tells of itself.
+//! [`websocket`] judges a handshake on either side.
 //! A parser that comes behind may be lenient: what is refused here never reaches it.
 
 pub mod answer;
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod mounts;
 pub mod paths;
 pub mod stream;
+pub mod websocket;
 
 /// Why a request or an answer goes no further: the status to answer with, and one plain reason.
 ///

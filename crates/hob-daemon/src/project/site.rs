@@ -111,6 +111,8 @@ pub struct Served {
     pub timeout_us: u64,
     /// The most bytes of a request's body.
     pub body_bytes: u64,
+    /// Whether it takes WebSockets.
+    pub websocket: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -388,7 +390,7 @@ impl Table {
         let section = self.section()?;
         let terms = section.app_terms(row)?;
         let root = file.parent().unwrap_or(root).to_path_buf();
-        let app = Declared {
+        let declared = Declared {
             root,
             file,
             runtime: row.id,
@@ -399,7 +401,7 @@ impl Table {
             tries: 1,
             terms,
         };
-        Ok(Served { app, timeout_us, body_bytes })
+        Ok(Served { app: declared, timeout_us, body_bytes, websocket: app.websocket })
     }
 
     /// The same as a program's section says it.

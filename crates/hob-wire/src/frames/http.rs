@@ -3,6 +3,7 @@
 //! A small answer that is whole is an `answer`, as that of any message. The others begin with a
 //! [`Respond`], by the way of an answer, and with a descriptor: one end of a stream of [`Chunk`]s up
 //! to an [`End`], or a file. The `answer` or `failure` that settles the message comes behind.
+//! A WebSocket that is accepted begins in the same way; its stream goes in both directions.
 
 use crate::codec::Rest;
 use crate::frames::{frames, numbers};
@@ -30,6 +31,23 @@ frames! {
 
     /// The body is whole. A stream that ends without this has broken off.
     frame End: Copy {}
+
+    /// A message of a WebSocket, or a part of one that is longer than a frame.
+    frame MessagePart<'a>: Copy {
+        /// Whether the next frame of the same kind has more of this message.
+        more: bool,
+        /// The bytes; those of a text are UTF-8 when they are joined.
+        bytes: &'a [u8] as Rest,
+    }
+
+    /// A WebSocket's end, and the last frame in its direction: that the app ends it, or that its
+    /// client has left.
+    frame Close<'a>: Copy {
+        /// The code, as RFC 6455 has it; 1005: the client gave none, 1006: it left without a word.
+        code: u32,
+        /// The reason, in UTF-8; it may be empty.
+        reason: &'a [u8] as Rest,
+    }
 }
 
 numbers! {
@@ -39,5 +57,7 @@ numbers! {
         Stream = 0,
         /// It lies in a file.
         File = 1,
+        /// There is none: it is a WebSocket, and messages come and go.
+        Socket = 2,
     }
 }

@@ -18,7 +18,7 @@ pub mod worker;
 
 use crate::call::{Call, ColdEnded, Hello, Json, Received, Signal};
 use crate::cursor::DecodeError;
-use crate::frames::http::{Chunk, End, Respond};
+use crate::frames::http::{Chunk, Close, End, MessagePart, Respond};
 use crate::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetEnded};
 use crate::launch::{Launch, Launched, Launcher};
 use crate::message::{
@@ -397,11 +397,18 @@ kinds! {
 
     /// A message to an app, of which the end lies in a file that comes with it: the request's body.
     Request = 64: Sender => Daemon | Daemon => Worker, Message, ["the body, from its first byte"];
-    /// How an answer begins whose body is longer than a frame, not finished, or a file.
+    /// How an answer begins whose body is longer than a frame, not finished, or a file; or that a
+    /// WebSocket is accepted.
     Respond = 65:
         Worker => Daemon | Daemon => Sender | Worker => Sender, Respond, ["the body's stream or file"];
     /// More of a body, on its stream.
     Chunk = 66: Worker => Sender, Chunk;
     /// A body's end, on its stream.
     End = 67: Worker => Sender, End;
+    /// A text of a WebSocket, on its stream.
+    SocketText = 68: Worker => Sender | Sender => Worker, MessagePart;
+    /// A message of bytes of a WebSocket, on its stream.
+    SocketBinary = 69: Worker => Sender | Sender => Worker, MessagePart;
+    /// A WebSocket's end, on its stream.
+    SocketClose = 70: Worker => Sender | Sender => Worker, Close;
 }

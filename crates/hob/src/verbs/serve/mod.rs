@@ -20,7 +20,7 @@ use hob_daemon::Config;
 use hob_daemon::config::StartAs;
 use hob_daemon::project::site::{self, Mount, Site};
 use hob_os::start::Start;
-use hob_os::{build_id, clock, signals};
+use hob_os::{build_id, clock, process, signals, uds};
 use hob_wire::message::Attach;
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ const ASKED: &str = "{\"verb\":\"status\"}";
 /// How long the loop may take until it can be asked.
 const START_NS: u64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(5);
+const SIGTERM: u8 = 15;
 /// How long a site may take to stop: requests that are being answered have their own grace.
 const STOP_MS: u64 = 30_000;
 /// Leaving peers and file size limits end no server; their errors tell.
@@ -177,7 +178,7 @@ fn fronted(mount: Mount) -> hob_http::Mount {
     match mount {
         Mount::App(served) => {
             let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
-            hob_http::Mount::App { timeout_us, body_bytes }
+            hob_http::Mount::App { timeout_us, body_bytes, websocket: served.websocket }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }
@@ -347,9 +348,14 @@ fn stop(start: &Start, port: Option<u16>) -> Result<(), Failure> {
         if port.is_some_and(|port| port != each) {
             continue;
         }
-        let Ok((_, socket)) = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS) else {
+        let Ok((_, socket)) = request::send_to(&directory, ASKED, ANSWER_MS) else {
             continue;
         };
+        // As a service manager does: the front stops first, and ends what does not end by itself.
+        let told = uds::peer_pid(&socket).and_then(process::pidfd);
+        if told.and_then(|site| process::signal(site, SIGTERM)).is_err() {
+            let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
+        }
         if !request::wait_for_end(&socket, STOP_MS) {
             return Err(Failure::new(format!("the site at port {each} has not stopped yet")));
         }
