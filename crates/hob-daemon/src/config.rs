@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use hob_core::limits::Limits;
 
 use crate::project::Declared;
+pub use crate::workers::logs::Prints;
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Config {
     pub limits: Limits,
     /// The apps that this process serves, by their mounts' paths; none in a user's daemon.
     pub mounts: BTreeMap<String, Declared>,
+    /// Where handlers print.
+    pub prints: Prints,
 }
 
 /// How a daemon meets one that is there already.
@@ -66,6 +69,7 @@ impl Config {
             home: state_dir,
             limits,
             mounts: BTreeMap::new(),
+            prints: Prints::Files,
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::warm::fresh::Fingerprints;
 use crate::warm::programs::Programs;
 use crate::warm::resolutions::Resolutions;
 use crate::workers::hands::Hands;
+use crate::workers::logs::Prints;
 use crate::workers::runtimes::Runtimes;
 
 /// What a part may reach, owned.
@@ -48,7 +49,7 @@ impl Recording {
         Recording {
             core: Supervisor::new(Limits::default()),
             events: VecDeque::new(),
-            hands: Hands::new(runtimes, inbox, (home.path(), near)).unwrap(),
+            hands: Hands::new(runtimes, inbox, (home.path(), near), Prints::Files).unwrap(),
             warm: Warm {
                 programs: Programs::new(std::collections::HashMap::new()),
                 fresh: Fingerprints::new(),

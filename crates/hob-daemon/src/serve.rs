@@ -95,7 +95,7 @@ async fn serve(
         sets: sets.clone(),
     };
     let runtimes = Runtimes::write(&config.directory, config.state_dir.as_deref())?;
-    let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near))?;
+    let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near), config.prints)?;
     let accepting = Accepting::begin(listener, front);
     let told = inbox.clone();
     let outbox = Outbox::start(

@@ -225,3 +225,54 @@ fn a_killed_site_leaves_no_process_and_its_place_can_be_taken() {
     again.signal(rustix::process::Signal::TERM);
     assert_eq!(again.finish().end, hob_tests::End::Code(0));
 }
+
+#[test]
+fn what_apps_print_and_raise_is_on_standard_error_and_not_in_the_access_log() {
+    let world = World::new();
+    world.file(
+        "wsgi.py",
+        "import sys\n\ndef application(environ, start):\n    print('by print')\n    \
+         print('by stderr', file=sys.stderr)\n    environ['wsgi.errors'].write('by wsgi\\n')\n    \
+         if environ['PATH_INFO'] == '/raise':\n        raise ValueError('as asked')\n    \
+         start('200 OK', [])\n    return [b'']\n",
+    );
+    world.file(
+        "config.ru",
+        "run(lambda do |env|\n  puts 'by puts'\n  warn 'by warn'\n  \
+         env['rack.errors'].puts 'by rack'\n  [200, {}, []]\nend)\n",
+    );
+    let mut mounts = String::new();
+    for isolation in ["fork", "prefork"] {
+        for (kind, file) in [("wsgi", "wsgi.py"), ("rack", "config.ru")] {
+            mounts += &format!(
+                "[mount.\"/{kind}-{isolation}\"]\n{kind} = \"{file}\"\nisolation = \"{isolation}\"\n"
+            );
+        }
+    }
+    world.file("hob.toml", mounts);
+    world.hob(&["trust"]).go().succeeded();
+    let site = Site::serve(&world, &[]);
+    for isolation in ["fork", "prefork"] {
+        for (kind, words) in
+            [("wsgi", "by print,by stderr,by wsgi"), ("rack", "by puts,by warn,by rack")]
+        {
+            let before: Vec<usize> =
+                words.split(',').map(|word| site.err().matches(word).count()).collect();
+            assert_eq!(site.get(&format!("/{kind}-{isolation}/")).status, 200);
+            wait::until("all of it is printed", || {
+                let err = site.err();
+                let mut pairs = words.split(',').zip(&before);
+                pairs.all(|(word, count)| err.matches(word).count() == count + 1).then_some(())
+            });
+        }
+        assert_eq!(site.get(&format!("/wsgi-{isolation}/raise")).status, 500);
+        wait::until("the traceback", || {
+            let err = site.err();
+            (err.contains("wsgi.py\", line 8, in application")
+                && err.contains("ValueError: as asked"))
+            .then_some(())
+        });
+    }
+    let out = String::from_utf8(site.stop().out).unwrap();
+    assert!(!out.contains("by "), "{out}");
+}

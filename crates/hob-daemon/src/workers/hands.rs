@@ -39,7 +39,7 @@ use crate::freshness::Before;
 use crate::inputs::{CallFds, Input, WorkerEvent};
 use crate::warm::lesson::Lesson;
 use crate::warm::programs::Seed;
-use crate::workers::logs;
+use crate::workers::logs::{self, Prints};
 use crate::workers::runtimes::Runtimes;
 
 /// The log begins anew when it has grown over this.
@@ -138,6 +138,8 @@ pub(crate) struct Hands {
     owner: mpsc::Sender<Input>,
     null: OwnedFd,
     log: OwnedFd,
+    /// Where all handlers print, if not to files.
+    prints: Option<OwnedFd>,
     /// Where logs are.
     directory: PathBuf,
     /// The processes of ours in terminals' sessions, by session.
@@ -183,6 +185,7 @@ impl Hands {
         runtimes: Runtimes,
         owner: mpsc::Sender<Input>,
         (directory, near): (&Path, Arc<Near>),
+        prints: Prints,
     ) -> std::io::Result<Hands> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
@@ -191,12 +194,27 @@ impl Hands {
         let mut options = std::fs::OpenOptions::new();
         let log = options.append(true).create(true).mode(0o600).open(directory.join("log"))?;
         let log = log.into();
+        let prints = match prints {
+            Prints::Files => None,
+            Prints::Stderr => Some(std::io::stderr().as_fd().try_clone_to_owned()?),
+        };
         // A starter's own restriction (`taskset`) is not every later caller's.
         let _ = Processors::take_all();
         let processors = Processors::own()?;
         let (processes, launchers) = (HashMap::new(), HashMap::new());
         let directory = directory.to_owned();
-        Ok(Hands { processes, runtimes, owner, null, log, directory, launchers, processors, near })
+        Ok(Hands {
+            processes,
+            runtimes,
+            owner,
+            null,
+            log,
+            prints,
+            directory,
+            launchers,
+            processors,
+            near,
+        })
     }
 
     pub(crate) fn runtimes(&self) -> &Runtimes {
@@ -274,11 +292,13 @@ impl Hands {
         };
         let loads_since = SystemTime::now();
         // Where there is no room for a file of its own, it prints where all do.
-        let prints = origin.prints.and_then(|target| logs::open(&self.directory, target).ok());
+        let into_file = |target| logs::open(&self.directory, target).ok();
+        let file = origin.prints.filter(|_| self.prints.is_none()).and_then(into_file);
+        let shared = self.prints.as_ref().filter(|_| origin.prints.is_some());
         let streams = spawn::Worker {
             channel: &theirs,
             stdout: &self.null,
-            stderr: prints.as_ref().unwrap_or(&self.log),
+            stderr: file.as_ref().or(shared).unwrap_or(&self.log),
             directory: origin.directory,
         };
         let pid = match origin.session {

@@ -9,6 +9,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 
+/// Where handlers print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prints {
+    /// To a file for each, which `hob logs` shows.
+    Files,
+    /// To this process's standard error, which whoever runs it reads.
+    Stderr,
+}
+
 /// The folder's name.
 const FOLDER: &str = "logs";
 /// The end of a file's name.

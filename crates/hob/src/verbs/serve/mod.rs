@@ -17,7 +17,7 @@ use hob_core::http::counts::Counts;
 use hob_core::http::limits::Limits;
 use hob_core::status::Status;
 use hob_daemon::Config;
-use hob_daemon::config::StartAs;
+use hob_daemon::config::{Prints, StartAs};
 use hob_daemon::project::site::{self, Mount, Site};
 use hob_os::start::Start;
 use hob_os::{build_id, clock, process, signals, uds};
@@ -234,6 +234,7 @@ fn start_loop(start: &Start, directory: &Path, site: &Site) -> Result<Looped, Fa
     };
     let mut config = Config::from_variables(directory.to_path_buf(), StartAs::Only, variable);
     config.limits.idle_exit_us = u64::MAX;
+    config.prints = Prints::Stderr;
     for (path, mount) in &site.mounts {
         if let Mount::App(served) = mount {
             config.mounts.insert(path.clone(), served.app.clone());
