@@ -44,6 +44,18 @@ module Http
       input.set_encoding(Encoding::BINARY)
     end
 
+    # The client's connection, to read and to write; of the front it is sent this head, if it has a
+    # status, and nothing more.
+    def connection(number, head)
+      require "socket"
+      ours, theirs = System.stream_pair
+      fields = [number, Messages::CONNECTION, 0, 0].pack(Messages::RESPONDED)
+      System.send_with(Messages.outlet, Frames.frame(Frames::RESPOND, fields << head, 1), theirs)
+      UNIXSocket.for_fd(ours)
+    ensure
+      System.close(theirs) if theirs
+    end
+
     private
 
     def number(payload, at)
@@ -81,6 +93,9 @@ module Http
       @stream = nil
       @begun = false
     end
+
+    # Its bytes before the body's.
+    attr_reader :head
 
     # Whether nobody is sent a body.
     def no_body?

@@ -20,6 +20,7 @@ module Messages
   AGAIN = 11
   STREAM = 0
   FILE = 1
+  CONNECTION = 3
   BODY_MAX = 1040384
   FIXED_BYTES = 33
   FIXED = "Q<CQ<VVVV"

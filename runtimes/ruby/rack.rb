@@ -4,7 +4,7 @@
 # the environment of a request, and taking a body apart. Evaluated behind `http.rb`.
 #
 # The gem is the app's own: of its bundle if a Gemfile lies beside `config.ru`, else the newest that is
-# installed. There is no hijacking and no early hints yet, so neither is in the environment.
+# installed. There are no early hints, so they are not in the environment.
 #
 # Invariant: an environment is made for one request, and shares no object with another that a program
 # could change.
@@ -19,6 +19,8 @@ module Http
     COOKIE = "HTTP_COOKIE"
     FINISHED = "rack.response_finished"
     AFTER = "rack.after_reply"
+    HIJACK = "rack.hijack"
+    NO_HEAD = [0, 0].pack("vV").freeze
 
     def initialize(file)
       set_up("#{File.dirname(file)}/Gemfile")
@@ -37,8 +39,11 @@ module Http
     def respond(number, words, body)
       @input = body
       @env = env_of(words, body)
-      @status = @headers = @error = nil
+      @status = @headers = @error = @hijacked = nil
+      @env[HIJACK] = -> { hijack(number) }
       answer = @app.call(@env)
+      return ignore(answer) if @hijacked
+
       unless answer.respond_to?(:to_ary) && answer.to_ary.size == 3
         raise TypeError, "an app returns a status, headers and a body, not #{answer.class}"
       end
@@ -47,6 +52,7 @@ module Http
       answer_with(number, status, headers, body, words.first == HEAD)
     rescue Exception => error # rubocop:disable Lint/RescueException
       @error = error
+      @hijacked&.close
       raise
     end
 
@@ -89,7 +95,7 @@ module Http
       given = {
         "SERVER_SOFTWARE" => "hob", "GATEWAY_INTERFACE" => "CGI/1.2", "rack.errors" => $stderr,
         "rack.multithread" => false, "rack.multiprocess" => true, "rack.run_once" => false,
-        "rack.hijack?" => false
+        "rack.hijack?" => true
       }
       given["rack.version"] = ::Rack::VERSION.dup.freeze if @major < 3
       given.freeze
@@ -135,12 +141,38 @@ module Http
       key
     end
 
+    # --- Hijacking ---
+
+    # The client's connection, which is the app's from now on; its end too.
+    def hijack(number)
+      @hijacked ||= @env["rack.hijack_io"] = Http.connection(number, NO_HEAD)
+    end
+
+    # What an app returns that has taken the connection.
+    def ignore(answer)
+      body = answer.to_ary.last if answer.respond_to?(:to_ary)
+      quietly { body.close } if body.respond_to?(:close)
+      "".b
+    end
+
+    # The client is sent status and headers; what comes behind is the app's to say.
+    def hijack_behind(head, number, hijacker)
+      raise TypeError, "`rack.hijack` is #{hijacker.class}, which has no `call`" unless hijacker.respond_to?(:call)
+
+      hijacker.call(@hijacked = Http.connection(number, head))
+      "".b
+    end
+
     # --- The response ---
 
     def answer_with(number, status, headers, body, is_head)
       @status = Integer(status)
       @headers = headers
-      response = Response.new(number, @status, pairs(headers), is_head)
+      hijacker = nil
+      found = pairs(headers) { |value| hijacker = value }
+      response = Response.new(number, @status, found, is_head)
+      return hijack_behind(response.head, number, hijacker) if hijacker
+
       fill(response, body)
       response.finish
       response.bytes
@@ -154,8 +186,8 @@ module Http
 
       found = []
       headers.each do |name, value|
-        # Those are for servers; the one that counts asks for what is not there.
-        raise NotImplementedError, "`rack.hijack` is not served" if name == "rack.hijack"
+        # Those are for servers.
+        yield value if name == HIJACK
         next if name.to_s.start_with?("rack.")
 
         values(value).each { |one| found << [name, one] }

@@ -1,6 +1,7 @@
 //! From a request to its answer: judged, routed, asked of an app or a folder, checked, logged.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use crate::body::{Body, Refused, plain, refused, whole};
 use crate::checked::InBody;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::files::Files;
+use crate::hijack::Hijacked;
 use crate::link::{Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::stream::AppBody;
@@ -51,14 +53,42 @@ pub(crate) enum Served {
 /// Names and values, as they came.
 type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
 
-/// The WebSocket that a connection becomes, if an app accepts one.
-pub(crate) type Upgraded = Arc<Mutex<Option<Accepted>>>;
+/// What a connection becomes, if an app takes it over.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// A WebSocket, when its handshake has been answered.
+    WebSocket(Accepted),
+    /// The app's, at once.
+    Connection(Hijacked),
+}
+
+/// Where it is said what a connection becomes.
+#[derive(Debug, Default)]
+pub(crate) struct TakenOver {
+    taken: Mutex<Option<Taken>>,
+    hijacked: AtomicBool,
+}
+
+impl TakenOver {
+    fn give(&self, taken: Taken) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).replace(taken);
+    }
+
+    pub(crate) fn take(&self) -> Option<Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether no response follows.
+    pub(crate) fn is_hijacked(&self) -> bool {
+        self.hijacked.load(Ordering::Relaxed)
+    }
+}
 
 /// What belongs to a connection and not to one of its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
     pub(crate) in_body: InBody,
-    pub(crate) upgraded: Upgraded,
+    pub(crate) taken: Arc<TakenOver>,
 }
 
 /// All that a connection needs.
@@ -133,6 +163,11 @@ impl Front {
         let bytes = sent(&parts.method, &response);
         measured.end(line.status, bytes);
         self.log.take(&line, bytes);
+        if response.extensions().get::<NoResponse>().is_some() {
+            beside.taken.hijacked.store(true, Ordering::Relaxed);
+            // The connection is taken from hyper, and this with it.
+            std::future::pending::<()>().await;
+        }
         Ok(response)
     }
 
@@ -199,10 +234,7 @@ impl Front {
                     Outcome::Answered(payload) => answered(&parts.method, payload),
                     Outcome::Begun(begun) => {
                         let app = (name.as_str(), Duration::from_micros(*timeout_us));
-                        match handshake.filter(|_| begun.source == Source::Socket) {
-                            Some(asked) => accepting(&asked, begun, app, &beside.upgraded),
-                            None => answering(&parts.method, begun, app),
-                        }
+                        begins((&parts.method, handshake), begun, app, &beside.taken)
                     }
                     Outcome::Failed(reason, text) => {
                         measured.failed(reason.code());
@@ -236,7 +268,11 @@ fn passed<'a>(
     dropped: [&Vec<usize>; 2],
     host: Option<&'a [u8]>,
 ) -> Headers<'a> {
-    let mut passed = Vec::with_capacity(headers.len() + 1);
+    let mut passed: Headers<'a> = Vec::with_capacity(headers.len() + 2);
+    if websocket::is_asked(headers.iter().copied()) {
+        // By which libraries know it; an app that takes the connection over speaks it itself.
+        passed.push((b"connection", b"upgrade"));
+    }
     for (place, (name, value)) in headers.iter().copied().enumerate() {
         if dropped.iter().any(|dropped| dropped.binary_search(&place).is_ok()) {
             continue;
@@ -302,7 +338,7 @@ fn answering(
     let known = match begun.source {
         Source::Stream => None,
         Source::File => Some(begun.part.1),
-        Source::Socket => return Err(no_response()),
+        Source::Socket | Source::Connection => return Err(no_response()),
     };
     let (mut response, judged) = response(method, &read, known)?;
     let first = head.slice_ref(read.body);
@@ -327,12 +363,67 @@ fn scheme(secure: bool, websocket: bool) -> &'static [u8] {
     }
 }
 
+/// What an app begins with what came.
+fn begins(
+    (method, handshake): (&Method, Option<Handshake<'_>>),
+    begun: Begun,
+    app: (&str, Duration),
+    taken: &TakenOver,
+) -> Result<Response<Body>, Refused> {
+    match (begun.source, handshake) {
+        (Source::Socket, Some(asked)) => accepting(&asked, begun, app, taken),
+        (Source::Connection, _) => hijacking(method, begun, app, taken),
+        _ => answering(method, begun, app),
+    }
+}
+
+/// A connection that an app takes over. The response stands for it in the log, and is not sent: what
+/// is sent, if it has said anything, are these bytes.
+fn hijacking(
+    method: &Method,
+    begun: Begun,
+    (name, gap): (&str, Duration),
+    taken: &TakenOver,
+) -> Result<Response<Body>, Refused> {
+    let read = Answered::decode(&begun.head).map_err(|_| no_response())?;
+    let (mut shown, mut head) = (Response::new(whole(Bytes::new())), Vec::new());
+    *shown.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    if read.status == 101 {
+        // Its `connection` and `upgrade` are for the client.
+        append(&mut shown, read.headers.iter().copied(), &[])?;
+    } else if read.status != 0 {
+        let (judged, _) = response(method, &read, None)?;
+        shown = judged.map(|()| whole(Bytes::new()));
+        shown.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if read.status != 0 {
+        let status = shown.status();
+        let reason = status.canonical_reason().unwrap_or_default();
+        head.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).as_bytes());
+        for (name, value) in shown.headers() {
+            for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                head.extend_from_slice(part);
+            }
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+    shown.headers_mut().clear();
+    shown.extensions_mut().insert(NoResponse);
+    let (name, socket, end) = (name.to_owned(), begun.body, begun.end);
+    taken.give(Taken::Connection(Hijacked { name, head: head.into(), socket, gap, end }));
+    Ok(shown)
+}
+
+/// Marks a response that is not sent.
+#[derive(Debug, Clone, Copy)]
+struct NoResponse;
+
 /// A WebSocket that an app accepts: its connection is given over when this has been sent.
 fn accepting(
     asked: &Handshake<'_>,
     begun: Begun,
     (name, gap): (&str, Duration),
-    upgraded: &Upgraded,
+    taken: &TakenOver,
 ) -> Result<Response<Body>, Refused> {
     let read = Answered::decode(&begun.head).map_err(|_| no_response())?;
     let headers = || read.headers.iter().copied();
@@ -346,7 +437,7 @@ fn accepting(
     fields.insert(header::UPGRADE, WEBSOCKET);
     fields.insert(header::SEC_WEBSOCKET_ACCEPT, key);
     let accepted = Accepted { name: name.to_owned(), socket: begun.body, gap, end: begun.end };
-    upgraded.lock().unwrap_or_else(PoisonError::into_inner).replace(accepted);
+    taken.give(Taken::WebSocket(accepted));
     Ok(response)
 }
 

@@ -10,7 +10,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ pub(crate) struct Checked {
     raw: bool,
     unanswered: Option<Refusal>,
     in_body: InBody,
+    unwritten: Unwritten,
     write_gap: Duration,
     /// Since when the reader has taken nothing, if something waits for it.
     waits: Option<Pin<Box<Sleep>>>,
@@ -39,8 +40,15 @@ pub(crate) struct Checked {
 /// The status of what was refused in a body of a connection; 0: nothing was.
 pub(crate) type InBody = Arc<AtomicU16>;
 
+/// Whether bytes wait for a reader: as long as that is so, hyper has others that it has not passed on.
+pub(crate) type Unwritten = Arc<AtomicBool>;
+
 impl Checked {
-    pub(crate) fn new(stream: TcpStream, limits: Limits, in_body: InBody) -> Checked {
+    pub(crate) fn new(
+        stream: TcpStream,
+        limits: Limits,
+        (in_body, unwritten): (InBody, Unwritten),
+    ) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
         Checked {
@@ -50,6 +58,7 @@ impl Checked {
             raw: false,
             unanswered: None,
             in_body,
+            unwritten,
             write_gap,
             waits: None,
         }
@@ -115,6 +124,7 @@ impl Checked {
         context: &mut Context<'_>,
         came: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
+        self.unwritten.store(came.is_pending(), Ordering::Relaxed);
         if came.is_ready() {
             self.waits = None;
             return came;

@@ -19,6 +19,7 @@ mod body;
 mod checked;
 mod control;
 mod files;
+mod hijack;
 mod link;
 mod listen;
 mod log;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use hob_core::http::forwarded::Proxies;
@@ -18,11 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-use crate::answer::{Beside, Front, Mounted, Served, Upgraded};
-use crate::checked::{Checked, InBody};
+use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
+use crate::checked::{Checked, InBody, Unwritten};
 use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
+use crate::hijack;
 use crate::link::Link;
 use crate::log::Log;
 use crate::websocket;
@@ -170,8 +173,10 @@ async fn connection(
     let _connected = meter.connection();
     let in_body = InBody::default();
     let broken = Arc::clone(&in_body);
-    let upgraded = Upgraded::default();
-    let beside = Beside { in_body, upgraded: Arc::clone(&upgraded) };
+    let taken = Arc::<TakenOver>::default();
+    let beside = Beside { in_body, taken: Arc::clone(&taken) };
+    let unwritten = Unwritten::default();
+    let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten)));
     let service = service_fn(move |request| {
         let (front, beside) = (Arc::clone(&front), beside.clone());
         Box::pin(async move { front.answer(request, peer, &beside).await })
@@ -179,12 +184,17 @@ async fn connection(
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.head_ms))
-        .serve_connection(TokioIo::new(Checked::new(stream, limits, broken)), service);
+        .serve_connection(TokioIo::new(checked), service);
     let mut told = false;
     loop {
         tokio::select! {
             // A peer that breaks off is none of our faults.
-            _ = poll_fn(|context| connection.poll_without_shutdown(context)) => break,
+            () = poll_fn(|context| {
+                let ends = connection.poll_without_shutdown(context).is_ready();
+                // A hijacked connection is hyper's until it has passed on what came before.
+                let taken = taken.is_hijacked() && !unwritten.load(Ordering::Relaxed);
+                if ends || taken { Poll::Ready(()) } else { Poll::Pending }
+            }) => break,
             _ = stop.wait_for(|stop| *stop), if !told => {
                 told = true;
                 Pin::new(&mut connection).graceful_shutdown();
@@ -193,11 +203,18 @@ async fn connection(
     }
     let parts = connection.into_parts();
     let stream = parts.io.into_inner();
-    let accepted = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(accepted) = accepted {
-        let client = (stream.raw(), parts.read_buf);
-        websocket::run(client, accepted, limits.message_bytes, &mut stop).await;
-    } else if let Some(status) = stream.finish().await {
-        meter.refused_head(status);
+    match taken.take() {
+        Some(Taken::WebSocket(accepted)) => {
+            let client = (stream.raw(), parts.read_buf);
+            websocket::run(client, accepted, limits.message_bytes, &mut stop).await;
+        }
+        Some(Taken::Connection(hijacked)) => {
+            hijack::run((stream.raw(), parts.read_buf), hijacked, &mut stop).await;
+        }
+        None => {
+            if let Some(status) = stream.finish().await {
+                meter.refused_head(status);
+            }
+        }
     }
 }

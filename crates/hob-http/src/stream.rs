@@ -94,7 +94,9 @@ impl AppBody {
                 Way::File { file: Arc::new(File::from(begun.body)), at, left }
             }
             // It is none of a request that has asked for none.
-            Source::Socket => return Err(std::io::ErrorKind::InvalidData.into()),
+            Source::Socket | Source::Connection => {
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
         };
         let name = name.to_owned();
         let end = Some(begun.end);

@@ -4,6 +4,7 @@ mod apps;
 mod bad;
 mod control;
 mod files;
+mod hijack;
 mod proxies;
 mod rack;
 mod streams;

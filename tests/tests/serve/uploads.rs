@@ -1,5 +1,8 @@
 //! Bodies of requests that are larger than a frame.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use hob_tests::World;
 use hob_tests::site::{Site, response};
 
@@ -133,5 +136,38 @@ fn an_upload_over_the_limit_of_its_mount_is_refused_and_others_are_not() {
     // One that says nothing takes 10 MiB, which is told.
     let site = echoes(&world, "");
     assert_eq!(site.ask("POST", "/rack/fork", "", &vec![1; (10 << 20) + 1]).status, 413);
+    site.stop();
+}
+
+#[test]
+fn a_client_that_waits_is_told_to_go_on_only_if_its_body_is_wanted() {
+    let world = World::new();
+    let site = echoes(&world, "limits = { body = \"100KiB\" }");
+    let head = |mount: &str, length: usize| {
+        format!(
+            "POST {mount} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n\
+             Content-Length: {length}\r\n\r\n"
+        )
+    };
+    for mount in mounts() {
+        let mut stream = TcpStream::connect(site.address()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.write_all(head(&mount, 5).as_bytes()).unwrap();
+        let mut told = [0; 25];
+        stream.read_exact(&mut told).unwrap();
+        assert_eq!(told, *b"HTTP/1.1 100 Continue\r\n\r\n", "{mount}");
+        stream.write_all(b"words").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = response(&answer);
+        let want = format!("5 {} 5", digest(b"words"));
+        assert_eq!((answer.status, answer.text()), (200, want), "{mount}");
+    }
+    // Nothing of these is waited for.
+    for (mount, length, status) in
+        [("/wsgi/fork", (100 << 10) + 1, 413), ("/wsgi/fork", 1 << 40, 413), ("/none", 5, 404)]
+    {
+        assert_eq!(response(&site.raw(head(mount, length).as_bytes())).status, status, "{mount}");
+    }
     site.stop();
 }

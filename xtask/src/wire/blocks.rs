@@ -420,6 +420,7 @@ fn ruby_message() -> Block {
         number("AGAIN", Reason::Again as u8),
         number("STREAM", Source::Stream as u8),
         number("FILE", Source::File as u8),
+        number("CONNECTION", Source::Connection as u8),
         size("BODY_MAX", BODY_MAX),
         size("FIXED_BYTES", fixed(Kind::Message)),
         quoted("FIXED", &format(Kind::Message, ruby)),

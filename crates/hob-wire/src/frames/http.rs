@@ -59,5 +59,8 @@ numbers! {
         File = 1,
         /// There is none: it is a WebSocket, and messages come and go.
         Socket = 2,
+        /// It is the client's connection itself: bytes come and go, behind the head if that has a
+        /// status other than 0.
+        Connection = 3,
     }
 }

@@ -10,7 +10,7 @@ class Environment(Rack):
     # Sorted lines, `name=value`, of all that is no object.
     SHOWS = """
         run(lambda do |env|
-          lines = env.map { |name, value| "#{name}=#{value.inspect}" unless name =~ /errors|input/ }
+          lines = env.map { |name, value| "#{name}=#{value.inspect}" unless name =~ /errors|input|hijack$/ }
           lines << "encodings=#{env.values.grep(String).map(&:encoding).uniq.sort_by(&:name)}"
           lines << "body=#{env["rack.input"].read.inspect}" << "major=#{Rack.release.to_i}"
           lines << "again=#{env["rack.input"].tap(&:rewind).read.encoding}"
@@ -64,7 +64,7 @@ class Environment(Rack):
             encodings=[#<Encoding:ASCII-8BIT>, #<Encoding:UTF-8>]
             major=%s
             rack.after_reply=[]
-            rack.hijack?=false
+            rack.hijack?=true
             rack.multiprocess=true
             rack.multithread=false
             rack.response_finished=[]
