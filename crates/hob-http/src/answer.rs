@@ -45,7 +45,7 @@ pub(crate) struct Mounted {
 #[derive(Debug)]
 pub(crate) enum Served {
     /// An app, under the name that the loop knows.
-    App { name: String, timeout_us: u64, body_bytes: u64, websocket: bool },
+    App { name: String, timeout_us: u64, body_bytes: u64, message_bytes: Option<u64> },
     /// A folder.
     Files(Files),
 }
@@ -193,13 +193,12 @@ impl Front {
         measured.is_of(&found.value.tally);
         match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
-            Served::App { name, timeout_us, body_bytes, websocket } => {
-                let asked = websocket.then_some((version, method));
+            Served::App { name, timeout_us, body_bytes, message_bytes } => {
+                let asked = message_bytes.map(|bytes| (version, method, bytes));
                 let handshake = handshake(asked, headers, accepted.body)?;
-                let told = accepted.body.told();
                 let gap = Duration::from_millis(self.limits.body_gap_ms);
-                let gathered =
-                    upload::gather((body, &beside.in_body), (told, *body_bytes), gap).await?;
+                let bounds = (accepted.body.told(), *body_bytes);
+                let gathered = upload::gather((body, &beside.in_body), bounds, gap).await?;
                 let usual = if seen.secure { 443 } else { 80 };
                 let server = seen.host.or(accepted.host);
                 let port = server.map_or(Some(self.local.port()), |host| host.port);
@@ -246,20 +245,22 @@ impl Front {
     }
 }
 
-/// The handshake of a request to an app that takes WebSockets, if that is what it asks for.
+/// The handshake of a request to an app that takes WebSockets, and the most bytes of a message, if
+/// that is what it asks for.
 fn handshake<'a>(
-    asked: Option<(filter::Version, &[u8])>,
+    asked: Option<(filter::Version, &[u8], u64)>,
     headers: &Headers<'a>,
     body: Length,
-) -> Result<Option<Handshake<'a>>, Refusal> {
+) -> Result<Option<(Handshake<'a>, u64)>, Refusal> {
     let fields = || headers.iter().copied();
-    let Some((version, method)) = asked.filter(|_| websocket::is_asked(fields())) else {
+    let Some((version, method, message_bytes)) = asked.filter(|_| websocket::is_asked(fields()))
+    else {
         return Ok(None);
     };
     if body != Length::Empty {
         return Err(Refusal::bad("the handshake of a WebSocket with a body"));
     }
-    websocket::check(version, method, fields()).map(Some)
+    Ok(Some((websocket::check(version, method, fields())?, message_bytes)))
 }
 
 /// The headers that an app sees, but for the length of its body; with this host, if a proxy says it.
@@ -365,13 +366,13 @@ fn scheme(secure: bool, websocket: bool) -> &'static [u8] {
 
 /// What an app begins with what came.
 fn begins(
-    (method, handshake): (&Method, Option<Handshake<'_>>),
+    (method, handshake): (&Method, Option<(Handshake<'_>, u64)>),
     begun: Begun,
     app: (&str, Duration),
     taken: &TakenOver,
 ) -> Result<Response<Body>, Refused> {
     match (begun.source, handshake) {
-        (Source::Socket, Some(asked)) => accepting(&asked, begun, app, taken),
+        (Source::Socket, Some(asked)) => accepting(asked, begun, app, taken),
         (Source::Connection, _) => hijacking(method, begun, app, taken),
         _ => answering(method, begun, app),
     }
@@ -420,7 +421,7 @@ struct NoResponse;
 
 /// A WebSocket that an app accepts: its connection is given over when this has been sent.
 fn accepting(
-    asked: &Handshake<'_>,
+    (asked, message_bytes): (Handshake<'_>, u64),
     begun: Begun,
     (name, gap): (&str, Duration),
     taken: &TakenOver,
@@ -436,7 +437,8 @@ fn accepting(
     fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     fields.insert(header::UPGRADE, WEBSOCKET);
     fields.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    let accepted = Accepted { name: name.to_owned(), socket: begun.body, gap, end: begun.end };
+    let (name, socket, end) = (name.to_owned(), begun.body, begun.end);
+    let accepted = Accepted { name, socket, gap, message_bytes, end };
     taken.give(Taken::WebSocket(accepted));
     Ok(response)
 }

@@ -10,7 +10,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub(crate) struct Checked {
     stream: TcpStream,
     requests: Requests,
     over: bool,
-    /// What comes is no HTTP any more.
-    raw: bool,
+    /// What comes is no HTTP any more: how much of it has come.
+    raw: Option<Heard>,
     unanswered: Option<Refusal>,
     in_body: InBody,
     unwritten: Unwritten,
@@ -39,6 +39,9 @@ pub(crate) struct Checked {
 
 /// The status of what was refused in a body of a connection; 0: nothing was.
 pub(crate) type InBody = Arc<AtomicU16>;
+
+/// How many bytes have come since a connection is no HTTP any more.
+pub(crate) type Heard = Arc<AtomicU64>;
 
 /// Whether bytes wait for a reader: as long as that is so, hyper has others that it has not passed on.
 pub(crate) type Unwritten = Arc<AtomicBool>;
@@ -55,7 +58,7 @@ impl Checked {
             stream,
             requests,
             over: false,
-            raw: false,
+            raw: None,
             unanswered: None,
             in_body,
             unwritten,
@@ -66,8 +69,8 @@ impl Checked {
 
     /// The same connection, of which another protocol is spoken from now on. Of a client that has not
     /// waited for that to be accepted nothing more is read.
-    pub(crate) fn raw(self) -> Checked {
-        Checked { raw: true, ..self }
+    pub(crate) fn raw(self, heard: Heard) -> Checked {
+        Checked { raw: Some(heard), ..self }
     }
 
     /// Answers what was refused in a head, and ends the connection. Returns the answer's status, if
@@ -100,7 +103,9 @@ impl AsyncRead for Checked {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if self.raw {
+        if let Some(heard) = &self.raw {
+            let came = buffer.filled().len() - before;
+            heard.fetch_add(came as u64, Ordering::Relaxed);
             return Poll::Ready(Ok(()));
         }
         let fed = self.requests.feed(&buffer.filled()[before..]);

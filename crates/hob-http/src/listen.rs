@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
-use crate::checked::{Checked, InBody, Unwritten};
+use crate::checked::{Checked, Heard, InBody, Unwritten};
 use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
@@ -46,8 +46,8 @@ pub enum Mount {
         timeout_us: u64,
         /// The most bytes of a request's body.
         body_bytes: u64,
-        /// Whether it takes WebSockets.
-        websocket: bool,
+        /// The most bytes of a message that comes on a WebSocket; `None`: it takes no WebSockets.
+        message_bytes: Option<u64>,
     },
     /// Files.
     Static {
@@ -103,8 +103,8 @@ async fn serve(
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
-            Mount::App { timeout_us, body_bytes, websocket } => {
-                Served::App { name: path.clone(), timeout_us, body_bytes, websocket }
+            Mount::App { timeout_us, body_bytes, message_bytes } => {
+                Served::App { name: path.clone(), timeout_us, body_bytes, message_bytes }
             }
             Mount::Static { root, fallback } => {
                 Served::Files(Files::new(root, fallback.as_deref()))
@@ -205,11 +205,11 @@ async fn connection(
     let stream = parts.io.into_inner();
     match taken.take() {
         Some(Taken::WebSocket(accepted)) => {
-            let client = (stream.raw(), parts.read_buf);
-            websocket::run(client, accepted, limits.message_bytes, &mut stop).await;
+            let ping = Duration::from_millis(limits.ping_ms);
+            websocket::run((stream, parts.read_buf), accepted, ping, &mut stop).await;
         }
         Some(Taken::Connection(hijacked)) => {
-            hijack::run((stream.raw(), parts.read_buf), hijacked, &mut stop).await;
+            hijack::run((stream.raw(Heard::default()), parts.read_buf), hijacked, &mut stop).await;
         }
         None => {
             if let Some(status) = stream.finish().await {

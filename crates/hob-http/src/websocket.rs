@@ -13,6 +13,8 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -26,14 +28,14 @@ use rustix::net::Shutdown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
-use crate::checked::Checked;
+use crate::checked::{Checked, Heard};
 use crate::link::End;
 use crate::log;
 
@@ -60,6 +62,8 @@ pub(crate) struct Accepted {
     pub(crate) socket: OwnedFd,
     /// How long the app may go on behind the end.
     pub(crate) gap: Duration,
+    /// The most bytes of a message of the client's.
+    pub(crate) message_bytes: u64,
     /// What becomes of its request.
     pub(crate) end: End,
 }
@@ -86,10 +90,10 @@ enum Ended {
 pub(crate) async fn run(
     (client, early): (Checked, Bytes),
     accepted: Accepted,
-    message_bytes: u64,
+    ping: Duration,
     stop: &mut watch::Receiver<bool>,
 ) {
-    let Accepted { name, socket, gap, mut end } = accepted;
+    let Accepted { name, socket, gap, message_bytes, mut end } = accepted;
     let most = usize::try_from(message_bytes).ok();
     let config = WebSocketConfig::default()
         .read_buffer_size(PIECE)
@@ -100,18 +104,21 @@ pub(crate) async fn run(
     // Without descriptors to spare; the request is taken back.
     let Ok(socket) = socket else { return };
     let (from_app, to_app) = socket.into_split();
+    let heard = Heard::default();
+    let client = client.raw(Arc::clone(&heard));
     let client =
         WebSocketStream::from_partially_read(client, early.to_vec(), Role::Server, Some(config));
     let (to_client, from_client) = client.await.split();
     let mut client = Client { to: to_client, from: from_client };
     let mut app = App { from: from_app, to: to_app, read: BytesMut::new(), waits: VecDeque::new() };
 
+    let pings = Pings { heard, gap: ping, due: Notify::new() };
     let mut settled = None;
     let ended = {
         let both = async {
             tokio::select! {
-                ended = up(&mut client.from, &mut app.to, &mut app.waits) => ended,
-                ended = down(&mut app.from, &mut app.read, &mut client.to) => ended,
+                ended = up(&mut client.from, &pings, (&mut app.to, &mut app.waits)) => ended,
+                ended = down((&mut app.from, &mut app.read), &pings, &mut client.to) => ended,
                 _ = stop.wait_for(|stop| *stop) => Ended::Stops,
             }
         };
@@ -142,18 +149,49 @@ pub(crate) async fn run(
     }
 }
 
+/// Finds out whether a client that says nothing is still there.
+struct Pings {
+    heard: Heard,
+    /// So long it may say nothing until it is asked, and then to answer.
+    gap: Duration,
+    due: Notify,
+}
+
+impl Pings {
+    /// What comes next; `None`: the client has left without a word. In the middle of a long message
+    /// no answer can come, but bytes do.
+    async fn next(&self, client: &mut FromClient) -> Option<Option<Result<Message, Error>>> {
+        let mut asked = false;
+        loop {
+            let before = self.heard.load(Ordering::Relaxed);
+            match tokio::time::timeout(self.gap, client.next()).await {
+                Ok(next) => return Some(next),
+                Err(_) if self.heard.load(Ordering::Relaxed) > before => asked = false,
+                Err(_) if asked => return None,
+                Err(_) => {
+                    asked = true;
+                    self.due.notify_one();
+                }
+            }
+        }
+    }
+}
+
 /// From the client to the app.
 async fn up(
     client: &mut FromClient,
-    app: &mut OwnedWriteHalf,
-    waits: &mut VecDeque<Bytes>,
+    pings: &Pings,
+    (app, waits): (&mut OwnedWriteHalf, &mut VecDeque<Bytes>),
 ) -> Ended {
     loop {
         if flush(app, waits).await.is_err() {
             // It takes no more; its end, or its death, is seen elsewhere.
             waits.clear();
         }
-        match client.next().await {
+        let Some(next) = pings.next(client).await else {
+            return Ended::Client(GONE, String::new());
+        };
+        match next {
             Some(Ok(Message::Text(text))) => queue(waits, Kind::SocketText, text.into()),
             Some(Ok(Message::Binary(bytes))) => queue(waits, Kind::SocketBinary, bytes),
             // tungstenite answers pings.
@@ -221,11 +259,24 @@ async fn flush(app: &mut OwnedWriteHalf, waits: &mut VecDeque<Bytes>) -> io::Res
 }
 
 /// From the app to the client.
-async fn down(app: &mut OwnedReadHalf, read: &mut BytesMut, client: &mut ToClient) -> Ended {
+async fn down(
+    (app, read): (&mut OwnedReadHalf, &mut BytesMut),
+    pings: &Pings,
+    client: &mut ToClient,
+) -> Ended {
     // Within a message of several parts.
     let mut inside = false;
     loop {
-        let Ok((kind, payload)) = take(app, read).await else { return Ended::Broken };
+        let taken = tokio::select! {
+            taken = take(app, read) => taken,
+            () = pings.due.notified() => {
+                if client.send(Message::Ping(Bytes::new())).await.is_err() {
+                    return Ended::Client(GONE, String::new());
+                }
+                continue;
+            }
+        };
+        let Ok((kind, payload)) = taken else { return Ended::Broken };
         let data = match (inside, kind == Kind::SocketText) {
             (true, _) => Data::Continue,
             (false, true) => Data::Text,

@@ -19,6 +19,9 @@ pub struct Limits {
     pub body_gap_ms: u64,
     /// Milliseconds in which a client takes no byte of its answer: the connection is cut after that.
     pub write_gap_ms: u64,
+    /// Milliseconds in which no byte comes on a WebSocket that is read: its client is sent a ping, and
+    /// has left after as many again.
+    pub ping_ms: u64,
 }
 
 const KIB: u64 = 1024;
@@ -34,6 +37,7 @@ impl Default for Limits {
             head_ms: 10_000,
             body_gap_ms: 30_000,
             write_gap_ms: 30_000,
+            ping_ms: 30_000,
         }
     }
 }
@@ -51,6 +55,7 @@ impl Limits {
             head_ms,
             body_gap_ms,
             write_gap_ms,
+            ping_ms,
         } = *self;
         [
             ("header_count", header_count, "headers"),
@@ -61,6 +66,7 @@ impl Limits {
             ("head_ms", head_ms, "ms"),
             ("body_gap_ms", body_gap_ms, "ms"),
             ("write_gap_ms", write_gap_ms, "ms"),
+            ("ping_ms", ping_ms, "ms"),
         ]
         .into_iter()
     }

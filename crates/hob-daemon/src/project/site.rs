@@ -6,7 +6,7 @@
 //! listen = "127.0.0.1:8000"
 //! trusted_proxies = ["10.0.0.0/8", "::1"]
 //! control = "127.0.0.1:9100"      # metrics and health for whoever reaches it; usually none
-//! timeouts = { head = "10s", body = "30s", write = "30s" }
+//! timeouts = { head = "10s", body = "30s", write = "30s", ping = "30s" }
 //!
 //! [mount."/shop"]
 //! rack = "config.ru"              # or another interface of the table of runtimes, or static
@@ -61,6 +61,9 @@ pub struct Site {
     pub body_gap_us: Option<u64>,
     /// How long a client may take nothing of its answer, in microseconds; `None`: as usual.
     pub write_gap_us: Option<u64>,
+    /// How long a WebSocket's client may say nothing until it is pinged, in microseconds; `None`: as
+    /// usual.
+    pub ping_us: Option<u64>,
 }
 
 /// What is served at one prefix.
@@ -111,8 +114,8 @@ pub struct Served {
     pub timeout_us: u64,
     /// The most bytes of a request's body.
     pub body_bytes: u64,
-    /// Whether it takes WebSockets.
-    pub websocket: bool,
+    /// The most bytes of a message that comes on a WebSocket; `None`: it takes no WebSockets.
+    pub message_bytes: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,6 +146,7 @@ struct Timeouts {
     head: Option<String>,
     body: Option<String>,
     write: Option<String>,
+    ping: Option<String>,
 }
 
 impl Timeouts {
@@ -192,6 +196,7 @@ struct Recycle {
 #[serde(deny_unknown_fields)]
 struct Bounds {
     body: Option<String>,
+    message: Option<String>,
 }
 
 /// Reads the site of a directory's `hob.toml`, which has to be trusted.
@@ -257,6 +262,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         head_us: None,
         body_gap_us: None,
         write_gap_us: None,
+        ping_us: None,
     })
 }
 
@@ -278,12 +284,22 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let listen = file.serve.listen.unwrap_or_else(|| LISTEN.to_owned());
     let head_us = Timeouts::time("head", file.serve.timeouts.head.as_ref()).map_err(fault)?;
     let body_gap_us = Timeouts::time("body", file.serve.timeouts.body.as_ref()).map_err(fault)?;
+    let ping_us = Timeouts::time("ping", file.serve.timeouts.ping.as_ref()).map_err(fault)?;
     let write_gap_us =
         Timeouts::time("write", file.serve.timeouts.write.as_ref()).map_err(fault)?;
     let proxies = Proxies::read(&file.serve.trusted_proxies)
         .map_err(|what| fault(format!("[serve]: trusted_proxies: {what}")))?;
     let control = file.serve.control;
-    Ok(Site { listen, mounts: served, proxies, control, head_us, body_gap_us, write_gap_us })
+    Ok(Site {
+        listen,
+        mounts: served,
+        proxies,
+        control,
+        head_us,
+        body_gap_us,
+        write_gap_us,
+        ping_us,
+    })
 }
 
 /// The words that a mount may have besides those of [`Table`].
@@ -336,7 +352,7 @@ impl Table {
             self.workers.is_some(),
             self.recycle.requests.is_some() || self.recycle.memory.is_some(),
             self.queue.is_some(),
-            self.limits.body.is_some(),
+            self.limits.body.is_some() || self.limits.message.is_some(),
             self.timeout.is_some(),
             self.idle.is_some(),
             self.interpreter.is_some(),
@@ -386,6 +402,15 @@ impl Table {
                 format!("limits.body = \"{text}\": it is a size such as 512KiB or 50MiB")
             })?,
         };
+        let message_bytes = match &self.limits.message {
+            None => app.websocket.then_some(Limits::default().message_bytes),
+            Some(_) if !app.websocket => {
+                return Err(format!("limits.message: {interface} takes no WebSockets"));
+            }
+            Some(text) => Some(bytes(text).ok_or_else(|| {
+                format!("limits.message = \"{text}\": it is a size such as 512KiB or 50MiB")
+            })?),
+        };
         let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let section = self.section()?;
         let terms = section.app_terms(row)?;
@@ -401,7 +426,7 @@ impl Table {
             tries: 1,
             terms,
         };
-        Ok(Served { app: declared, timeout_us, body_bytes, websocket: app.websocket })
+        Ok(Served { app: declared, timeout_us, body_bytes, message_bytes })
     }
 
     /// The same as a program's section says it.

@@ -133,6 +133,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         site.mounts.values().filter_map(Mount::body_bytes).max().unwrap_or(limits.body_bytes);
     limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
     limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
+    limits.ping_ms = site.ping_us.map_or(limits.ping_ms, |time| time.div_ceil(1000));
     limits.write_gap_ms = site.write_gap_us.map_or(limits.write_gap_ms, |time| time.div_ceil(1000));
     if let Some(Ok(address)) = control.address.as_ref().map(TcpListener::local_addr) {
         said.push_str(&format!("  control at http://{address}/\n"));
@@ -178,7 +179,8 @@ fn fronted(mount: Mount) -> hob_http::Mount {
     match mount {
         Mount::App(served) => {
             let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
-            hob_http::Mount::App { timeout_us, body_bytes, websocket: served.websocket }
+            let message_bytes = served.message_bytes;
+            hob_http::Mount::App { timeout_us, body_bytes, message_bytes }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }

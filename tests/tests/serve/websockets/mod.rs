@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use hob_tests::site::{Site, response};
 use hob_tests::{World, wait};
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::handshake::client::Response;
-use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tungstenite::protocol::frame::{CloseFrame, Frame};
+use tungstenite::protocol::frame::Frame;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::{Error, Message, WebSocket};
+
+mod ends;
 
 const APP: &str = r#"
 import asyncio, os
@@ -108,6 +110,11 @@ async def application(scope, receive, send):
 "#;
 
 fn serve(world: &World, isolation: &str) -> Site {
+    serve_with(world, isolation, ["", ""])
+}
+
+/// With more lines of the site, and of the app's mount.
+fn serve_with(world: &World, isolation: &str, [more, of_mount]: [&str; 2]) -> Site {
     world.file("asgi.py", APP);
     world.file(
         "wsgi.py",
@@ -117,8 +124,8 @@ fn serve(world: &World, isolation: &str) -> Site {
     world.file(
         "hob.toml",
         format!(
-            "[mount.\"/app\"]\nasgi = \"asgi.py\"\nisolation = \"{isolation}\"\n{workers}\n\
-             [mount.\"/plain\"]\nwsgi = \"wsgi.py\"\n"
+            "{more}\n[mount.\"/app\"]\nasgi = \"asgi.py\"\nisolation = \"{isolation}\"\n{workers}\n\
+             {of_mount}\n[mount.\"/plain\"]\nwsgi = \"wsgi.py\"\n"
         ),
     );
     world.hob(&["trust"]).go().succeeded();
@@ -195,6 +202,12 @@ fn noted(world: &World, name: &str) -> String {
 
 fn forget(path: &Path) {
     std::fs::remove_file(path).unwrap();
+}
+
+fn kib(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[test]
@@ -329,86 +342,6 @@ fn a_bad_handshake_reaches_no_app() {
 }
 
 #[test]
-fn each_side_learns_how_the_other_has_ended_it() {
-    each(|world, isolation| {
-        let site = serve(world, isolation);
-        let gone = world.path("work/gone");
-        let mut client = open(&site, "/close");
-        assert_eq!(closed(&mut client), (4001, "enough".to_owned()), "{isolation}");
-        assert!(noted(world, "said").contains("'code': 4001"));
-        assert_eq!(closed(&mut open(&site, "/return")).0, 1000, "{isolation}");
-        let mut client = open(&site, "/echo");
-        let frame = CloseFrame { code: CloseCode::Library(3007), reason: "as agreed".into() };
-        client.close(Some(frame)).unwrap();
-        assert_eq!(closed(&mut client), (3007, "as agreed".to_owned()), "{isolation}");
-        assert_eq!(noted(world, "gone"), "3007 as agreed", "{isolation}");
-        forget(&gone);
-        drop(open(&site, "/echo"));
-        assert_eq!(noted(world, "gone"), "1006 ", "{isolation}");
-        forget(&gone);
-        // It sends, and never receives.
-        let mut client = open(&site, "/endless");
-        text(&mut client);
-        drop(client);
-        noted(world, "gone");
-        assert_eq!(site.get("/app/").text(), "here", "{isolation}");
-        site.stop();
-    });
-}
-
-#[test]
-fn an_app_that_fails_ends_it_with_1011() {
-    each(|world, isolation| {
-        let site = serve(world, isolation);
-        let mut client = open(&site, "/raise");
-        text(&mut client);
-        client.send(Message::text("go on")).unwrap();
-        let (code, reason) = closed(&mut client);
-        assert_eq!((code, reason.as_str()), (1011, ""), "{isolation}");
-        wait::until("the log", || site.err().contains("a secret of the app").then_some(()));
-        let mut client = open(&site, "/raise");
-        rustix::process::kill_process(pid(&text(&mut client)), Signal::KILL).unwrap();
-        assert_eq!(closed(&mut client).0, 1011, "{isolation}");
-        assert_eq!(site.get("/app/").text(), "here", "{isolation}");
-        site.stop();
-        let outcomes: Vec<_> =
-            world.records(3).into_iter().map(|one| one["outcome"]["kind"].clone()).collect();
-        assert_eq!(outcomes[1..], ["lost", "answered"], "{isolation}");
-    });
-}
-
-#[test]
-fn a_client_that_breaks_a_rule_is_told_which() {
-    let world = World::new();
-    let site = serve(&world, "prefork");
-    let gone = world.path("work/gone");
-    let mut client = open(&site, "/echo");
-    // The site stops reading in the middle of it.
-    let _ = client.send(Message::binary(vec![0; (16 << 20) + 1]));
-    assert_eq!(closed(&mut client).0, 1009);
-    assert!(noted(&world, "gone").starts_with("1009"));
-    for (bytes, code) in [
-        // Text that is no UTF-8; bytes without a mask; an opcode that there is not.
-        (&[0x81, 0x82, 0, 0, 0, 0, 0xff, 0xff][..], 1007),
-        (&[0x82, 0x01, b'a'], 1002),
-        (&[0x83, 0x81, 0, 0, 0, 0, b'a'], 1002),
-    ] {
-        forget(&gone);
-        let mut client = open(&site, "/echo");
-        client.get_mut().write_all(bytes).unwrap();
-        assert_eq!(closed(&mut client).0, code, "{bytes:?}");
-        assert_eq!(noted(&world, "gone"), format!("{code} "));
-    }
-    site.stop();
-}
-
-fn kib(pid: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-#[test]
 fn who_does_not_read_is_waited_for_and_nothing_is_kept() {
     let world = World::new();
     let site = serve(&world, "prefork");
@@ -465,34 +398,6 @@ fn an_app_may_stop_waiting_for_a_message_and_lose_none() {
     client.close(None).unwrap();
     closed(&mut client);
     site.stop();
-}
-
-#[test]
-fn a_site_that_stops_says_so_to_both_sides() {
-    each(|world, isolation| {
-        for by_verb in [false, true] {
-            let site = serve(world, isolation);
-            let mut client = open(&site, "/pid");
-            text(&mut client);
-            let port = site.address().port().to_string();
-            let stopping = std::thread::scope(|scope| {
-                let stopping = scope.spawn(|| {
-                    if by_verb {
-                        world.hob(&["serve", "stop", &port]).go().succeeded();
-                        site.stopped()
-                    } else {
-                        site.stop()
-                    }
-                });
-                assert_eq!(closed(&mut client).0, 1001, "{isolation} {by_verb}");
-                assert_eq!(noted(world, "gone"), "1001 ", "{isolation} {by_verb}");
-                stopping.join().unwrap()
-            });
-            let log = String::from_utf8(stopping.out).unwrap();
-            assert!(log.contains("GET /app/pid"), "{log}");
-            forget(&world.path("work/gone"));
-        }
-    });
 }
 
 #[test]
