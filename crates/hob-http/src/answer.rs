@@ -24,7 +24,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::body::{Body, Refused, plain, refused, whole};
-use crate::checked::InBody;
+use crate::connection::checked::InBody;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::files::Files;
 use crate::hijack::Hijacked;
@@ -87,6 +87,8 @@ impl TakenOver {
 /// What belongs to a connection and not to one of its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Beside {
+    /// Where the site listens that it was made to.
+    pub(crate) local: SocketAddr,
     pub(crate) in_body: InBody,
     pub(crate) taken: Arc<TakenOver>,
 }
@@ -99,8 +101,6 @@ pub(crate) struct Front {
     pub(crate) limits: Limits,
     pub(crate) proxies: Proxies,
     pub(crate) log: Log,
-    /// Where this site listens.
-    pub(crate) local: SocketAddr,
     pub(crate) meter: Arc<Meter>,
 }
 
@@ -201,10 +201,10 @@ impl Front {
                 let gathered = upload::gather((body, &beside.in_body), bounds, gap).await?;
                 let usual = if seen.secure { 443 } else { 80 };
                 let server = seen.host.or(accepted.host);
-                let port = server.map_or(Some(self.local.port()), |host| host.port);
+                let port = server.map_or(Some(beside.local.port()), |host| host.port);
                 let port = port.unwrap_or(usual).to_string();
                 let (address, peer_port) = (seen.address.to_string(), seen.port.unwrap_or(0));
-                let (local, peer_port) = (self.local.ip().to_string(), peer_port.to_string());
+                let (local, peer_port) = (beside.local.ip().to_string(), peer_port.to_string());
                 // What an app makes of the address that was asked for begins with this.
                 let host = seen.host.map(|host| host.text(usual));
                 let line: [&[u8]; http::WORDS] = [

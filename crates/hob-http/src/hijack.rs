@@ -13,7 +13,7 @@ use tokio::io::{AsyncWriteExt, copy};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-use crate::checked::Checked;
+use crate::connection::checked::Checked;
 use crate::link::End;
 use crate::log;
 

@@ -16,7 +16,7 @@
 
 mod answer;
 mod body;
-mod checked;
+mod connection;
 mod control;
 mod files;
 mod hijack;
@@ -27,5 +27,6 @@ mod stream;
 mod upload;
 mod websocket;
 
+pub use connection::socket::Listener;
 pub use control::Control;
 pub use listen::{Mount, Site, run};

@@ -16,12 +16,12 @@ use hob_wire::message::Attach;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
-use crate::checked::{Checked, Heard, InBody, Unwritten};
+use crate::connection::checked::{Checked, Heard, InBody, Unwritten};
+use crate::connection::socket::{Accepting, Listener, Stream};
 use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
@@ -73,6 +73,8 @@ pub struct Site<'a> {
     pub limits: Limits,
     /// The proxies that are believed.
     pub proxies: Proxies,
+    /// Where it listens, for who asks.
+    pub listens: Vec<String>,
     /// Where it is asked how it is.
     pub control: Control,
 }
@@ -84,22 +86,21 @@ pub struct Site<'a> {
 /// # Errors
 /// If the loop cannot be reached, or a mount's path cannot be one.
 pub fn run(
-    listener: std::net::TcpListener,
+    listeners: Vec<Listener>,
     site: Site<'_>,
     (ready, stops): (impl FnOnce(), impl FnOnce()),
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    listener.set_nonblocking(true)?;
-    runtime.block_on(async { serve(TcpListener::from_std(listener)?, site, (ready, stops)).await })
+    runtime.block_on(serve(listeners, site, (ready, stops)))
 }
 
 async fn serve(
-    listener: TcpListener,
+    listeners: Vec<Listener>,
     site: Site<'_>,
     (ready, stops): (impl FnOnce(), impl FnOnce()),
 ) -> std::io::Result<()> {
-    let (stopping, mut stop) = watch::channel(false);
-    let meter = Arc::new(Meter::new(site.mounts.keys()));
+    let (stopping, stop) = watch::channel(false);
+    let meter = Arc::new(Meter::new(site.listens, site.mounts.keys()));
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
@@ -125,33 +126,23 @@ async fn serve(
         }
         let _ = stopping.send(true);
     });
-    let local = listener.local_addr()?;
+    let listeners: Vec<Accepting> =
+        listeners.into_iter().map(Accepting::new).collect::<Result<_, _>>()?;
     let (log, written) = Log::begin(Arc::clone(&meter.lines_dropped))?;
     control::begin(site.control, Arc::clone(&meter))?;
     let (limits, proxies) = (site.limits, site.proxies);
-    let front = Arc::new(Front { mounts, link, limits, proxies, log, local, meter });
+    let front = Arc::new(Front { mounts, link, limits, proxies, log, meter });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     front.meter.set_accepts(true);
     ready();
-    loop {
-        let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                let (front, stop) = (Arc::clone(&front), stop.clone());
-                tokio::spawn(async move {
-                    connection(stream, peer, front, stop).await;
-                    drop(permit);
-                });
-            }
-            // Out of descriptors, or a peer that left at once: others are not to wait for it.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
+    let mut accepting = tokio::task::JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(accept(listener, Arc::clone(&front), Arc::clone(&room), stop.clone()));
     }
-    drop(listener);
+    // Each ends when the site stops.
+    while let Some(ended) = accepting.join_next().await {
+        ended.map_err(std::io::Error::other)??;
+    }
     front.meter.set_accepts(false);
     stops();
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
@@ -162,19 +153,46 @@ async fn serve(
     Ok(())
 }
 
+/// Takes connections at one place until the site stops.
+async fn accept(
+    listener: Accepting,
+    front: Arc<Front>,
+    room: Arc<Semaphore>,
+    mut stop: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let local = listener.local()?;
+    loop {
+        let permit = Arc::clone(&room).acquire_owned().await.map_err(std::io::Error::other)?;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let (front, stop) = (Arc::clone(&front), stop.clone());
+                tokio::spawn(async move {
+                    connection(stream, (peer, local), front, stop).await;
+                    drop(permit);
+                });
+            }
+            // Out of descriptors, or a peer that left at once: others are not to wait for it.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
 async fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Stream,
+    (peer, local): (SocketAddr, SocketAddr),
     front: Arc<Front>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let _ = stream.set_nodelay(true);
     let (limits, meter) = (front.limits, Arc::clone(&front.meter));
     let _connected = meter.connection();
     let in_body = InBody::default();
     let broken = Arc::clone(&in_body);
     let taken = Arc::<TakenOver>::default();
-    let beside = Beside { in_body, taken: Arc::clone(&taken) };
+    let beside = Beside { local, in_body, taken: Arc::clone(&taken) };
     let unwritten = Unwritten::default();
     let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten)));
     let service = service_fn(move |request| {

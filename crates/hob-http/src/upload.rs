@@ -16,7 +16,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use crate::body::Refused;
-use crate::checked::InBody;
+use crate::connection::checked::InBody;
 use crate::log;
 
 /// A body that is larger than this goes to a file.

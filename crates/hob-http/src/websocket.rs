@@ -35,7 +35,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
-use crate::checked::{Checked, Heard};
+use crate::connection::checked::{Checked, Heard};
 use crate::link::End;
 use crate::log;
 

@@ -2,12 +2,10 @@
 
 mod apps;
 mod bad;
-mod control;
 mod files;
 mod hijack;
-mod proxies;
+mod operate;
 mod rack;
 mod streams;
-mod systemd;
 mod uploads;
 mod websockets;

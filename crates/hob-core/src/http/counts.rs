@@ -16,6 +16,9 @@ pub const SCHEMA: &str = "hob.serve.front/1";
 pub struct Counts {
     /// [`SCHEMA`].
     pub schema: String,
+    /// Where it listens: `http://ADDRESS/` and `unix:PATH`.
+    #[serde(default)]
+    pub listens: Vec<String>,
     /// Seconds since it started.
     pub uptime_s: u64,
     /// Connections that are open.

@@ -47,8 +47,10 @@ const PUBLIC: &str = "public";
 /// What is served.
 #[derive(Debug)]
 pub struct Site {
-    /// Where it listens: an address and a port.
-    pub listen: String,
+    /// Where it listens: addresses and ports, and unix sockets as `unix:PATH`, `unix:@NAME`.
+    pub listen: Vec<String>,
+    /// The rights of those sockets' files; `None`: as the umask says.
+    pub socket_mode: Option<u32>,
     /// The mounts, by their paths.
     pub mounts: BTreeMap<String, Mount>,
     /// The networks of the proxies that are believed.
@@ -132,12 +134,20 @@ struct File {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Serve {
-    listen: Option<String>,
+    listen: Option<Places>,
+    socket_mode: Option<String>,
     #[serde(default)]
     trusted_proxies: Vec<String>,
     control: Option<String>,
     #[serde(default)]
     timeouts: Timeouts,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Places {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -253,9 +263,10 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         );
         return Err(ProjectError::config(dir, what));
     }
-    let (listen, proxies) = (LISTEN.to_owned(), Proxies::default());
+    let (listen, proxies) = (vec![LISTEN.to_owned()], Proxies::default());
     Ok(Site {
         listen,
+        socket_mode: None,
         mounts,
         proxies,
         control: None,
@@ -281,7 +292,22 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
         let mount = mount.map_err(|what| fault(format!("[mount.\"{at}\"]: {what}")))?;
         served.insert(at, mount);
     }
-    let listen = file.serve.listen.unwrap_or_else(|| LISTEN.to_owned());
+    let listen = match file.serve.listen {
+        None => vec![LISTEN.to_owned()],
+        Some(Places::One(one)) => vec![one],
+        Some(Places::Several(several)) if several.is_empty() => {
+            return Err(fault(
+                "[serve]: listen: it names no place; take it out, or name one".into(),
+            ));
+        }
+        Some(Places::Several(several)) => several,
+    };
+    let mode = |text: &String| {
+        u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
+            fault(format!("[serve]: socket_mode = \"{text}\": it is rights such as \"660\""))
+        })
+    };
+    let socket_mode = file.serve.socket_mode.as_ref().map(mode).transpose()?;
     let head_us = Timeouts::time("head", file.serve.timeouts.head.as_ref()).map_err(fault)?;
     let body_gap_us = Timeouts::time("body", file.serve.timeouts.body.as_ref()).map_err(fault)?;
     let ping_us = Timeouts::time("ping", file.serve.timeouts.ping.as_ref()).map_err(fault)?;
@@ -292,6 +318,7 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let control = file.serve.control;
     Ok(Site {
         listen,
+        socket_mode,
         mounts: served,
         proxies,
         control,

@@ -16,6 +16,7 @@ const DIGITS: u8 = 2;
 /// All that one front counts.
 #[derive(Debug)]
 pub(crate) struct Meter {
+    listens: Vec<String>,
     since: Instant,
     connections: AtomicU64,
     accepts: AtomicBool,
@@ -75,8 +76,9 @@ fn named(statuses: &BTreeMap<u16, u64>) -> BTreeMap<String, u64> {
 }
 
 impl Meter {
-    pub(crate) fn new<'a>(paths: impl Iterator<Item = &'a String>) -> Meter {
+    pub(crate) fn new<'a>(listens: Vec<String>, paths: impl Iterator<Item = &'a String>) -> Meter {
         Meter {
+            listens,
             since: Instant::now(),
             connections: AtomicU64::new(0),
             accepts: AtomicBool::new(false),
@@ -127,6 +129,7 @@ impl Meter {
         let refused = self.refused_heads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Counts {
             schema: SCHEMA.to_owned(),
+            listens: self.listens.clone(),
             uptime_s: self.since.elapsed().as_secs(),
             connections: self.connections.load(Ordering::Relaxed),
             accepts: self.accepts(),
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn a_request_counts_once_where_it_belongs() {
         let paths = ["/".to_owned(), "/shop".to_owned()];
-        let meter = Meter::new(paths.iter());
+        let meter = Meter::new(Vec::new(), paths.iter());
         let mut request = meter.begin();
         request.is_of(&meter.tally("/shop"));
         assert_eq!(meter.counts().mounts[1].active, 1);

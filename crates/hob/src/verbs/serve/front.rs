@@ -12,7 +12,7 @@ use hob_core::http::counts::Counts;
 
 use super::super::Failure;
 use super::super::request::{self, ANSWER_MS};
-use super::{ASKED, bind};
+use super::{ASKED, places};
 
 /// The socket's name in a site's directory.
 const SOCKET: &str = "control";
@@ -28,7 +28,7 @@ pub(super) fn open(directory: &Path, address: Option<&str>) -> Result<hob_http::
     let socket = UnixListener::bind(&path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     let address: Option<TcpListener> = match address {
-        Some(address) => Some(bind(address, "`control` in hob.toml names another address")?),
+        Some(address) => Some(places::tcp(address, "`control` in hob.toml names another address")?),
         None => None,
     };
     let directory: PathBuf = directory.to_path_buf();

@@ -5,42 +5,40 @@
 //! user reaches. What asks a daemon asks a site in the same way.
 
 mod front;
+mod places;
+mod sites;
 mod systemd;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hob_core::http::counts::Counts;
 use hob_core::http::limits::Limits;
-use hob_core::status::Status;
 use hob_daemon::Config;
 use hob_daemon::config::{Prints, StartAs};
 use hob_daemon::project::site::{self, Mount, Site};
 use hob_os::start::Start;
-use hob_os::{build_id, clock, process, signals, uds};
+use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
 use serde_json::{Value, json};
 
 use super::daemon::{SIGPIPE, SIGXFSZ};
-use super::request::{self, ANSWER_MS, RequestError};
+use super::request::{self, ANSWER_MS};
 use super::{Failure, Format, out, trust};
 use crate::show::style::Look;
 use crate::show::text::printable;
-use crate::{connect, fallback, say, show};
+use crate::{connect, fallback, say};
 
-/// The folder of sites in the daemon's directory.
-const SITES: &str = "serve";
+use places::Places;
+use sites::Directory;
+
 /// What a loop is asked for how it is.
 const ASKED: &str = "{\"verb\":\"status\"}";
 /// How long the loop may take until it can be asked.
 const START_NS: u64 = 10_000_000_000;
 const LOOK: Duration = Duration::from_millis(5);
-const SIGTERM: u8 = 15;
-/// How long a site may take to stop: requests that are being answered have their own grace.
-const STOP_MS: u64 = 30_000;
 /// Leaving peers and file size limits end no server; their errors tell.
 const IGNORED: [i32; 2] = [SIGPIPE, SIGXFSZ];
 
@@ -63,9 +61,10 @@ pub(crate) struct Serve {
     /// The hob.toml to serve, instead of a directory
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     config: Option<PathBuf>,
-    /// Where to listen, as 127.0.0.1:8000 or just a port; port 0: any that is free
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
+    /// Where to listen, as 127.0.0.1:8000, just a port (0: any that is free), or unix:PATH; may
+    /// be given more than once
+    #[arg(long, value_name = "PLACE")]
+    listen: Vec<String>,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -82,8 +81,8 @@ enum Verb {
     },
     /// Stop a site once what it answers has ended
     Stop {
-        /// Its port; without one, all sites
-        port: Option<u16>,
+        /// Its port, or the path of its unix socket; without one, all sites
+        site: Option<String>,
     },
 }
 
@@ -91,37 +90,30 @@ enum Verb {
 pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
     match asked.verb {
         Some(Verb::Status { format, limits: true }) => show_limits(format),
-        Some(Verb::Status { format, limits: false }) => status(start, format),
-        Some(Verb::Stop { port }) => stop(start, port),
+        Some(Verb::Status { format, limits: false }) => sites::status(start, format),
+        Some(Verb::Stop { site }) => sites::stop(start, site.as_deref()),
         None => {
             let named = asked.config.or(asked.dir).unwrap_or_else(|| PathBuf::from("."));
-            serve(start, trust::directory_of(named)?, asked.listen)
+            serve(start, trust::directory_of(named)?, &asked.listen)
         }
     }
 }
 
-fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Failure> {
+fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> {
     IGNORED.into_iter().for_each(signals::ignore);
     let site = if site::is_configured(&dir) {
         site::configured(fallback::state_dir().as_deref(), &dir)
     } else {
         site::shown(&dir)
     };
-    let mut site = site.map_err(|error| Failure::new(error.to_string()))?;
-    if let Some(listen) = listen {
-        site.listen = listen;
-    }
-    let listener = match systemd::listener(start)? {
-        Some(listener) => listener,
-        None => bind(&site.listen, "`--listen` names another address")?,
-    };
-    let local = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
-    let place = Place::make(start, local.port())?;
+    let site = site.map_err(|error| Failure::new(error.to_string()))?;
+    let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
+    let places = opened(start, &site, &root, listen)?;
+    let place = Directory::make(start, &places.name)?;
     let directory = place.0.clone();
     let control = front::open(&directory, site.control.as_deref())?;
     let looped = start_loop(start, &directory, &site)?;
-    let mut said = said(&site, local);
-    let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
+    let mut said = said(&site, &places.names);
     let attach = Attach {
         directory: root.as_os_str().as_bytes().to_vec(),
         env: systemd::without_ours(start),
@@ -145,6 +137,7 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
         attach,
         limits,
         proxies: site.proxies,
+        listens: places.names.clone(),
         control,
     };
     let notified = systemd::Notified::of(start);
@@ -154,11 +147,11 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     let ready = || {
         let _ = out(&said);
         if let Some(notified) = &notified {
-            notified.is_ready(&local.to_string());
+            notified.is_ready(&places.names.join(", "));
         }
     };
     let stops = || notified.iter().for_each(systemd::Notified::stops);
-    let served = hob_http::run(listener, front, (ready, stops));
+    let served = hob_http::run(places.listeners, front, (ready, stops));
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();
@@ -175,6 +168,20 @@ fn serve(start: &Start, dir: PathBuf, listen: Option<String>) -> Result<(), Fail
     }
 }
 
+/// The places where it is to listen: what systemd has passed, else what the command says, else what
+/// its site says.
+fn opened(start: &Start, site: &Site, root: &Path, listen: &[String]) -> Result<Places, Failure> {
+    let passed = systemd::listeners(start)?;
+    if !passed.is_empty() {
+        Places::passed(passed)
+    } else if listen.is_empty() {
+        Places::open(&site.listen, root, site.socket_mode)
+    } else {
+        let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
+        Places::open(listen, &here, site.socket_mode)
+    }
+}
+
 fn fronted(mount: Mount) -> hob_http::Mount {
     match mount {
         Mount::App(served) => {
@@ -183,47 +190,6 @@ fn fronted(mount: Mount) -> hob_http::Mount {
             hob_http::Mount::App { timeout_us, body_bytes, message_bytes }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
-    }
-}
-
-fn bind(listen: &str, step: &str) -> Result<TcpListener, Failure> {
-    let address = address(listen)?;
-    TcpListener::bind(address).map_err(|error| Failure::new(format!("{address}: {error}; {step}")))
-}
-
-/// `127.0.0.1:8000`, `[::1]:8000`, `localhost:8000`, `8000`.
-fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let whole = match text.parse::<u16>() {
-        Ok(port) => format!("127.0.0.1:{port}"),
-        Err(_) => text.replace("localhost:", "127.0.0.1:"),
-    };
-    whole.parse().map_err(|_| {
-        Failure::new(format!("{text}: is no address; it is one as 127.0.0.1:8000, or a port"))
-    })
-}
-
-/// The directory of a site. It ends with this, whether the site has started or not.
-struct Place(PathBuf);
-
-impl Place {
-    /// Makes that of the site at a port.
-    fn make(start: &Start, port: u16) -> Result<Place, Failure> {
-        let base = connect::directory(start);
-        let sites = base.join(SITES);
-        let place = Place(sites.join(port.to_string()));
-        for each in [&base, &sites, &place.0] {
-            hob_os::dir::create(each)
-                .map_err(|why| Failure::new(request::not_used(each, why).to_string()))?;
-        }
-        Ok(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-        // The last one takes the folder of sites along.
-        let _ = self.0.parent().map(std::fs::remove_dir);
     }
 }
 
@@ -262,10 +228,13 @@ fn start_loop(start: &Start, directory: &Path, site: &Site) -> Result<Looped, Fa
 }
 
 /// What is served, for who has started it.
-fn said(site: &Site, local: SocketAddr) -> String {
+fn said(site: &Site, places: &[String]) -> String {
     let charset = Look::of_stdout().charset;
     let width = site.mounts.keys().map(String::len).max().unwrap_or(0);
-    let mut text = format!("hob: serving http://{local}/\n");
+    let mut text: String = places
+        .iter()
+        .map(|place| format!("hob: serving {}\n", printable(place, charset)))
+        .collect();
     for (path, mount) in &site.mounts {
         let what = match mount {
             Mount::App(served) => {
@@ -282,53 +251,6 @@ fn said(site: &Site, local: SocketAddr) -> String {
     text
 }
 
-/// The ports of the sites that there are directories of, and these.
-fn sites(start: &Start) -> Vec<(u16, PathBuf)> {
-    let entries = std::fs::read_dir(connect::directory(start).join(SITES));
-    let port = |entry: std::fs::DirEntry| {
-        let port = entry.file_name().to_str()?.parse().ok()?;
-        Some((port, entry.path()))
-    };
-    let mut sites: Vec<(u16, PathBuf)> =
-        entries.into_iter().flatten().flatten().filter_map(port).collect();
-    sites.sort();
-    sites
-}
-
-fn status(start: &Start, format: Format) -> Result<(), Failure> {
-    let ask = |directory: &Path| request::send_to(directory, ASKED, ANSWER_MS);
-    let mut found: Vec<(u16, Value, Option<Counts>)> = Vec::new();
-    for (port, directory) in sites(start) {
-        match ask(&directory) {
-            Ok((answer, _)) => found.push((port, answer, front::counts(&directory))),
-            // What a killed site leaves.
-            Err(RequestError::NoDaemon | RequestError::Ended) => {}
-            Err(error) => return Err(Failure::new(format!("port {port}: {error}"))),
-        }
-    }
-    if format.json {
-        let sites: Vec<Value> = found
-            .into_iter()
-            .map(|(port, status, front)| json!({ "port": port, "status": status, "front": front }))
-            .collect();
-        return out(&format!("{}\n", json!({ "schema": "hob.serve/1", "sites": sites })));
-    }
-    if found.is_empty() {
-        return Err(Failure::new("no site runs; `hob serve DIR` serves one"));
-    }
-    let look = Look::of_stdout();
-    for (port, answer, counts) in found {
-        let status: Status = serde_json::from_value(answer).map_err(|error| {
-            Failure::new(format!("the site at port {port} is of another build ({error})"))
-        })?;
-        out(&format!("port {port}\n{}", show::status::status(&status, &look)))?;
-        if let Some(counts) = counts {
-            out(&format!("\n{}", show::mounts::mounts(&counts, &look)))?;
-        }
-    }
-    Ok(())
-}
-
 fn show_limits(format: Format) -> Result<(), Failure> {
     let limits = Limits::default();
     if format.json {
@@ -343,30 +265,4 @@ fn show_limits(format: Format) -> Result<(), Failure> {
         .map(|(name, value, unit)| format!("{name:16} {value:>10} {unit}\n"))
         .collect();
     out(&lines)
-}
-
-fn stop(start: &Start, port: Option<u16>) -> Result<(), Failure> {
-    let mut stopped = 0;
-    for (each, directory) in sites(start) {
-        if port.is_some_and(|port| port != each) {
-            continue;
-        }
-        let Ok((_, socket)) = request::send_to(&directory, ASKED, ANSWER_MS) else {
-            continue;
-        };
-        // As a service manager does: the front stops first, and ends what does not end by itself.
-        let told = uds::peer_pid(&socket).and_then(process::pidfd);
-        if told.and_then(|site| process::signal(site, SIGTERM)).is_err() {
-            let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
-        }
-        if !request::wait_for_end(&socket, STOP_MS) {
-            return Err(Failure::new(format!("the site at port {each} has not stopped yet")));
-        }
-        stopped += 1;
-        out(&format!("hob: stopped the site at port {each}\n"))?;
-    }
-    if stopped == 0 {
-        return Err(Failure::new("no such site runs; `hob serve status` names those that do"));
-    }
-    Ok(())
 }

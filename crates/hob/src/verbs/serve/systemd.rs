@@ -1,4 +1,4 @@
-//! What systemd gives a service, and is told by it: a listener that it holds (`LISTEN_FDS`), that
+//! What systemd gives a service, and is told by it: listeners that it holds (`LISTEN_FDS`), that
 //! the site is ready or stops (`sd_notify`), and that it still answers (the watchdog).
 //!
 //! Invariant: nothing of this is any app's. [`without_ours`] has to be asked for its environment.
@@ -8,10 +8,11 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_http::Listener;
 use hob_os::process;
 use hob_os::start::Start;
 use hob_wire::strings::Strings;
@@ -22,6 +23,8 @@ use super::super::Failure;
 
 /// The number of the first descriptor that is passed.
 const FIRST: u32 = 3;
+/// As many listeners are taken; nobody has more.
+const PASSED_MAX: u32 = 64;
 /// Variables that are between systemd and this process.
 const OURS: [&[u8]; 6] = [
     b"LISTEN_PID",
@@ -34,35 +37,35 @@ const OURS: [&[u8]; 6] = [
 /// How often within its time the watchdog hears of a site.
 const BEATS: u32 = 3;
 
-/// The listener that was passed to this process, if one was.
+/// The listeners that were passed to this process; none, if it was passed none.
 ///
 /// # Errors
-/// If what was passed is more than one, or none that a site can listen on.
-pub(super) fn listener(start: &Start) -> Result<Option<TcpListener>, Failure> {
+/// If one is none that a site can listen on.
+pub(super) fn listeners(start: &Start) -> Result<Vec<Listener>, Failure> {
     let is_ours = number(start, b"LISTEN_PID") == Some(u64::from(std::process::id()));
-    let count = number(start, b"LISTEN_FDS").unwrap_or(0);
-    if !is_ours || count == 0 {
-        return Ok(None);
-    }
-    if count > 1 {
-        return Err(Failure::new(format!(
-            "LISTEN_FDS={count}: a site listens at one address; give it a .socket unit with one \
-             ListenStream="
-        )));
-    }
-    let passed = process::adopt(FIRST).map_err(|error| {
-        Failure::new(format!("LISTEN_FDS=1: descriptor {FIRST} is not open ({error})"))
+    let count = number(start, b"LISTEN_FDS").filter(|_| is_ours).unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX).min(PASSED_MAX);
+    (FIRST..FIRST + count).map(adopted).collect()
+}
+
+fn adopted(number: u32) -> Result<Listener, Failure> {
+    let passed = process::adopt(number).map_err(|error| {
+        Failure::new(format!("LISTEN_FDS: descriptor {number} is not open ({error})"))
     })?;
-    let family = sockopt::socket_domain(&passed);
-    let is_inet = matches!(family, Ok(AddressFamily::INET | AddressFamily::INET6));
     let is_stream = sockopt::socket_type(&passed) == Ok(SocketType::STREAM);
-    if !is_inet || !is_stream || sockopt::socket_acceptconn(&passed) != Ok(true) {
-        return Err(Failure::new(format!(
-            "descriptor {FIRST}, which systemd has passed, is no TCP socket that listens; a site \
-             serves no other: ListenStream=127.0.0.1:8000"
-        )));
+    if is_stream && sockopt::socket_acceptconn(&passed) == Ok(true) {
+        match sockopt::socket_domain(&passed) {
+            Ok(AddressFamily::INET | AddressFamily::INET6) => {
+                return Ok(Listener::Tcp(TcpListener::from(passed)));
+            }
+            Ok(AddressFamily::UNIX) => return Ok(Listener::Unix(UnixListener::from(passed))),
+            Ok(_) | Err(_) => {}
+        }
     }
-    Ok(Some(TcpListener::from(passed)))
+    Err(Failure::new(format!(
+        "descriptor {number}, which systemd has passed, is no stream socket that listens; a site \
+         serves no other: ListenStream=127.0.0.1:8000"
+    )))
 }
 
 /// The environment without what is between systemd and this process.
@@ -99,8 +102,8 @@ impl Notified {
     }
 
     /// Requests are accepted.
-    pub(super) fn is_ready(&self, address: &str) {
-        self.tell(&format!("READY=1\nSTATUS=serving http://{address}/\n"));
+    pub(super) fn is_ready(&self, places: &str) {
+        self.tell(&format!("READY=1\nSTATUS=serving {places}\n"));
     }
 
     /// What is being answered ends; no more is accepted.

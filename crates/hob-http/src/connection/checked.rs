@@ -18,13 +18,14 @@ use hob_core::http::Refusal;
 use hob_core::http::limits::Limits;
 use hob_core::http::stream::Requests;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
+
+use crate::connection::socket::Stream;
 
 /// The connection.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    stream: TcpStream,
+    stream: Stream,
     requests: Requests,
     over: bool,
     /// What comes is no HTTP any more: how much of it has come.
@@ -48,7 +49,7 @@ pub(crate) type Unwritten = Arc<AtomicBool>;
 
 impl Checked {
     pub(crate) fn new(
-        stream: TcpStream,
+        stream: Stream,
         limits: Limits,
         (in_body, unwritten): (InBody, Unwritten),
     ) -> Checked {

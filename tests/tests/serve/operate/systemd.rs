@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
 use hob_tests::{Run, World, wait};
@@ -33,16 +33,23 @@ kind, hob = sys.argv[1], sys.argv[2:]
 if kind == 'unix':
     passed = socket.socket(socket.AF_UNIX)
     passed.bind('site.sock')
+elif kind == 'datagram':
+    passed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    passed.bind('site.sock')
 else:
     passed = socket.create_server(('127.0.0.1', 0))
     with open('port.new', 'w') as file:
         file.write(str(passed.getsockname()[1]))
     os.rename('port.new', 'port')
-passed.listen()
+passed.listen() if kind != 'datagram' else None
 high = os.dup(passed.fileno())
+second = socket.socket(socket.AF_UNIX)
+second.bind('second.sock')
+second.listen()
+second = os.dup(second.fileno())
 os.dup2(high, 3)
 count = 2 if kind == 'two' else 1
-os.dup2(high, 4) if count == 2 else None
+os.dup2(second, 4) if count == 2 else None
 os.environ.update(LISTEN_FDS=str(count), LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES='site')
 os.execv(hob[0], hob)
 ";
@@ -90,14 +97,36 @@ fn it_listens_where_it_is_told_says_when_it_is_ready_and_that_it_is_alive() {
 #[test]
 fn what_is_passed_and_is_no_listener_of_a_sites_is_named() {
     let world = World::new();
-    let two = managed(&world, "two").go();
-    assert!(two.complaint().contains("LISTEN_FDS=2: a site listens at one address"), "{two:?}");
-    let unix = managed(&world, "unix").go();
-    assert!(unix.complaint().contains("is no TCP socket that listens"), "{unix:?}");
+    let datagram = managed(&world, "datagram").go();
+    assert!(datagram.complaint().contains("is no stream socket that listens"), "{datagram:?}");
     // Of somebody else: this process was not meant.
     let words = ["serve", ".", "--listen", "0"];
     let other = world.hob(&words).env("LISTEN_FDS", "2").env("LISTEN_PID", "1").start();
     other.expect("hob: serving http://");
     other.signal(Signal::TERM);
     other.finish().succeeded();
+}
+
+#[test]
+fn several_listeners_are_taken_of_either_kind() {
+    let world = World::new();
+    let running = managed(&world, "two").start();
+    running.expect("serving http://");
+    running.expect("serving unix:");
+    let port: u16 = std::fs::read_to_string(world.path("work/port")).unwrap().parse().unwrap();
+    let request = b"GET / HTTP/1.0\r\n\r\n";
+    let mut answers = [String::new(), String::new()];
+    let mut tcp = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    tcp.write_all(request).unwrap();
+    tcp.read_to_string(&mut answers[0]).unwrap();
+    let mut unix = UnixStream::connect(world.path("work/second.sock")).expect("it listens");
+    unix.write_all(request).unwrap();
+    unix.read_to_string(&mut answers[1]).unwrap();
+    for answer in answers {
+        assert!(answer.ends_with("\r\n\r\n([], [])"), "{answer}");
+    }
+    running.signal(Signal::TERM);
+    running.finish().succeeded();
+    // The file is its manager's.
+    assert!(world.path("work/second.sock").exists());
 }
