@@ -390,6 +390,10 @@ impl App {
     async fn finish(&mut self, told: Option<(u16, &str)>) {
         let stream: &UnixStream = self.from.as_ref();
         let _ = rustix::net::shutdown(stream, Shutdown::Read);
+        // One that waits for room is woken by room alone, and then learns that it is for nothing.
+        while self.from.read_buf(&mut self.read).await.is_ok_and(|count| count > 0) {
+            self.read.clear();
+        }
         if let Some((code, reason)) = told {
             let close = Close { code: code.into(), reason: reason.as_bytes() };
             self.waits.push_back(encoded(Kind::SocketClose, |out| close.encode(out)));

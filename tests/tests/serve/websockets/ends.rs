@@ -33,6 +33,10 @@ fn each_side_learns_how_the_other_has_ended_it() {
         text(&mut client);
         drop(client);
         noted(world, "gone");
+        // The same, and it waits for room.
+        let mut client = open(&site, "/flood");
+        assert_eq!(client.read().unwrap().len(), 65536);
+        drop(client);
         assert_eq!(site.get("/app/").text(), "here", "{isolation}");
         site.stop();
     });
