@@ -5,10 +5,12 @@
 
 import http.client
 import http.cookies
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -31,6 +33,12 @@ FORM = (
     '--limit\r\nContent-Disposition: form-data; name="name"\r\n\r\nbolt\r\n'
     '--limit\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n'
     "Content-Type: application/octet-stream\r\n\r\n" + "x" * 100_000 + "\r\n--limit--\r\n"
+)
+
+# With the key of RFC 6455's own example.
+HANDSHAKE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: news, chat\r\n"
 )
 
 
@@ -92,6 +100,8 @@ class Frameworks(unittest.TestCase):
             prefix = "" if isolation == ISOLATIONS[-1] else f"/a/{isolation}"
             with self.subTest(isolation=isolation):
                 self.check(site, prefix)
+                if name == "starlette":
+                    self.chat(site, prefix)
         self.assertIn("ValueError: as asked" if interface != "rack" else "as asked", site.told())
 
     def check(self, site, prefix):
@@ -122,6 +132,26 @@ class Frameworks(unittest.TestCase):
         self.assertEqual(site.ask(prefix + "/none")[0], 404)
         status, headers, body = site.ask(prefix + "/", "HEAD")
         self.assertEqual((status, body), (200, ""))
+
+    def chat(self, site, prefix):
+        """A WebSocket, byte by byte: texts below 126 bytes, with a mask of nothing."""
+        stream = socket.create_connection(("127.0.0.1", site.port), timeout=ANSWER_S)
+        self.addCleanup(stream.close)
+        file = stream.makefile("rb")
+        self.addCleanup(file.close)
+        head = f"GET {prefix}/chat/x HTTP/1.1\r\nHost: a\r\n{HANDSHAKE}\r\n"
+        stream.sendall(head.encode())
+        status, headers = file.readline(), http.client.parse_headers(file)
+        self.assertEqual(status, b"HTTP/1.1 101 Switching Protocols\r\n")
+        self.assertEqual(headers["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        self.assertEqual(headers["sec-websocket-protocol"], "chat")
+        for word in (b"hello", b"again"):
+            stream.sendall(bytes((0x81, 0x80 | len(word), 0, 0, 0, 0)) + word)
+            kind, size = file.read(2)
+            self.assertEqual(kind, 0x81)
+            self.assertEqual(json.loads(file.read(size)), {"name": "x", "said": word.decode()})
+        stream.sendall(bytes((0x88, 0x82, 0, 0, 0, 0)) + (1000).to_bytes(2, "big"))
+        self.assertEqual(file.read(), bytes((0x88, 2)) + (1000).to_bytes(2, "big"))
 
     def followed(self, site, prefix, location, path, body):
         where = urllib.parse.urlsplit(location)

@@ -1,4 +1,4 @@
-"""Starlette: url_path_for, redirects, a signed session, a form, an upload, a stream, its lifespan."""
+"""Starlette: url_path_for, redirects, a signed session, a form, an upload, streams, lifespan, WebSocket."""
 
 import contextlib
 
@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.responses import PlainTextResponse, RedirectResponse, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 
 @contextlib.asynccontextmanager
@@ -49,6 +49,12 @@ async def stream(request):
     return StreamingResponse(parts(), media_type="text/plain")
 
 
+async def chat(socket):
+    await socket.accept(subprotocol="chat")
+    async for text in socket.iter_text():
+        await socket.send_json({"name": socket.path_params["name"], "said": text})
+
+
 async def broken(request):
     raise ValueError("as asked")
 
@@ -63,6 +69,7 @@ app = Starlette(
         Route("/form", form, methods=["POST"]),
         Route("/stream", stream),
         Route("/raise", broken),
+        WebSocketRoute("/chat/{name}", chat),
     ],
     middleware=[Middleware(SessionMiddleware, secret_key="a test's")],
     lifespan=lifespan,
