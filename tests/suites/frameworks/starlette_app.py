@@ -1,4 +1,4 @@
-"""Starlette: url_path_for, redirects, a signed session, a form, an upload, streams, lifespan, WebSocket."""
+"""Starlette: url_path_for, redirects, a session, a form, an upload, a stream, lifespan, a WebSocket."""
 
 import contextlib
 
