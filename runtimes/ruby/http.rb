@@ -169,6 +169,7 @@ module Http
     end
 
     def respond(source, length, descriptor, first)
+      Messages.begins
       fields = [@number, source, 0, length].pack(Messages::RESPONDED)
       System.send_with(Messages.outlet, Frames.frame(Frames::RESPOND, fields << @head << first, 1), descriptor)
       @begun = true

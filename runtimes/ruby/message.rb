@@ -32,6 +32,7 @@ module Messages
   # A report of what a lane has done goes out this often while it is busy.
   REPORT_NS = 10_000_000
   TALLY_BEGUN = 0
+  TALLY_DEADLINE = 16
   TALLY_ENDED = 24
   POLLPRI = 2
   POLLERR = 8
@@ -42,6 +43,9 @@ module Messages
   JSON_TYPE = "application/json"
   # Frames of ours in a backtrace.
   OWN = "#{File.dirname(__FILE__)}/"
+
+  # What is answered to whoever has left.
+  LEFT = 2
 
   # Whoever was to have the rest of an answer has left.
   class Left < Errno::EPIPE; end
@@ -112,8 +116,13 @@ module Messages
   end
 
   class << self
-    # The descriptor that answers go to.
-    attr_accessor :outlet
+    # The descriptor that answers go to, and the lane that this is, if it is one.
+    attr_accessor :outlet, :lane
+
+    # An answer begins: from now on its sender watches the time.
+    def begins
+      @lane&.begins
+    end
 
     # The life of a worker: messages and lanes, one after the other, until the channel ends. What is
     # given as a block is called once, after the first message.
@@ -167,7 +176,8 @@ module Messages
       payload.unpack(FIXED)
     end
 
-    # Handles a message: the frame to answer with, and whether it raised.
+    # Handles a message: the frame to answer with, and whether it raised (1), or whoever was to have the
+    # rest has left.
     def perform(loaded, payload, received_ns)
       number, manner, remaining, *lengths = fields(payload)
       at = FIXED_BYTES
@@ -186,7 +196,7 @@ module Messages
     rescue SignalException, Frames::WireError
       raise
     rescue Left
-      [failure(number, CANCELLED, ""), 0]
+      [failure(number, CANCELLED, ""), LEFT]
     rescue Exception => error # rubocop:disable Lint/RescueException
       show(error)
       [failure(number, RAISED, describe(error)), 1]
@@ -252,14 +262,20 @@ module Messages
     # Answers until the sender leaves, the daemon recalls, or the uses are up.
     def serve(loaded)
       Messages.outlet = @connection.fileno
+      Messages.lane = self
       nil while answer_next(loaded)
     rescue Errno::EPIPE, Errno::ECONNRESET
       nil
     ensure
       exit!(1) if Process.pid != @pid
       Messages.outlet = @channel
+      Messages.lane = nil
       [@connection, @bell, @mounts, @tally].each(&:close)
       report(1)
+    end
+
+    def begins
+      tally(TALLY_DEADLINE, 0)
     end
 
     private
@@ -289,6 +305,11 @@ module Messages
       tally(TALLY_BEGUN, @begun, main_ns, [main_ns + remaining * 1000, NS_MAX].min) if remaining != 0
       answer, raised = Messages.perform(loaded, payload, main_ns)
       exit!(0) if Process.pid != @pid
+      if raised == LEFT
+        # Not ended: that the lane ends in it says what became of it.
+        Messages.send_answer(loaded, @connection.fileno, answer)
+        return false
+      end
       settle(main_ns, raised)
       Messages.send_answer(loaded, @connection.fileno, answer)
       report(0) if @newest[1] - @reported_ns > REPORT_NS || raised == 1

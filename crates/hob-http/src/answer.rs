@@ -28,7 +28,7 @@ use crate::connection::checked::InBody;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::files::Files;
 use crate::hijack::Hijacked;
-use crate::link::{Begun, Link, Outcome};
+use crate::link::{App, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::stream::AppBody;
 use crate::upload;
@@ -44,8 +44,8 @@ pub(crate) struct Mounted {
 /// What is served at a prefix.
 #[derive(Debug)]
 pub(crate) enum Served {
-    /// An app, under the name that the loop knows.
-    App { name: String, timeout_us: u64, body_bytes: u64, message_bytes: Option<u64> },
+    /// An app.
+    App { app: Arc<App>, body_bytes: u64, message_bytes: Option<u64> },
     /// A folder.
     Files(Files),
 }
@@ -193,7 +193,7 @@ impl Front {
         measured.is_of(&found.value.tally);
         match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
-            Served::App { name, timeout_us, body_bytes, message_bytes } => {
+            Served::App { app, body_bytes, message_bytes } => {
                 let asked = message_bytes.map(|bytes| (version, method, bytes));
                 let handshake = handshake(asked, headers, accepted.body)?;
                 let gap = Duration::from_millis(self.limits.body_gap_ms);
@@ -229,15 +229,15 @@ impl Front {
                 let inline = &gathered.inline;
                 let mut payload = Vec::with_capacity(2048 + inline.len());
                 http::encode_request(&line, &passed, inline, &mut payload);
-                match self.link.ask(name, *timeout_us, (&payload, gathered.file)).await {
+                match self.link.ask(app, (&payload, gathered.file)).await {
                     Outcome::Answered(payload) => answered(&parts.method, payload),
                     Outcome::Begun(begun) => {
-                        let app = (name.as_str(), Duration::from_micros(*timeout_us));
+                        let app = (app.name(), app.timeout());
                         begins((&parts.method, handshake), begun, app, &beside.taken)
                     }
                     Outcome::Failed(reason, text) => {
                         measured.failed(reason.code());
-                        Err(failed(name, reason, &text))
+                        Err(failed(app.name(), reason, &text))
                     }
                 }
             }

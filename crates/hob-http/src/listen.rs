@@ -26,7 +26,7 @@ use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
 use crate::hijack;
-use crate::link::Link;
+use crate::link::{App, Link};
 use crate::log::Log;
 use crate::websocket;
 
@@ -48,6 +48,9 @@ pub enum Mount {
         body_bytes: u64,
         /// The most bytes of a message that comes on a WebSocket; `None`: it takes no WebSockets.
         message_bytes: Option<u64>,
+        /// Where its workers take one request after another: how many there may be, and how many
+        /// requests may wait for them.
+        shared: Option<(u32, u32)>,
     },
     /// Files.
     Static {
@@ -104,8 +107,9 @@ async fn serve(
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
         let served = match mount {
-            Mount::App { timeout_us, body_bytes, message_bytes } => {
-                Served::App { name: path.clone(), timeout_us, body_bytes, message_bytes }
+            Mount::App { timeout_us, body_bytes, message_bytes, shared } => {
+                let app = App::new(path.clone(), timeout_us, shared);
+                Served::App { app, body_bytes, message_bytes }
             }
             Mount::Static { root, fallback } => {
                 Served::Files(Files::new(root, fallback.as_deref()))

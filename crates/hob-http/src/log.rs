@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
@@ -20,6 +21,9 @@ use crate::control::meter::Measured;
 
 /// Lines that wait for whoever reads the log.
 const LINES_MAX: usize = 4096;
+/// Lines that come within so long are written together: to wake a thread for each costs more than to
+/// make it.
+const TOGETHER: Duration = Duration::from_millis(20);
 /// Why a request has failed whose answer had begun.
 const BROKEN_OFF: &str = "broken-off";
 
@@ -117,8 +121,11 @@ impl Drop for Counted {
 
 /// A log that cannot be written stops nobody.
 fn write_all(lines: &Receiver<String>) {
-    for line in lines {
-        let _ = std::io::stdout().lock().write_all(line.as_bytes());
+    while let Ok(mut text) = lines.recv() {
+        // Who takes the next line need not wake this thread.
+        std::thread::sleep(TOGETHER);
+        text.extend(lines.try_iter());
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
     }
 }
 

@@ -124,7 +124,8 @@ class Left(BrokenPipeError):
 
 
 def perform(handler, fields, frame, received_ns):
-    """Handles the message in `frame`; the frame to answer with, and whether it raised."""
+    """Handles the message in `frame`; the frame to answer with, and whether it raised (1), or whoever
+    was to have the rest has left."""
     _, _, number, _, _, program, key, kind, name = fields
     at = FIXED.size + program
     words = None
@@ -143,7 +144,7 @@ def perform(handler, fields, frame, received_ns):
         size = 12 + len(kind) + len(answer)
         return ANSWERED.pack(MAGIC, ANSWER, 0, 0, size, number, len(kind)) + kind + answer, 0
     except Left:
-        return failure(number, CANCELLED, ""), 0
+        return failure(number, CANCELLED, ""), LEFT
     except BaseException as error:
         show(error)
         return failure(number, RAISED, describe(error)), 1

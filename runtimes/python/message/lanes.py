@@ -130,6 +130,10 @@ class Lane:
                 if IS_CHILD:
                     # The handler forked it and let it return: the answer is its parent's to give.
                     posix._exit(0)
+                if raised == LEFT:
+                    # Not ended: that the lane ends in it says what became of it.
+                    send(answer)
+                    return
                 left -= 1
                 self.count += 1
                 if raised:
@@ -146,6 +150,10 @@ class Lane:
         except (BrokenPipeError, ConnectionResetError):
             return
 
+    def begins(self):
+        """The answer begins: from now on its sender watches the time."""
+        DEADLINE.pack_into(self.tally, AT_DEADLINE, 0)
+
     def report(self, over):
         main_ns, finished_ns, raised = self.newest
         counts = self.number, self.count, self.raised, raised
@@ -155,6 +163,8 @@ class Lane:
         worker.send_all(worker.COPY_FD, worker.encode_frame(HANDLED, body))
 
 
+# The lane that a message is handled on.
+LENT_ON = None
 # Whether this process is a child that a handler has forked while it was lent.
 IS_CHILD = None
 
@@ -176,7 +186,7 @@ def open_tally(fd):
 
 
 def lend(handler, payload, fds):
-    global IS_CHILD, CONNECTION
+    global IS_CHILD, CONNECTION, LENT_ON
     if IS_CHILD is None:
         IS_CHILD = False
         posix.register_at_fork(after_in_child=is_child)
@@ -188,10 +198,12 @@ def lend(handler, payload, fds):
     lane = Lane(number, uses, connection, doorbell, mounts, tally)
     mine = posix.getpid()
     before, CONNECTION = CONNECTION, connection
+    LENT_ON = lane
     try:
         lane.serve(handler)
     finally:
         CONNECTION = before
+        LENT_ON = None
         if posix.getpid() != mine:
             posix._exit(1)
         connection.close()

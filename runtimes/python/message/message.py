@@ -50,6 +50,7 @@ LENT = struct.Struct("<QI")
 # What a lane's worker counts in, shared with the daemon (docs/worker.md): messages begun, when the
 # newest was, when its sender no longer waits; then messages ended, when, how many of them raised.
 TALLY, AT_BEGUN, AT_ENDED, TALLY_BYTES = struct.Struct("=QQQ"), 0, 24, 4096
+DEADLINE, AT_DEADLINE = struct.Struct("=Q"), 16
 MAGIC = worker.MAGIC
 A_MESSAGE = int.from_bytes(MAGIC + bytes((MESSAGE, 0, 0, 0)), "little")
 FIRST_READ = 65536
@@ -58,6 +59,9 @@ NS_MAX = (1 << 64) - 1
 REPORT_NS = 10_000_000
 MSG_PEEK = _socket.MSG_PEEK
 POLLIN, POLLPRI, POLLERR, POLLRDHUP = select.POLLIN, select.POLLPRI, select.POLLERR, 0x2000
+
+# What is answered to whoever has left.
+LEFT = 2
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

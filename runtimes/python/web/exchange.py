@@ -127,6 +127,8 @@ class Response:
         fields = message.RESPOND, 1, 0, 25 + len(head), self.number, source, offset, length
         frame = message.RESPONDED.pack(message.MAGIC, *fields) + head
         rights = message._socket.SOL_SOCKET, message._socket.SCM_RIGHTS, U32.pack(fd)
+        if message.LENT_ON is not None:
+            message.LENT_ON.begins()
         sent = message.CONNECTION.sendmsg([frame], [rights])
         message.CONNECTION.sendall(frame[sent:])
         self.has_begun = True

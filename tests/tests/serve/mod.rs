@@ -9,3 +9,4 @@ mod rack;
 mod streams;
 mod uploads;
 mod websockets;
+mod workers;

@@ -77,6 +77,12 @@ impl Terms {
         }
     }
 
+    /// Whether a worker may be lent to one sender: it has many uses, one slot and no session.
+    #[must_use]
+    pub fn may_be_lent(&self) -> bool {
+        self.affinity == Affinity::Any && self.slots == 1 && !self.is_single_use()
+    }
+
     /// Whether its workers are forks of a zygote.
     pub(crate) fn forks(&self) -> bool {
         self.recipe.origin == Origin::Fork

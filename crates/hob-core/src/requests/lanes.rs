@@ -5,21 +5,18 @@ use crate::ids::{LaneId, PoolId, WorkerId};
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::worker::State;
 
-use super::{Affinity, Effect, Over, Requests};
+use super::{Effect, Over, Requests};
 
 /// How long a worker whose sender has left its lane may take to say that it is back.
 const LANE_PATIENCE_US: u64 = 100_000;
 
 impl Requests {
-    /// A lane is lent only of what is idle while nothing waits, and only where a worker has many
-    /// uses, one slot and no session: a sender that gets none loses nothing but time.
+    /// A lane is lent only of what is idle while nothing waits: a sender that gets none loses nothing
+    /// but time.
     pub(super) fn want_lane(&mut self, engine: &mut Engine, lane: LaneId, id: PoolId) {
         let free = engine.pools.get(&id).and_then(|pool| {
-            let lendable = pool.queue.is_empty()
-                && pool.terms.affinity == Affinity::Any
-                && pool.terms.slots == 1
-                && !pool.terms.is_single_use()
-                && engine.stage == Stage::Open;
+            let lendable =
+                pool.queue.is_empty() && pool.terms.may_be_lent() && engine.stage == Stage::Open;
             pool.idle.last().copied().filter(|_| lendable)
         });
         let uses = free.map_or(0, |worker| engine.uses_left(worker));

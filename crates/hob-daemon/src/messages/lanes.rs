@@ -288,11 +288,26 @@ impl Messages {
         lane.reported.1 += u64::from(handled.raised);
         self.count_lane(ctx, id);
         if handled.over {
+            self.count_cut_off(ctx, id);
             self.lanes.remove(&id);
             let (lane, lane_over) = (id, Over::Yes);
             ctx.request(Event::Handled { worker, lane, count: 0, lane_over });
         } else {
             self.look_again(id);
+        }
+    }
+
+    /// Counts the message in which a worker has ended its lane: whoever was to have the rest of its
+    /// answer has left.
+    fn count_cut_off(&mut self, ctx: &mut Ctx<'_>, id: LaneId) {
+        let Some(lane) = self.lanes.get(&id) else { return };
+        let (tally, worker) = (lane.tally(), lane.worker);
+        if let Some(worker) = worker.filter(|_| tally.begun > tally.ended) {
+            ctx.request(Event::Handled { worker, lane: id, count: 1, lane_over: Over::No });
+            let outcome = Reason::Cancelled.code();
+            let finished_ns = clock::now_ns();
+            let newest = Newest { count: 1, outcome, main_ns: tally.begun_ns, finished_ns };
+            self.record_lane(ctx, id, &newest);
         }
     }
 

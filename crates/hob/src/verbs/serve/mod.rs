@@ -186,8 +186,10 @@ fn fronted(mount: Mount) -> hob_http::Mount {
     match mount {
         Mount::App(served) => {
             let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
+            let terms = served.app.terms;
+            let shared = terms.may_be_lent().then_some((terms.workers_max, terms.queue_max));
             let message_bytes = served.message_bytes;
-            hob_http::Mount::App { timeout_us, body_bytes, message_bytes }
+            hob_http::Mount::App { timeout_us, body_bytes, message_bytes, shared }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }

@@ -1,0 +1,3 @@
+//! Workers of apps: how requests reach them, and what becomes of them.
+
+mod lanes;
