@@ -5,6 +5,7 @@ mod bad;
 mod files;
 mod hijack;
 mod operate;
+mod queue;
 mod rack;
 mod streams;
 mod uploads;

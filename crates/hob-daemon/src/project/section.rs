@@ -164,7 +164,9 @@ impl Section {
         let processors = u32::try_from(processors).unwrap_or(1).clamp(2, 16);
         let usual = if name == Name::Session { WORKERS_MAX } else { 2 * processors };
         let workers_max = within("workers", self.workers.unwrap_or(usual), WORKERS_MAX)?;
-        let ahead = self.ahead.unwrap_or(if name == Name::Fork { 2 } else { 1 });
+        // Who allows one worker has not asked for two that wait.
+        let usual = if name == Name::Fork { 2.min(workers_max) } else { 1 };
+        let ahead = self.ahead.unwrap_or(usual);
         let ahead = if ahead == 0 { 0 } else { within("ahead", ahead, workers_max)? };
         let mut recipe = name.lower(if name == Name::Session { 0 } else { ahead });
         if name == Name::Prefork {
