@@ -2,9 +2,8 @@
 //! not in `/proc`, not on the disk.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use hob_tests::bytes::contains;
+use hob_tests::bytes::{contains, in_memory};
 use hob_tests::run::read;
 use hob_tests::{World, leftovers, wait};
 
@@ -34,37 +33,6 @@ fn found(world: &World, canary: &str) -> Vec<String> {
         }
     }
     places
-}
-
-/// The first region of a process's memory that holds the bytes.
-fn in_memory(pid: u32, wanted: &[u8]) -> Option<String> {
-    let maps = String::from_utf8_lossy(&read(format!("/proc/{pid}/maps"))).into_owned();
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    maps.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let (range, rights) = (words.next()?, words.next()?);
-        // A file's unchanged pages hold what the file holds.
-        if !rights.starts_with("rw") {
-            return None;
-        }
-        let (from, to) = range.split_once('-')?;
-        let (from, to) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
-        let mut bytes = vec![0; usize::try_from(to - from).ok()?];
-        memory.read_exact_at(&mut bytes, from).ok()?;
-        contains_fast(&bytes, wanted).then(|| line.to_owned())
-    })
-}
-
-/// As `contains`, for megabytes: most places are passed by at the first byte.
-fn contains_fast(bytes: &[u8], wanted: &[u8]) -> bool {
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| *byte == wanted[0]) {
-        if rest[at..].starts_with(wanted) {
-            return true;
-        }
-        rest = &rest[at + 1..];
-    }
-    false
 }
 
 /// Whether this process may read the memory of its like: Yama may forbid it.

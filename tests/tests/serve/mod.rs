@@ -2,6 +2,7 @@
 
 mod apps;
 mod bad;
+mod canary;
 mod files;
 mod hijack;
 mod operate;
