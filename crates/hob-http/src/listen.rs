@@ -106,16 +106,17 @@ async fn serve(
     let meter = Arc::new(Meter::new(site.listens, site.mounts.keys()));
     let mut mounts = Mounts::default();
     for (path, mount) in site.mounts {
+        let tally = meter.tally(&path);
         let served = match mount {
             Mount::App { timeout_us, body_bytes, message_bytes, shared } => {
-                let app = App::new(path.clone(), timeout_us, shared);
+                let app = App::new(path.clone(), timeout_us, shared, &tally.waiting);
                 Served::App { app, body_bytes, message_bytes }
             }
             Mount::Static { root, fallback } => {
                 Served::Files(Files::new(root, fallback.as_deref()))
             }
         };
-        let mounted = Mounted { served, tally: meter.tally(&path) };
+        let mounted = Mounted { served, tally };
         mounts.insert(&path, mounted).map_err(std::io::Error::other)?;
     }
     let link = Link::connect(site.socket, site.build, &site.attach).await?;

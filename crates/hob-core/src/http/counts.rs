@@ -43,6 +43,9 @@ pub struct MountCounts {
     pub requests: u64,
     /// Requests that are being answered.
     pub active: u64,
+    /// Those of them that wait in the front for a worker.
+    #[serde(default)]
+    pub waiting: u64,
     /// Bytes of bodies that went out.
     pub bytes: u64,
     /// Answers by status.

@@ -31,6 +31,8 @@ pub(crate) struct Meter {
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) path: String,
+    /// Requests that wait for a worker.
+    pub(crate) waiting: Arc<AtomicU64>,
     counted: Mutex<Counted>,
 }
 
@@ -47,7 +49,11 @@ pub(crate) struct Counted {
 
 impl Tally {
     fn of(path: &str) -> Arc<Tally> {
-        Arc::new(Tally { path: path.to_owned(), counted: Mutex::default() })
+        Arc::new(Tally {
+            path: path.to_owned(),
+            waiting: Arc::default(),
+            counted: Mutex::default(),
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -61,6 +67,7 @@ impl Tally {
             path: self.path.clone(),
             requests: counted.statuses.values().sum(),
             active: counted.active,
+            waiting: self.waiting.load(Ordering::Relaxed),
             bytes: counted.bytes,
             statuses: named(&counted.statuses),
             failures: counted.failures.iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),

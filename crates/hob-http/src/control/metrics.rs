@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use hob_core::http::counts::MountCounts;
 use hob_core::status::Status;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text};
@@ -69,7 +70,7 @@ impl Collector for Taken {
             counter,
             heads,
         )?;
-        let of_mounts = |each: &dyn Fn(&hob_core::http::counts::MountCounts) -> u64| {
+        let of_mounts = |each: &dyn Fn(&MountCounts) -> u64| {
             let mounts = counts.mounts.iter();
             mounts
                 .map(|mount| (vec![("mount", mount.path.clone())], each(mount)))
@@ -86,15 +87,16 @@ impl Collector for Taken {
         put("http_requests", "Requests that were answered", counter, answers)?;
         put("http_failures", "Requests that no app has answered to the end", counter, failures)?;
         if let Some(status) = &self.status {
-            pools(status, &mut put)?;
+            pools(status, &counts.mounts, &mut put)?;
         }
         times(&mut encoder, self.meter.tallies())
     }
 }
 
-/// What the loop says of its pools.
+/// What the loop says of its pools; with the requests that wait in the front.
 fn pools(
     status: &Status,
+    mounts: &[MountCounts],
     put: &mut impl FnMut(&str, &str, MetricType, Vec<(Vec<Label>, u64)>) -> fmt::Result,
 ) -> fmt::Result {
     // A mount whose code was changed has two for a while.
@@ -104,6 +106,9 @@ fn pools(
         let of_pool =
             [pool.ready.into(), pool.busy.into(), pool.queued.into(), pool.memory_kib * 1024];
         sum.iter_mut().zip(of_pool).for_each(|(sum, one)| *sum += one);
+    }
+    for mount in mounts.iter().filter(|mount| mount.waiting > 0) {
+        sums.entry(mount.path.clone()).or_default()[2] += mount.waiting;
     }
     let of = |mount: &String| ("mount", mount.clone());
     let workers = sums.iter().flat_map(|(mount, [ready, busy, ..])| {

@@ -16,6 +16,7 @@ mod lane;
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,17 +55,29 @@ pub(crate) struct App {
     timeout: Duration,
     /// `None`: all requests go by the loop.
     desk: Option<lane::Shared>,
+    /// Requests that wait for their way.
+    waiting: Arc<AtomicU64>,
 }
 
 impl App {
     /// `shared` is how many requests its workers take at one time, and how many may wait for them,
-    /// where workers are lent.
-    pub(crate) fn new(name: String, timeout_us: u64, shared: Option<(u32, u32)>) -> Arc<App> {
+    /// where workers are lent; `waiting` counts those that do.
+    pub(crate) fn new(
+        name: String,
+        timeout_us: u64,
+        shared: Option<(u32, u32)>,
+        waiting: &Arc<AtomicU64>,
+    ) -> Arc<App> {
         let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let desk = shared.map(|(given, waiting)| {
             Arc::new(Mutex::new(Desk::new(size(given).max(1), size(waiting))))
         });
-        Arc::new(App { name, timeout: Duration::from_micros(timeout_us), desk })
+        Arc::new(App {
+            name,
+            timeout: Duration::from_micros(timeout_us),
+            desk,
+            waiting: Arc::clone(waiting),
+        })
     }
 
     /// Its name.
@@ -83,10 +96,19 @@ impl App {
 struct Queued {
     given: oneshot::Receiver<Way<Lane>>,
     desk: lane::Shared,
+    waiting: Arc<AtomicU64>,
+}
+
+impl Queued {
+    fn new(app: &App, desk: &lane::Shared, given: oneshot::Receiver<Way<Lane>>) -> Queued {
+        app.waiting.fetch_add(1, Ordering::Relaxed);
+        Queued { given, desk: Arc::clone(desk), waiting: Arc::clone(&app.waiting) }
+    }
 }
 
 impl Drop for Queued {
     fn drop(&mut self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.given.close();
         if let Ok(way) = self.given.try_recv() {
             lane::lock(&self.desk).give_back(way);
@@ -342,7 +364,7 @@ impl Link {
             Found::Free(way) => of(way),
             Found::Full => Err((Reason::Busy, FULL)),
             Found::Queued(given) => {
-                let mut queued = Queued { given, desk: Arc::clone(desk) };
+                let mut queued = Queued::new(app, desk, given);
                 match tokio::time::timeout_at(until, &mut queued.given).await {
                     Ok(Ok(way)) => of(way),
                     Ok(Err(_)) => Err((Reason::Stopping, STOPS)),

@@ -120,6 +120,7 @@ mod tests {
                     path: "/a-shop-with-a-long-name/and-a-part".to_owned(),
                     requests: 12_345,
                     active: 3,
+                    waiting: 1,
                     bytes: 98_765_432,
                     statuses: counted(&[("200", 12_000), ("404", 305), ("500", 30), ("502", 10)]),
                     failures: counted(&[("lost", 10), ("raised", 30), ("cancelled", 4)]),

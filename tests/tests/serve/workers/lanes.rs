@@ -304,6 +304,8 @@ fn what_waits_is_bounded_and_a_site_that_stops_answers_what_it_has_begun() {
             wait::until("one is refused", || {
                 waits.iter().any(ScopedJoinHandle::is_finished).then_some(())
             });
+            let metrics = site.control(&world, "/metrics").text();
+            assert!(metrics.contains("hob_queued{mount=\"/\"} 1"), "{kind:?}: {metrics}");
             world.file("seen/go1", "");
             assert_eq!(held.join().unwrap().status, 200, "{kind:?}");
             let mut others: Vec<Response> =
