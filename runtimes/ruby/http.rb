@@ -214,7 +214,7 @@ module Http
   class App
     INTERFACES = %w[rack].freeze
 
-    attr_reader :error
+    attr_reader :error, :tried
 
     def initialize(target)
       @interface, rest = target.split(":", 2)
@@ -229,6 +229,7 @@ module Http
     rescue Exception => error # rubocop:disable Lint/RescueException
       place = error.backtrace&.find { |frame| frame.start_with?("#{@file}:") }
       @error = "#{place && "#{place[/\A.*?:\d+/]}: "}#{Messages.describe(error)}"
+      @tried = Messages.tried(error)
     end
 
     def title

@@ -83,7 +83,7 @@ module Messages
 
   # A method in a file, as `hob.toml` names it.
   class Loaded
-    attr_reader :error
+    attr_reader :error, :tried
 
     def initialize(target)
       @file, _, @function = target.rpartition(":")
@@ -101,6 +101,7 @@ module Messages
     rescue Exception => error # rubocop:disable Lint/RescueException
       place = error.backtrace&.find { |frame| frame.start_with?("#{@file}:") }
       @error = "#{place && "#{place[/\A.*?:\d+/]}: "}#{Messages.describe(error)}"
+      @tried = Messages.tried(error)
     end
 
     def title
@@ -228,6 +229,29 @@ module Messages
       text.empty? || text == error.class.name ? error.class.name.to_s : "#{error.class.name}: #{text}"
     rescue StandardError
       error.class.name.to_s
+    end
+
+    # Notes of the files that an error, and what led to it, came through.
+    def tried(error)
+      files = {}
+      while error
+        # A syntax error is told by its text alone.
+        [*error.backtrace, error.message.to_s.b].each do |line|
+          files["C#{$1}".b] = true if line.b =~ %r{\A(/.*?):\d+}n
+        end
+        missing(error).each { |file| files["C#{file}".b] = true }
+        error = error.cause
+      end
+      files.keys
+    end
+
+    # Where a file was looked for that is not there.
+    def missing(error)
+      path = error.path.to_s if error.is_a?(LoadError)
+      return [] if path.to_s.empty?
+
+      places = path.start_with?("/") ? [path] : $LOAD_PATH.map { |folder| "#{folder}/#{path}" }
+      places.flat_map { |place| ["#{place}.rb", place] }
     end
 
     # The whole backtrace, to the log: the asker gets one line. What we found wrong with an answer has

@@ -85,7 +85,11 @@ module Serve
       notes = @preload.perform(modules, argv, @handler)
       # What the calls to come do not pay.
       notes << "T#{Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :microsecond)}"
-      raise LoadError, @handler.error if @handler&.error
+      if @handler&.error
+        # An edit of any of this is worth another try.
+        System.write(@channel_fd, Frames.notes(0, notes + @handler.tried.to_a))
+        raise LoadError, @handler.error
+      end
 
       @ends.judge
       unless @handler

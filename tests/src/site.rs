@@ -149,6 +149,22 @@ impl Site {
         self.ask("GET", target, "", b"")
     }
 
+    /// A connection that is kept for one request after another.
+    ///
+    /// # Panics
+    /// If the site cannot be reached.
+    #[must_use]
+    pub fn keep(&self) -> Kept {
+        let stream = TcpStream::connect(self.address).expect("the site listens");
+        stream.set_read_timeout(Some(ANSWER)).expect("a time can be set");
+        Kept { stream, address: self.address }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.running.signal(signal);
+    }
+
     /// Ends it as a service manager does.
     ///
     /// # Panics
@@ -175,6 +191,39 @@ impl Site {
         let outcome = self.running.finish();
         assert_eq!(outcome.end, End::Code(0), "{outcome:?}");
         outcome
+    }
+}
+
+/// A connection for one request after another.
+#[derive(Debug)]
+pub struct Kept {
+    stream: TcpStream,
+    address: SocketAddr,
+}
+
+impl Kept {
+    /// Reads a path; the answer has to tell its length.
+    ///
+    /// # Panics
+    /// If the connection ends, or the length is not told.
+    #[must_use]
+    pub fn get(&mut self, target: &str) -> Response {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        self.stream.write_all(head.as_bytes()).expect("the connection is kept");
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 4096];
+        loop {
+            let answer = response(&bytes);
+            if !answer.head.is_empty() {
+                let length = answer.header("content-length").expect("a length").parse();
+                if answer.body.len() >= length.expect("a number") {
+                    return answer;
+                }
+            }
+            let count = self.stream.read(&mut chunk).expect("an answer comes");
+            assert_ne!(count, 0, "the connection ended: {answer:?}");
+            bytes.extend_from_slice(&chunk[..count]);
+        }
     }
 }
 

@@ -101,6 +101,9 @@ pub struct PoolPart {
     pub memory_kib: u64,
     /// Seconds since its last call.
     pub idle_s: u64,
+    /// What answers is not what would be loaded now: that is being loaded, or does not load.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub old: bool,
     /// Why it is not what was asked for: demoted, failed, out of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

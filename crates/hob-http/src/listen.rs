@@ -84,7 +84,7 @@ pub struct Site<'a> {
 
 /// Serves until SIGTERM or SIGINT comes or the loop ends, and what is being answered has ended.
 /// Calls the first function when requests are accepted and signals are heard, the second one when no
-/// more are, each once.
+/// more are, each once; and `hangup` for each SIGHUP, which must not wait.
 ///
 /// # Errors
 /// If the loop cannot be reached, or a mount's path cannot be one.
@@ -92,9 +92,18 @@ pub fn run(
     listeners: Vec<Listener>,
     site: Site<'_>,
     (ready, stops): (impl FnOnce(), impl FnOnce()),
+    hangup: impl Fn() + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(listeners, site, (ready, stops)))
+    runtime.block_on(async {
+        let mut hangups = signal(SignalKind::hangup())?;
+        tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                hangup();
+            }
+        });
+        serve(listeners, site, (ready, stops)).await
+    })
 }
 
 async fn serve(

@@ -11,6 +11,8 @@ class Loaded:
         self.name = os.path.basename(self.file).rpartition(".")[0] or "handler"
         self.call = None
         self.error = None
+        # Files that are not among what was loaded, and that what went wrong came from.
+        self.tried = []
 
     def load(self):
         """Imports the file; what goes wrong is told when the preload has ended."""
@@ -24,6 +26,7 @@ class Loaded:
             self.find()
         except BaseException as error:
             self.error = where(error, self.file) + describe(error)
+            self.tried = ["C" + file for file in sorted(files_of(error)) if file[:1] == "/"]
 
     def find(self):
         self.call = getattr(self.execute(), self.function, None)
@@ -74,6 +77,21 @@ def where(error, file):
             line = step.tb_lineno
         step = step.tb_next
     return "" if line is None else "%s:%d: " % (file, line)
+
+
+def files_of(error):
+    """The files that an error, and what led to it, came through."""
+    files, errors = set(), [error]
+    for each in errors:
+        if isinstance(each, SyntaxError) and each.filename:
+            files.add(str(each.filename))
+        step = each.__traceback__
+        while step is not None:
+            files.add(step.tb_frame.f_code.co_filename)
+            step = step.tb_next
+        errors += [more for more in (each.__cause__, each.__context__)
+                   if more is not None and more not in errors]
+    return files
 
 
 def encode(answer):

@@ -133,6 +133,10 @@ def set_up(program, modules, role, volatile=()):
     # What the calls to come do not pay.
     notes.append(b"T%d" % (time.process_time_ns() // 1000))
     if program.kind == HANDLER:
+        if program.handler.error is not None:
+            # An edit of any of this is worth another try.
+            notes += [os.fsencode(note) for note in program.handler.tried]
+            send_all(CHANNEL_FD, encode_notes(bytes(8), notes))
         program.handler.check()
     # What most callers have; nothing is made before a call comes.
     posix.umask(0o22)

@@ -159,7 +159,7 @@ fn an_app_that_fails_is_told_apart_and_harms_no_other_request() {
 }
 
 #[test]
-fn an_edit_is_in_the_next_answer_and_an_app_that_does_not_load_is_told() {
+fn an_edit_is_in_the_next_answer_and_one_that_does_not_load_is_told() {
     let world = World::new();
     let site = site(&world, &[mount("/", "")]);
     assert_eq!(site.get("/").status, 200);
@@ -173,12 +173,25 @@ fn an_edit_is_in_the_next_answer_and_an_app_that_does_not_load_is_told() {
         assert_eq!(site.get("/").text(), text);
     }
     world.file("wsgi.py", "import nothing_of_this_name\n");
-    assert_eq!(site.get("/").status, 502);
+    assert_eq!(site.get("/").text(), "third");
     world.file("wsgi.py", app("mended"));
-    wait::until("the mended app", || (site.get("/").text() == "mended").then_some(()));
+    assert_eq!(site.get("/").text(), "mended");
     let outcome = site.stop();
     let told = String::from_utf8_lossy(&outcome.err).into_owned();
     assert!(told.contains("nothing_of_this_name"), "{told}");
+}
+
+#[test]
+fn an_app_that_never_loaded_is_502_until_it_is_mended() {
+    let world = World::new();
+    world.file("wsgi.py", "import nothing_of_this_name\n");
+    world.file("hob.toml", mount("/", ""));
+    world.hob(&["trust"]).go().succeeded();
+    let site = Site::serve(&world, &[]);
+    assert_eq!(site.get("/").status, 502);
+    world.file("wsgi.py", APP);
+    assert_eq!(site.get("/").status, 200);
+    site.stop();
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod hijack;
 mod operate;
 mod queue;
 mod rack;
+mod reload;
 mod streams;
 mod uploads;
 mod websockets;

@@ -14,6 +14,7 @@ use crate::pool::terms::Terms;
 use crate::pool::timers::{Timer, Timers};
 use crate::pool::worker::{Serves, State as WorkerState, Worker};
 use crate::pool::{Pool, Shelf, State};
+use crate::requests::Loaded;
 
 /// Whether a queued request may find a worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,15 +209,23 @@ impl Engine {
     /// A pool whose zygote or workers die: all that waits in it ends, and it is not tried again for
     /// a while. Returns what was queued.
     pub(crate) fn fail_pool(&mut self, id: PoolId) -> Vec<CallId> {
+        // What is loaded beside may be better.
+        if self.take_next(id) {
+            return Vec::new();
+        }
         self.retire_waiting(id);
         let Some(pool) = self.pools.get_mut(&id) else {
             return Vec::new();
         };
         pool.failures = pool.failures.saturating_add(1);
-        pool.deaths = 0;
+        (pool.deaths, pool.outdated) = (0, None);
         let wait_us = self.limits.backoff_us(pool.failures).min(pool.terms.backoff_max_us);
         pool.state = State::Failed { until: self.now.after_us(wait_us) };
-        pool.queue.iter().copied().collect()
+        let (serves, queued) = (pool.serves, pool.queue.iter().copied().collect());
+        if serves == Serves::Requests {
+            self.tell_loaded(id, Loaded::Not);
+        }
+        queued
     }
 
     /// A worker died with nothing performed. Often enough in a row, and the pool is what is wrong.
@@ -264,8 +273,8 @@ impl Engine {
         let Some(pool) = self.pools.get_mut(&id) else {
             return;
         };
-        pool.generation += 1;
-        pool.state = pool.fresh();
+        pool.generation = pool.new_generation();
+        (pool.state, pool.next, pool.outdated) = (pool.fresh(), None, None);
         (pool.failures, pool.deaths, pool.rests) = (0, 0, false);
         self.retire_waiting(id);
         self.recall_all(id);
@@ -281,6 +290,7 @@ impl Engine {
         if pool.zygote().is_some() {
             pool.state = pool.fresh();
         }
+        self.drop_next(id);
         self.retire_waiting(id);
         self.recall_all(id);
     }
@@ -297,7 +307,7 @@ impl Engine {
         waiting.into_iter().for_each(|worker| self.retire(worker));
     }
 
-    fn recall_all(&mut self, id: PoolId) {
+    pub(super) fn recall_all(&mut self, id: PoolId) {
         let lent = self
             .workers
             .iter()

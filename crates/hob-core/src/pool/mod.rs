@@ -21,6 +21,7 @@
 //! | `engine` | all pools and workers; pools that are opened, dropped, renewed, failed |
 //! | `processes` | workers: asked for, ready, given, done, lent, told to end, gone |
 //! | `refill` | what is started or forked ahead, and when; what is given up when idle |
+//! | `beside` | what is loaded anew while the old goes on |
 //! | `memory` | readings, and what goes when the budget is passed; `budget` the pure part |
 //! | `timers` | what is to be looked at when |
 //! | `terms` | what a pool works by |
@@ -28,6 +29,7 @@
 //! | `recycle` | when a worker has done enough |
 //! | `stats` | arrivals and averages |
 
+pub(crate) mod beside;
 pub mod budget;
 pub(crate) mod engine;
 mod memory;
@@ -45,6 +47,7 @@ use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::isolation::{Origin, Recipe, Uses};
 use crate::key::Key;
 use crate::limits::Limits;
+use crate::pool::beside::{Next, Outdated};
 use crate::pool::stats::{Arrivals, Average};
 use crate::pool::terms::{Refill, Terms};
 use crate::pool::worker::{Serves, State as WorkerState};
@@ -112,6 +115,12 @@ pub(crate) struct Pool {
     pub(crate) state: State,
     /// Workers of an older one have what is not to be used any more.
     pub(crate) generation: u64,
+    /// The newest one that was ever begun.
+    pub(crate) newest: u64,
+    /// What is loaded anew while this goes on.
+    pub(crate) next: Option<Next>,
+    /// What would be loaded now could not be, and this goes on.
+    pub(crate) outdated: Option<Outdated>,
     /// `--ahead` of the newest call that has a say; until there is one, nothing waits.
     pub(crate) asked: Option<u32>,
     /// Nothing is made ahead until a request comes or what is loaded changes: it is idle, its
@@ -153,6 +162,9 @@ impl Pool {
             terms,
             state: first_state(&terms),
             generation: 0,
+            newest: 0,
+            next: None,
+            outdated: None,
             asked: Some(0),
             rests: false,
             wanted: 0,

@@ -299,6 +299,10 @@ impl Engine {
         match entry.state {
             State::Starting => {
                 self.kill(id);
+                if self.pools.get(&pool).is_some_and(|pool| pool.is_next(id)) {
+                    self.next_failed(pool);
+                    return Vec::new();
+                }
                 return if is_zygote { self.fail_pool(pool) } else { self.count_death(pool) };
             }
             State::Retiring | State::Recalled(_) => self.kill(id),

@@ -49,9 +49,10 @@ impl Engine {
             .pools
             .values()
             .filter(|pool| {
-                pool.state == State::Waiting && pool.wants_a_zygote(&self.limits, self.now)
+                let is_missing = pool.state == State::Waiting;
+                pool.wants_a_next() || is_missing && pool.wants_a_zygote(&self.limits, self.now)
             })
-            .map(|pool| (pool.wanted > 0, pool.last_used, pool.id))
+            .map(|pool| (pool.is_waited_for(), pool.last_used, pool.id))
             .collect();
         waiting.sort_unstable_by(|one, two| two.cmp(one));
         for (_, _, id) in waiting {
@@ -64,7 +65,7 @@ impl Engine {
     /// Whether one more interpreter may start for a pool. What a request waits for may start beside
     /// more others: a handler that is being loaded may itself wait for another one.
     fn may_start(&self, pool: &Pool) -> bool {
-        let most = if pool.wanted > 0 {
+        let most = if pool.is_waited_for() {
             self.limits.starts_at_once.max(self.limits.starts_waited_for)
         } else {
             self.limits.starts_at_once
@@ -76,8 +77,11 @@ impl Engine {
         let Some(zygote) = self.new_worker(id, Role::Zygote { copies: 0 }, Pages::Unpaid) else {
             return;
         };
+        let is_beside = self.is_started_beside(id, zygote);
         if let Some(pool) = self.pools.get_mut(&id) {
-            pool.state = State::Warming(zygote);
+            if !is_beside {
+                pool.state = State::Warming(zygote);
+            }
             self.out.push(Effect::StartZygote { pool: id, zygote, key: pool.key });
         }
     }
@@ -196,7 +200,9 @@ impl Engine {
             return;
         };
         let idle_us = self.now.us_since(pool.last_used);
-        if idle_us >= pool.terms.idle_us && pool.queue.is_empty() && !self.is_at_work(id) {
+        // What is behind could not come back.
+        let may_go = pool.queue.is_empty() && !pool.is_behind() && !self.is_at_work(id);
+        if idle_us >= pool.terms.idle_us && may_go {
             match pool.serves {
                 Serves::Calls(_) => _ = self.drop_pool(id),
                 Serves::Requests => self.rest_pool(id),

@@ -29,6 +29,19 @@ pub struct Terms {
     pub idle_us: u64,
     /// The longest back-off after failures to load.
     pub backoff_max_us: u64,
+    /// What becomes of what is loaded when it is not what would be loaded now.
+    pub stale: Stale,
+}
+
+/// What becomes of what is loaded when it is not what would be loaded now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stale {
+    /// It ends: what comes waits for what is loaded anew, or is refused.
+    Ends,
+    /// It stays, and goes on only if nothing else can be loaded. What comes meanwhile waits.
+    Waits,
+    /// It goes on until what is loaded anew is ready.
+    Serves,
 }
 
 /// Which worker a request may go to.
@@ -74,6 +87,7 @@ impl Terms {
             worker_kib: limits.worker_kib,
             idle_us: limits.pool_idle_us,
             backoff_max_us: limits.backoff_max_us,
+            stale: Stale::Ends,
         }
     }
 

@@ -2,13 +2,14 @@
 
 use crate::ids::{CallId, PoolId};
 use crate::key::Key;
-use crate::pool::Pool;
+use crate::pool::beside::WaitedFor;
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::Terms;
+use crate::pool::terms::{Stale, Terms};
 use crate::pool::timers::Timer;
 use crate::pool::worker::Serves;
+use crate::pool::{Pool, State};
 
-use super::{Effect, Refusal, Request, Requests, Settled};
+use super::{Effect, Loaded, Refusal, Request, Requests, Settled};
 
 impl Requests {
     /// A pool that was not known. With it there may be more than the bound: what it was opened for
@@ -23,7 +24,33 @@ impl Requests {
     }
 
     pub(super) fn stale(&mut self, engine: &mut Engine, id: PoolId) {
-        engine.renew_pool(id);
+        let waited_for = match engine.pools.get(&id).map(|pool| pool.terms.stale) {
+            Some(Stale::Waits) => WaitedFor::Yes,
+            Some(Stale::Serves | Stale::Ends) | None => WaitedFor::No,
+        };
+        if !engine.load_beside(id, waited_for) {
+            engine.renew_pool(id);
+        }
+        self.touch(id);
+    }
+
+    /// Loads a pool anew, whether anything has changed or not: nobody waits for it who need not.
+    pub(super) fn reload(&mut self, engine: &mut Engine, id: PoolId) {
+        if engine.stage != Stage::Open {
+            return;
+        }
+        let is_held = engine.pools.get(&id).is_some_and(Pool::is_held);
+        let waited_for = if is_held { WaitedFor::Yes } else { WaitedFor::No };
+        if !engine.load_beside(id, waited_for) {
+            engine.renew_pool(id);
+            Requests::is_used(engine, id);
+            let loads = engine.pools.get(&id).is_some_and(|pool| {
+                pool.state == State::Waiting && pool.wants_a_zygote(&engine.limits, engine.now)
+            });
+            if !loads {
+                engine.tell_loaded(id, Loaded::Nothing);
+            }
+        }
         self.touch(id);
     }
 

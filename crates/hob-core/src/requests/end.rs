@@ -8,7 +8,7 @@ use crate::pool::processes::SIGTERM;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Role, State as WorkerState};
 
-use super::{Effect, Given, Refusal, Requests, Settled};
+use super::{Effect, Given, Loaded, Refusal, Requests, Settled};
 
 impl Requests {
     /// Takes a request out of all tables and tells its outcome.
@@ -72,6 +72,13 @@ impl Requests {
     /// A zygote has loaded its handler.
     pub(crate) fn zygote_ready(&mut self, engine: &mut Engine, id: WorkerId, threads: u32) {
         let Some(pool) = engine.zygote_ready(id) else { return };
+        if engine.pools.get(&pool).is_some_and(|pool| pool.is_next(id)) {
+            engine.take_next(pool);
+        }
+        let is_the_pools = engine.pools.get(&pool).is_some_and(|pool| pool.zygote() == Some(id));
+        if is_the_pools {
+            engine.tell_loaded(pool, Loaded::Anew);
+        }
         if threads > 1 {
             engine.starts_instead(pool);
             engine.retire(id);
@@ -115,8 +122,12 @@ impl Requests {
         }
         self.touch(pool);
         if let Role::Zygote { .. } = role {
+            let was_next = engine.pools.get(&pool).is_some_and(|pool| pool.is_next(id));
             let was_the_pools = engine.remove_zygote(id) == Some(pool);
             match (was_the_pools, state) {
+                _ if was_next => engine.next_failed(pool),
+                // What goes on has ended: what is loaded beside it takes its place.
+                (true, _) if engine.take_next(pool) => {}
                 // It could not be loaded: it says why, once.
                 (true, WorkerState::Starting) => self.fail_pool(engine, pool),
                 (true, _) => Requests::died_waiting(engine, pool),

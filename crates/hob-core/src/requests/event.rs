@@ -30,6 +30,17 @@ pub enum Event {
         /// The pool.
         pool: PoolId,
     },
+    /// What is warm of a pool goes on, since what would be loaded now could not be; nothing has
+    /// changed since.
+    Again {
+        /// The pool.
+        pool: PoolId,
+    },
+    /// Somebody wants a pool to be loaded anew, whether anything has changed or not.
+    Reload {
+        /// The pool.
+        pool: PoolId,
+    },
     /// A message has come.
     Arrived {
         /// Its number.
@@ -136,6 +147,13 @@ pub enum Effect {
         /// The pool.
         pool: PoolId,
     },
+    /// A pool was loaded, or could not be.
+    Loaded {
+        /// The pool.
+        pool: PoolId,
+        /// What became of it.
+        loaded: Loaded,
+    },
     /// The message has its one outcome.
     Settle {
         /// The message.
@@ -143,6 +161,19 @@ pub enum Effect {
         /// What became of it.
         outcome: Settled,
     },
+}
+
+/// What became of loading a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loaded {
+    /// It is loaded, and answers.
+    Anew,
+    /// It could not be loaded, and what was loaded before goes on.
+    Kept,
+    /// It could not be loaded, and nothing answers.
+    Not,
+    /// There was nothing to load: that is done for the next message.
+    Nothing,
 }
 
 /// What a message found when it came.

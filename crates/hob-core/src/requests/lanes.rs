@@ -15,8 +15,10 @@ impl Requests {
     /// but time.
     pub(super) fn want_lane(&mut self, engine: &mut Engine, lane: LaneId, id: PoolId) {
         let free = engine.pools.get(&id).and_then(|pool| {
-            let lendable =
-                pool.queue.is_empty() && pool.terms.may_be_lent() && engine.stage == Stage::Open;
+            let lendable = pool.queue.is_empty()
+                && pool.terms.may_be_lent()
+                && !pool.is_behind()
+                && engine.stage == Stage::Open;
             pool.idle.last().copied().filter(|_| lendable)
         });
         let uses = free.map_or(0, |worker| engine.uses_left(worker));

@@ -37,8 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::pool::engine::Engine;
 
-pub use crate::pool::terms::{Affinity, After, Refill, Terms};
-pub use event::{Effect, Event, Found, Given, Over, Refusal, Settled};
+pub use crate::pool::terms::{Affinity, After, Refill, Stale, Terms};
+pub use event::{Effect, Event, Found, Given, Loaded, Over, Refusal, Settled};
 
 /// A request that is not settled.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ impl Requests {
         match event {
             Event::Opened { pool, key, terms } => Requests::opened(engine, pool, key, terms),
             Event::Stale { pool } => self.stale(engine, pool),
+            Event::Again { pool } => engine.load_again(pool),
+            Event::Reload { pool } => self.reload(engine, pool),
             Event::Arrived { call, pool, key, deadline } => {
                 let request = Request { pool, key, deadline, worker: None, found: Found::Waiting };
                 self.arrived(engine, call, request);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::Effect as Asked;
 use crate::ids::{CallId, PoolId, WorkerId};
+use crate::pool::Pool;
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::worker::{State, Worker};
 
@@ -12,6 +13,13 @@ use super::{Affinity, Effect, Found, Refusal, Requests, Settled};
 impl Requests {
     /// Gives what waits in a pool, and notes for how many requests a worker is missing.
     pub(super) fn serve(&mut self, engine: &mut Engine, id: PoolId) {
+        if engine.pools.get(&id).is_some_and(Pool::is_held) {
+            self.mark_queued(engine, id);
+            if let Some(pool) = engine.pools.get_mut(&id) {
+                pool.wanted = 0;
+            }
+            return;
+        }
         let affinity = match engine.pools.get(&id) {
             Some(pool) if engine.stage == Stage::Open => pool.terms.affinity,
             Some(_) | None => return,

@@ -41,6 +41,8 @@ pub struct PoolView {
     pub last_used: Time,
     /// Its zygote and waiting workers, by the newest readings.
     pub kib: u64,
+    /// What answers is not what would be loaded now: that is being loaded, or could not be.
+    pub behind: bool,
     /// Why its program is not forked, if it is not.
     pub demoted: Option<Demotion>,
 }
@@ -102,6 +104,7 @@ impl Supervisor {
             requests: pool.requests,
             last_used: pool.last_used,
             kib: engine.kib_of(pool.id),
+            behind: pool.is_behind(),
             demoted: program.and_then(|program| self.demotion(program)),
         }
     }

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod anything;
+mod beside;
 mod calls;
 mod desk;
 mod learning;

@@ -7,7 +7,7 @@ use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
 use hob_core::limits::Limits;
 use hob_core::requests::{
-    Affinity, After, Effect as Asked, Event as Told, Given, Refill, Refusal, Settled, Terms,
+    Affinity, After, Effect as Asked, Event as Told, Given, Refill, Refusal, Settled, Stale, Terms,
 };
 use hob_wire::exit::Exit;
 
@@ -15,7 +15,7 @@ use crate::desk::{Ask, Desk, OK, PROGRAM, other_key, retired, signals};
 
 const BACKOFF_MAX_US: u64 = 3_000_000;
 
-fn terms(name: Name) -> Terms {
+pub(crate) fn terms(name: Name) -> Terms {
     Terms {
         recipe: name.lower(if name == Name::Session { 0 } else { 1 }),
         slots: 1,
@@ -27,26 +27,27 @@ fn terms(name: Name) -> Terms {
         worker_kib: 1000,
         idle_us: 2_000_000,
         backoff_max_us: BACKOFF_MAX_US,
+        stale: Stale::Ends,
     }
 }
 
-fn open(desk: &mut Desk, terms: Terms) -> PoolId {
+pub(crate) fn open(desk: &mut Desk, terms: Terms) -> PoolId {
     let pool = desk.core.new_pool();
     let key = Key([u8::try_from(pool.0).unwrap(); 16]);
     desk.tell(Event::Request(Told::Opened { pool, key, terms }));
     pool
 }
 
-fn ask(desk: &mut Desk, pool: PoolId, call: u64) -> Vec<Effect> {
+pub(crate) fn ask(desk: &mut Desk, pool: PoolId, call: u64) -> Vec<Effect> {
     let arrived = Told::Arrived { call: CallId(call), pool, key: vec![], deadline: None };
     desk.tell(Event::Request(arrived))
 }
 
-fn answer(desk: &mut Desk, worker: WorkerId, call: u64) -> Vec<Effect> {
+pub(crate) fn answer(desk: &mut Desk, worker: WorkerId, call: u64) -> Vec<Effect> {
     desk.tell(Event::Request(Told::Answered { worker, call: CallId(call) }))
 }
 
-fn started(effects: &[Effect]) -> Vec<WorkerId> {
+pub(crate) fn started(effects: &[Effect]) -> Vec<WorkerId> {
     let of = |effect: &Effect| match effect {
         Effect::StartZygote { zygote, .. } => Some(*zygote),
         Effect::StartStandby { worker, .. } => Some(*worker),
@@ -55,7 +56,7 @@ fn started(effects: &[Effect]) -> Vec<WorkerId> {
     effects.iter().filter_map(of).collect()
 }
 
-fn settled(effects: &[Effect]) -> Vec<(u64, Settled)> {
+pub(crate) fn settled(effects: &[Effect]) -> Vec<(u64, Settled)> {
     let of = |effect: &Effect| match effect {
         Effect::Request(Asked::Settle { call, outcome }) => Some((call.0, *outcome)),
         _ => None,
@@ -67,12 +68,12 @@ fn known(desk: &Desk) -> Vec<PoolId> {
     desk.core.pools().iter().map(|pool| pool.id).collect()
 }
 
-fn gone(desk: &mut Desk, worker: WorkerId) -> Vec<Effect> {
+pub(crate) fn gone(desk: &mut Desk, worker: WorkerId) -> Vec<Effect> {
     desk.tell(Event::Gone { worker, exit: Exit::Code(1) })
 }
 
 /// What was started is ready, and so on until a request finds its worker.
-fn comes_up(desk: &mut Desk, mut effects: Vec<Effect>) -> Option<WorkerId> {
+pub(crate) fn comes_up(desk: &mut Desk, mut effects: Vec<Effect>) -> Option<WorkerId> {
     for _ in 0..4 {
         let mut next = Vec::new();
         for effect in effects {

@@ -6,11 +6,13 @@ use hob_core::event::Event;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::isolation::{Name, Uses};
 use hob_core::key::{KeyBuilder, Part};
-use hob_core::requests::{Affinity, After, Effect, Over, Refill, Refusal, Settled, Terms};
+use hob_core::requests::{
+    Affinity, After, Effect, Loaded, Over, Refill, Refusal, Settled, Stale, Terms,
+};
 
 use crate::perform::hold;
 use crate::rng::Rng;
-use crate::world::{Happening, Kind, World};
+use crate::world::{Happening, Kind, Process, World};
 
 /// Numbers of requests begin here: those of calls are given in order from 1.
 const FROM: u64 = 1 << 32;
@@ -40,6 +42,11 @@ struct Served {
     terms: Terms,
     /// Which of its contents the supervisor was told of.
     generation: u64,
+    /// Which of them was loaded last, and which could not be while an older one goes on.
+    loaded: Option<u64>,
+    kept: Option<u64>,
+    /// The newest content that was given a request.
+    newest_given: u64,
     /// What waits of each session, in the order of coming.
     order: BTreeMap<u64, VecDeque<CallId>>,
 }
@@ -80,6 +87,13 @@ impl Handlers {
     }
 }
 
+impl Served {
+    /// Whether its newest content could not be loaded.
+    fn is_refused(&self) -> bool {
+        self.kept == Some(self.generation)
+    }
+}
+
 impl Duty {
     /// Whether its process has something to do.
     pub(crate) fn is_at_work(&self) -> bool {
@@ -105,6 +119,12 @@ fn terms(rng: &mut Rng) -> Terms {
         worker_kib: rng.pick(&[2_000, 500_000]),
         idle_us: 2_000_000,
         backoff_max_us: 10_000_000,
+        stale: match name {
+            Name::Session => Stale::Ends,
+            Name::Spawn | Name::Standby | Name::Fork | Name::Prefork => {
+                rng.pick(&[Stale::Ends, Stale::Waits, Stale::Serves])
+            }
+        },
     }
 }
 
@@ -141,6 +161,10 @@ impl World {
             let wait = self.rng.magnitude(self.scenario.run_max_us);
             self.later(wait, Happening::RequestIsTakenBack(call));
         }
+        if self.handlers.known[&pool].is_refused() {
+            let again = hob_core::requests::Event::Again { pool };
+            self.at_once.push_back(Event::Request(again));
+        }
         let key = if keyed { vec![u8::try_from(session).expect("small")] } else { Vec::new() };
         Some(Event::Request(hob_core::requests::Event::Arrived { call, pool, key, deadline }))
     }
@@ -154,7 +178,14 @@ impl World {
         }
         let pool = self.core.new_pool();
         let terms = terms(&mut self.rng);
-        let handler = Served { terms, generation: 0, order: BTreeMap::new() };
+        let handler = Served {
+            terms,
+            generation: 0,
+            loaded: None,
+            kept: None,
+            newest_given: 0,
+            order: BTreeMap::new(),
+        };
         self.handlers.known.insert(pool, handler);
         let mut builder = KeyBuilder::new();
         let key = builder.absorb(Part::Program, &pool.0.to_le_bytes()).finish();
@@ -176,7 +207,11 @@ impl World {
         if self.more_calls() {
             self.later(3_000_000, Happening::HandlerChanges);
         }
-        let pool = *self.handlers.known.keys().next_back()?;
+        let pools: Vec<PoolId> = self.handlers.known.keys().copied().collect();
+        let pool = self.rng.pick(if pools.is_empty() { return None } else { &pools });
+        if self.rng.chance(300) {
+            return Some(Event::Request(hob_core::requests::Event::Reload { pool }));
+        }
         self.handlers.known.get_mut(&pool)?.generation += 1;
         Some(Event::Request(hob_core::requests::Event::Stale { pool }))
     }
@@ -288,6 +323,24 @@ impl World {
                 self.handlers.count("recalled");
                 Ok(())
             }
+            Effect::Loaded { pool, loaded } => {
+                let handler = self.handlers.known.get_mut(&pool).ok_or("it is forgotten")?;
+                let name = match loaded {
+                    Loaded::Anew => {
+                        handler.loaded = Some(handler.generation);
+                        "anew"
+                    }
+                    Loaded::Kept => {
+                        hold!(handler.terms.stale != Stale::Ends, "{pool:?} keeps the old");
+                        handler.kept = Some(handler.generation);
+                        "kept"
+                    }
+                    Loaded::Not => "not",
+                    Loaded::Nothing => "nothing",
+                };
+                self.handlers.count(name);
+                Ok(())
+            }
             Effect::Forget { pool } => {
                 let open =
                     self.handlers.open.iter().any(|call| self.handlers.sent[call].pool == pool);
@@ -346,7 +399,18 @@ impl World {
             hold!(owner == session, "a session's worker is given another's request");
             hold!(elsewhere == 0, "two requests of one session at a time");
         } else {
-            hold!(process.duty.generation == generation, "what is stale is given {call:?}");
+            let content = process.duty.generation;
+            let may = match terms.stale {
+                Stale::Ends => false,
+                Stale::Waits => handler.is_refused(),
+                Stale::Serves => handler.loaded != Some(generation),
+            };
+            hold!(content == generation || may, "what is stale is given {call:?}");
+            hold!(content >= handler.newest_given, "{call:?} is given an older content");
+            handler.newest_given = content;
+            if content < generation {
+                self.handlers.count("old");
+            }
         }
         process.duty.work.push(call);
         if closed {
@@ -371,7 +435,13 @@ impl World {
         sent.settled = true;
         let (pool, session, given) = (sent.pool, sent.session, sent.given.is_some());
         match outcome {
-            Settled::Answered | Settled::Lost => hold!(given, "{call:?} was never given"),
+            Settled::Answered => hold!(given, "{call:?} was never given"),
+            Settled::Lost => {
+                let worker = sent.given.and_then(|worker| self.processes.get(&worker));
+                let lives =
+                    |process: &Process| process.alive && !process.killed && !process.told_to_end;
+                hold!(given && !worker.is_some_and(lives), "{call:?} is lost for no reason");
+            }
             Settled::TimedOut { .. } => {
                 hold!(sent.deadline.is_some_and(|at| at <= now), "{call:?} timed out too soon");
             }

@@ -371,6 +371,11 @@ impl Totals {
             "stopping",
             "lent",
             "recalled",
+            "anew",
+            "kept",
+            "not",
+            "nothing",
+            "old",
         ] {
             assert!(self.requests.contains_key(name), "no request or lane was {name}");
         }

@@ -30,7 +30,7 @@ use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::workers::hands::Process;
 
-use super::route::Face;
+use super::loading::Face;
 use super::settle::part_of;
 use super::thin::{ANSWERED, EVERY_US, Told};
 

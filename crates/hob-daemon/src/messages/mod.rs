@@ -4,6 +4,7 @@
 //! | file | does |
 //! |---|---|
 //! | `route` | from a sender's program to a pool: the configuration, its freshness, the interpreter |
+//! | `loading` | what is loaded of a handler, and what becomes of loading it anew |
 //! | `perform` | the core's effects |
 //! | `lanes` | lanes that are lent, and how many messages went on each |
 //! | `workers` | what handlers' processes say |
@@ -20,6 +21,7 @@
 mod address;
 pub(crate) mod dead;
 mod lanes;
+mod loading;
 mod perform;
 mod route;
 mod settle;
@@ -49,7 +51,8 @@ use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
 
 use lanes::Lane;
-use route::{From, Loaded, Route, Way};
+use loading::{Loaded, Reload};
+use route::{From, Route, Way};
 use tells::Tells;
 use thin::Thin;
 
@@ -75,6 +78,8 @@ pub(crate) struct Messages {
     routes: HashMap<Way, Route>,
     /// The apps of the site that this process serves, by their mounts' paths.
     mounts: BTreeMap<String, Declared>,
+    /// Reloads that are waited for.
+    reloads: Vec<Reload>,
     shared: Shared,
     thin: Thin,
     tells: Tells,
@@ -115,6 +120,8 @@ struct Open {
     given_ns: Option<u64>,
     worker: Option<WorkerId>,
     found: Found,
+    /// Whether what it was given to was known not to be what would be loaded now.
+    old: bool,
     at: jiff::Timestamp,
     /// What its worker has said.
     said: Option<Said>,
@@ -148,6 +155,7 @@ impl Messages {
             handlers: HashMap::new(),
             routes: HashMap::new(),
             mounts,
+            reloads: Vec::new(),
             shared: Shared::default(),
             thin: Thin::default(),
             tells: Tells::new(outbox),
@@ -273,6 +281,7 @@ impl Messages {
             given_ns: None,
             worker: None,
             found: Found::Waiting,
+            old: false,
             at,
             said: None,
             told: None,

@@ -1,7 +1,7 @@
 //! What the core answers, performed.
 
 use hob_core::ids::{CallId, PoolId, WorkerId};
-use hob_core::requests::{Effect, Event, Found};
+use hob_core::requests::{Effect, Event, Found, Loaded};
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Message;
@@ -13,6 +13,8 @@ use crate::ctx::Ctx;
 use crate::messages::Messages;
 use crate::workers::hands::{self, Origin};
 
+use super::loading;
+
 impl Messages {
     pub(crate) fn perform_message(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
         match effect {
@@ -23,7 +25,9 @@ impl Messages {
             Effect::Forget { pool } => {
                 self.handlers.remove(&pool);
                 self.thin.forget(pool);
+                self.reload_of(pool, loading::code(Loaded::Nothing), None);
             }
+            Effect::Loaded { pool, loaded } => self.became(ctx, pool, loaded),
             Effect::Settle { call, outcome } => self.settle_message(ctx, call, outcome),
         }
     }
@@ -36,6 +40,9 @@ impl Messages {
         worker: WorkerId,
         role: Role,
     ) -> bool {
+        if role == Role::Zygote {
+            self.attempts(pool, worker);
+        }
         let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let host = &loaded.host;
         let argv = ctx.hands.runtimes().handler(host);
@@ -76,6 +83,7 @@ impl Messages {
         let remaining_us =
             open.deadline_ns.map_or(0, |at| (at.saturating_sub(now_ns) / 1000).max(1));
         (open.given_ns, open.worker, open.found) = (Some(now_ns), Some(worker), found);
+        open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
         let message = Message {
             id: call.0,
             manner: open.manner,

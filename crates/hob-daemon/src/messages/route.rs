@@ -1,5 +1,5 @@
-//! From a sender's program to a pool: the configuration that names it, the interpreter that runs
-//! it, and whether what is loaded of it is still what would be loaded now.
+//! From a sender's program to a pool: the configuration that names it, and the interpreter that
+//! runs it. Whether what is loaded of it is still what would be loaded now is `loading`'s to say.
 //!
 //! Each handler has a watch of its own, so that it can be a doorbell: a worker that answers on a
 //! lane looks at it before each message, and reads nothing from it. Only here it is read, after
@@ -20,7 +20,6 @@ use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
-use hob_wire::worker::TargetKind;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
@@ -33,6 +32,7 @@ use crate::warm::lesson::Lesson;
 use crate::warm::programs;
 
 use super::ROUTES_MAX;
+use super::loading::{Face, Loaded};
 
 /// Where a message comes from, as far as that decides where it goes.
 #[derive(Debug)]
@@ -69,41 +69,6 @@ pub(super) struct Route {
 
 /// What tells that the register is the same file with the same content.
 type Register = Option<(u64, u64, i64, i64, u64)>;
-
-/// A handler, as far as it is loaded.
-#[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) key: Key,
-    pub(super) name: String,
-    /// What its receipts say of it.
-    pub(super) face: Arc<Face>,
-    /// What its workers are: an interpreter, or the handler's file itself.
-    pub(super) host: Program,
-    /// What its workers load, as a preload names it.
-    pub(super) kind: TargetKind,
-    pub(super) target: Vec<u8>,
-    /// The environment that its workers start with.
-    pub(super) env: Arc<Strings>,
-    /// The directory of its `hob.toml`.
-    pub(super) directory: Option<OwnedFd>,
-    /// After so many failed deliveries a tell is a dead letter.
-    pub(super) tries: u32,
-    /// The variables that its configuration names.
-    pub(super) variables: Vec<String>,
-    pub(super) lesson: Lesson,
-    pub(super) freshness: Freshness,
-    /// Of what its newest zygote (or worker) loaded.
-    pub(super) fingerprint: Option<FingerprintId>,
-    /// What its interpreter last said when it could not be loaded.
-    pub(super) trouble: Option<String>,
-}
-
-/// What the receipts of a pool's messages say of all of them.
-#[derive(Debug)]
-pub(super) struct Face {
-    pub(super) program: ProgramPart,
-    pub(super) isolation: &'static str,
-}
 
 type Refused = (Reason, String);
 
@@ -149,16 +114,6 @@ impl Messages {
         }
         self.is_loaded_fresh(ctx, pool);
         same
-    }
-
-    /// Tells the core if what is warm of a pool is not what would be loaded now.
-    fn is_loaded_fresh(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
-        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
-        let Some(id) = loaded.fingerprint else { return };
-        if loaded.freshness.verdict(id) != Verdict::Fresh {
-            loaded.unload();
-            ctx.request(Event::Stale { pool });
-        }
     }
 
     /// Something was trusted, or is no longer: every sender is asked for its way anew.
@@ -308,53 +263,14 @@ impl Messages {
             freshness: Freshness::new(),
             fingerprint: None,
             trouble: None,
+            attempt: None,
+            refused: None,
+            again: 0,
+            complained: false,
         };
         self.handlers.insert(pool, loaded);
         ctx.request(Event::Opened { pool, key, terms: handler.terms });
         Ok(pool)
-    }
-
-    /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
-    /// it may not be what is there now.
-    pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
-        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
-        let mut lesson = Lesson::default();
-        let _ = lesson.take(notes, loaded.host.row().variables);
-        let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
-        let sources = Sources {
-            files: &lesson.files,
-            candidates: &candidates,
-            directories: &lesson.directories,
-            names: &lesson.names(),
-            whole: &lesson.listed,
-            asked: &lesson.asked,
-            links: &lesson.links,
-        };
-        let Ok(fingerprint) = Fingerprint::build(sources, &Before::default(), since) else {
-            return false;
-        };
-        let id = loaded.freshness.keep(fingerprint);
-        // The first look puts it under watch, and says whether it held until then.
-        if loaded.freshness.verdict(id) != Verdict::Fresh {
-            loaded.freshness.forget(id);
-            return false;
-        }
-        if let Some(old) = loaded.fingerprint.replace(id) {
-            loaded.freshness.forget(old);
-        }
-        loaded.lesson = lesson;
-        loaded.trouble = None;
-        true
-    }
-}
-
-impl Loaded {
-    /// Forgets what was loaded: it is to be loaded anew.
-    pub(super) fn unload(&mut self) {
-        if let Some(id) = self.fingerprint.take() {
-            self.freshness.forget(id);
-        }
-        self.lesson = Lesson::default();
     }
 }
 

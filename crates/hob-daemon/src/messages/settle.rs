@@ -9,8 +9,6 @@ use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, WorkerPart};
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
-use hob_resolve::Program;
-use hob_runtimes::Handlers;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Failure, Reason};
 
@@ -19,6 +17,7 @@ use crate::ctx::Ctx;
 use crate::messages::Messages;
 use crate::workers::hands::Process;
 
+use super::loading::ended_early;
 use super::thin::{ANSWERED, Told};
 use super::{Open, Said};
 use crate::recorder::format;
@@ -122,6 +121,7 @@ impl Messages {
             at: open.at,
             reason: match (open.given_ns, open.found) {
                 (None, _) => reason.code(),
+                (Some(_), _) if open.old => "old-code",
                 (Some(_), Found::Waiting) => "worker-ready",
                 (Some(_), Found::Queued) => "queued",
             },
@@ -205,15 +205,4 @@ impl Messages {
 pub(super) fn part_of(id: WorkerId, process: &Process) -> WorkerPart {
     let generation = process.zygote.unwrap_or(id).0;
     WorkerPart { pid: process.pid, generation }
-}
-
-/// What is said of a worker that ended before it was ready, and said nothing of why.
-fn ended_early(host: &Program) -> &'static str {
-    match host.row().handlers {
-        Handlers::Program => {
-            "it ended before it was ready (hob's log has what it printed); a native program calls \
-             `hob_worker::serve`"
-        }
-        Handlers::Function | Handlers::No => "its interpreter ended",
-    }
 }

@@ -315,6 +315,7 @@ impl Messages {
             given_ns: None,
             worker: None,
             found: Found::Waiting,
+            old: false,
             at: jiff::Timestamp::now(),
             said: None,
             told: Some(id),

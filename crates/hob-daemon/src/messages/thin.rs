@@ -13,7 +13,7 @@ use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
 
-use super::route::Face;
+use super::loading::Face;
 
 /// How often a pool leaves a receipt of a message that was answered.
 pub(super) const EVERY_US: u64 = 10_000;

@@ -80,13 +80,16 @@ impl Messages {
                 Err(_) => ctx.hands.retire(worker),
             },
             WorkerEvent::Handled(handled) => self.handled(ctx, worker, &handled),
-            WorkerEvent::Launched(..)
-            | WorkerEvent::Finished(_)
-            | WorkerEvent::Notes(_)
-            | WorkerEvent::Joined(_) => {}
+            WorkerEvent::Notes(notes) => {
+                if let Some(pool) = self.pool_of(ctx, worker) {
+                    self.attempt_noted(pool, worker, &notes.notes);
+                }
+            }
+            WorkerEvent::Launched(..) | WorkerEvent::Finished(_) | WorkerEvent::Joined(_) => {}
             WorkerEvent::Closed => {
-                if let Some((_, exit)) = self.leaving.remove(&worker) {
+                if let Some((pool, exit)) = self.leaving.remove(&worker) {
                     self.lane_lost(ctx, worker);
+                    self.attempt_failed(ctx, pool, worker);
                     ctx.events.push_back(event::Event::Gone { worker, exit });
                 } else if ctx.hands.get(worker).is_some() {
                     self.silent.insert(worker);
@@ -101,10 +104,8 @@ impl Messages {
         // The first line says what; below it is where in the runtime.
         let text = text.lines().next().unwrap_or_default();
         let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
-        if let Some(pool) = self.pool_of(ctx, worker)
-            && let Some(loaded) = self.handlers.get_mut(&pool)
-        {
-            loaded.trouble = Some(text);
+        if let Some(pool) = self.pool_of(ctx, worker) {
+            self.attempt_explained(ctx, pool, worker, text);
         }
         ctx.hands.retire(worker);
     }
@@ -113,10 +114,17 @@ impl Messages {
     pub(crate) fn pools(&self, core: &Supervisor, now_ns: u64) -> Vec<PoolPart> {
         let part = |view: PoolView| {
             let loaded = self.handlers.get(&view.id)?;
+            let is_old = view.behind && loaded.is_old();
             let state = match (&loaded.trouble, view.idle + view.busy) {
-                (Some(_), _) => "cold",
-                (None, 0) => "warming",
-                (None, _) => "warm",
+                (Some(_), _) if !is_old => "cold",
+                (_, 0) if view.state != "ready" => "warming",
+                (_, _) => "warm",
+            };
+            let why = match &loaded.trouble {
+                Some(trouble) if is_old => {
+                    Some(format!("the new code does not load, the old goes on: {trouble}"))
+                }
+                trouble => trouble.clone(),
             };
             if view.kib == 0 && view.idle + view.busy + view.queued == 0 && loaded.trouble.is_none()
             {
@@ -136,7 +144,8 @@ impl Messages {
                 calls: view.requests,
                 memory_kib: view.kib,
                 idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
-                why: loaded.trouble.clone(),
+                old: is_old,
+                why,
             })
         };
         core.pools().into_iter().filter_map(part).collect()
@@ -157,12 +166,13 @@ impl Messages {
         let since = process.loads_since;
         if ready.role != Role::Copy {
             let Some(pool) = self.pool_of(ctx, worker) else { return };
+            if ready.role == Role::Zygote && !self.is_attempt(pool, worker) {
+                // Another one took its place meanwhile.
+                return;
+            }
             if !self.admit(pool, &ready.notes, since) {
                 // Edited while it was loaded: what it has may be either.
-                if let Some(loaded) = self.handlers.get_mut(&pool) {
-                    loaded.unload();
-                }
-                ctx.request(Event::Stale { pool });
+                self.load_anew(ctx, pool);
                 return;
             }
         }
@@ -219,6 +229,7 @@ impl Messages {
         self.lane_cut(worker, process);
         if self.silent.remove(&worker) {
             self.lane_lost(ctx, worker);
+            self.attempt_failed(ctx, pool, worker);
             ctx.events.push_back(event::Event::Gone { worker, exit });
         } else {
             self.leaving.insert(worker, (pool, exit));

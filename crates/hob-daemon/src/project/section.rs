@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use hob_core::isolation::{Name, Origin, Uses};
-use hob_core::requests::{Affinity, After, Refill, Terms};
+use hob_core::requests::{Affinity, After, Refill, Stale, Terms};
 use hob_resolve::near::nearest_beside;
 use hob_runtimes::{Handlers, Runtime};
 use hob_wire::message::Reason;
@@ -198,6 +198,7 @@ impl Section {
             worker_kib,
             idle_us,
             backoff_max_us: BACKOFF_MAX_US,
+            stale: Stale::Ends,
         })
     }
 }

@@ -15,6 +15,7 @@
 //! recycle = { requests = 150, memory = "200MiB" }
 //! limits = { body = "50MiB" }
 //! timeout = "30s"
+//! stale = "wait"                 # or serve: the old code answers until the new is ready
 //!
 //! [mount."/"]
 //! static = "public"
@@ -30,6 +31,7 @@ use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts;
 use hob_core::isolation::Name;
+use hob_core::requests::Stale;
 use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
 
@@ -178,6 +180,7 @@ struct Table {
     #[serde(default)]
     limits: Bounds,
     timeout: Option<String>,
+    stale: Option<String>,
     idle: Option<String>,
     interpreter: Option<String>,
     #[serde(default)]
@@ -381,6 +384,7 @@ impl Table {
             self.queue.is_some(),
             self.limits.body.is_some() || self.limits.message.is_some(),
             self.timeout.is_some(),
+            self.stale.is_some(),
             self.idle.is_some(),
             self.interpreter.is_some(),
             !self.env.is_empty(),
@@ -439,8 +443,10 @@ impl Table {
             })?),
         };
         let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        let stale = stale(self.stale.as_deref())?;
         let section = self.section()?;
-        let terms = section.app_terms(row)?;
+        let mut terms = section.app_terms(row)?;
+        terms.stale = stale;
         let root = file.parent().unwrap_or(root).to_path_buf();
         let declared = Declared {
             root,
@@ -522,6 +528,15 @@ fn defined(file: &Path, names: &[&'static str]) -> Option<&'static str> {
         })
     };
     names.iter().find(is_defined).or(names.first()).copied()
+}
+
+/// What becomes of an app's code that was edited, until the new is ready.
+fn stale(word: Option<&str>) -> Result<Stale, String> {
+    match word {
+        None | Some("wait") => Ok(Stale::Waits),
+        Some("serve") => Ok(Stale::Serves),
+        Some(other) => Err(format!("stale = \"{other}\": it is wait or serve")),
+    }
 }
 
 /// `200MiB`, `1GiB`, in mebibytes.

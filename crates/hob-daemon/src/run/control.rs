@@ -1,5 +1,5 @@
 //! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
-//! "trusted" | "dead" | "hooks"}`.
+//! "trusted" | "dead" | "hooks" | "reload"}`.
 
 use std::sync::Arc;
 
@@ -30,6 +30,10 @@ impl Daemon {
                 let (_, messages, mut ctx) = self.parts();
                 messages.trust_changed(&mut ctx);
                 json!({ "asked_anew": true })
+            }
+            Some("reload") => {
+                let (_, messages, mut ctx) = self.parts();
+                return messages.reload(&mut ctx, request, reply);
             }
             Some("dead") => return self.messages.dead_letters(request, reply),
             Some("hooks") => self.hooks_ran(request),
@@ -187,6 +191,7 @@ impl Daemon {
             calls: 0,
             memory_kib: 0,
             idle_s: 0,
+            old: false,
             why: entry.and_then(|entry| entry.trouble.clone()),
         }
     }
@@ -214,6 +219,7 @@ impl Daemon {
             calls: pool.requests,
             memory_kib: pool.kib,
             idle_s: now_ns.saturating_sub(pool.last_used.0) / 1_000_000_000,
+            old: false,
             why: demoted.or(trouble.filter(|_| state == "cold")),
         }
     }

@@ -14,6 +14,7 @@ pub const WARM: &[(&str, &str)] = &[
     ("forked-on-demand", "no copy was waiting, so one was forked for it"),
     ("queued", "it waited for a worker"),
     ("worker-ready", "a handler's worker was waiting"),
+    ("old-code", "its handler was edited, and what was loaded before performed it"),
     ("lane", "its sender was connected with a worker, and the daemon not asked"),
 ];
 

@@ -272,6 +272,7 @@ pub(super) fn busy_status() -> Status {
         calls: 1203,
         memory_kib: 24_880,
         idle_s: 3,
+        old: false,
         why: None,
     };
     let mut status = fresh_status();

@@ -1,11 +1,12 @@
 //! `hob serve`: a site in a process of its own, which runs the daemon's loop for its apps and the
-//! HTTP front before it; `status` and `stop` of sites that run.
+//! HTTP front before it; `status`, `reload` and `stop` of sites that run.
 //!
 //! A site has a directory of its own below the daemon's, `serve/PORT`, with a socket that only its
 //! user reaches. What asks a daemon asks a site in the same way.
 
 mod front;
 mod places;
+mod reload;
 mod sites;
 mod systemd;
 
@@ -79,6 +80,16 @@ enum Verb {
         #[arg(long)]
         limits: bool,
     },
+    /// Load the code of apps anew; the old answers until the new is ready
+    Reload {
+        /// The app's path, as /shop; without one, all apps
+        mount: Option<String>,
+        /// The site's port, or the path of its unix socket; without one, all sites
+        #[arg(long)]
+        site: Option<String>,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Stop a site once what it answers has ended
     Stop {
         /// Its port, or the path of its unix socket; without one, all sites
@@ -91,6 +102,10 @@ pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
     match asked.verb {
         Some(Verb::Status { format, limits: true }) => show_limits(format),
         Some(Verb::Status { format, limits: false }) => sites::status(start, format),
+        Some(Verb::Reload { mount, site, format }) => {
+            let sites = sites::meant(start, site.as_deref())?;
+            reload::reload(&sites, mount.as_deref(), format)
+        }
         Some(Verb::Stop { site }) => sites::stop(start, site.as_deref()),
         None => {
             let named = asked.config.or(asked.dir).unwrap_or_else(|| PathBuf::from("."));
@@ -151,7 +166,8 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         }
     };
     let stops = || notified.iter().for_each(systemd::Notified::stops);
-    let served = hob_http::run(places.listeners, front, (ready, stops));
+    let hangup = reload::Hangup::new(start, directory.clone(), places.names.join(", "));
+    let served = hob_http::run(places.listeners, front, (ready, stops), move || hangup.heard());
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_http::Listener;
-use hob_os::process;
 use hob_os::start::Start;
+use hob_os::{clock, process};
 use hob_wire::strings::Strings;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketType};
@@ -104,6 +104,12 @@ impl Notified {
     /// Requests are accepted.
     pub(super) fn is_ready(&self, places: &str) {
         self.tell(&format!("READY=1\nSTATUS=serving {places}\n"));
+    }
+
+    /// It loads anew what it serves, and will say that it is ready.
+    pub(super) fn reloads(&self) {
+        let now_us = clock::now_ns() / 1000;
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=apps are loaded anew\n"));
     }
 
     /// What is being answered ends; no more is accepted.

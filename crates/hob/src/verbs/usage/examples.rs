@@ -91,6 +91,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("serve status", &[("hob serve status", "Show what is served")]),
+    (
+        "serve reload",
+        &[
+            ("hob serve reload", "Load all apps anew; the old ones answer until that is done"),
+            ("hob serve reload /shop", "Load one app anew"),
+        ],
+    ),
     ("serve stop", &[("hob serve stop 8000", "Stop the site at a port")]),
     ("last", &[("hob last --json", "Print the receipt for a program")]),
     ("show", &[("hob show 412", "Show the receipt of call 412")]),

@@ -1,0 +1,400 @@
+//! What is loaded of a handler: whether it is what would be loaded now, what becomes of loading it
+//! anew, and who hears of that.
+//!
+//! ```text
+//!   fresh ── edited ──▶ loads anew ──┬─ admitted ──▶ fresh
+//!     ▲                    ▲         └─ refused, and nothing has changed since: the old goes on
+//!     └── admitted ────────┴── edited ──┘
+//! ```
+//! Invariants: what is refused is judged by what was there when it was loaded, so that any edit of it
+//! has it loaded once more, at once; whoever asked for a reload hears of each mount once.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hob_core::ids::{PoolId, WorkerId};
+use hob_core::key::Key;
+use hob_core::receipt::ProgramPart;
+use hob_core::requests::{Event, Loaded as Became};
+use hob_os::clock;
+use hob_resolve::Program;
+use hob_runtimes::Handlers;
+use hob_wire::strings::Strings;
+use hob_wire::worker::TargetKind;
+use rustix::fd::OwnedFd;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::ctx::Ctx;
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::messages::Messages;
+use crate::warm::lesson::Lesson;
+
+/// What was edited while it was loaded, and could not be loaded, is loaded once more so often before
+/// the old goes on.
+const AGAIN_MAX: u32 = 5;
+/// Reloads that are waited for at one time.
+const RELOADS_MAX: usize = 64;
+/// What a reload tells, and its version.
+const SCHEMA: &str = "hob.serve.reload/1";
+
+/// A handler, as far as it is loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) key: Key,
+    pub(super) name: String,
+    /// What its receipts say of it.
+    pub(super) face: Arc<Face>,
+    /// What its workers are: an interpreter, or the handler's file itself.
+    pub(super) host: Program,
+    /// What its workers load, as a preload names it.
+    pub(super) kind: TargetKind,
+    pub(super) target: Vec<u8>,
+    /// The environment that its workers start with.
+    pub(super) env: Arc<Strings>,
+    /// The directory of its `hob.toml`.
+    pub(super) directory: Option<OwnedFd>,
+    /// After so many failed deliveries a tell is a dead letter.
+    pub(super) tries: u32,
+    /// The variables that its configuration names.
+    pub(super) variables: Vec<String>,
+    pub(super) lesson: Lesson,
+    pub(super) freshness: Freshness,
+    /// Of what its newest zygote (or worker) loaded.
+    pub(super) fingerprint: Option<FingerprintId>,
+    /// What its interpreter last said when it could not be loaded.
+    pub(super) trouble: Option<String>,
+    /// Its zygote that is loading, and the refusal of the last one.
+    pub(super) attempt: Option<Attempt>,
+    pub(super) refused: Option<Refused>,
+    /// How often in a row what was loaded was edited meanwhile, and could not be loaded either.
+    pub(super) again: u32,
+    /// A person was told that it does not load, and not yet that it does again.
+    pub(super) complained: bool,
+}
+
+/// What the receipts of a pool's messages say of all of them.
+#[derive(Debug)]
+pub(super) struct Face {
+    pub(super) program: ProgramPart,
+    pub(super) isolation: &'static str,
+}
+
+/// A zygote that is loading.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    worker: WorkerId,
+    since: SystemTime,
+    /// What it had read when it gave up.
+    lesson: Option<Lesson>,
+    /// Whether it has said why.
+    explained: bool,
+}
+
+/// What could not be loaded, by what was there then; `None`: that cannot be told.
+#[derive(Debug)]
+pub(super) struct Refused(Option<FingerprintId>);
+
+/// A reload that somebody waits for.
+#[derive(Debug)]
+pub(super) struct Reload {
+    began_ns: u64,
+    waiting: BTreeMap<PoolId, String>,
+    done: Vec<Value>,
+    reply: oneshot::Sender<Value>,
+}
+
+impl Loaded {
+    /// Whether what answers is known not to be what would be loaded now.
+    pub(super) fn is_old(&self) -> bool {
+        self.refused.is_some() || self.fingerprint.is_none()
+    }
+
+    /// Forgets what it is judged by: it is loaded anew.
+    fn unload(&mut self) {
+        let refused = self.refused.take().and_then(|Refused(id)| id);
+        for id in [self.fingerprint.take(), refused].into_iter().flatten() {
+            self.freshness.forget(id);
+        }
+    }
+
+    /// What is to be loaded now is what was judged last: loaded, or refused. `None`: it is being
+    /// loaded, or was never.
+    fn is_as_judged(&mut self) -> Option<bool> {
+        let id = match (&self.refused, self.fingerprint) {
+            (Some(Refused(None)), _) => return Some(false),
+            (Some(Refused(Some(id))), _) => *id,
+            (None, Some(id)) => id,
+            (None, None) => return None,
+        };
+        Some(self.freshness.verdict(id) == Verdict::Fresh)
+    }
+
+    /// Keeps the fingerprint of what was loaded, if it is still that.
+    fn keep(&mut self, built: Result<Fingerprint, NotYet>) -> Option<FingerprintId> {
+        let id = self.freshness.keep(built.ok()?);
+        // The first look puts it under watch, and says whether it held until then.
+        let holds = self.freshness.verdict(id) == Verdict::Fresh;
+        if !holds {
+            self.freshness.forget(id);
+        }
+        holds.then_some(id)
+    }
+
+    /// The fingerprint of what could not be loaded: by what it told that it had read, and by what was
+    /// read of the old, of which anything may be gone.
+    fn fingerprint_of(&self, attempt: &Attempt) -> Result<Fingerprint, NotYet> {
+        let old = &self.lesson;
+        let told = attempt.lesson.as_ref().unwrap_or(old);
+        let lessons = [old, told].into_iter();
+        let candidates = lessons.flat_map(|lesson| lesson.files.iter().chain(&lesson.opened));
+        let candidates: Vec<_> = candidates.cloned().collect();
+        let sources = Sources {
+            files: &Default::default(),
+            candidates: &candidates,
+            directories: &told.directories,
+            names: &told.names(),
+            whole: &Default::default(),
+            asked: &BTreeMap::new(),
+            links: &BTreeMap::new(),
+        };
+        Fingerprint::build(sources, &Before::default(), attempt.since)
+    }
+}
+
+impl Messages {
+    /// Tells the core if what is warm of a pool is not what would be loaded now.
+    pub(super) fn is_loaded_fresh(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        match loaded.is_as_judged() {
+            None => {}
+            Some(true) if loaded.refused.is_some() => ctx.request(Event::Again { pool }),
+            Some(true) => {}
+            Some(false) => self.load_anew(ctx, pool),
+        }
+    }
+
+    /// What is there now is another one than was loaded.
+    pub(super) fn load_anew(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
+        if let Some(loaded) = self.handlers.get_mut(&pool) {
+            loaded.unload();
+        }
+        ctx.request(Event::Stale { pool });
+    }
+
+    /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
+    /// it may not be what is there now.
+    pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
+        let mut lesson = Lesson::default();
+        let _ = lesson.take(notes, loaded.host.row().variables);
+        let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
+        let sources = Sources {
+            files: &lesson.files,
+            candidates: &candidates,
+            directories: &lesson.directories,
+            names: &lesson.names(),
+            whole: &lesson.listed,
+            asked: &lesson.asked,
+            links: &lesson.links,
+        };
+        let built = Fingerprint::build(sources, &Before::default(), since);
+        let Some(id) = loaded.keep(built) else { return false };
+        loaded.unload();
+        loaded.fingerprint = Some(id);
+        loaded.lesson = lesson;
+        (loaded.trouble, loaded.attempt, loaded.again) = (None, None, 0);
+        true
+    }
+
+    /// A zygote is about to load a handler.
+    pub(super) fn attempts(&mut self, pool: PoolId, worker: WorkerId) {
+        if let Some(loaded) = self.handlers.get_mut(&pool) {
+            let since = SystemTime::now();
+            loaded.attempt = Some(Attempt { worker, since, lesson: None, explained: false });
+        }
+    }
+
+    /// Whether it is this zygote whose loading counts.
+    pub(super) fn is_attempt(&self, pool: PoolId, worker: WorkerId) -> bool {
+        let attempt = self.handlers.get(&pool).and_then(|loaded| loaded.attempt.as_ref());
+        attempt.is_some_and(|attempt| attempt.worker == worker)
+    }
+
+    /// A zygote tells what it had read when it gave up.
+    pub(super) fn attempt_noted(&mut self, pool: PoolId, worker: WorkerId, notes: &Strings) {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        let variables = loaded.host.row().variables;
+        if let Some(attempt) = loaded.attempt.as_mut().filter(|attempt| attempt.worker == worker) {
+            let mut lesson = Lesson::default();
+            let _ = lesson.take(notes, variables);
+            attempt.lesson = Some(lesson);
+        }
+    }
+
+    /// A zygote has said why it cannot load.
+    pub(super) fn attempt_explained(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        pool: PoolId,
+        worker: WorkerId,
+        text: String,
+    ) {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        loaded.trouble = Some(text);
+        if let Some(attempt) = loaded.attempt.as_mut().filter(|attempt| attempt.worker == worker) {
+            attempt.explained = true;
+        }
+        self.attempt_failed(ctx, pool, worker);
+    }
+
+    /// A zygote has not loaded. What was edited meanwhile is loaded once more, before anybody is
+    /// answered by what is older.
+    pub(super) fn attempt_failed(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, worker: WorkerId) {
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        let Some(attempt) = loaded.attempt.take_if(|attempt| attempt.worker == worker) else {
+            return;
+        };
+        if !attempt.explained {
+            loaded.trouble = Some(ended_early(&loaded.host).to_owned());
+        }
+        loaded.unload();
+        let built = loaded.fingerprint_of(&attempt);
+        let id = loaded.keep(built);
+        loaded.again = if id.is_some() { 0 } else { loaded.again + 1 };
+        if (1..=AGAIN_MAX).contains(&loaded.again) {
+            ctx.request(Event::Stale { pool });
+        } else {
+            (loaded.refused, loaded.again) = (Some(Refused(id)), 0);
+        }
+    }
+
+    /// What became of loading a pool.
+    pub(super) fn became(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, became: Became) {
+        if became == Became::Kept
+            && let Some(loaded) = self.handlers.get(&pool)
+            && let Some(worker) = loaded.attempt.as_ref().map(|attempt| attempt.worker)
+        {
+            // It was not heard of in time.
+            self.attempt_failed(ctx, pool, worker);
+        }
+        let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        let (name, trouble) = (&loaded.name, loaded.trouble.as_deref().unwrap_or("it ended"));
+        let line = match became {
+            Became::Kept if !loaded.complained => {
+                format!("{name}: the new code does not load, the old goes on: {trouble}")
+            }
+            Became::Anew if loaded.complained => format!("{name}: the new code answers"),
+            Became::Kept | Became::Anew | Became::Not | Became::Nothing => String::new(),
+        };
+        loaded.complained = match became {
+            Became::Kept => true,
+            Became::Anew => false,
+            Became::Not | Became::Nothing => loaded.complained,
+        };
+        if !line.is_empty() {
+            ctx.hands.note(&format!("hob: {line}\n"));
+            if self.mounts.contains_key(name) {
+                say(line);
+            }
+        }
+        let why = match became {
+            Became::Kept | Became::Not => Some(trouble.to_owned()),
+            Became::Anew | Became::Nothing => None,
+        };
+        self.reload_of(pool, code(became), why.as_deref());
+    }
+
+    /// Loads mounts anew, one or all, and answers when it is known what became of each.
+    pub(crate) fn reload(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        request: &Value,
+        reply: oneshot::Sender<Value>,
+    ) {
+        let asked = request.get("mount").and_then(Value::as_str);
+        let error = if asked.is_some_and(|asked| !self.mounts.contains_key(asked)) {
+            Some("no such app is mounted")
+        } else if self.stopping {
+            Some("the site stops")
+        } else if self.reloads.len() >= RELOADS_MAX {
+            Some("too many reloads wait")
+        } else {
+            None
+        };
+        if let Some(error) = error {
+            // Whoever asked may have left.
+            let _ = reply.send(json!({ "error": error }));
+            return;
+        }
+        let began_ns = clock::now_ns();
+        let mut reload = Reload { began_ns, waiting: BTreeMap::new(), done: Vec::new(), reply };
+        for mount in self.mounts.keys().filter(|mount| asked.is_none_or(|asked| asked == *mount)) {
+            // The newest, where its configuration was another before.
+            let pools = self.handlers.iter().filter(|(_, loaded)| loaded.name == *mount);
+            match pools.map(|(pool, _)| *pool).max() {
+                Some(pool) => _ = reload.waiting.insert(pool, mount.clone()),
+                None => reload.done.push(outcome(mount, code(Became::Nothing), 0, None)),
+            }
+        }
+        for pool in reload.waiting.keys() {
+            ctx.request(Event::Reload { pool: *pool });
+        }
+        self.reloads.push(reload);
+        self.answer_reloads();
+    }
+
+    /// It is known what became of loading a pool, or the pool is forgotten.
+    pub(super) fn reload_of(&mut self, pool: PoolId, became: &str, why: Option<&str>) {
+        for reload in &mut self.reloads {
+            if let Some(mount) = reload.waiting.remove(&pool) {
+                let us = clock::now_ns().saturating_sub(reload.began_ns) / 1000;
+                reload.done.push(outcome(&mount, became, us, why));
+            }
+        }
+        self.answer_reloads();
+    }
+
+    fn answer_reloads(&mut self) {
+        for mut reload in self.reloads.extract_if(.., |reload| reload.waiting.is_empty()) {
+            let mount = |done: &Value| done["mount"].as_str().map(str::to_owned);
+            reload.done.sort_by_key(mount);
+            let _ = reload.reply.send(json!({ "schema": SCHEMA, "mounts": reload.done }));
+        }
+    }
+}
+
+fn outcome(mount: &str, became: &str, us: u64, why: Option<&str>) -> Value {
+    json!({ "mount": mount, "outcome": became, "us": us, "why": why })
+}
+
+/// The stable code of what became of a reload.
+pub(super) fn code(became: Became) -> &'static str {
+    match became {
+        Became::Anew => "reloaded",
+        Became::Kept => "kept",
+        Became::Not => "not-loaded",
+        Became::Nothing => "nothing-loaded",
+    }
+}
+
+/// What is said of a worker that ended before it was ready, and said nothing of why.
+pub(super) fn ended_early(host: &Program) -> &'static str {
+    match host.row().handlers {
+        Handlers::Program => {
+            "it ended before it was ready (hob's log has what it printed); a native program calls \
+             `hob_worker::serve`"
+        }
+        Handlers::Function | Handlers::No => "its interpreter ended",
+    }
+}
+
+/// Tells a person, without waiting for whoever reads it.
+fn say(line: String) {
+    tokio::task::spawn_blocking(move || {
+        // Without anybody who reads it, the log has it.
+        let _ = std::io::stderr().lock().write_all(format!("hob: {line}\n").as_bytes());
+    });
+}
