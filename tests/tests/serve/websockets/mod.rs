@@ -139,12 +139,38 @@ fn each(test: impl Fn(&World, &str)) {
     }
 }
 
-type Client = WebSocket<TcpStream>;
+/// A connection whose reads no signal ends: a socket with a time limit is not read again by the
+/// kernel.
+#[derive(Debug)]
+struct Patient(TcpStream);
 
-fn connect(site: &Site) -> TcpStream {
+impl Read for Patient {
+    fn read(&mut self, piece: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.0.read(piece) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+type Client = WebSocket<Patient>;
+
+fn connect(site: &Site) -> Patient {
     let stream = TcpStream::connect(site.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream
+    Patient(stream)
 }
 
 fn opened(site: &Site, path: &str, headers: &[(&'static str, &str)]) -> (Client, Response) {
