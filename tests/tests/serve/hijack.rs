@@ -103,7 +103,11 @@ impl Client {
     fn until(&mut self, end: &str) -> String {
         let mut piece = [0; 4096];
         while !self.come.ends_with(end.as_bytes()) {
-            let count = self.stream.read(&mut piece).unwrap();
+            let count = match self.stream.read(&mut piece) {
+                // A signal came: a read with a time limit is not begun again by the kernel.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                read => read.unwrap(),
+            };
             assert!(count > 0, "{end} never came: {:?}", String::from_utf8_lossy(&self.come));
             self.come.extend_from_slice(&piece[..count]);
         }
