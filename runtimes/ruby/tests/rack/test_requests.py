@@ -10,7 +10,8 @@ class Environment(Rack):
     # Sorted lines, `name=value`, of all that is no object.
     SHOWS = """
         run(lambda do |env|
-          lines = env.map { |name, value| "#{name}=#{value.inspect}" unless name =~ /errors|input|hijack$/ }
+          shown = env.reject { |name, _| name =~ /errors|input|hijack$/ }
+          lines = shown.map { |name, value| "#{name}=#{value.inspect}" }
           lines << "encodings=#{env.values.grep(String).map(&:encoding).uniq.sort_by(&:name)}"
           lines << "body=#{env["rack.input"].read.inspect}" << "major=#{Rack.release.to_i}"
           lines << "again=#{env["rack.input"].tap(&:rewind).read.encoding}"

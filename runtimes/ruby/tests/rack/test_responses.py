@@ -125,7 +125,7 @@ class Responses(Rack):
             "[200, { \"x\\ny\" => 'a' }, Noted.new('a')]": "is no name of a header",
             "[200, { 'x y' => 'a' }, Noted.new('a')]": "is no name of a header",
             "[200, { '' => 'a' }, Noted.new('a')]": "is no name of a header",
-            "[200, { 'rack.hijack' => 'x' }, Noted.new('a')]": "`rack.hijack` is String, which has no `call`",
+            "[200, { 'rack.hijack' => 'x' }, Noted.new('a')]": "is String, which has no `call`",
             "[200, nil, Noted.new('a')]": "headers are NilClass, not a Hash",
             "[99, {}, Noted.new('a')]": "99 is no status of a response",
             "[600, {}, Noted.new('a')]": "600 is no status of a response",
