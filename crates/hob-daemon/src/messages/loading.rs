@@ -191,15 +191,8 @@ impl Messages {
         let mut lesson = Lesson::default();
         let _ = lesson.take(notes, loaded.host.row().variables);
         let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
-        let sources = Sources {
-            files: &lesson.files,
-            candidates: &candidates,
-            directories: &lesson.directories,
-            names: &lesson.names(),
-            whole: &lesson.listed,
-            asked: &lesson.asked,
-            links: &lesson.links,
-        };
+        let names = lesson.names();
+        let sources = lesson.sources(&candidates, &names);
         let built = Fingerprint::build(sources, &Before::default(), since);
         let Some(id) = loaded.keep(built) else { return false };
         loaded.unload();

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
-use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Verdict};
 use crate::warm::lesson::Lesson;
 use crate::warm::programs::Seed;
 
@@ -56,15 +56,8 @@ impl Fingerprints {
         // The script's own code is compared with its file by the worker, on every call.
         let candidates = seed.program.watch.iter().chain(&lesson.opened);
         let candidates: Vec<_> = candidates.filter(|path| *path != script).cloned().collect();
-        let sources = Sources {
-            files: &lesson.files,
-            candidates: &candidates,
-            directories: &lesson.directories,
-            names: &lesson.names(),
-            whole: &lesson.listed,
-            asked: &lesson.asked,
-            links: &lesson.links,
-        };
+        let names = lesson.names();
+        let sources = lesson.sources(&candidates, &names);
         match Fingerprint::build(sources, before, since) {
             Ok(fingerprint) => {
                 let id = self.freshness.keep(fingerprint);

@@ -10,7 +10,7 @@ use hob_resolve::{Program, WorkingDirectory};
 use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
 
-use crate::freshness::{Before, Presence};
+use crate::freshness::{Before, Presence, Sources};
 
 /// Modules of one program that are remembered; beyond it calls import others themselves.
 const MODULES_MAX: usize = 8192;
@@ -235,6 +235,24 @@ impl Lesson {
             names.extend(parts.next_back().map(<[u8]>::to_vec));
         }
         names
+    }
+
+    /// What a fingerprint is made of: what was loaded and looked for, besides `candidates`; `names` are
+    /// those of [`Lesson::names`].
+    pub(crate) fn sources<'a>(
+        &'a self,
+        candidates: &'a [Vec<u8>],
+        names: &'a BTreeSet<Vec<u8>>,
+    ) -> Sources<'a> {
+        Sources {
+            files: &self.files,
+            candidates,
+            directories: &self.directories,
+            names,
+            whole: &self.listed,
+            asked: &self.asked,
+            links: &self.links,
+        }
     }
 }
 

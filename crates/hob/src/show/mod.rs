@@ -9,6 +9,7 @@
 //! `hob_core::status::Status`), which `docs/receipts.md` describes.
 
 pub mod clock;
+mod columns;
 pub mod entries;
 pub mod gain;
 pub mod mounts;

@@ -3,15 +3,14 @@
 use hob_core::http::counts::{Counts, MountCounts};
 
 use super::style::{Look, Tone};
-use super::text::{Align, fit_end, pad, printable, width, wrap};
-use super::units;
+use super::text::{printable, width, wrap};
+use super::{columns, units};
 
 const HEADS: [&str; COLUMNS] =
     ["MOUNT", "REQUESTS", "ACTIVE", "P50", "P99", "SLOWEST", "SENT", "4XX", "5XX"];
 const COLUMNS: usize = 9;
 /// A path is not made narrower than this.
 const PATH_COLUMNS_MIN: usize = 8;
-const GAP: &str = "  ";
 /// What stands for the requests that no mount serves.
 const NOWHERE: &str = "(no mount)";
 
@@ -28,7 +27,7 @@ pub fn mounts(counts: &Counts, look: &Look) -> String {
         }
     }
     if let Some(columns) = look.columns {
-        let all = widths.iter().sum::<usize>() + (COLUMNS - 1) * GAP.len();
+        let all = widths.iter().sum::<usize>() + (COLUMNS - 1) * columns::GAP.len();
         let narrower = widths[0].saturating_sub(all.saturating_sub(columns));
         widths[0] = narrower.max(PATH_COLUMNS_MIN).min(widths[0]);
     }
@@ -85,18 +84,7 @@ fn cells(mount: &MountCounts, look: &Look) -> [String; COLUMNS] {
 }
 
 fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String {
-    let mut left = look.columns.unwrap_or(usize::MAX);
-    let mut cells = Vec::with_capacity(COLUMNS);
-    for (column, text) in row.iter().enumerate() {
-        // Half a figure would be a wrong one, so what has no room is left out.
-        if left < widths[column] {
-            break;
-        }
-        left = left.saturating_sub(widths[column] + GAP.len());
-        let align = if column == 0 { Align::Left } else { Align::Right };
-        cells.push(pad(&fit_end(text, widths[column], look.charset), widths[column], align));
-    }
-    cells.join(GAP).trim_end().to_owned()
+    columns::line(row, widths, |column| column > 0, look)
 }
 
 #[cfg(test)]

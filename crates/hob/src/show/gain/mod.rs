@@ -13,9 +13,10 @@ use hob_core::receipt::naming::{Naming, distinct};
 use hob_daemon::recorder::gain::{Day, Row};
 use serde::Serialize;
 
+use crate::show::columns;
 use crate::show::entries::FallbackLine;
 use crate::show::style::{Look, Tone};
-use crate::show::text::{Align, fit, fit_end, pad, printable, width};
+use crate::show::text::{printable, width};
 use crate::show::units;
 
 /// The name of the format.
@@ -28,7 +29,6 @@ const COLUMNS: usize = 8;
 const FIGURES: std::ops::RangeInclusive<usize> = 1..=6;
 const NAME_COLUMNS_MIN: usize = 10;
 const NAME_COLUMNS_MAX: usize = 40;
-const GAP: &str = "  ";
 
 /// What was gained and lost.
 #[derive(Debug, Serialize)]
@@ -307,28 +307,14 @@ fn widths(rows: &[(Tone, [String; COLUMNS])], look: &Look) -> [usize; COLUMNS] {
             widths[column] = widths[column].max(width(cell));
         }
     }
-    let others = widths[1..].iter().sum::<usize>() + (COLUMNS - 1) * GAP.len();
+    let others = widths[1..].iter().sum::<usize>() + (COLUMNS - 1) * columns::GAP.len();
     let room = look.columns.map_or(NAME_COLUMNS_MAX, |columns| columns.saturating_sub(others));
     widths[0] = widths[0].min(room.clamp(NAME_COLUMNS_MIN, NAME_COLUMNS_MAX));
     widths
 }
 
 fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String {
-    let mut left = look.columns.unwrap_or(usize::MAX);
-    let mut cells = Vec::with_capacity(COLUMNS);
-    for (column, text) in row.iter().enumerate() {
-        // Half a figure would be a wrong one, so what has no room is left out.
-        if left < widths[column] {
-            break;
-        }
-        left = left.saturating_sub(widths[column] + GAP.len());
-        let align = if FIGURES.contains(&column) { Align::Right } else { Align::Left };
-        // The end of a path says more than its beginning.
-        let is_path = column == 0 && text.contains('/');
-        let cut = if is_path { fit_end } else { fit }(text, widths[column], look.charset);
-        cells.push(pad(&cut, widths[column], align));
-    }
-    cells.join(GAP).trim_end().to_owned()
+    columns::line(row, widths, |column| FIGURES.contains(&column), look)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use hob_core::receipt::naming::{Naming, distinct};
 use hob_core::status::{PoolPart, Status};
 
 use super::style::{Look, Tone};
-use super::text::{Align, fit, fit_end, pad, printable, width, wrap};
-use super::units;
+use super::text::{Align, fit_end, pad, printable, width, wrap};
+use super::{columns, units};
 
 /// The column of the words on the left.
 const WORD_COLUMNS: usize = 10;
@@ -34,7 +34,6 @@ const COLUMNS: usize = 10;
 const NEEDED: usize = 9;
 /// Columns from here on are figures, but for those that are not needed.
 const FIGURES_FROM: usize = 3;
-const GAP: &str = "  ";
 
 /// The status as text.
 #[must_use]
@@ -144,7 +143,7 @@ pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
         }
     }
     if let Some(columns) = look.columns {
-        let all = widths[..NEEDED].iter().sum::<usize>() + (NEEDED - 1) * GAP.len();
+        let all = widths[..NEEDED].iter().sum::<usize>() + (NEEDED - 1) * columns::GAP.len();
         let narrower = widths[0].saturating_sub(all.saturating_sub(columns));
         widths[0] = narrower.max(PROGRAM_COLUMNS_MIN).min(widths[0]);
     }
@@ -188,22 +187,7 @@ fn memory(pool: &PoolPart) -> String {
 }
 
 fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String {
-    let mut left = look.columns.unwrap_or(usize::MAX);
-    let mut cells = Vec::with_capacity(COLUMNS);
-    for (column, text) in row.iter().enumerate() {
-        // Half a figure would be a wrong one, so what has no room is left out.
-        if left < widths[column] {
-            break;
-        }
-        left = left.saturating_sub(widths[column] + GAP.len());
-        let is_figure = (FIGURES_FROM..NEEDED).contains(&column);
-        let align = if is_figure { Align::Right } else { Align::Left };
-        // The end of a path says more than its beginning.
-        let is_path = column == 0 && text.contains('/');
-        let cut = if is_path { fit_end } else { fit }(text, widths[column], look.charset);
-        cells.push(pad(&cut, widths[column], align));
-    }
-    cells.join(GAP).trim_end().to_owned()
+    columns::line(row, widths, |column| (FIGURES_FROM..NEEDED).contains(&column), look)
 }
 
 /// A reason is worth its lines.
