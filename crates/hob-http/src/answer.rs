@@ -30,6 +30,7 @@ use crate::files::Files;
 use crate::hijack::Hijacked;
 use crate::link::{App, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
+use crate::session::Session;
 use crate::stream::AppBody;
 use crate::upload;
 use crate::websocket::Accepted;
@@ -45,7 +46,7 @@ pub(crate) struct Mounted {
 #[derive(Debug)]
 pub(crate) enum Served {
     /// An app.
-    App { app: Arc<App>, body_bytes: u64, message_bytes: Option<u64> },
+    App { app: Arc<App>, body_bytes: u64, message_bytes: Option<u64>, by_client: bool },
     /// A folder.
     Files(Files),
 }
@@ -193,7 +194,7 @@ impl Front {
         measured.is_of(&found.value.tally);
         match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
-            Served::App { app, body_bytes, message_bytes } => {
+            Served::App { app, body_bytes, message_bytes, by_client } => {
                 let asked = message_bytes.map(|bytes| (version, method, bytes));
                 let handshake = handshake(asked, headers, accepted.body)?;
                 let gap = Duration::from_millis(self.limits.body_gap_ms);
@@ -229,17 +230,21 @@ impl Front {
                 let inline = &gathered.inline;
                 let mut payload = Vec::with_capacity(2048 + inline.len());
                 http::encode_request(&line, &passed, inline, &mut payload);
-                match self.link.ask(app, (&payload, gathered.file)).await {
-                    Outcome::Answered(payload) => answered(&parts.method, payload),
-                    Outcome::Begun(begun) => {
-                        let app = (app.name(), app.timeout());
-                        begins((&parts.method, handshake), begun, app, &beside.taken)
-                    }
-                    Outcome::Failed(reason, text) => {
-                        measured.failed(reason.code());
-                        Err(failed(app.name(), reason, &text))
-                    }
+                let session = match by_client {
+                    true => Some(Session::of(headers.iter().copied(), handshake.is_some())?),
+                    false => None,
+                };
+                let key = session.as_ref().map_or("", Session::name);
+                let outcome = self.link.ask(app, key, (&payload, gathered.file)).await;
+                if let Outcome::Failed(reason, _) = &outcome {
+                    measured.failed(reason.code());
                 }
+                let asked = (&parts.method, handshake);
+                let mut response = ended(asked, outcome, app, &beside.taken)?;
+                if let Some(session) = session {
+                    session.tell(&mut response, found.prefix, seen.secure);
+                }
+                Ok(response)
             }
         }
     }
@@ -364,13 +369,19 @@ fn scheme(secure: bool, websocket: bool) -> &'static [u8] {
     }
 }
 
-/// What an app begins with what came.
-fn begins(
+/// What an app has made of a request, as a response.
+fn ended(
     (method, handshake): (&Method, Option<(Handshake<'_>, u64)>),
-    begun: Begun,
-    app: (&str, Duration),
+    outcome: Outcome,
+    app: &App,
     taken: &TakenOver,
 ) -> Result<Response<Body>, Refused> {
+    let begun = match outcome {
+        Outcome::Answered(payload) => return answered(method, payload),
+        Outcome::Begun(begun) => begun,
+        Outcome::Failed(reason, text) => return Err(failed(app.name(), reason, &text)),
+    };
+    let app = (app.name(), app.timeout());
     match (begun.source, handshake) {
         (Source::Socket, Some(asked)) => accepting(asked, begun, app, taken),
         (Source::Connection, _) => hijacking(method, begun, app, taken),

@@ -23,6 +23,7 @@ mod hijack;
 mod link;
 mod listen;
 mod log;
+mod session;
 mod stream;
 mod upload;
 mod websocket;

@@ -51,6 +51,8 @@ pub enum Mount {
         /// Where its workers take one request after another: how many there may be, and how many
         /// requests may wait for them.
         shared: Option<(u32, u32)>,
+        /// Whether each client has a worker of its own, by a cookie.
+        by_client: bool,
     },
     /// Files.
     Static {
@@ -117,9 +119,9 @@ async fn serve(
     for (path, mount) in site.mounts {
         let tally = meter.tally(&path);
         let served = match mount {
-            Mount::App { timeout_us, body_bytes, message_bytes, shared } => {
+            Mount::App { timeout_us, body_bytes, message_bytes, shared, by_client } => {
                 let app = App::new(path.clone(), timeout_us, shared, &tally.waiting);
-                Served::App { app, body_bytes, message_bytes }
+                Served::App { app, body_bytes, message_bytes, by_client }
             }
             Mount::Static { root, fallback } => {
                 Served::Files(Files::new(root, fallback.as_deref()))

@@ -9,6 +9,7 @@ mod operate;
 mod queue;
 mod rack;
 mod reload;
+mod sessions;
 mod streams;
 mod uploads;
 mod websockets;

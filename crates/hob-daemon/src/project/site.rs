@@ -10,7 +10,7 @@
 //!
 //! [mount."/shop"]
 //! rack = "config.ru"              # or another interface of the table of runtimes, or static
-//! isolation = "fork"              # spawn | standby | fork | prefork
+//! isolation = "fork"              # spawn | standby | fork | prefork | session
 //! workers = { min = 1, max = 4 }
 //! recycle = { requests = 150, memory = "200MiB" }
 //! limits = { body = "50MiB" }
@@ -494,13 +494,11 @@ impl Section {
     /// The terms of an app: a handler's, and the two kinds of isolation that need no fork.
     fn app_terms(&self, row: &Runtime) -> Result<super::Terms, String> {
         let exec = self.isolation.as_deref().and_then(Name::from_code);
-        let Some(name @ (Name::Spawn | Name::Standby)) = exec else {
-            if exec == Some(Name::Session) {
-                return Err("isolation = \"session\": an app's is spawn, standby, fork or prefork"
-                    .to_owned());
-            }
-            return self.terms(row);
-        };
+        if let (Some(word), None) = (&self.isolation, exec) {
+            let all = Name::ALL.map(Name::code).join(", ");
+            return Err(format!("isolation = \"{word}\": it is one of {all}"));
+        }
+        let Some(name @ (Name::Spawn | Name::Standby)) = exec else { return self.terms(row) };
         if self.uses.is_some() {
             return Err(format!(
                 "recycle.requests: with {} each request has a process of its own",

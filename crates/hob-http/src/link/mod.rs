@@ -322,10 +322,11 @@ impl Link {
         Ok(link)
     }
 
-    /// Asks an app, and awaits what becomes of it.
+    /// Asks an app, and awaits what becomes of it. `key` is its session, where it has some.
     pub(crate) async fn ask(
         &self,
         app: &Arc<App>,
+        key: &str,
         (payload, file): (&[u8], Option<OwnedFd>),
     ) -> Outcome {
         let until = Instant::now() + app.timeout;
@@ -340,7 +341,7 @@ impl Link {
             },
             None => None,
         };
-        self.ask_loop(app, (payload, file), until, turn).await
+        self.ask_loop((app, key), (payload, file), until, turn).await
     }
 
     /// Awaits a request's way; `None`: all go by the loop.
@@ -377,7 +378,7 @@ impl Link {
     /// Asks by the loop.
     async fn ask_loop(
         &self,
-        app: &App,
+        (app, key): (&App, &str),
         (payload, file): (&[u8], Option<OwnedFd>),
         until: Instant,
         turn: Option<Turn>,
@@ -388,7 +389,7 @@ impl Link {
         let mut asked = Asked { link: self.clone(), id, done: false };
         let kind = if file.is_some() { Kind::Request } else { Kind::Message };
         let left = until.saturating_duration_since(Instant::now());
-        let message = message(id, &app.name, left, payload);
+        let message = message(id, (&app.name, key), left, payload);
         let Some(bytes) = encode(kind, u8::from(file.is_some()), |out| message.encode(out)) else {
             return too_large();
         };
@@ -560,7 +561,7 @@ async fn ask_lane(mut turn: Turn, payload: &[u8], until: Instant) -> Result<Outc
     let Some(lane) = turn.lane() else { return Err(turn) };
     let left = until.saturating_duration_since(Instant::now());
     // One at a time: its number tells nothing.
-    let message = message(1, "", left, payload);
+    let message = message(1, ("", ""), left, payload);
     let Some(bytes) = encode(Kind::Message, 0, |out| message.encode(out)) else {
         turn.is_done();
         return Ok(too_large());
@@ -596,13 +597,18 @@ async fn ask_lane(mut turn: Turn, payload: &[u8], until: Instant) -> Result<Outc
     })
 }
 
-fn message<'a>(id: u64, program: &'a str, left: Duration, payload: &'a [u8]) -> Message<'a> {
+fn message<'a>(
+    id: u64,
+    (program, key): (&'a str, &'a str),
+    left: Duration,
+    payload: &'a [u8],
+) -> Message<'a> {
     Message {
         id,
         manner: Manner::Ask,
         remaining_us: u64::try_from(left.as_micros()).unwrap_or(u64::MAX).max(1),
         program: program.as_bytes(),
-        key: b"",
+        key: key.as_bytes(),
         content_type: b"",
         message_id: b"",
         payload,

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use hob_core::http::limits::Limits;
+use hob_core::requests::Affinity;
 use hob_daemon::Config;
 use hob_daemon::config::{Prints, StartAs};
 use hob_daemon::project::site::{self, Mount, Site};
@@ -205,7 +206,8 @@ fn fronted(mount: Mount) -> hob_http::Mount {
             let terms = served.app.terms;
             let shared = terms.may_be_lent().then_some((terms.workers_max, terms.queue_max));
             let message_bytes = served.message_bytes;
-            hob_http::Mount::App { timeout_us, body_bytes, message_bytes, shared }
+            let by_client = terms.affinity == Affinity::Session;
+            hob_http::Mount::App { timeout_us, body_bytes, message_bytes, shared, by_client }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }
