@@ -334,11 +334,7 @@ fn answered(method: &Method, payload: Vec<u8>) -> Result<Response<Body>, Refused
 }
 
 /// An answer whose body is not with it.
-fn answering(
-    method: &Method,
-    mut begun: Begun,
-    (name, gap): (&str, Duration),
-) -> Result<Response<Body>, Refused> {
+fn answering(method: &Method, mut begun: Begun, app: &App) -> Result<Response<Body>, Refused> {
     let head = Bytes::from(std::mem::take(&mut begun.head));
     let read = Answered::decode(&head).map_err(|_| no_response())?;
     let known = match begun.source {
@@ -348,7 +344,9 @@ fn answering(
     };
     let (mut response, judged) = response(method, &read, known)?;
     let first = head.slice_ref(read.body);
-    let body = AppBody::new(name, (first, judged.length), begun, gap).map_err(|_| no_response())?;
+    let bounds = (app.timeout(), app.answer_bytes());
+    let body = AppBody::new(app.name(), (first, judged.length), begun, bounds);
+    let body = body.map_err(|_| no_response())?;
     if !judged.body {
         // Nobody reads it, by which its app learns that there is to be none.
         return Ok(response.map(|()| whole(Bytes::new())));
@@ -381,7 +379,6 @@ fn ended(
         Outcome::Begun(begun) => begun,
         Outcome::Failed(reason, text) => return Err(failed(app.name(), reason, &text)),
     };
-    let app = (app.name(), app.timeout());
     match (begun.source, handshake) {
         (Source::Socket, Some(asked)) => accepting(asked, begun, app, taken),
         (Source::Connection, _) => hijacking(method, begun, app, taken),
@@ -394,7 +391,7 @@ fn ended(
 fn hijacking(
     method: &Method,
     begun: Begun,
-    (name, gap): (&str, Duration),
+    app: &App,
     taken: &TakenOver,
 ) -> Result<Response<Body>, Refused> {
     let read = Answered::decode(&begun.head).map_err(|_| no_response())?;
@@ -421,7 +418,8 @@ fn hijacking(
     }
     shown.headers_mut().clear();
     shown.extensions_mut().insert(NoResponse);
-    let (name, socket, end) = (name.to_owned(), begun.body, begun.end);
+    let (name, gap) = (app.name().to_owned(), app.timeout());
+    let (socket, end) = (begun.body, begun.end);
     taken.give(Taken::Connection(Hijacked { name, head: head.into(), socket, gap, end }));
     Ok(shown)
 }
@@ -434,7 +432,7 @@ struct NoResponse;
 fn accepting(
     (asked, message_bytes): (Handshake<'_>, u64),
     begun: Begun,
-    (name, gap): (&str, Duration),
+    app: &App,
     taken: &TakenOver,
 ) -> Result<Response<Body>, Refused> {
     let read = Answered::decode(&begun.head).map_err(|_| no_response())?;
@@ -448,7 +446,8 @@ fn accepting(
     fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     fields.insert(header::UPGRADE, WEBSOCKET);
     fields.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    let (name, socket, end) = (name.to_owned(), begun.body, begun.end);
+    let (name, gap) = (app.name().to_owned(), app.timeout());
+    let (socket, end) = (begun.body, begun.end);
     let accepted = Accepted { name, socket, gap, message_bytes, end };
     taken.give(Taken::WebSocket(accepted));
     Ok(response)

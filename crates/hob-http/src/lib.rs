@@ -24,6 +24,7 @@ mod link;
 mod listen;
 mod log;
 mod session;
+mod spill;
 mod stream;
 mod upload;
 mod websocket;

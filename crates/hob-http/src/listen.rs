@@ -48,6 +48,8 @@ pub enum Mount {
         body_bytes: u64,
         /// The most bytes of a message that comes on a WebSocket; `None`: it takes no WebSockets.
         message_bytes: Option<u64>,
+        /// The most bytes of an answer in pieces that wait for their client.
+        answer_bytes: u64,
         /// Where its workers take one request after another: how many there may be, and how many
         /// requests may wait for them.
         shared: Option<(u32, u32)>,
@@ -119,8 +121,16 @@ async fn serve(
     for (path, mount) in site.mounts {
         let tally = meter.tally(&path);
         let served = match mount {
-            Mount::App { timeout_us, body_bytes, message_bytes, shared, by_client } => {
-                let app = App::new(path.clone(), timeout_us, shared, &tally.waiting);
+            Mount::App {
+                timeout_us,
+                body_bytes,
+                message_bytes,
+                answer_bytes,
+                shared,
+                by_client,
+            } => {
+                let bounds = (timeout_us, answer_bytes);
+                let app = App::new(path.clone(), bounds, shared, &tally.waiting);
                 Served::App { app, body_bytes, message_bytes, by_client }
             }
             Mount::Static { root, fallback } => {

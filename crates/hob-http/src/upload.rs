@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,11 +12,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use crate::body::Refused;
 use crate::connection::checked::InBody;
 use crate::log;
+use crate::spill;
 
 /// A body that is larger than this goes to a file.
 const INLINE_MAX: usize = 64 * 1024;
@@ -103,7 +102,7 @@ impl Pieces {
     fn write(&mut self) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(nameless()?),
+            none => none.insert(spill::nameless()?),
         };
         file.write_all(&self.kept)?;
         self.kept.clear();
@@ -120,15 +119,6 @@ impl Pieces {
         }
         Ok(Gathered { inline: self.kept, file: self.file.map(OwnedFd::from), length: self.length })
     }
-}
-
-/// A file without a name: among other temporary files, or in memory where these have no such.
-fn nameless() -> std::io::Result<File> {
-    let folder = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR)
-        .or_else(|_| rustix::fs::memfd_create("hob-body", MemfdFlags::CLOEXEC))?;
-    Ok(File::from(file))
 }
 
 #[cfg(test)]

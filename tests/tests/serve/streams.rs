@@ -192,6 +192,14 @@ fn serve(world: &World, (interface, isolation): (&str, &str), more: &str) -> Sit
     Site::serve(world, &[])
 }
 
+/// The same app, of which its mount says more.
+fn serve_again(world: &World, more: &str) -> Site {
+    let toml = std::fs::read_to_string(world.path("work/hob.toml")).unwrap();
+    world.file("hob.toml", format!("{toml}{more}\n"));
+    world.hob(&["trust"]).go().succeeded();
+    Site::serve(world, &[])
+}
+
 /// Does the same for each kind of app under two isolations.
 fn each(test: impl Fn(&World, (&str, &str))) {
     for interface in ["wsgi", "asgi", "rack"] {
@@ -431,9 +439,62 @@ fn a_file_holds_no_worker_while_its_client_reads() {
 }
 
 #[test]
+fn a_slow_client_holds_no_worker_and_gets_all_of_its_answer() {
+    each(|world, kind| {
+        let site = serve(world, kind, "");
+        let mut client = Client::ask(&site, "GET /app/long?52428800");
+        client.until("\r\n\r\n");
+        // The app has made all of it, though its client has read the head.
+        await_file(&world.path("work/closed"));
+        assert_eq!(site.get("/app/").text(), "here", "{kind:?}");
+        let whole = client.rest();
+        let body = whole.split_once("\r\n\r\n").unwrap().1;
+        assert_eq!(body.len(), 50 << 20, "{kind:?}");
+        assert!(body.bytes().all(|byte| byte == 0));
+        assert_eq!(kept(site.pid()), 0, "{kind:?}");
+        site.stop();
+    });
+}
+
+#[test]
+fn an_app_waits_for_a_client_where_more_waits_than_may() {
+    each(|world, kind| {
+        let _ = serve(world, kind, "").stop();
+        let site = serve_again(world, "limits = { answer = \"1MiB\" }");
+        let mut client = Client::ask(&site, "GET /app/long?52428800");
+        client.until("\r\n\r\n");
+        let mut sent = 0;
+        wait::until("nothing more is made", || {
+            let before = std::mem::replace(&mut sent, kept(site.pid()));
+            (sent > 0 && sent == before).then_some(())
+        });
+        assert!(sent < 3 << 20, "{kind:?}: {sent}");
+        assert!(!world.path("work/closed").exists(), "{kind:?}");
+        let whole = client.rest();
+        assert_eq!(whole.split_once("\r\n\r\n").unwrap().1.len(), 50 << 20, "{kind:?}");
+        site.stop();
+    });
+}
+
+/// Bytes in large files without a name that a process has open; small ones are the loop's.
+fn kept(pid: u32) -> u64 {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let files = open.filter_map(|one| {
+        let path = one.ok()?.path();
+        let name = std::fs::read_link(&path).ok()?;
+        name.to_string_lossy().ends_with(" (deleted)").then_some(path)
+    });
+    files
+        .filter_map(|file| Some(std::fs::metadata(file).ok()?.len()))
+        .filter(|bytes| *bytes > 64 << 10)
+        .sum()
+}
+
+#[test]
 fn a_client_that_reads_nothing_is_cut_off_and_its_app_is_closed() {
     each(|world, kind| {
-        let site = serve(world, kind, "[serve]\ntimeouts = { write = \"200ms\" }");
+        let _ = serve(world, kind, "[serve]\ntimeouts = { write = \"200ms\" }").stop();
+        let site = serve_again(world, "limits = { answer = \"1MiB\" }");
         let client = Client::ask(&site, "GET /app/long");
         await_file(&world.path("work/closed"));
         assert_eq!(site.get("/app/").text(), "here", "{kind:?}");
@@ -445,13 +506,8 @@ fn a_client_that_reads_nothing_is_cut_off_and_its_app_is_closed() {
 #[test]
 fn an_app_that_makes_no_more_of_its_answer_is_ended() {
     each(|world, (interface, isolation)| {
-        let site = {
-            let _ = serve(world, (interface, isolation), "").stop();
-            let toml = std::fs::read_to_string(world.path("work/hob.toml")).unwrap();
-            world.file("hob.toml", toml + "timeout = \"2s\"\n");
-            world.hob(&["trust"]).go().succeeded();
-            Site::serve(world, &[])
-        };
+        let _ = serve(world, (interface, isolation), "").stop();
+        let site = serve_again(world, "timeout = \"2s\"");
         let whole = Client::ask(&site, "GET /app/two").rest();
         assert!(whole.contains("first ") && !whole.contains("second"), "{whole}");
         assert!(!whole.ends_with("0\r\n\r\n"), "{whole}");

@@ -13,6 +13,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Bytes of one message that a client sends on a WebSocket: closed with 1009 above.
     pub message_bytes: u64,
+    /// Bytes of an answer in pieces that wait for their client: above that the app waits.
+    pub answer_bytes: u64,
     /// Milliseconds from the begin of waiting for a head to its end: closed after that.
     pub head_ms: u64,
     /// Milliseconds without a byte of a body that is not whole: 408 after that.
@@ -34,6 +36,7 @@ impl Default for Limits {
             target_bytes: 8 * KIB,
             body_bytes: 10 * KIB * KIB,
             message_bytes: 16 * KIB * KIB,
+            answer_bytes: 64 * KIB * KIB,
             head_ms: 10_000,
             body_gap_ms: 30_000,
             write_gap_ms: 30_000,
@@ -52,6 +55,7 @@ impl Limits {
             target_bytes,
             body_bytes,
             message_bytes,
+            answer_bytes,
             head_ms,
             body_gap_ms,
             write_gap_ms,
@@ -63,6 +67,7 @@ impl Limits {
             ("target_bytes", target_bytes, "bytes"),
             ("body_bytes", body_bytes, "bytes"),
             ("message_bytes", message_bytes, "bytes"),
+            ("answer_bytes", answer_bytes, "bytes"),
             ("head_ms", head_ms, "ms"),
             ("body_gap_ms", body_gap_ms, "ms"),
             ("write_gap_ms", write_gap_ms, "ms"),

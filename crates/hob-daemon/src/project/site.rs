@@ -120,6 +120,8 @@ pub struct Served {
     pub body_bytes: u64,
     /// The most bytes of a message that comes on a WebSocket; `None`: it takes no WebSockets.
     pub message_bytes: Option<u64>,
+    /// The most bytes of an answer in pieces that wait for their client.
+    pub answer_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -210,6 +212,7 @@ struct Recycle {
 struct Bounds {
     body: Option<String>,
     message: Option<String>,
+    answer: Option<String>,
 }
 
 /// Reads the site of a directory's `hob.toml`, which has to be trusted.
@@ -382,7 +385,9 @@ impl Table {
             self.workers.is_some(),
             self.recycle.requests.is_some() || self.recycle.memory.is_some(),
             self.queue.is_some(),
-            self.limits.body.is_some() || self.limits.message.is_some(),
+            self.limits.body.is_some()
+                || self.limits.message.is_some()
+                || self.limits.answer.is_some(),
             self.timeout.is_some(),
             self.stale.is_some(),
             self.idle.is_some(),
@@ -427,20 +432,22 @@ impl Table {
                 format!("timeout = \"{text}\": it is a time such as 500ms or 30s")
             })?,
         };
-        let body_bytes = match &self.limits.body {
-            None => Limits::default().body_bytes,
-            Some(text) => bytes(text).ok_or_else(|| {
-                format!("limits.body = \"{text}\": it is a size such as 512KiB or 50MiB")
-            })?,
+        let size = |key: &str, text: &String| {
+            bytes(text).ok_or_else(|| {
+                format!("limits.{key} = \"{text}\": it is a size such as 512KiB or 50MiB")
+            })
         };
+        let usual = Limits::default();
+        let body = self.limits.body.as_ref().map(|text| size("body", text)).transpose()?;
+        let body_bytes = body.unwrap_or(usual.body_bytes);
+        let answer = self.limits.answer.as_ref().map(|text| size("answer", text)).transpose()?;
+        let answer_bytes = answer.unwrap_or(usual.answer_bytes);
         let message_bytes = match &self.limits.message {
-            None => app.websocket.then_some(Limits::default().message_bytes),
+            None => app.websocket.then_some(usual.message_bytes),
             Some(_) if !app.websocket => {
                 return Err(format!("limits.message: {interface} takes no WebSockets"));
             }
-            Some(text) => Some(bytes(text).ok_or_else(|| {
-                format!("limits.message = \"{text}\": it is a size such as 512KiB or 50MiB")
-            })?),
+            Some(text) => Some(size("message", text)?),
         };
         let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let stale = stale(self.stale.as_deref())?;
@@ -459,7 +466,7 @@ impl Table {
             tries: 1,
             terms,
         };
-        Ok(Served { app: declared, timeout_us, body_bytes, message_bytes })
+        Ok(Served { app: declared, timeout_us, body_bytes, message_bytes, answer_bytes })
     }
 
     /// The same as a program's section says it.

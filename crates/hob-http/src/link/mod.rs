@@ -53,6 +53,8 @@ pub(crate) struct App {
     name: String,
     /// From a request's arrival to its answer.
     timeout: Duration,
+    /// The most bytes of an answer in pieces that wait for their client.
+    answer_bytes: u64,
     /// `None`: all requests go by the loop.
     desk: Option<lane::Shared>,
     /// Requests that wait for their way.
@@ -64,7 +66,7 @@ impl App {
     /// where workers are lent; `waiting` counts those that do.
     pub(crate) fn new(
         name: String,
-        timeout_us: u64,
+        (timeout_us, answer_bytes): (u64, u64),
         shared: Option<(u32, u32)>,
         waiting: &Arc<AtomicU64>,
     ) -> Arc<App> {
@@ -75,6 +77,7 @@ impl App {
         Arc::new(App {
             name,
             timeout: Duration::from_micros(timeout_us),
+            answer_bytes,
             desk,
             waiting: Arc::clone(waiting),
         })
@@ -88,6 +91,11 @@ impl App {
     /// From a request's arrival to its answer's begin, and then between two of its pieces.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// The most bytes of an answer in pieces that wait for their client.
+    pub(crate) fn answer_bytes(&self) -> u64 {
+        self.answer_bytes
     }
 }
 

@@ -205,9 +205,15 @@ fn fronted(mount: Mount) -> hob_http::Mount {
             let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
             let terms = served.app.terms;
             let shared = terms.may_be_lent().then_some((terms.workers_max, terms.queue_max));
-            let message_bytes = served.message_bytes;
             let by_client = terms.affinity == Affinity::Session;
-            hob_http::Mount::App { timeout_us, body_bytes, message_bytes, shared, by_client }
+            hob_http::Mount::App {
+                timeout_us,
+                body_bytes,
+                message_bytes: served.message_bytes,
+                answer_bytes: served.answer_bytes,
+                shared,
+                by_client,
+            }
         }
         Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
     }

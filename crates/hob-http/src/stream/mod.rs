@@ -1,9 +1,12 @@
 //! Bodies of answers that do not come with their head: an app makes them while the client reads, or
 //! they lie in a file.
 //!
-//! Nothing is read ahead of the client: the socket between the app and the front is full then, and
-//! the app waits. What the client is sent is whole or its connection is cut: the last bytes of a body
-//! whose length is known go out when the app has said that there are no others.
+//! What an app makes is read ahead of its client, up to a bound (`ahead`); above it the socket between
+//! the app and the front is full, and the app waits. What the client is sent is whole or its connection
+//! is cut: the last bytes of a body whose length is known go out when the app has said that there are
+//! no others.
+
+mod ahead;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,6 +22,8 @@ use hob_wire::message::Reason;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+
+use ahead::Ahead;
 
 use crate::body::Broken;
 use crate::link::{Begun, End};
@@ -40,6 +45,7 @@ type Next = Pin<Box<dyn Future<Output = (Making, Result<Option<Bytes>, Broken>)>
 enum State {
     Idle(Making),
     Busy(Next),
+    Ahead(Ahead),
     Over,
 }
 
@@ -74,13 +80,13 @@ impl std::fmt::Debug for AppBody {
 }
 
 impl AppBody {
-    /// The body that begins with `first` and has `length` bytes, if that was said. `gap` is how long
-    /// the app may make nothing.
+    /// The body that begins with `first` and has `length` bytes, if that was said. The bounds are how
+    /// long the app may make nothing, and how many bytes of what it makes may wait for the client.
     pub(crate) fn new(
         name: &str,
         (first, length): (Bytes, Option<u64>),
         begun: Begun,
-        gap: Duration,
+        (gap, kept_bytes): (Duration, u64),
     ) -> std::io::Result<AppBody> {
         let way = match begun.source {
             Source::Stream => {
@@ -101,7 +107,12 @@ impl AppBody {
         let name = name.to_owned();
         let end = Some(begun.end);
         let making = Making { name, first, way, left: length, is_whole: false, gap, end };
-        Ok(AppBody { state: State::Idle(making), left: length })
+        let state = match making.way {
+            Way::Stream { .. } => State::Ahead(Ahead::begin(making, kept_bytes)),
+            // The server has it already.
+            Way::File { .. } => State::Idle(making),
+        };
+        Ok(AppBody { state, left: length })
     }
 }
 
@@ -115,6 +126,18 @@ impl Body for AppBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let mut next = match std::mem::replace(&mut self.state, State::Over) {
             State::Over => return Poll::Ready(None),
+            State::Ahead(mut ahead) => {
+                let taken = ahead.poll_take(context);
+                if let Poll::Ready(Some(Ok(piece))) = &taken
+                    && let Some(left) = &mut self.left
+                {
+                    *left = left.saturating_sub(piece.len() as u64);
+                }
+                if !matches!(taken, Poll::Ready(None | Some(Err(_)))) {
+                    self.state = State::Ahead(ahead);
+                }
+                return taken.map(|taken| taken.map(|taken| taken.map(Frame::data)));
+            }
             State::Busy(next) => next,
             State::Idle(mut making) => Box::pin(async move {
                 let piece = making.next().await;
