@@ -236,6 +236,17 @@ module Http
       "hob: #{File.basename(File.dirname(@file))}/#{File.basename(@file)}"
     end
 
+    # Answers what is in the block by itself, the frame of a request as browsers make them.
+    def rehearse
+      @server.without_app { yield Messages.rehearsed(REHEARSED) }
+    end
+    REHEARSED = [
+      "GET", "/", "", "/", "", "HTTP/1.1", "http", "localhost", "80", "127.0.0.1", "1",
+      "host", "localhost", "user-agent", "hob", "accept", "*/*", "connection", "close",
+      "accept-encoding", "identity", "accept-language", "en", "cookie", "a=b", "cookie", "c=d",
+      "content-type", "text/plain", "content-length", "0"
+    ].yield_self { |words| [words.size].pack("V") << words.map { |word| Frames.blob(word) }.join }.freeze
+
     def call(payload, message)
       @server.respond(message.number, *Http.take(payload))
     end

@@ -114,6 +114,15 @@ module Messages
 
     # Called when the answer has been sent, or could not be.
     def answered; end
+
+    # Answers what is in the block by itself, a frame of a message.
+    def rehearse
+      method = @method
+      @method = ->(payload, _message = nil) { payload }
+      yield Messages.rehearsed("hob".b)
+    ensure
+      @method = method
+    end
   end
 
   class << self
@@ -136,21 +145,36 @@ module Messages
       mailbox = IO.for_fd(channel, autoclose: false)
       loop do
         IO.select([mailbox])
-        kind, payload, fds = System.receive_frame(channel) || exit!(0)
-        if kind == Frames::LEND && fds.size == 3
-          Lane.new(payload, fds, channel).serve(loaded)
-        elsif kind == Frames::MESSAGE || kind == Frames::REQUEST && fds.size == 1
-          @files = fds
-          answer, = perform(loaded, payload, now)
-          exit!(0) if Process.pid != @pid
-          @files.each { |descriptor| System.close(descriptor) }
-          send_answer(loaded, channel, answer)
-          learnt&.call
-          learnt = nil
-        else
-          raise Frames::WireError, "a message was expected"
-        end
+        next unless answer_one(loaded, channel)
+
+        learnt&.call
+        learnt = nil
       end
+    end
+
+    # What the channel has next: whether it was a message, not a lane.
+    def answer_one(loaded, channel)
+      kind, payload, fds = System.receive_frame(channel) || exit!(0)
+      if kind == Frames::LEND && fds.size == 3
+        Lane.new(payload, fds, channel).serve(loaded)
+        return false
+      end
+      unless kind == Frames::MESSAGE || kind == Frames::REQUEST && fds.size == 1
+        raise Frames::WireError, "a message was expected"
+      end
+
+      @files = fds
+      answer, = perform(loaded, payload, now)
+      exit!(0) if Process.pid != @pid
+      @files.each { |descriptor| System.close(descriptor) }
+      send_answer(loaded, channel, answer)
+      true
+    end
+
+    # A message of that payload, from one who waits for ever, to this process.
+    def rehearsed(payload)
+      @pid = Process.pid
+      Frames.frame(Frames::MESSAGE, [0, ASK, 0, 0, 0, 0, 0].pack(FIXED) << payload)
     end
 
     # The descriptors that came with the message at hand. Who takes one out closes it.

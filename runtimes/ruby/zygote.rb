@@ -14,6 +14,9 @@ module Serve
   UNPAID = 0
   PAID = 1
   PLAIN = 2
+  # More than two add nothing.
+  REHEARSALS = 2
+  JOINING = 4096
 
   class << self
     attr_reader :copy_fd
@@ -113,6 +116,7 @@ module Serve
     def settle
       File.umask(0o022)
       practise
+      rehearse if @handler
       4.times { GC.start }
       # What an extension keeps without a mark must not be moved.
       return unless @ends.harmless?
@@ -124,6 +128,28 @@ module Serve
       entries = ENV.map { |name, value| "#{name}=#{value}\0".b }
       @world.take_environment(entries.reverse.join)
       @world.take_environment(entries.join)
+    end
+
+    # The way of a message, but for the program: what the interpreter notes when it runs code for the
+    # first time is then in the zygote, and not written to pages of each copy.
+    def rehearse
+      parent = Process.ppid
+      told = @told
+      REHEARSALS.times { @handler.rehearse { |message| take_rehearsed(parent, message) } }
+    rescue StandardError
+      # Then a program has something of its own where we call the interpreter's.
+      nil
+    ensure
+      @told = told
+    end
+
+    def take_rehearsed(parent, message)
+      ours, theirs = System.stream_pair
+      enter(parent, theirs)
+      System.write(ours, message)
+      Messages.answer_one(@handler, @copy_fd)
+    ensure
+      [ours, @copy_fd].each { |fd| System.close(fd) }
     end
 
     def become_standby
@@ -160,6 +186,7 @@ module Serve
       @leader = nil
       @pages.refresh
       @lesson = paid == PAID ? @pages.lesson : nil
+      join_what_is_free
       begin
         pid = Process.fork
       rescue SystemCallError => error
@@ -181,6 +208,12 @@ module Serve
       # For the next: nobody waits for this one.
       @leader = dead_leader
       nil
+    end
+
+    # The C library joins freed pieces that lie side by side when it is asked for this much: here, not in
+    # the copy, for which the kernel would copy all the pages that they lie in.
+    def join_what_is_free
+      "\0".b * JOINING
     end
 
     # A child that has ended and is not waited for yet: the leader of a process group. What a copy
@@ -213,12 +246,10 @@ module Serve
     end
 
     def start_copy(parent, fd, paid)
-      System.die_with_parent(parent)
       System.close(@channel_fd)
       @children.each_key { |pidfd| System.close(pidfd) }
       @children = nil
-      System.move(fd, @copy_fd)
-      @told = @copy_fd
+      enter(parent, fd)
       # A script's are made anew when its call is there.
       Moments.renew if @handler
       pay if paid == PAID
@@ -226,6 +257,12 @@ module Serve
         System.write(@copy_fd, Frames.ready(COPY, Process.pid, 1, []))
       end
       COPY
+    end
+
+    def enter(parent, fd)
+      System.die_with_parent(parent)
+      System.move(fd, @copy_fd)
+      @told = @copy_fd
     end
 
     def pay

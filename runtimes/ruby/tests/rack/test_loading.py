@@ -42,6 +42,37 @@ class Copies(Rack):
                 self.assertEqual(self.ask(channel)[2], b"%d %d" % (count, pid))
             self.close(zygote, channel, pidfd)
 
+    def test_the_way_of_a_request_is_rehearsed_without_the_app(self):
+        # What hob makes for each request is counted, and what the app is asked.
+        text = """
+            require "stringio"
+            made = asked = 0
+            StringIO.singleton_class.prepend(Module.new do
+              define_method(:new) { |*given| (made += 1) && super(*given) }
+            end)
+            run(->(env) { [200, {}, ["#{made > 1} #{asked += 1} #{env["HTTP_COOKIE"].inspect}"]] })
+        """
+        zygote = self.start(text, ZYGOTE)
+        for _ in range(2):
+            channel, pidfd, _ = zygote.copy(1)
+            self.assertEqual(self.ask(channel)[2], b"true 1 nil")
+            self.close(zygote, channel, pidfd)
+        self.assertEqual(self.logged(), "")
+
+    def test_a_rehearsal_that_goes_wrong_is_none(self):
+        text = """
+            ready = false
+            StringIO.prepend(Module.new do
+              define_method(:set_encoding) { |*given| ready ? super(*given) : raise("early") }
+            end)
+            GC.singleton_class.prepend(Module.new { define_method(:start) { |**given| ready = true } })
+            run(->(env) { [200, {}, [env["rack.input"].read]] })
+        """
+        zygote = self.start(text, ZYGOTE)
+        channel, pidfd, _ = zygote.copy(1)
+        self.assertEqual(self.ask(channel, body=b"later")[2], b"later")
+        self.close(zygote, channel, pidfd)
+
     def test_what_it_loads_and_reads_is_noted(self):
         self.write("app/lib.rb", "LIB = 1")
         self.write("app/set.txt", "1")
