@@ -11,4 +11,5 @@ mod messages;
 mod others;
 mod ruby;
 mod serve;
+mod sessions;
 mod verbs;

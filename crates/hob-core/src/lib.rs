@@ -25,5 +25,6 @@ pub mod pool;
 pub mod receipt;
 pub mod requests;
 pub mod series;
+pub mod sessions;
 pub mod status;
 pub mod supervisor;

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hob_core::limits::Limits;
+use hob_core::sessions;
 
 use crate::project::Declared;
 pub use crate::workers::logs::Prints;
@@ -23,6 +24,8 @@ pub struct Config {
     pub home: Option<PathBuf>,
     /// The bounds of the core.
     pub limits: Limits,
+    /// The bounds of sessions.
+    pub sessions: sessions::Limits,
     /// The apps that this process serves, by their mounts' paths; none in a user's daemon.
     pub mounts: BTreeMap<String, Declared>,
     /// Where handlers print.
@@ -40,7 +43,7 @@ pub enum StartAs {
 
 impl Config {
     /// Reads the settings from variables: `HOB_RECEIPTS=0`, `HOB_MEMORY_MB`, `HOB_IDLE_EXIT_S`,
-    /// `HOB_SLOWER_RETRY_S`.
+    /// `HOB_SLOWER_RETRY_S`, `HOB_SESSION_IDLE_S`, `HOB_SESSION_MEMORY_MB`.
     /// What is not a number keeps its default: a typo must not keep a daemon from starting.
     #[must_use]
     pub fn from_variables(
@@ -59,6 +62,13 @@ impl Config {
         if let Some(seconds) = number("HOB_SLOWER_RETRY_S") {
             limits.pace_wait_min_us = seconds.saturating_mul(1_000_000);
         }
+        let mut sessions = sessions::Limits::default();
+        if let Some(seconds) = number("HOB_SESSION_IDLE_S") {
+            sessions.idle_us = seconds.saturating_mul(1_000_000);
+        }
+        if let Some(megabytes) = number("HOB_SESSION_MEMORY_MB") {
+            sessions.memory_kib = megabytes.saturating_mul(1024);
+        }
         let off = variable("HOB_RECEIPTS").is_some_and(|value| value == "0");
         let home = (variable("XDG_STATE_HOME"), variable("HOME"));
         let state_dir = crate::recorder::place::state_dir_for(home.0.as_deref(), home.1.as_deref());
@@ -68,6 +78,7 @@ impl Config {
             state_dir: state_dir.clone().filter(|_| !off),
             home: state_dir,
             limits,
+            sessions,
             mounts: BTreeMap::new(),
             prints: Prints::Files,
         }

@@ -1,12 +1,16 @@
 //! What the loop takes in: plain data, below everything that sends or handles it.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use hob_core::ids::{CallId, WorkerId};
+use hob_core::sessions::dialogue::{self, Cloned};
+use hob_core::sessions::{ClientId, SessionId};
 use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
 use hob_wire::message::{Attach, Handled};
+use hob_wire::session::OpenSession;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready};
 use rustix::fd::OwnedFd;
 use serde_json::Value;
@@ -42,6 +46,12 @@ pub(crate) enum Input {
     Outbox(Vec<Done>),
     /// The last of the open hook sets has ended.
     SetsEnded,
+    /// A client of sessions did something.
+    Session { client: ClientId, event: SessionEvent },
+    /// A session takes connections.
+    SessionReady { session: SessionId, serves: Vec<u8> },
+    /// The memory of sessions was read, in KiB.
+    SessionMemory(Vec<(SessionId, u64)>),
     /// Memory was read.
     Memory(Vec<(WorkerId, u64)>),
 }
@@ -96,6 +106,49 @@ pub(crate) enum SenderEvent {
     State { payload: Vec<u8> },
     /// Its connection has ended.
     Gone,
+}
+
+/// What a client of sessions does.
+#[derive(Debug)]
+pub(crate) enum SessionEvent {
+    /// It wants to be in one.
+    Wanted(Box<Wanted>),
+    /// It began to evaluate something.
+    Began,
+    /// That has ended.
+    Ended(dialogue::Done),
+    /// It left.
+    Left,
+}
+
+/// What a client wants, and how it hears of it.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) open: OpenSession,
+    pub(crate) directory: OwnedFd,
+    pub(crate) pid: u32,
+    pub(crate) reply: oneshot::Sender<Result<InSession, Refused>>,
+}
+
+/// Why a client is not let in: the exit code of its process, and a line for a person.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) code: u8,
+    pub(crate) text: String,
+}
+
+/// A session that a client is in.
+#[derive(Debug)]
+pub(crate) struct InSession {
+    /// Where it takes connections.
+    pub(crate) socket: PathBuf,
+    pub(crate) pid: u32,
+    pub(crate) fresh: bool,
+    pub(crate) serves: Vec<u8>,
+    /// The dialogues in it.
+    pub(crate) cloned: Arc<Mutex<Cloned>>,
+    /// Why it is over, when it is.
+    pub(crate) over: oneshot::Receiver<String>,
 }
 
 /// What a caller does after its call.
@@ -189,6 +242,8 @@ impl WorkerEvent {
             | Kind::HookOutput
             | Kind::HookEnded
             | Kind::SetEnded
+            | Kind::OpenSession
+            | Kind::SessionOpened
             | Kind::Request
             | Kind::Chunk
             | Kind::End

@@ -30,6 +30,7 @@ pub mod recorder;
 mod recording;
 mod run;
 mod serve;
+mod sessions;
 mod sets;
 mod socket;
 pub mod trust;

@@ -23,6 +23,7 @@ use crate::messages::Messages;
 use crate::outbox::Outbox;
 use crate::recorder::Recorder;
 use crate::run::Daemon;
+use crate::sessions::Sessions;
 use crate::sets::Sets;
 use crate::socket::{ListenError, Socket};
 use crate::warm::Warm;
@@ -104,6 +105,8 @@ async fn serve(
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
     let messages = Messages::new(outbox, config.mounts);
+    let sessions =
+        Sessions::new(&config.directory, config.sessions, Arc::clone(&recorder), inbox.clone());
     let daemon = Daemon {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
@@ -117,6 +120,7 @@ async fn serve(
         recorder,
         socket,
         around,
+        sessions,
         sets,
         started_ns: clock::now_ns(),
         readings: Vec::new(),

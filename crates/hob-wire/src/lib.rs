@@ -16,6 +16,7 @@
 //! decision about what a frame means.
 #![forbid(unsafe_code)]
 
+pub mod bencode;
 pub mod caller;
 mod codec;
 pub mod cursor;
@@ -28,4 +29,4 @@ pub mod strings;
 
 pub use cursor::DecodeError;
 pub use frame::{Header, Kind};
-pub use frames::{call, hooks, launch, message, reply, worker};
+pub use frames::{call, hooks, launch, message, reply, session, worker};

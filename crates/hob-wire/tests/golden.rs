@@ -25,6 +25,7 @@ use hob_wire::message::{
 };
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
+use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
     Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role, TargetKind,
@@ -149,7 +150,24 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     put(Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
     messages(&mut put);
     hooks(&mut put);
+    sessions(&mut put);
     all
+}
+
+fn sessions(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
+    let open = OpenSession {
+        name: b"work".to_vec(),
+        start: true,
+        shared: true,
+        token: b"secret".to_vec(),
+        language: b"lisp".to_vec(),
+        interpreter: b"/usr/bin/vm".to_vec(),
+        libraries: b"src:/lib/core.jar".to_vec(),
+        env: strings(&[b"PATH=/usr/bin", b"ODD=\xff"]),
+    };
+    put(Kind::OpenSession, 1, &|out| open.encode(out));
+    let opened = SessionOpened { fresh: true, pid: 45, serves: b"own".to_vec() };
+    put(Kind::SessionOpened, 0, &|out| opened.encode(out));
 }
 
 fn hooks(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {

@@ -13,6 +13,7 @@ mod memory;
 mod pace;
 mod refill;
 mod requests;
+mod sessions;
 mod stopping;
 mod trouble;
 mod warm;

@@ -148,7 +148,7 @@ fn time(ms: u64) -> Option<Duration> {
 }
 
 /// What of a caller's context its hooks, which this daemon starts, would not have.
-fn differs(around: &Around, seen: &Seen) -> Option<String> {
+pub(crate) fn differs(around: &Around, seen: &Seen) -> Option<String> {
     let pid = seen.pid();
     let context = surroundings::context_of(pid).unwrap_or_default();
     if around.context(&context, seen) != Context::Equal {

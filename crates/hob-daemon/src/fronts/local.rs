@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::around::Seen;
 use crate::channel::{self, Frame, Listener, Reader, Stream};
-use crate::fronts::{Front, hooks, message};
+use crate::fronts::{Front, hooks, message, repl};
 use crate::inputs::{CallFds, CallerEvent, Incoming, Input, WorkerEvent};
 
 /// Connections at one time. A caller beyond them waits in the listener's queue, and goes cold
@@ -91,7 +91,9 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
     } else if frame.kind == Kind::RunSet {
         // The same holds for callers of hook sets.
         hooks::serve(frame, reader, (stream, seen), front).await;
-    } else if frame.kind == Kind::Call {
+    } else if frame.kind == Kind::OpenSession && hello.build == front.build {
+        repl::serve(frame, reader, (stream, seen), front).await;
+    } else if matches!(frame.kind, Kind::Call | Kind::OpenSession) {
         say_hello(&stream, front);
     }
 }

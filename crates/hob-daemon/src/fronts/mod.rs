@@ -4,6 +4,7 @@
 pub(crate) mod hooks;
 pub(crate) mod local;
 pub(crate) mod message;
+pub(crate) mod repl;
 
 use std::sync::Arc;
 

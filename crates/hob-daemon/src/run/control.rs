@@ -1,5 +1,5 @@
 //! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
-//! "trusted" | "dead" | "hooks" | "reload"}`.
+//! "trusted" | "dead" | "hooks" | "reload" | "sessions" | "kill"}`.
 
 use std::sync::Arc;
 
@@ -34,6 +34,11 @@ impl Daemon {
             Some("reload") => {
                 let (_, messages, mut ctx) = self.parts();
                 return messages.reload(&mut ctx, request, reply);
+            }
+            Some("sessions") => self.sessions.list(),
+            Some("kill") => {
+                let name = request.get("name").and_then(Value::as_str);
+                return self.sessions.kill(name, reply);
             }
             Some("dead") => return self.messages.dead_letters(request, reply),
             Some("hooks") => self.hooks_ran(request),

@@ -25,6 +25,7 @@ use crate::fronts::local::Accepting;
 use crate::inputs::{Input, WorkerEvent};
 use crate::messages::Messages;
 use crate::recorder::Recorder;
+use crate::sessions::Sessions;
 use crate::sets::Sets;
 use crate::socket::Socket;
 use crate::warm::Warm;
@@ -59,6 +60,8 @@ pub(crate) struct Daemon {
     pub(crate) runs: Vec<Receipt>,
     /// All about messages.
     pub(crate) messages: Messages,
+    /// All about sessions.
+    pub(crate) sessions: Sessions,
     /// Hook sets of callers that cannot run them by themselves.
     pub(crate) sets: Sets,
     /// The state directory, receipts or not: the register of trusted files, the outbox.
@@ -103,14 +106,15 @@ impl Daemon {
                     self.hands.bound_log();
                     self.look_for_the_name();
                     self.tick_messages();
-                    if self.messages.take_activity() | self.sets.take_activity() {
+                    let active = self.messages.take_activity() | self.sets.take_activity();
+                    if active || !self.sessions.is_empty() {
                         self.events.push_back(Event::Active);
                     }
                 }
             }
             self.settle_events();
             self.messages.accept_tells();
-            self.leaving = self.retired && self.sets.is_empty();
+            self.leaving = self.retired && self.sets.is_empty() && self.sessions.is_empty();
             self.record_runs();
             self.flush_when_complete();
         }
@@ -126,7 +130,9 @@ impl Daemon {
     /// How long until something is due.
     fn wake_in(&mut self) -> Duration {
         let messages = self.messages.next_deadline();
-        let due = [self.core.next_deadline(), self.calls.ledger.next_deadline(), messages];
+        let sessions = self.sessions.next_deadline();
+        let due =
+            [self.core.next_deadline(), self.calls.ledger.next_deadline(), messages, sessions];
         match due.into_iter().flatten().min() {
             Some(Time(at_ns)) => Duration::from_nanos(at_ns.saturating_sub(clock::now_ns())),
             None => Duration::MAX,
@@ -150,6 +156,7 @@ impl Daemon {
 
     fn tick(&mut self) {
         self.events.push_back(Event::Tick);
+        self.sessions.tick();
         self.tick_messages();
         let (calls, _, mut ctx) = self.parts();
         calls.close_overdue(&mut ctx);
@@ -188,6 +195,9 @@ impl Daemon {
                 let (_, messages, mut ctx) = self.parts();
                 messages.sender(&mut ctx, sender, event);
             }
+            Input::Session { client, event } => self.sessions.client(client, event),
+            Input::SessionReady { session, serves } => self.sessions.ready(session, serves),
+            Input::SessionMemory(readings) => self.sessions.memory(readings),
             // The loop looks whether all has ended after each input.
             Input::SetsEnded => {}
             Input::Memory(readings) => {
@@ -278,10 +288,12 @@ impl Daemon {
     pub(crate) fn drain(&mut self) {
         self.events.push_back(Event::Drain);
         self.messages.stop();
+        self.sessions.stop();
         self.sets.close();
     }
 
     fn reap(&mut self) {
+        self.sessions.reap();
         for ended in self.hands.reap() {
             self.gone(ended);
         }
@@ -301,6 +313,13 @@ impl Daemon {
     }
 
     fn read_memory(&self) {
+        let (sessions, inbox) = (self.sessions.pids(), self.inbox.clone());
+        if !sessions.is_empty() {
+            tokio::spawn(async move {
+                let readings = memory::read(sessions).await;
+                let _ = inbox.send(Input::SessionMemory(readings)).await;
+            });
+        }
         if self.hands.is_empty() {
             return;
         }

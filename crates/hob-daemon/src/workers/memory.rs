@@ -4,15 +4,13 @@
 
 use std::time::Duration;
 
-use hob_core::ids::WorkerId;
-
 /// How long between two rounds of readings.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
 /// Reads each process; those that have ended meanwhile are left out.
-pub(crate) async fn read(processes: Vec<(WorkerId, u32)>) -> Vec<(WorkerId, u64)> {
+pub(crate) async fn read<Id: Copy + Send + 'static>(processes: Vec<(Id, u32)>) -> Vec<(Id, u64)> {
     let read = move || {
-        let reading = |&(worker, pid): &(WorkerId, u32)| {
+        let reading = |&(worker, pid): &(Id, u32)| {
             hob_os::process::pss_kib(pid).ok().map(|kib| (worker, kib))
         };
         processes.iter().filter_map(reading).collect()

@@ -9,9 +9,10 @@ use std::time::Duration;
 use hob_resolve::Program;
 use hob_runtimes::{File, Files, Mode};
 
-/// The files of all rows.
+/// The files of all rows, those of sessions too.
 fn files() -> impl Iterator<Item = &'static File> {
-    hob_runtimes::rows().flat_map(|row| row.files)
+    let sessions = hob_runtimes::with_sessions().flat_map(|row| row.files);
+    hob_runtimes::rows().flat_map(|row| row.files).chain(sessions)
 }
 
 /// Whether a name in the daemon's directory is that of a runtime's file, whole or half written.

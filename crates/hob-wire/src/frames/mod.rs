@@ -14,6 +14,7 @@ pub mod http;
 pub mod launch;
 pub mod message;
 pub mod reply;
+pub mod session;
 pub mod worker;
 
 use crate::call::{Call, ColdEnded, Hello, Json, Received, Signal};
@@ -26,6 +27,7 @@ use crate::message::{
 };
 use crate::reply::{Ended, Queued, Refused, RunCold};
 use crate::schema::{Frame, Party};
+use crate::session::{OpenSession, SessionOpened};
 use crate::worker::{Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready};
 
 /// Makes structs of named fields, and what writes, reads and describes them.
@@ -394,6 +396,11 @@ kinds! {
     HookEnded = 52: Daemon => Caller, HookEnded;
     /// A set has ended.
     SetEnded = 53: Daemon => Caller, SetEnded;
+
+    /// Join a session, or start one. Bencode follows its answer.
+    OpenSession = 56: Client => Daemon, OpenSession, crate::session::OPEN_SESSION_FDS;
+    /// The session is ready.
+    SessionOpened = 57: Daemon => Client, SessionOpened;
 
     /// A message to an app, of which the end lies in a file that comes with it: the request's body.
     Request = 64: Sender => Daemon | Daemon => Worker, Message, ["the body, from its first byte"];

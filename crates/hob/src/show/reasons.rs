@@ -15,6 +15,8 @@ pub const WARM: &[(&str, &str)] = &[
     ("queued", "it waited for a worker"),
     ("worker-ready", "a handler's worker was waiting"),
     ("old-code", "its handler was edited, and what was loaded before performed it"),
+    ("session", "its session had been started"),
+    ("session-started", "its session was started for it"),
     ("lane", "its sender was connected with a worker, and the daemon not asked"),
 ];
 

@@ -14,6 +14,7 @@ pub mod log;
 pub mod message;
 pub mod request;
 pub mod serve;
+pub mod session;
 pub mod shim;
 pub mod status;
 pub mod top;
@@ -56,6 +57,12 @@ enum Verb {
     Logs(message::logs::Logs),
     /// List dead letters, the tells that failed too often; try them again, or drop them
     Dead(dead::Dead),
+    /// Evaluate code in a session, a process that keeps what it defines
+    Eval(session::Evaluate),
+    /// List sessions: their state, memory, evals and clients
+    Sessions(Format),
+    /// End a session, or all of them
+    Kill(session::Kill),
     /// Run a directory of hooks, for one target or for thousands
     #[command(subcommand)]
     Hooks(hooks::Hooks),
@@ -190,6 +197,12 @@ pub fn run(start: &Start) -> u8 {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Verb::Eval(asked) => match session::eval(start, &asked) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Verb::Sessions(format) => session::sessions(start, format),
+        Verb::Kill(asked) => session::kill(start, &asked),
         Verb::Logs(asked) => message::logs::run(start, &asked),
         Verb::Dead(asked) => dead::run(start, asked),
         Verb::Serve(asked) => serve::run(start, asked),
@@ -261,6 +274,11 @@ impl Failure {
     /// The same failure with this code where it had 1, which means something else to its verb.
     pub(crate) fn instead_of_1(self, code: u8) -> Failure {
         Failure { code: if self.code == 1 { code } else { self.code }, ..self }
+    }
+
+    /// A failure with this exit code.
+    pub(crate) fn with_code(text: impl Into<String>, code: u8) -> Failure {
+        Failure { text: text.into(), code }
     }
 
     /// A failure of whoever wrote the command line.

@@ -51,6 +51,16 @@ const TABLE: &[(&str, &[Example])] = &[
         "dead",
         &[("hob dead", "List dead letters"), ("hob dead retry --all", "Try all of them again")],
     ),
+    (
+        "eval",
+        &[
+            ("hob eval -S work '(def x 1)'", "Define something in the session `work`"),
+            ("hob eval -S work x", "And use it in another command"),
+            ("cat script.clj | hob eval -S work -", "Evaluate what comes on standard input"),
+        ],
+    ),
+    ("sessions", &[("hob sessions", "What is kept, and how much memory it takes")]),
+    ("kill", &[("hob kill work", "End one session"), ("hob kill all", "End each of them")]),
     ("dead list", &[("hob dead list --json", "List them for a program")]),
     ("dead retry", &[("hob dead retry --all", "Once their handler is repaired")]),
     ("dead drop", &[("hob dead drop --all", "Forget them")]),

@@ -34,7 +34,6 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("ps", "status"),
     ("info", "status"),
     ("history", "log"),
-    ("kill", "stop"),
     ("send", "tell"),
     ("stats", "gain"),
 ];
