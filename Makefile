@@ -55,7 +55,7 @@ test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven,
 	@bash .ci/deps $(TRIPLE) tests
 
 .PHONY: bench-deps
-bench-deps: ## Installs the servers of Ruby that `make bench-http` measures beside.
+bench-deps: ## Installs the servers that `make bench-http` measures beside.
 	@bash .ci/deps $(TRIPLE) bench
 
 .PHONY: build
@@ -135,7 +135,7 @@ bench: binary ## Measures every figure, one after the other (some ten minutes; q
 
 .PHONY: $(addprefix bench-,$(BENCHES))
 $(addprefix bench-,$(BENCHES)): bench-%: binary
-	$(BENCH) $*
+	$(BENCH) $(if $(ONLY),--only $(ONLY)) $*
 
 # Its peers come from a JVM; its commands from packages.
 bench-hooks bench-ruby: test-deps

@@ -26,7 +26,7 @@ const USAGE: &str =
             measures one figure
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
-  http      hob serve beside servers that others wrote, for Rack, WSGI and ASGI
+  http      hob serve beside servers that others wrote: Rack, WSGI, ASGI, files, WebSockets
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
   edits     the first call of a script, and the call right after an edit
@@ -49,7 +49,7 @@ const USAGE: &str =
             or of `places`: the name of one, as the table has it
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
-            or of `http`: fork prefork python
+            or of `http`: fork prefork foolsgold python static websockets mounts idle soak
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
   --worlds A,B   only these worlds, beside the one where programs are taught

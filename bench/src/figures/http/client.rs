@@ -32,6 +32,22 @@ impl Load {
     }
 }
 
+/// What is asked for, and how its answer is known.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    pub(super) path: String,
+    /// What its body has.
+    pub(super) words: Vec<u8>,
+    /// More lines of the request's head, each with its end.
+    pub(super) head: String,
+}
+
+impl Page {
+    pub(super) fn new(path: &str, words: &[u8]) -> Page {
+        Page { path: path.to_owned(), words: words.to_vec(), head: String::new() }
+    }
+}
+
 /// What becomes of a connection behind an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connections {
@@ -54,18 +70,19 @@ struct Open {
 }
 
 /// Makes `count` requests, at most `width` at one time, the next as soon as one has ended. Fails
-/// unless each is answered with 200 and these words.
+/// unless each is answered with 200 and the page.
 pub(super) fn load(
     address: SocketAddr,
     (width, connections): (usize, Connections),
     count: usize,
-    words: &[u8],
+    page: &Page,
 ) -> Result<Load> {
     let after = match connections {
         Connections::Closed => "Connection: close\r\n",
         Connections::Kept => "",
     };
-    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{after}\r\n");
+    let Page { path, head, .. } = page;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{after}{head}\r\n");
     let begun = Instant::now();
     let (mut open, mut us) = (Vec::<Open>::new(), Vec::with_capacity(count));
     let mut kept = Vec::new();
@@ -92,7 +109,7 @@ pub(super) fn load(
                 continue;
             }
             us.push(one.begun.elapsed().as_secs_f64() * 1e6);
-            check(&one.answer, words)?;
+            check(&one.answer, &page.words)?;
             if connections == Connections::Kept && one.is_kept {
                 kept.push(one.stream);
             }

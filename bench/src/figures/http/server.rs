@@ -15,7 +15,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::measure::Environment;
 
-use super::client::{Connections, load};
+use super::PAGE_WORDS;
+use super::client::{Connections, Load, Page, load};
 
 /// How long a server may take to answer for the first time, and to end.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -30,12 +31,15 @@ pub(super) struct Recipe {
     /// Its command, looked up in PATH; where it is missing, this package has it.
     pub(super) package: &'static str,
     pub(super) words: Vec<OsString>,
+    /// What it is asked for.
+    pub(super) page: Page,
 }
 
 /// A server that runs.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
+    page: Page,
     child: Child,
 }
 
@@ -43,7 +47,7 @@ impl Recipe {
     /// A recipe from words.
     pub(super) fn new(name: &'static str, package: &'static str, words: &[&str]) -> Recipe {
         let words = words.iter().map(OsString::from).collect();
-        Recipe { name, package, words }
+        Recipe { name, package, words, page: Page::new("/", PAGE_WORDS) }
     }
 
     /// Whether its command is there.
@@ -53,13 +57,8 @@ impl Recipe {
         std::env::split_paths(&path).any(|folder| folder.join(command).exists())
     }
 
-    /// Starts it in `folder`, and waits until it answers with these words.
-    pub(super) fn start(
-        &self,
-        folder: &Path,
-        environment: &Environment,
-        answers: &[u8],
-    ) -> Result<Server> {
+    /// Starts it in `folder`, and waits until it answers with its page.
+    pub(super) fn start(&self, folder: &Path, environment: &Environment) -> Result<Server> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let words = self.words.iter().map(|word| with_port(word, port));
         let words: Vec<OsString> = words.collect();
@@ -71,10 +70,10 @@ impl Recipe {
         command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         let child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut server = Server { address, child };
+        let mut server = Server { address, page: self.page.clone(), child };
         let begun = Instant::now();
         loop {
-            let answered = load(address, (1, Connections::Closed), 1, answers);
+            let answered = load(address, (1, Connections::Closed), 1, &self.page);
             match answered {
                 Ok(_) => return Ok(server),
                 Err(_) if begun.elapsed() < START_MAX && server.child.try_wait()?.is_none() => {
@@ -95,6 +94,32 @@ fn with_port(word: &OsString, port: u16) -> OsString {
 }
 
 impl Server {
+    /// Asks for its page so many times, at most `width` at one time.
+    pub(super) fn ask(&self, each: (usize, Connections), count: usize) -> Result<Load> {
+        load(self.address, each, count, &self.page)
+    }
+
+    /// The same, and the processor time that all of it took, in microseconds.
+    pub(super) fn ask_timed(
+        &self,
+        each: (usize, Connections),
+        count: usize,
+    ) -> Result<(Load, f64)> {
+        let before = self.cpu_us();
+        let load = self.ask(each, count)?;
+        Ok((load, self.cpu_us() - before))
+    }
+
+    /// Its processes: itself, and all that are below it.
+    pub(super) fn processes(&self) -> usize {
+        self.tree(&processes()).len()
+    }
+
+    /// Descriptors that its first process has open.
+    pub(super) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
+    }
+
     /// The processor time that it and its processes, ended ones too, have used, in microseconds.
     pub(super) fn cpu_us(&self) -> f64 {
         let table = processes();
