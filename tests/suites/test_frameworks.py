@@ -20,12 +20,14 @@ HOB = os.environ["HOB_BIN"]
 PYTHON = os.environ["HOB_SUITE_PYTHON"]
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "frameworks")
 ANSWER_S = 60
-ISOLATIONS = ("spawn", "standby", "fork", "prefork")
+ISOLATIONS = ("spawn", "standby", "fork", "session", "prefork")
 # The interface, the file with the app, and what has to be there.
 APPS = {
     "flask": ("wsgi", "flask_app.py:app", [PYTHON, "-c", "import flask"]),
     "django": ("wsgi", "django_app.py:application", [PYTHON, "-c", "import django"]),
     "django-async": ("asgi", "django_app.py:asynchronous", [PYTHON, "-c", "import django"]),
+    "validate": ("wsgi", "checked_app.py:validated", [PYTHON, "-c", "import flask, asgiref"]),
+    "asgiref": ("asgi", "checked_app.py:adapted", [PYTHON, "-c", "import flask, asgiref"]),
     "starlette": ("asgi", "starlette_app.py:app", [PYTHON, "-c", "import starlette"]),
     "sinatra": ("rack", "sinatra.ru", ["ruby", "-e", 'require "sinatra/base"']),
 }
@@ -102,7 +104,11 @@ class Frameworks(unittest.TestCase):
                 self.check(site, prefix)
                 if name == "starlette":
                     self.chat(site, prefix)
-        self.assertIn("ValueError: as asked" if interface != "rack" else "as asked", site.told())
+        told = site.told()
+        self.assertIn("ValueError: as asked" if interface != "rack" else "as asked", told)
+        # What a check says of the server; it also tells of an answer that was never closed.
+        self.assertNotIn("AssertionError", told)
+        self.assertNotIn("without being closed", told)
 
     def check(self, site, prefix):
         self.assertEqual(site.ask(prefix + "/")[::2], (200, f"{prefix}/page/x"))
@@ -168,6 +174,12 @@ class Frameworks(unittest.TestCase):
 
     def test_django_by_asgi(self):
         self.serve("django-async")
+
+    def test_the_standard_librarys_check_of_wsgi(self):
+        self.serve("validate")
+
+    def test_the_adapter_of_asgiref(self):
+        self.serve("asgiref")
 
     def test_starlette(self):
         self.serve("starlette")

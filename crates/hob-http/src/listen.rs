@@ -62,6 +62,8 @@ pub enum Mount {
         root: PathBuf,
         /// The file in it that answers for what is not there.
         fallback: Option<String>,
+        /// What caches are told of them.
+        cache_control: Option<String>,
     },
 }
 
@@ -133,8 +135,9 @@ async fn serve(
                 let app = App::new(path.clone(), bounds, shared, &tally.waiting);
                 Served::App { app, body_bytes, message_bytes, by_client }
             }
-            Mount::Static { root, fallback } => {
-                Served::Files(Files::new(root, fallback.as_deref()))
+            Mount::Static { root, fallback, cache_control } => {
+                let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
+                Served::Files(files)
             }
         };
         let mounted = Mounted { served, tally };
@@ -250,10 +253,13 @@ async fn connection(
     match taken.take() {
         Some(Taken::WebSocket(accepted)) => {
             let ping = Duration::from_millis(limits.ping_ms);
-            websocket::run((stream, parts.read_buf), accepted, ping, &mut stop).await;
+            // What few connections become is not to make all others large.
+            let run = websocket::run((stream, parts.read_buf), accepted, ping, &mut stop);
+            Box::pin(run).await;
         }
         Some(Taken::Connection(hijacked)) => {
-            hijack::run((stream.raw(Heard::default()), parts.read_buf), hijacked, &mut stop).await;
+            let stream = stream.raw(Heard::default());
+            Box::pin(hijack::run((stream, parts.read_buf), hijacked, &mut stop)).await;
         }
         None => {
             if let Some(status) = stream.finish().await {

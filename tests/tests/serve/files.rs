@@ -60,6 +60,74 @@ fn nothing_outside_the_folder_is_reached() {
 }
 
 #[test]
+fn a_client_that_takes_it_gets_what_was_compressed_before() {
+    let world = world();
+    world.file("public/app.js", "plain text");
+    world.file("public/app.js.gz", "as gzip");
+    world.file("public/app.js.br", "as brotli");
+    std::os::unix::fs::symlink(world.path("work/secret"), world.path("work/public/a b.txt.gz"))
+        .unwrap();
+    let site = Site::serve(&world, &["."]);
+    for (takes, body, coding) in [
+        ("gzip, br", "as brotli", Some("br")),
+        ("gzip", "as gzip", Some("gzip")),
+        ("zstd", "plain text", None),
+        ("identity", "plain text", None),
+    ] {
+        let answer = site.ask("GET", "/app.js", &format!("Accept-Encoding: {takes}\r\n"), b"");
+        assert_eq!((answer.text().as_str(), answer.header("content-encoding")), (body, coding));
+        assert_eq!(answer.header("content-type"), Some("text/javascript"), "{takes}");
+        assert_eq!(answer.header("vary"), Some("accept-encoding"), "{takes}");
+    }
+    // A variant that leads out of the folder is none.
+    let answer = site.ask("GET", "/a%20b.txt", "Accept-Encoding: gzip\r\n", b"");
+    assert_eq!(answer.text(), "0123456789");
+    site.stop();
+}
+
+#[test]
+fn caches_are_told_what_the_mount_says_and_nothing_of_what_is_not_there() {
+    let world = world();
+    let toml = "[mount.\"/\"]\nstatic = \"public\"\ncache_control = \"public, max-age=60\"\n";
+    world.file("hob.toml", toml);
+    world.hob(&["trust"]).go().succeeded();
+    let site = Site::serve(&world, &[]);
+    assert_eq!(site.get("/in.css").header("cache-control"), Some("public, max-age=60"));
+    let tag = format!("If-None-Match: {}\r\n", site.get("/").header("etag").unwrap());
+    let same = site.ask("GET", "/", &tag, b"");
+    assert_eq!((same.status, same.header("cache-control")), (304, Some("public, max-age=60")));
+    assert_eq!(site.get("/nothing").header("cache-control"), None);
+    site.stop();
+}
+
+#[test]
+fn what_is_no_file_is_not_there_and_large_files_come_whole() {
+    let world = world();
+    let pipe = world.path("work/public/pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let large: String = ('a'..='z').cycle().take(3_000_017).collect();
+    world.file("public/large", &large);
+    let site = Site::serve(&world, &["."]);
+    assert_eq!(site.get("/pipe").status, 404);
+    assert!(site.get("/large").text() == large);
+    let part = site.ask("GET", "/large", "Range: bytes=1000000-2999999\r\n", b"");
+    assert!(part.status == 206 && part.text() == large[1_000_000..3_000_000]);
+    // The folder is what has its name at each request.
+    std::fs::rename(world.path("work/public"), world.path("work/old")).unwrap();
+    assert_eq!(site.get("/large").status, 404);
+    world.file("public/large", "new");
+    assert_eq!(site.get("/large").text(), "new");
+    site.stop();
+}
+
+#[test]
 fn a_fallback_answers_for_what_is_not_there() {
     let world = world();
     world.file("hob.toml", "[mount.\"/app\"]\nstatic = \"public\"\nfallback = \"index.html\"\n");

@@ -81,6 +81,8 @@ pub enum Mount {
         root: PathBuf,
         /// The file in it that answers for what is not there.
         fallback: Option<String>,
+        /// What caches are told of its files.
+        cache_control: Option<String>,
     },
 }
 
@@ -188,6 +190,7 @@ struct Table {
     #[serde(default)]
     env: Vec<String>,
     fallback: Option<String>,
+    cache_control: Option<String>,
     /// The interface and its file, or `static`; anything else is a mistake.
     #[serde(flatten)]
     others: BTreeMap<String, toml::Value>,
@@ -257,7 +260,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     }
     if is_public {
         let path = if mounts.is_empty() { "/" } else { "/public" };
-        let files = Mount::Static { root: root.join(PUBLIC), fallback: None };
+        let files = Mount::Static { root: root.join(PUBLIC), fallback: None, cache_control: None };
         mounts.insert(path.to_owned(), files);
     }
     if mounts.is_empty() {
@@ -367,8 +370,8 @@ impl Table {
         if key == "static" {
             return self.files(root, &what);
         }
-        if self.fallback.is_some() {
-            return Err("fallback: only static files have one".to_owned());
+        if self.fallback.is_some() || self.cache_control.is_some() {
+            return Err("fallback, cache_control: only static files have them".to_owned());
         }
         let found = hob_runtimes::apps().find(|(_, app)| app.interface == key);
         let (row, app) = found.ok_or("nothing hosts it")?;
@@ -395,14 +398,23 @@ impl Table {
             !self.env.is_empty(),
         ];
         if for_apps.contains(&true) {
-            return Err("static files take `fallback` alone; other keys are for apps".to_owned());
+            let keys = "`fallback` and `cache_control`; other keys are for apps";
+            return Err(format!("static files take {keys}"));
         }
         if let Some(name) = &self.fallback
             && !folder.join(name).is_file()
         {
             return Err(format!("fallback: {} is not there", folder.join(name).display()));
         }
-        Ok(Mount::Static { root: folder, fallback: self.fallback })
+        if let Some(value) = &self.cache_control
+            && !value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        {
+            return Err(
+                "cache_control: it is what a header may hold, as \"max-age=3600\"".to_owned()
+            );
+        }
+        let (fallback, cache_control) = (self.fallback, self.cache_control);
+        Ok(Mount::Static { root: folder, fallback, cache_control })
     }
 
     fn app(

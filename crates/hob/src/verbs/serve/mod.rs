@@ -215,7 +215,9 @@ fn fronted(mount: Mount) -> hob_http::Mount {
                 by_client,
             }
         }
-        Mount::Static { root, fallback } => hob_http::Mount::Static { root, fallback },
+        Mount::Static { root, fallback, cache_control } => {
+            hob_http::Mount::Static { root, fallback, cache_control }
+        }
     }
 }
 
