@@ -162,8 +162,8 @@ impl Front {
             return Ok(response.map(|body| Body::new(self.log.counted(&line, body, measured))));
         }
         let bytes = sent(&parts.method, &response);
-        measured.end(line.status, bytes);
-        self.log.take(&line, bytes);
+        let ended = measured.end(line.status, bytes);
+        self.log.take(&line, bytes, &ended);
         if response.extensions().get::<NoResponse>().is_some() {
             beside.taken.hijacked.store(true, Ordering::Relaxed);
             // The connection is taken from hyper, and this with it.
@@ -230,12 +230,12 @@ impl Front {
                 let inline = &gathered.inline;
                 let mut payload = Vec::with_capacity(2048 + inline.len());
                 http::encode_request(&line, &passed, inline, &mut payload);
-                let session = match by_client {
-                    true => Some(Session::of(headers.iter().copied(), handshake.is_some())?),
-                    false => None,
-                };
+                let begin = || Session::of(headers.iter().copied(), handshake.is_some());
+                let session = by_client.then(begin).transpose()?;
                 let key = session.as_ref().map_or("", Session::name);
+                measured.asks();
                 let outcome = self.link.ask(app, key, (&payload, gathered.file)).await;
+                measured.is_answered();
                 if let Outcome::Failed(reason, _) = &outcome {
                     measured.failed(reason.code());
                 }

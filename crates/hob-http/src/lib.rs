@@ -32,3 +32,4 @@ mod websocket;
 pub use connection::socket::Listener;
 pub use control::Control;
 pub use listen::{Mount, Site, run};
+pub use log::Format;

@@ -27,7 +27,7 @@ use crate::control::{self, Control};
 use crate::files::Files;
 use crate::hijack;
 use crate::link::{App, Link};
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::websocket;
 
 /// Connections at one time; more wait in the kernel's queue.
@@ -82,6 +82,8 @@ pub struct Site<'a> {
     pub limits: Limits,
     /// The proxies that are believed.
     pub proxies: Proxies,
+    /// How its access log looks.
+    pub log: log::Format,
     /// Where it listens, for who asks.
     pub listens: Vec<String>,
     /// Where it is asked how it is.
@@ -157,7 +159,7 @@ async fn serve(
     });
     let listeners: Vec<Accepting> =
         listeners.into_iter().map(Accepting::new).collect::<Result<_, _>>()?;
-    let (log, written) = Log::begin(Arc::clone(&meter.lines_dropped))?;
+    let (log, written) = Log::begin(site.log, Arc::clone(&meter.lines_dropped))?;
     control::begin(site.control, Arc::clone(&meter))?;
     let (limits, proxies) = (site.limits, site.proxies);
     let front = Arc::new(Front { mounts, link, limits, proxies, log, meter });

@@ -1,4 +1,5 @@
-//! The access log: a line for each request, in the combined format, which tools of others read.
+//! The access log: a line for each request, in the combined format, which tools of others read, or
+//! as JSON, which has its times too.
 //!
 //! A thread of its own writes it, so that a reader who stops reading stops no request. What finds
 //! no room is dropped, and counted in a line as soon as there is room again.
@@ -14,10 +15,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, Broken};
-use crate::control::meter::Measured;
+use crate::control::meter::{Ended, Measured};
 
 /// Lines that wait for whoever reads the log.
 const LINES_MAX: usize = 4096;
@@ -27,9 +29,22 @@ const TOGETHER: Duration = Duration::from_millis(20);
 /// Why a request has failed whose answer had begun.
 const BROKEN_OFF: &str = "broken-off";
 
+/// How lines of the access log look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// As servers have written it for thirty years.
+    #[default]
+    Combined,
+    /// One object a line.
+    Json,
+    /// There are none.
+    None,
+}
+
 /// The log, open.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
+    format: Format,
     lines: SyncSender<String>,
     /// Since a line was written.
     dropped: Arc<AtomicU64>,
@@ -40,6 +55,7 @@ impl Log {
     /// Begins it; the other end hears when the last line of a log that was dropped is written.
     /// Counts dropped lines.
     pub(crate) fn begin(
+        format: Format,
         all_dropped: Arc<AtomicU64>,
     ) -> std::io::Result<(Log, oneshot::Receiver<()>)> {
         let (lines, waiting) = sync_channel(LINES_MAX);
@@ -49,19 +65,36 @@ impl Log {
             // A site that waits no longer needs no word.
             let _ = done.send(());
         })?;
-        Ok((Log { lines, dropped: Arc::default(), all_dropped }, written))
+        Ok((Log { format, lines, dropped: Arc::default(), all_dropped }, written))
     }
 
     /// Takes a line, if there is room.
-    pub(crate) fn take(&self, line: &Line<'_>, bytes: u64) {
-        let [before, behind] = line.text();
-        self.put(format!("{before}{bytes}{behind}"));
+    pub(crate) fn take(&self, line: &Line<'_>, bytes: u64, ended: &Ended) {
+        self.put_end(&self.parts(line), bytes, ended);
     }
 
     /// The same for a body whose length shows when it ends.
     pub(crate) fn counted(&self, line: &Line<'_>, body: Body, measured: Measured) -> Counted {
         let (log, status) = (self.clone(), line.status);
-        Counted { log, line: line.text(), status, bytes: 0, body, measured }
+        let line = self.parts(line);
+        Counted { log, line, status, bytes: 0, body, measured }
+    }
+
+    /// What a line has before that which is known at the end, and behind it.
+    fn parts(&self, line: &Line<'_>) -> [String; 2] {
+        match self.format {
+            Format::Combined => line.text(),
+            Format::Json => [line.json(), "}\n".to_owned()],
+            Format::None => Default::default(),
+        }
+    }
+
+    fn put_end(&self, [before, behind]: &[String; 2], bytes: u64, ended: &Ended) {
+        match self.format {
+            Format::Combined => self.put(format!("{before}{bytes}{behind}")),
+            Format::Json => self.put(format!("{before}{}{behind}", ended.json(bytes))),
+            Format::None => {}
+        }
     }
 
     fn put(&self, mut text: String) {
@@ -113,9 +146,8 @@ impl hyper::body::Body for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.measured.end(self.status, self.bytes);
-        let [before, behind] = &self.line;
-        self.log.put(format!("{before}{}{behind}", self.bytes));
+        let ended = self.measured.end(self.status, self.bytes);
+        self.log.put_end(&self.line, self.bytes, &ended);
     }
 }
 
@@ -154,6 +186,43 @@ impl Line<'_> {
     }
 }
 
+impl Line<'_> {
+    /// The begin of an object, whose fields that are known at the end follow.
+    fn json(&self) -> String {
+        let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes)).to_string();
+        let at = jiff::Timestamp::now();
+        let (client, status) = (self.client, self.status);
+        let (method, target) = (text(self.method.as_bytes()), text(self.target.as_bytes()));
+        let protocol = self.protocol;
+        let mut line = format!(
+            "{{\"time\":\"{at:.6}\",\"client\":\"{client}\",\"method\":{method},\"target\":{target},\
+             \"protocol\":\"{protocol}\",\"status\":{status}"
+        );
+        for (name, value) in [("referer", self.referer), ("agent", self.agent)] {
+            if !value.is_empty() {
+                line.push_str(&format!(",\"{name}\":{}", text(value)));
+            }
+        }
+        line
+    }
+}
+
+impl Ended {
+    /// What is known at the end, behind other fields of an object.
+    fn json(&self, bytes: u64) -> String {
+        let mount = Value::from(self.mount.as_str());
+        let mut text = format!(",\"bytes\":{bytes},\"mount\":{mount}");
+        if let Some(why) = self.failure {
+            text.push_str(&format!(",\"failure\":\"{why}\""));
+        }
+        for (name, us) in self.phases_us.iter().flatten() {
+            text.push_str(&format!(",\"{name}_us\":{us}"));
+        }
+        text.push_str(&format!(",\"total_us\":{}", self.total_us));
+        text
+    }
+}
+
 fn word(bytes: &[u8]) -> String {
     if bytes.is_empty() { "-".to_owned() } else { quoted(bytes) }
 }
@@ -185,5 +254,30 @@ mod tests {
     fn what_a_caller_sends_ends_neither_quotes_nor_line() {
         assert_eq!(quoted(b"a\"b\\c\nd\xff"), "a\\\"b\\\\c\\x0ad\\xff");
         assert_eq!(word(b""), "-");
+    }
+
+    #[test]
+    fn a_line_as_json_is_one_object_whatever_was_sent() {
+        let line = Line {
+            client: [127, 0, 0, 1].into(),
+            method: "GET",
+            target: "/a\"b\\",
+            protocol: "HTTP/1.1",
+            status: 502,
+            referer: b"",
+            agent: b"\xff\n",
+        };
+        let ended = Ended {
+            mount: "/a\"".to_owned(),
+            total_us: 9,
+            phases_us: Some([("body", 1), ("app", 2), ("write", 6)]),
+            failure: Some("lost"),
+        };
+        let text = format!("{}{}}}", line.json(), ended.json(7));
+        let read: Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!((&read["target"], &read["mount"]), (&"/a\"b\\".into(), &"/a\"".into()));
+        assert_eq!((&read["agent"], &read["bytes"]), (&"\u{fffd}\n".into(), &7.into()));
+        assert_eq!((&read["failure"], &read["write_us"]), (&"lost".into(), &6.into()));
+        assert!(read.get("referer").is_none() && !text.contains('\n'));
     }
 }

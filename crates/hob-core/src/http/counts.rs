@@ -58,4 +58,19 @@ pub struct MountCounts {
     pub p99_us: u64,
     /// The same for the slowest.
     pub max_us: u64,
+    /// Parts of that time, by name: `body`, until the body was whole; `app`, until the answer began,
+    /// with the wait for a worker; `write`, until the last byte of the answer was passed on. Files
+    /// have none.
+    #[serde(default)]
+    pub phases: BTreeMap<String, Phase>,
+}
+
+/// What one part of a request took, in microseconds: at most this for half of them, and for 99 of
+/// 100.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Half.
+    pub p50_us: u64,
+    /// 99 of 100.
+    pub p99_us: u64,
 }

@@ -6,6 +6,7 @@
 //! listen = "127.0.0.1:8000"
 //! trusted_proxies = ["10.0.0.0/8", "::1"]
 //! control = "127.0.0.1:9100"      # metrics and health for whoever reaches it; usually none
+//! log = "combined"               # or json, none
 //! timeouts = { head = "10s", body = "30s", write = "30s", ping = "30s" }
 //!
 //! [mount."/shop"]
@@ -46,6 +47,19 @@ const TIMEOUT_US: u64 = 30_000_000;
 /// The folder of files that a directory shows without a word.
 const PUBLIC: &str = "public";
 
+/// How the access log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Log {
+    /// The combined format.
+    #[default]
+    Combined,
+    /// A JSON object a line.
+    Json,
+    /// No log.
+    None,
+}
+
 /// What is served.
 #[derive(Debug)]
 pub struct Site {
@@ -57,6 +71,8 @@ pub struct Site {
     pub mounts: BTreeMap<String, Mount>,
     /// The networks of the proxies that are believed.
     pub proxies: Proxies,
+    /// How its access log looks.
+    pub log: Log,
     /// An address at which anybody may ask how the site is, if it is to have one.
     pub control: Option<String>,
     /// How long a request's head may take, in microseconds; `None`: as usual.
@@ -145,6 +161,8 @@ struct Serve {
     #[serde(default)]
     trusted_proxies: Vec<String>,
     control: Option<String>,
+    #[serde(default)]
+    log: Log,
     #[serde(default)]
     timeouts: Timeouts,
 }
@@ -278,6 +296,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         socket_mode: None,
         mounts,
         proxies,
+        log: Log::default(),
         control: None,
         head_us: None,
         body_gap_us: None,
@@ -330,6 +349,7 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
         socket_mode,
         mounts: served,
         proxies,
+        log: file.serve.log,
         control,
         head_us,
         body_gap_us,

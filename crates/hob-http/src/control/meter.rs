@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hob_core::http::counts::{Counts, MountCounts, SCHEMA};
+use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
 
 /// Two digits of a time are right.
 const DIGITS: u8 = 2;
@@ -45,7 +45,12 @@ pub(crate) struct Counted {
     /// Microseconds; made by the first request, since a site may have a thousand mounts.
     pub(crate) times: Option<Histogram<u64>>,
     pub(crate) sum_us: u64,
+    /// The same of each phase.
+    phases: [Option<Histogram<u64>>; PHASES.len()],
 }
+
+/// The parts of a request's time that are told apart.
+const PHASES: [&str; 3] = ["body", "app", "write"];
 
 impl Tally {
     fn of(path: &str) -> Arc<Tally> {
@@ -74,8 +79,29 @@ impl Tally {
             p50_us: at(0.5),
             p99_us: at(0.99),
             max_us: counted.times.as_ref().map_or(0, Histogram::max),
+            phases: PHASES.into_iter().zip(&counted.phases).filter_map(phase).collect(),
         }
     }
+}
+
+fn phase((name, times): (&str, &Option<Histogram<u64>>)) -> Option<(String, Phase)> {
+    let times = times.as_ref()?;
+    let at = |quantile| times.value_at_quantile(quantile);
+    Some((name.to_owned(), Phase { p50_us: at(0.5), p99_us: at(0.99) }))
+}
+
+fn record(times: &mut Option<Histogram<u64>>, us: u64) {
+    if times.is_none() {
+        *times = Histogram::new(DIGITS).ok();
+    }
+    if let Some(times) = times {
+        // It grows with what is recorded, and so has no largest time.
+        let _ = times.record(us);
+    }
+}
+
+fn us(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn named(statuses: &BTreeMap<u16, u64>) -> BTreeMap<String, u64> {
@@ -105,7 +131,14 @@ impl Meter {
     /// A request has come. It belongs to no mount until it is said to.
     pub(crate) fn begin(&self) -> Measured {
         self.nowhere.lock().active += 1;
-        Measured { tally: Arc::clone(&self.nowhere), begun: Instant::now(), ended: false }
+        Measured {
+            tally: Arc::clone(&self.nowhere),
+            begun: Instant::now(),
+            asked: None,
+            answered: None,
+            failure: None,
+            ended: false,
+        }
     }
 
     /// A connection that counts until the result is dropped.
@@ -162,7 +195,26 @@ impl Drop for Connected {
 pub(crate) struct Measured {
     tally: Arc<Tally>,
     begun: Instant,
+    /// When its body was whole, and its app was asked.
+    asked: Option<Instant>,
+    /// When the app's answer began.
+    answered: Option<Instant>,
+    /// Why it was not answered to the end, the last if there are several.
+    failure: Option<&'static str>,
     ended: bool,
+}
+
+/// What became of a request, for the log.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The mount's path; empty: none.
+    pub(crate) mount: String,
+    /// From its head to its end, in microseconds.
+    pub(crate) total_us: u64,
+    /// Of its phases, if an app was asked.
+    pub(crate) phases_us: Option<[(&'static str, u64); PHASES.len()]>,
+    /// Why it was not answered to the end.
+    pub(crate) failure: Option<&'static str>,
 }
 
 impl Measured {
@@ -174,26 +226,43 @@ impl Measured {
     }
 
     /// No app has answered it, or not to its end.
-    pub(crate) fn failed(&self, why: &'static str) {
+    pub(crate) fn failed(&mut self, why: &'static str) {
+        self.failure = Some(why);
         *self.tally.lock().failures.entry(why).or_default() += 1;
     }
 
+    /// Its body is whole, and its app is asked.
+    pub(crate) fn asks(&mut self) {
+        self.asked = Some(Instant::now());
+    }
+
+    /// Its app's answer has begun, or it is known that there is none.
+    pub(crate) fn is_answered(&mut self) {
+        self.answered = Some(Instant::now());
+    }
+
     /// Its answer has ended.
-    pub(crate) fn end(&mut self, status: u16, bytes: u64) {
-        let us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    pub(crate) fn end(&mut self, status: u16, bytes: u64) -> Ended {
+        let now = Instant::now();
+        let total_us = us(now - self.begun);
+        let phases = self.asked.zip(self.answered).map(|(asked, answered)| {
+            [us(asked - self.begun), us(answered - asked), us(now - answered)]
+        });
         self.ended = true;
         let mut counted = self.tally.lock();
         counted.active -= 1;
         counted.bytes += bytes;
-        counted.sum_us = counted.sum_us.saturating_add(us);
+        counted.sum_us = counted.sum_us.saturating_add(total_us);
         *counted.statuses.entry(status).or_default() += 1;
-        if counted.times.is_none() {
-            counted.times = Histogram::new(DIGITS).ok();
+        record(&mut counted.times, total_us);
+        for (times, us) in counted.phases.iter_mut().zip(phases.into_iter().flatten()) {
+            record(times, us);
         }
-        if let Some(times) = &mut counted.times {
-            // It grows with what is recorded, and so has no largest time.
-            let _ = times.record(us);
-        }
+        let mut names = PHASES.into_iter();
+        let named = |us| (names.next().unwrap_or_default(), us);
+        let phases_us = phases.map(|phases| phases.map(named));
+        let mount = self.tally.path.clone();
+        Ended { mount, total_us, phases_us, failure: self.failure }
     }
 }
 
@@ -222,7 +291,15 @@ mod tests {
         request.is_of(&meter.tally("/shop"));
         assert_eq!(meter.counts().mounts[1].active, 1);
         request.failed("lost");
-        request.end(502, 20);
+        request.begun -= Duration::from_millis(30);
+        request.asks();
+        request.is_answered();
+        let ended = request.end(502, 20);
+        assert_eq!((ended.mount.as_str(), ended.failure), ("/shop", Some("lost")));
+        let phases = ended.phases_us.expect("an app was asked");
+        assert!(phases[0].0 == "body" && phases[0].1 >= 30_000 && ended.total_us >= 30_000);
+        let told = meter.counts().mounts[1].phases["body"];
+        assert!(told.p50_us >= 29_000, "{told:?}");
         drop(request);
         drop(meter.begin());
         let counts = meter.counts();

@@ -1,6 +1,6 @@
 //! What a site was asked, as text: a line for each mount, and below it what went wrong.
 
-use hob_core::http::counts::{Counts, MountCounts};
+use hob_core::http::counts::{Counts, MountCounts, Phase};
 
 use super::style::{Look, Tone};
 use super::text::{printable, width, wrap};
@@ -34,6 +34,7 @@ pub fn mounts(counts: &Counts, look: &Look) -> String {
     let mut lines = vec![look.paint(Tone::Dim, &line(&HEADS.map(str::to_owned), &widths, look))];
     for (mount, row) in shown.iter().zip(&rows) {
         lines.push(line(row, &widths, look));
+        lines.extend(phases(mount, look));
         if !mount.failures.is_empty() {
             lines.extend(note("failed", &mount.failures, look));
         }
@@ -50,6 +51,24 @@ pub fn mounts(counts: &Counts, look: &Look) -> String {
 
 fn is_idle(mount: &MountCounts) -> bool {
     mount.requests == 0 && mount.failures.is_empty()
+}
+
+/// What the parts of its requests took, if they have some: `p50: body 3 µs, app 1 ms`.
+fn phases(mount: &MountCounts, look: &Look) -> Vec<String> {
+    let of = |quantile: &str, us: fn(&Phase) -> u64| {
+        // In the order in which they come to pass.
+        let named = ["body", "app", "write"].iter().filter_map(|name| {
+            let time = units::duration(us(mount.phases.get(*name)?), look.micro());
+            Some(format!("{name} {time}"))
+        });
+        format!("{quantile}: {}", named.collect::<Vec<_>>().join(", "))
+    };
+    if mount.phases.is_empty() {
+        return Vec::new();
+    }
+    let text = format!("{}; {}", of("p50", |p| p.p50_us), of("p99", |p| p.p99_us));
+    let lines = wrap(&text, "  ", look.columns.unwrap_or(usize::MAX), look.charset);
+    lines.into_iter().map(|line| look.paint(Tone::Dim, &line)).collect()
 }
 
 /// How many of each, as `failed: lost 1, timed-out 2`.
@@ -115,6 +134,10 @@ mod tests {
                     p50_us: 412,
                     p99_us: 61_000,
                     max_us: 2_100_000,
+                    phases: [("body", 3, 900), ("app", 380, 59_000), ("write", 21, 2_000)]
+                        .into_iter()
+                        .map(|(name, p50_us, p99_us)| (name.to_owned(), Phase { p50_us, p99_us }))
+                        .collect(),
                 },
                 MountCounts { path: "/wiki\u{1b}[31m".to_owned(), ..MountCounts::default() },
                 MountCounts { requests: 2, statuses: counted(&[("404", 2)]), ..Default::default() },

@@ -159,3 +159,40 @@ fn an_address_is_opened_only_for_who_asks_for_one() {
     assert!(said.contains("`control` in hob.toml names another address"), "{said}");
     asked.stop();
 }
+
+#[test]
+fn a_log_of_json_tells_each_request_with_its_times() {
+    let world = World::new();
+    let site = site(&world, "log = \"json\"");
+    for path in ["/app/pieces", "/app/end", "/files/a.txt", "/else%22where"] {
+        let _ = site.get(path);
+    }
+    let out = String::from_utf8(site.stop().out).expect("it is text");
+    let lines: Vec<Value> =
+        out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(lines.len(), 4, "{out}");
+    let of = |target: &str| lines.iter().find(|line| line["target"] == target).expect(target);
+    let pieces = of("/app/pieces");
+    assert_eq!((&pieces["status"], &pieces["bytes"]), (&200.into(), &6.into()), "{pieces}");
+    assert_eq!(pieces["mount"], "/app");
+    // The app sleeps for as long before its answer begins.
+    assert!(pieces["app_us"].as_u64() >= Some(30_000), "{pieces}");
+    assert!(pieces["total_us"].as_u64() >= pieces["app_us"].as_u64(), "{pieces}");
+    let parts = ["body_us", "app_us", "write_us"];
+    assert!(parts.iter().all(|part| pieces[part].is_u64()), "{pieces}");
+    assert_eq!(
+        (&of("/app/end")["status"], &of("/app/end")["failure"]),
+        (&502.into(), &"lost".into())
+    );
+    assert!(of("/files/a.txt").get("app_us").is_none());
+    assert_eq!(of("/else%22where")["mount"], "");
+}
+
+#[test]
+fn a_site_may_keep_no_log() {
+    let world = World::new();
+    let site = site(&world, "log = \"none\"");
+    assert_eq!(site.get("/app/pieces").status, 200);
+    let out = String::from_utf8(site.stop().out).expect("it is text");
+    assert!(!out.contains("GET"), "{out}");
+}

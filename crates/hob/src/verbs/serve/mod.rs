@@ -152,6 +152,11 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         build: build_id::own(),
         attach,
         limits,
+        log: match site.log {
+            site::Log::Combined => hob_http::Format::Combined,
+            site::Log::Json => hob_http::Format::Json,
+            site::Log::None => hob_http::Format::None,
+        },
         proxies: site.proxies,
         listens: places.names.clone(),
         control,
