@@ -41,6 +41,15 @@ module Frames
       [MAGIC, kind, fds, 0, payload.bytesize].pack("a4CCvV") << payload
     end
 
+    # An answer of that content type.
+    def answer(number, type, body)
+      size = 12 + type.bytesize + body.bytesize
+      raise WireError, "a frame of #{size} bytes is beyond the cap" if size > BYTES_MAX
+
+      body = body.b if body.encoding != Encoding::BINARY
+      [MAGIC, ANSWER, 0, 0, size, number, type.bytesize, type].pack("a4CCvVQ<Va*") << body
+    end
+
     def blob(data)
       [data.bytesize].pack("V") << data.b
     end

@@ -21,13 +21,13 @@ module Http
   WORDS = 11
 
   class << self
-    # The words of a request, and its body, which whoever takes it closes.
-    def take(payload)
-      at = 4
-      count = number(payload, 0)
+    # The words of a request that begins there, and its body, which whoever takes it closes.
+    def take(payload, at)
+      count = number(payload, at)
+      at += 4
       beyond if count > payload.bytesize / 4
       words = Array.new(count) do
-        size = number(payload, at)
+        size = payload.unpack1("V", offset: at) || beyond
         at += 4 + size
         payload.byteslice(at - size, size)
       end
@@ -75,6 +75,10 @@ module Http
     NAME = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/n.freeze
     CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/n.freeze
     STATUSES = (100..599).freeze
+    # Names by what an app called them.
+    NAMES = {} # rubocop:disable Style/MutableConstant
+    NAMES_MAX = 256
+    NAME_BYTES_MAX = 64
     DIGITS = /\A[0-9]+\z/.freeze
     # More than this of a body does not travel with its head.
     FIRST_MAX = 65_536
@@ -85,7 +89,7 @@ module Http
       @number = number
       @no_body = is_head || status == 204 || status == 304
       @head = [status, headers.size * 2].pack("vV")
-      headers.each { |name, value| header(name_of(name), value_of(name, value)) }
+      headers.each { |name, value| header(NAMES[name] || name_of(name), value_of(name, value)) }
       raise ArgumentError, "headers of #{@head.bytesize} bytes do not fit" if @head.bytesize > Messages::BODY_MAX
 
       @body = String.new(encoding: Encoding::BINARY)
@@ -192,14 +196,18 @@ module Http
 
     def header(name, value)
       @length = value.to_i if name == "content-length" && DIGITS.match?(value)
-      [name, value].each { |word| @head << [word.bytesize].pack("V") << word }
+      [name.bytesize, name, value.bytesize, value].pack("Va*Va*", buffer: @head)
     end
 
-    def name_of(name)
-      name = name.to_s.b
+    # Names are kept, but not more than an app may think of.
+    def name_of(given)
+      name = given.to_s.b
       raise ArgumentError, "#{name.inspect} is no name of a header" unless NAME.match?(name)
 
-      name.downcase
+      name = name.downcase
+      is_kept = given.is_a?(String) && NAMES.size < NAMES_MAX && name.bytesize < NAME_BYTES_MAX
+      NAMES[given.dup.freeze] = name.freeze if is_kept
+      name
     end
 
     def value_of(name, value)
@@ -247,9 +255,12 @@ module Http
       "content-type", "text/plain", "content-length", "0"
     ].yield_self { |words| [words.size].pack("V") << words.map { |word| Frames.blob(word) }.join }.freeze
 
-    def call(payload, message)
-      @server.respond(message.number, *Http.take(payload))
+    # No content type, and a response's bytes.
+    def answer(payload, number, _manner, _remaining, lengths, _received_ns)
+      words, body = Http.take(payload, Messages::FIXED_BYTES + lengths.sum)
+      [NO_TYPE, @server.respond(number, words, body)]
     end
+    NO_TYPE = "".b.freeze
 
     # Called when the answer has been sent, or could not be.
     def answered

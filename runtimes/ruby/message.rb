@@ -108,8 +108,18 @@ module Messages
       "hob: #{@name}"
     end
 
-    def call(payload, message)
-      @with_message ? @method.call(payload, message) : @method.call(payload)
+    # The content type and the bytes of what the method returns.
+    def answer(payload, number, manner, remaining, lengths, received_ns)
+      at = FIXED_BYTES
+      words = lengths.map do |size|
+        word = payload.byteslice(at, size).force_encoding(Encoding::UTF_8)
+        at += size
+        word
+      end
+      body = payload.byteslice(at, payload.bytesize)
+      return Messages.encode(@method.call(body)) unless @with_message
+
+      Messages.encode(@method.call(body, Message.new(number, manner, remaining, words, received_ns)))
     end
 
     # Called when the answer has been sent, or could not be.
@@ -205,19 +215,12 @@ module Messages
     # rest has left.
     def perform(loaded, payload, received_ns)
       number, manner, remaining, *lengths = fields(payload)
-      at = FIXED_BYTES
-      words = lengths.map do |size|
-        word = payload.byteslice(at, size).force_encoding(Encoding::UTF_8)
-        at += size
-        word
-      end
-      message = Message.new(number, manner, remaining, words, received_ns)
-      type, body = encode(loaded.call(payload.byteslice(at, payload.bytesize), message))
+      type, body = loaded.answer(payload, number, manner, remaining, lengths, received_ns)
       if body.bytesize > BODY_MAX
         text = "ArgumentError: an answer of #{body.bytesize} bytes is over the cap of #{BODY_MAX}"
         return [failure(number, RAISED, text), 1]
       end
-      [Frames.frame(Frames::ANSWER, [number].pack("Q<") << Frames.blob(type) << body.b), 0]
+      [Frames.answer(number, type, body), 0]
     rescue SignalException, Frames::WireError
       raise
     rescue Left
@@ -303,6 +306,9 @@ module Messages
       @pid = Process.pid
       @begun = @count = @raised = @raised_ever = @reported_ns = 0
       @newest = [0, 0, 0]
+      @waited = [@connection]
+      # What has come of the next frames.
+      @have = String.new(capacity: FIRST_READ, encoding: Encoding::BINARY)
       @asked = [[@bell, System::POLLIN], [@mounts, POLLPRI | POLLERR], [@connection, POLLRDHUP]]
                .map { |io, events| [io.fileno, events, 0].pack("iss") }.join.ljust(64, "\0")
     end
@@ -331,13 +337,13 @@ module Messages
     # What is here to be read had begun to come before this looks at the bell: an edit before it was
     # sent has rung it.
     def answer_next(loaded)
-      IO.select([@connection])
+      IO.select(@waited) if @have.empty?
       recalled = System.call(:ppoll, @asked, 3, NO_TIME, 0, 8).positive?
       # Noted before it is read: at each moment of a message that is not answered either it lies in
       # the lane or the tally has it, whenever this process is killed.
       main_ns = Messages.now
       tally(TALLY_BEGUN, @begun + 1, main_ns, 0)
-      _, payload, = System.receive_frame(@connection.fileno)
+      payload = next_payload
       if payload.nil?
         tally(TALLY_BEGUN, @begun, main_ns, 0)
         return false
@@ -374,6 +380,26 @@ module Messages
       tally(TALLY_ENDED, @begun, finished_ns, @raised_ever)
       @newest = [main_ns, finished_ns, raised]
       System.call(:shutdown, @connection.fileno, SHUT_RD) if @left <= 0
+    end
+
+    # The next frame's, or nil at the end. None has descriptors here, so that it can be read with its
+    # header at once.
+    def next_payload
+      @connection.readpartial(FIRST_READ, @have) if @have.empty?
+      more(Frames::HEADER_BYTES) if @have.bytesize < Frames::HEADER_BYTES
+      _, _, length = Frames.header(@have)
+      whole = Frames::HEADER_BYTES + length
+      more(whole) if @have.bytesize < whole
+      payload = @have.byteslice(Frames::HEADER_BYTES, length)
+      @have = @have.bytesize == whole ? @have.clear : @have.byteslice(whole, @have.bytesize)
+      payload
+    rescue EOFError
+      raise Frames::WireError, "the lane ended inside a frame" unless @have.empty?
+    end
+    FIRST_READ = 65_536
+
+    def more(size)
+      @have << @connection.readpartial(size - @have.bytesize) while @have.bytesize < size
     end
 
     # Its bytes are those of the daemon's mapping of the same file.

@@ -100,7 +100,8 @@ module Http
 
     # --- The environment ---
 
-    # What is the same in every request, and cannot be changed.
+    # What is the same in every request, and cannot be changed; and the places of what each has, so that
+    # they are not made one by one.
     def constant
       given = {
         "SERVER_SOFTWARE" => "hob", "GATEWAY_INTERFACE" => "CGI/1.2", "rack.errors" => $stderr,
@@ -108,8 +109,13 @@ module Http
         "rack.hijack?" => true
       }
       given["rack.version"] = ::Rack::VERSION.dup.freeze if @major < 3
+      (TOLD + ["rack.url_scheme", "rack.input", FINISHED, AFTER, HIJACK]).each { |name| given[name] = nil }
       given.freeze
     end
+    TOLD = %w[
+      REQUEST_METHOD SCRIPT_NAME PATH_INFO QUERY_STRING REQUEST_URI SERVER_PROTOCOL HTTP_VERSION
+      SERVER_NAME SERVER_PORT REMOTE_ADDR REMOTE_PORT
+    ].freeze
 
     def env_of(words, body)
       env = @constant.dup

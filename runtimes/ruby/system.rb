@@ -6,7 +6,7 @@
 
 module System
   X86_64 = {
-    write: 1, close: 3, rt_sigaction: 13, rt_sigprocmask: 14, madvise: 28, sendmsg: 46,
+    read: 0, write: 1, close: 3, rt_sigaction: 13, rt_sigprocmask: 14, madvise: 28, sendmsg: 46,
     recvmsg: 47, execve: 59, wait4: 61, fchdir: 81, sched_setscheduler: 144,
     sched_getscheduler: 145, prctl: 157, sched_setaffinity: 203, sched_getaffinity: 204,
     fstat: 5, pwrite64: 18, openat: 257, ioprio_set: 251, ioprio_get: 252, ppoll: 271, dup3: 292,
@@ -14,7 +14,7 @@ module System
     socketpair: 53
   }.freeze
   AARCH64 = {
-    write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
+    read: 63, write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
     recvmsg: 212, execve: 221, wait4: 260, fchdir: 50, sched_setscheduler: 119,
     sched_getscheduler: 120, prctl: 167, sched_setaffinity: 122, sched_getaffinity: 123,
     fstat: 80, pwrite64: 68, openat: 56, ioprio_set: 30, ioprio_get: 31, ppoll: 73, dup3: 24,
@@ -44,16 +44,20 @@ module System
   class << self
     # A system call by its name; Ruby warns of `syscall` where warnings are on, and would refuse a
     # string with a NUL, so that the address is given.
-    def call(name, *arguments)
+    def call(name, one = 0, two = 0, three = 0, four = 0, five = 0, six = 0)
       verbose = $VERBOSE
-      $VERBOSE = nil
+      $VERBOSE = nil if verbose
       begin
-        syscall(NUMBERS.fetch(name), *arguments.map { |given| given.is_a?(String) ? address(given) : given })
+        syscall(NUMBERS.fetch(name), word(one), word(two), word(three), word(four), word(five), word(six))
       rescue Errno::EINTR
         retry
       ensure
-        $VERBOSE = verbose
+        $VERBOSE = verbose if verbose
       end
+    end
+
+    def word(given)
+      given.is_a?(String) ? address(given) : given
     end
 
     def write(fd, data)
@@ -108,7 +112,7 @@ module System
 
     # One whole frame as (kind, payload, descriptors), or nil at the end of the channel.
     def receive_frame(fd)
-      head, fds = receive(fd, Frames::HEADER_BYTES)
+      head, fds = receive_head(fd)
       return nil if head.empty?
 
       head = fill(fd, head, Frames::HEADER_BYTES)
@@ -116,12 +120,43 @@ module System
       [kind, length.zero? ? "".b : fill(fd, "".b, length), fds]
     end
 
+    # What there is of a frame's header, and the descriptors that came with it. What the kernel writes to
+    # is kept: so large that it never lies in an object itself, it has one address for good.
+    def receive_head(fd)
+      @room ||= head_room
+      @room[CONTROL_SIZE_AT, FRESH.bytesize] = FRESH
+      got = call(:recvmsg, fd, @room, CLOEXEC_OF_RIGHTS)
+      length = @room.unpack1("J", offset: CONTROL_SIZE_AT)
+      fds = length.zero? ? [] : rights(@room.byteslice(CONTROL_AT, CONTROL_ROOM), length)
+      [@room.byteslice(DATA_AT, got), fds]
+    end
+    ROOM = 4096
+    CONTROL_SIZE_AT = 40
+    # The room for descriptors, and no flags.
+    FRESH = [CONTROL_ROOM, 0].pack("Ji").freeze
+    VECTOR_AT = 64
+    DATA_AT = 128
+    CONTROL_AT = 1024
+
+    # A message header, its vector, and what they lead to.
+    def head_room
+      room = "\0".b * ROOM
+      at = address(room)
+      header = [0, 0, at + VECTOR_AT, 1, at + CONTROL_AT, CONTROL_ROOM, 0, 0].pack("JL!JJJJiI")
+      room[0, header.bytesize] = header
+      vector = [at + DATA_AT, Frames::HEADER_BYTES].pack("JJ")
+      room[VECTOR_AT, vector.bytesize] = vector
+      room
+    end
+
+    # Descriptors come with the first byte of a frame: here there are none.
     def fill(fd, have, size)
       while have.bytesize < size
-        more, = receive(fd, size - have.bytesize)
-        raise Frames::WireError, "the channel ended inside a frame" if more.empty?
+        room = "\0".b * [size - have.bytesize, 64].max
+        got = call(:read, fd, room, size - have.bytesize)
+        raise Frames::WireError, "the channel ended inside a frame" if got.zero?
 
-        have += more
+        have = have.empty? && got == room.bytesize ? room : have + room.byteslice(0, got)
       end
       have
     end
