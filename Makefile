@@ -47,11 +47,11 @@ help: ## Lists the targets.
 	@echo "bench-NAME    Measures one figure: $(BENCHES)."
 
 .PHONY: deps
-deps: ## Installs what builds need (apt, rustup), where it is missing.
+deps: ## Installs what builds need (apt, rustup; a JDK among it), where it is missing.
 	@bash .ci/deps $(TRIPLE)
 
 .PHONY: test-deps
-test-deps: ## Installs what tests need beside that: a browser, a JDK with Maven, husky and lefthook.
+test-deps: ## Installs what tests need beside that: a browser, Maven, husky and lefthook.
 	@bash .ci/deps $(TRIPLE) tests
 
 .PHONY: bench-deps

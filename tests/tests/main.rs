@@ -7,6 +7,7 @@ mod cli;
 mod fallback;
 mod fidelity;
 mod hooks;
+mod java;
 mod messages;
 mod others;
 mod ruby;

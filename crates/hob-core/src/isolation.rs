@@ -60,11 +60,12 @@ impl Name {
 }
 
 /// Where a worker comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Origin {
     /// A new interpreter, which preloads by itself.
     Exec,
     /// A fork of the pool's zygote.
+    #[default]
     Fork,
 }
 

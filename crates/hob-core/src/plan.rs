@@ -5,7 +5,7 @@
 //! what cannot be reproduced; how the program stands. It knows no pools and no queues: a call that
 //! is planned warm can still be sent cold by the supervisor, for want of a worker.
 
-use crate::isolation::Name;
+use crate::isolation::{Name, Origin};
 use crate::key::Key;
 use crate::outcome::{ColdReason, RefuseReason};
 
@@ -17,6 +17,8 @@ pub struct Facts {
     pub hosted: Hosted,
     /// Whether `--cold` was given.
     pub cold: ColdAsked,
+    /// Where its runtime's workers come from: one that is never forked has standbys.
+    pub origin: Origin,
     /// `--isolation`, if given.
     pub isolation: Option<Name>,
     /// How the caller's groups, capabilities and confinement compare with the daemon's.
@@ -392,7 +394,9 @@ mod tests {
         let compared = (context, cgroup, priority, limits);
         let terminal = prop::sample::select(vec![Terminal::Reached, Terminal::Unreached]);
         let variables = prop::sample::select(vec![Variables::Shared, Variables::OfOneCall]);
-        (hosted, cold, isolation, compared, descriptors, tracer, (terminal, variables)).prop_map(
+        let origin = prop::sample::select(vec![Origin::Fork, Origin::Exec]);
+        let last = (terminal, variables, origin);
+        (hosted, cold, isolation, compared, descriptors, tracer, last).prop_map(
             |(
                 hosted,
                 cold,
@@ -400,10 +404,11 @@ mod tests {
                 (context, cgroup, priority, limits),
                 descriptors,
                 tracer,
-                (terminal, variables),
+                (terminal, variables, origin),
             )| {
                 Facts {
                     hosted,
+                    origin,
                     cold,
                     isolation,
                     context,
@@ -432,7 +437,8 @@ mod tests {
             match plan(&facts, standing, key) {
                 Plan::Warm(warm) => {
                     prop_assert_eq!(Some(warm), key);
-                    let warmable = Facts { isolation: facts.isolation, ..Facts::default() };
+                    let Facts { isolation, origin, .. } = facts;
+                    let warmable = Facts { isolation, origin, ..Facts::default() };
                     prop_assert_eq!(facts, warmable);
                     prop_assert_ne!(facts.isolation, Some(Name::Spawn));
                     let asked = standing == Standing::SlowerWarm && facts.isolation.is_some();
@@ -458,8 +464,8 @@ mod tests {
             if let Plan::Cold(ColdReason::Learning | ColdReason::Stale) = plan(&facts, standing, None) {
                 prop_assert!(matches!(standing, Standing::Unlearned | Standing::Stale));
                 // Whoever learns is the caller's own process: its terminal is in reach.
-                let Facts { isolation, terminal, variables, .. } = facts;
-                let good = Facts { isolation, terminal, variables, ..Facts::default() };
+                let Facts { isolation, terminal, variables, origin, .. } = facts;
+                let good = Facts { isolation, terminal, variables, origin, ..Facts::default() };
                 prop_assert_eq!(facts, good);
             }
         }

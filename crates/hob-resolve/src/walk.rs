@@ -264,6 +264,11 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
     watch.push(interpreter.clone());
     let (name, directory) = match line.kind {
         TargetKind::Module => (line.target, WorkingDirectory::Keyed),
+        TargetKind::Class => {
+            let keyed = (row.is_relative)(&line.options, &|name| world.var(name));
+            let keyed = if keyed { WorkingDirectory::Keyed } else { WorkingDirectory::Free };
+            (line.target, keyed)
+        }
         TargetKind::Script | TargetKind::Bare | TargetKind::Installed => {
             let target = world.absolute(&line.target);
             watch.push(target.clone());

@@ -13,6 +13,8 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter: no_name,
     suffixes: &[],
     has_bare: false,
+    forks: true,
+    learns: true,
     descriptors_from: None,
     has_modules: false,
     commands: &[],

@@ -7,13 +7,15 @@
 //!
 //! Invariants:
 //! - no other crate names a language in its product code; `cargo xtask tidy` checks it.
-//! - rows do no I/O, but for the version of an interpreter, which is read off names of files.
+//! - rows do no I/O, but for the version of an interpreter, which is read off names of files, or in
+//!   the one that a JDK says it in.
 //!
 //! Deliberately not here: how a program is found (`hob-resolve`) and when it runs warm
 //! (`hob-core`).
 #![forbid(unsafe_code)]
 
 mod exec;
+mod jvm;
 mod native;
 mod program;
 mod python;

@@ -42,19 +42,22 @@ pub struct Program {
 /// What an interpreter runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// A file or a module.
+    /// A file, a module or a class.
     pub kind: TargetKind,
-    /// The script's absolute path, or the module's name. Of what is only executed its file.
+    /// The script's absolute path, or the name of the module or class. Of what is only executed
+    /// its file.
     pub name: Vec<u8>,
 }
 
-/// Whether a program is a file, a module, or not known yet.
+/// Whether a program is a file, a module, a class, or not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TargetKind {
     /// A file.
     Script,
     /// `-m NAME`.
     Module,
+    /// A class by its name, or a module of classes: both are found by paths that options name.
+    Class,
     /// Nothing yet: the bare interpreter, which is told what to run when a call comes.
     Bare,
     /// The same with the installed packages that a script loads, and nothing of its own.

@@ -104,9 +104,9 @@ const CLOJURE: Sessions = Sessions {
 
 /// The one that is started is written last: it loads the others from beside it.
 const FILES: [File; 3] = [
-    ("session/wire.clj", include_str!("../../../runtimes/jvm/session/wire.clj")),
-    ("session/editors.clj", include_str!("../../../runtimes/jvm/session/editors.clj")),
-    ("session/session.clj", include_str!("../../../runtimes/jvm/session/session.clj")),
+    ("session/wire.clj", include_bytes!("../../../runtimes/jvm/session/wire.clj")),
+    ("session/editors.clj", include_bytes!("../../../runtimes/jvm/session/editors.clj")),
+    ("session/session.clj", include_bytes!("../../../runtimes/jvm/session/session.clj")),
 ];
 
 /// Soft references go with the next collection: the cache of classes by name holds what scripts

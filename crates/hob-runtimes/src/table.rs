@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
-use crate::{exec, native, python, ruby};
+use crate::{exec, jvm, native, python, ruby};
 
 /// The runtimes, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,13 +17,15 @@ pub enum RuntimeId {
     Python,
     /// CRuby.
     Ruby,
+    /// HotSpot, of a JDK.
+    Jvm,
 }
 
 /// Major and minor version of an interpreter.
 pub type Version = (u32, u32);
 
-/// A file of a runtime: its path below the daemon's directory, and its text.
-pub type File = (&'static str, &'static str);
+/// A file of a runtime: its path below the daemon's directory, and its bytes.
+pub type File = (&'static str, &'static [u8]);
 
 /// What an interpreter is started for.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +106,11 @@ pub struct Runtime {
     /// Whether a copy of its bare interpreter, or of one with installed packages, can be told what to
     /// run.
     pub has_bare: bool,
+    /// Whether a process that has loaded a program can be forked; else each call is given one of its
+    /// own, which was started ahead.
+    pub forks: bool,
+    /// Whether a profiling run tells what is to be loaded ahead; else each process finds it itself.
+    pub learns: bool,
     /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
     /// interpreter's own. A call with others, and without a number one with a closed stream, runs cold.
     pub descriptors_from: Option<u32>,
@@ -146,7 +153,7 @@ pub struct Runtime {
 }
 
 /// Each runtime, by its [`RuntimeId`].
-static ROWS: [Runtime; 4] = [exec::ROW, native::ROW, python::ROW, ruby::ROW];
+static ROWS: [Runtime; 5] = [exec::ROW, native::ROW, python::ROW, ruby::ROW, jvm::ROW];
 
 impl RuntimeId {
     /// Its row.
@@ -239,6 +246,9 @@ mod tests {
             ("ruby1.8", None),
             ("rubyfoo", None),
             ("irb", None),
+            ("java", Some("jvm")),
+            ("javac", None),
+            ("javaw", None),
             ("sh", None),
         ] {
             assert_eq!(by_interpreter(name.as_bytes()).map(|row| row.name), wanted, "{name}");

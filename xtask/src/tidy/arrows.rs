@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-core", &["hob-wire"]),
     ("hob-os", &[]),
     ("hob-entryfork", &["hob-os"]),
+    ("hob-gate", &[]),
     ("hob-runtimes", &[]),
     ("hob-resolve", &["hob-os", "hob-runtimes"]),
     ("hob-actor-derive", &[]),

@@ -38,6 +38,7 @@ const WAIT: &str = "wait on a mark with a bounded poll; a sleep that stays says 
 /// Where languages are named besides the table of runtimes: a shim of one version manager, an
 /// alias in `hob.toml`, and rooms of the binary that show one language from within.
 const LANGUAGES: &[&str] = &[
+    "crates/hob-gate/",
     "crates/hob-runtimes/",
     "crates/hob-resolve/src/pyenv/",
     "crates/hob-daemon/src/project/section.rs",
@@ -81,7 +82,7 @@ const BANS: &[Ban] = &[
             "crates/hob/src/show/",
             "crates/hob/src/verbs/",
             "crates/hob/build.rs",
-            "crates/hob-runtimes/build.rs",
+            "crates/hob-runtimes/build/",
         ],
         reach: Reach::Product,
         words: &["println!", "print!(", "eprintln!", "eprint!("],
@@ -229,7 +230,7 @@ fn has_reason(source: &Source, number: usize) -> bool {
 const ENTRY_POINT_LINES: usize = 2;
 
 /// The crates that may be unsafe anywhere: what they are for is.
-const UNSAFE_CRATES: [&str; 2] = ["crates/hob-os/", "crates/hob-entryfork/"];
+const UNSAFE_CRATES: [&str; 3] = ["crates/hob-os/", "crates/hob-entryfork/", "crates/hob-gate/"];
 
 /// The modules outside these crates that may be unsafe, each with its reason at its head and under Miri
 /// (but for `memory.rs`: Miri maps no files).
@@ -242,7 +243,7 @@ const UNSAFE_MODULES: [&str; 4] = [
 /// What such a module says, so that the compiler holds all others to having none.
 const UNSAFE_REASON: &str = "#![expect(unsafe_code, reason = ";
 
-/// `unsafe` lives in two crates, in the binary's entry point, and in a few modules of hob-actor.
+/// `unsafe` lives in three crates, in the binary's entry point, and in a few modules of hob-actor.
 fn unsafe_code(source: &Source, found: &mut Found) {
     if source.language != Language::Rust
         || UNSAFE_CRATES.iter().any(|of| source.path.starts_with(of))

@@ -22,6 +22,8 @@ pub(crate) fn blocks() -> Vec<Block> {
         ruby_frames(),
         ruby_message(),
         ruby_world(),
+        jvm_frames(),
+        jvm_world(),
         java_wire(),
     ]
 }
@@ -410,6 +412,39 @@ fn ruby_frames() -> Block {
         kind("JOINED", Kind::Joined),
     ]);
     Block { name: "ruby-frames", lines: apart("", &constants, "") }
+}
+
+fn jvm_frames() -> Block {
+    let magic = u32::from_le_bytes([MAGIC[0], MAGIC[1], MAGIC[2], VERSION]);
+    let constants = [
+        size("HEADER_BYTES", HEADER_LEN),
+        size("BYTES_MAX", PAYLOAD_MAX),
+        ("MAGIC", format!("{magic:#x}")),
+        number("STANDBY", Role::Standby as u8),
+        number("EXITED", 0),
+        number("JAR", TargetKind::Script as u8),
+        number("CLASS", TargetKind::Class as u8),
+        kind("ENDED", Kind::Ended),
+        kind("PRELOAD", Kind::Preload),
+        kind("READY", Kind::Ready),
+        kind("GIVE", Kind::Give),
+        kind("FINISHED", Kind::Finished),
+        kind("FAILED", Kind::Failed),
+        kind("JOINED", Kind::Joined),
+    ];
+    Block { name: "jvm-frames", lines: apart("    static final int ", &constants, ";") }
+}
+
+fn jvm_world() -> Block {
+    let give = |name, path| size(name, place(Kind::Give, path));
+    let constants = [
+        size("LIMITS", hob_wire::call::LIMITS),
+        give("AT_UMASK", "world.umask"),
+        give("AT_LIMITS", "world.limits"),
+        give("AT_PRIORITY", "world.priority"),
+        give("AT_ARGV", "argv"),
+    ];
+    Block { name: "jvm-world", lines: apart("    static final int ", &constants, ";") }
 }
 
 fn ruby_message() -> Block {

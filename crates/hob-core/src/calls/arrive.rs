@@ -26,6 +26,9 @@ impl Calls {
         engine.last_activity = engine.now;
         engine.timers.set(Timer::Idle, None);
         self.remember_program(engine, arrival.program);
+        if let Some(program) = self.programs.get_mut(&arrival.program) {
+            program.origin = arrival.facts.origin;
+        }
         let key = arrival.key.filter(|_| !self.must_learn(arrival.program));
         match plan(&arrival.facts, self.standing(engine, arrival.program), key) {
             Plan::Refuse(reason) => {
@@ -157,14 +160,18 @@ impl Calls {
         self.calls.insert(arrival.call, call);
     }
 
-    /// What a wish means for this program: forks, unless it cannot be forked.
+    /// What a wish means for this program: forks, unless it cannot be forked, or its runtime never is.
     pub(super) fn recipe(&self, engine: &Engine, program: ProgramId, wish: Wish) -> Recipe {
         let ahead =
             wish.ahead.unwrap_or(engine.limits.ahead_max).min(engine.limits.ahead_asked_max);
         let recipe = wish.isolation.unwrap_or(Name::Fork).lower(ahead);
-        match (recipe.origin, self.demotion(program)) {
-            (Origin::Fork, Some(_)) => Name::Standby.lower(ahead.max(1)),
-            (Origin::Fork | Origin::Exec, _) => recipe,
+        let is_forked = self
+            .programs
+            .get(&program)
+            .is_none_or(|program| program.demoted.is_none() && program.origin == Origin::Fork);
+        match recipe.origin {
+            Origin::Fork if !is_forked => Name::Standby.lower(ahead.max(1)),
+            Origin::Fork | Origin::Exec => recipe,
         }
     }
 

@@ -4,7 +4,7 @@
 use super::pace::Pace;
 use crate::event::{Arrival, Found, Layer, Learning};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
-use crate::isolation::Name;
+use crate::isolation::{Name, Origin};
 use crate::outcome::ColdReason;
 
 /// A call that is not settled.
@@ -76,6 +76,8 @@ pub(super) struct Program {
     pub(super) memory_until: Option<Time>,
     /// How its warm calls compare with its cold ones.
     pub(super) pace: Pace,
+    /// Where its runtime's workers come from.
+    pub(super) origin: Origin,
     /// Why it is not forked.
     pub(super) demoted: Option<Demotion>,
     pub(super) last_used: Time,
@@ -91,6 +93,7 @@ impl Program {
             failed_until: None,
             memory_until: None,
             pace: Pace::default(),
+            origin: Origin::default(),
             demoted: None,
             last_used: now,
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use hob_core::calls::changing::Change;
 use hob_core::event::{Arrival, Event, Found, Layer, Lesson as Told};
 use hob_core::ids::{CallId, ProgramId};
-use hob_core::isolation::Name;
+use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
 use hob_core::phase::{Mark, Marks};
 use hob_core::plan::{
     Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal,
 };
-use hob_resolve::{EnvChanges, Program, ResolveError, WorkingDirectory};
+use hob_resolve::{EnvChanges, Program, ResolveError, TargetKind, WorkingDirectory};
 use hob_wire::call::{AHEAD_AUTO, Call, Isolation, World};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
@@ -36,7 +36,7 @@ impl Calls {
             .warm
             .resolutions
             .resolve(ctx.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
-        let (name, arguments) = (String::from_utf8_lossy(argv[0]).into_owned(), argv.len() - 1);
+        let (name, arguments) = (name_of(argv[0], resolved.as_ref().ok()), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
         let marks = first_marks(&call, received_ns);
         let refusal = resolved.as_ref().err().map(|error| (error.exit_code(), error.to_string()));
@@ -104,6 +104,11 @@ impl Calls {
     /// does not, the core is told first.
     fn fresh_key(&mut self, ctx: &mut Ctx<'_>, call: CallId, program: ProgramId) -> Option<Key> {
         let env = Arc::clone(&self.ledger.get(call)?.env);
+        let known = ctx.warm.programs.entry(program);
+        if !known.runtime.row().learns {
+            // Its processes tell all that there is to know.
+            known.lesson.get_or_insert_default();
+        }
         if ctx.warm.programs.called(program, &env) == Change::LoadsAnew {
             load_anew(ctx, program);
         }
@@ -267,6 +272,10 @@ impl Calls {
                 Err(error) if error.exit_code() == ExitCode::NotFound as u8 => Hosted::NotFound,
                 Err(_) => Hosted::NotExecutable,
             },
+            origin: match resolved {
+                Ok(program) if !program.row().forks => Origin::Exec,
+                Ok(_) | Err(_) => Origin::Fork,
+            },
             cold: if call.asked.cold { ColdAsked::Yes } else { ColdAsked::No },
             isolation: match call.asked.isolation {
                 Isolation::Auto => None,
@@ -328,6 +337,14 @@ impl Calls {
 const NOFILE: usize = 7;
 /// Numbers that a worker has for what it is given, and for its own, below and above the caller's.
 const ROOM: u64 = 256;
+
+/// The name by which people know a program: the caller's own word for it, or its class, which says
+/// more than what runs it.
+fn name_of(word: &[u8], resolved: Option<&Program>) -> String {
+    let class = resolved.filter(|program| program.target.kind == TargetKind::Class);
+    let name = class.map_or(word, |program| &program.target.name);
+    String::from_utf8_lossy(name).into_owned()
+}
 
 /// What a call has passed when it is received.
 fn first_marks(call: &Call, received_ns: u64) -> Marks {

@@ -21,6 +21,7 @@ use crate::calls::Calls;
 use crate::calls::ledger::Entry;
 use crate::channel;
 use crate::ctx::Ctx;
+use crate::warm::lesson::Lesson;
 use crate::workers::hands::{self, Crowd, Given};
 
 /// How long one that was asked to start a daemon in this one's place has for it.
@@ -72,7 +73,8 @@ impl Calls {
         let successor = better && is_due_for_a_successor(&mut self.successor_at);
         let Some(resolved) = &entry.resolved else { return };
         // Without its file the interpreter would say so, and not run the program.
-        let learns = learning == Learning::Yes && resolved.is_hosted();
+        let learning = learning == Learning::Yes && resolved.is_hosted();
+        let learns = learning && resolved.row().learns;
         let (file, cold) = resolved.cold_argv();
         let argv: Strings = if learns && ctx.hands.runtimes().are_there() {
             let notes = self.directory.join(format!("notes-{}", call.0));
@@ -91,7 +93,12 @@ impl Calls {
             launcher: wanted,
             successor,
         };
+        let program = entry.program;
         send(entry, Kind::RunCold, |out| run.encode(out));
+        if learning && !learns {
+            // There is nothing to wait for: what is started now finds out itself what it loads.
+            self.learned(ctx, call, program, (Lesson::default(), &Strings::new()));
+        }
     }
 
     fn refuse(&mut self, call: CallId, reason: RefuseReason) {

@@ -722,6 +722,7 @@ fn naming(program: &Program, role: Role) -> Preload {
         hob_resolve::TargetKind::Module => TargetKind::Module,
         hob_resolve::TargetKind::Bare => TargetKind::Bare,
         hob_resolve::TargetKind::Installed => TargetKind::Installed,
+        hob_resolve::TargetKind::Class => TargetKind::Class,
     };
     Preload {
         role,

@@ -68,7 +68,7 @@ impl Runtimes {
     }
 
     fn put(&self) -> std::io::Result<()> {
-        for (name, text) in files() {
+        for (name, bytes) in files() {
             let path = self.directory.join(name);
             if let Some(directory) = path.parent().filter(|parent| *parent != self.directory) {
                 match std::fs::DirBuilder::new().mode(0o700).create(directory) {
@@ -78,7 +78,7 @@ impl Runtimes {
                     Ok(()) | Err(_) => {}
                 }
             }
-            put(&path, text)?;
+            put(&path, bytes)?;
         }
         Ok(())
     }
@@ -124,14 +124,14 @@ fn forget_old(folder: &Path) {
 }
 
 /// Puts a file in its place, whole.
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
+fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(NEW);
     let fresh = PathBuf::from(fresh);
     let _ = std::fs::remove_file(&fresh);
     let mut file =
         std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     std::fs::rename(&fresh, path)
 }
 

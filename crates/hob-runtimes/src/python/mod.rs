@@ -15,6 +15,8 @@ pub(crate) const ROW: Runtime = Runtime {
     is_interpreter,
     suffixes: &[b".py", b".pyw"],
     has_bare: true,
+    forks: true,
+    learns: true,
     descriptors_from: Some(3),
     has_modules: true,
     commands: &[b"python3", b"python"],
@@ -55,7 +57,7 @@ const APPS: [App; 3] = [
 /// A file that `build.rs` has joined of the parts in its folder.
 macro_rules! joined {
     ($file:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/", $file))
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $file))
     };
 }
 
@@ -68,14 +70,14 @@ const FILES: [File; 11] = [
     ("watch.py", joined!("watch.py")),
     ("imports.py", joined!("imports.py")),
     ("promises.py", joined!("promises.py")),
-    ("anew.py", include_str!("../../../../runtimes/python/anew.py")),
-    ("ends.py", include_str!("../../../../runtimes/python/ends.py")),
-    ("rehearsal.py", include_str!("../../../../runtimes/python/rehearsal.py")),
+    ("anew.py", include_bytes!("../../../../runtimes/python/anew.py")),
+    ("ends.py", include_bytes!("../../../../runtimes/python/ends.py")),
+    ("rehearsal.py", include_bytes!("../../../../runtimes/python/rehearsal.py")),
     ("message.py", joined!("message.py")),
     ("web.py", joined!("web.py")),
-    ("python/hob.py", include_str!("../../../../clients/python/hob.py")),
+    ("python/hob.py", include_bytes!("../../../../clients/python/hob.py")),
     ("worker.py", joined!("worker.py")),
-    ("start.py", include_str!("../../../../runtimes/python/start.py")),
+    ("start.py", include_bytes!("../../../../runtimes/python/start.py")),
 ];
 
 /// Whether a file's name is that of a CPython 3: `python`, `python3`, `python3.13t`.
@@ -144,7 +146,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
         Mode::Learn(notes) => {
             let kind: &[u8] = match program.target.kind {
                 TargetKind::Script | TargetKind::Bare | TargetKind::Installed => b"script",
-                TargetKind::Module => b"module",
+                TargetKind::Module | TargetKind::Class => b"module",
             };
             argv.extend([notes.to_vec(), kind.to_vec()]);
             argv.push(program.target.name.clone());

@@ -157,6 +157,8 @@ numbers! {
         /// The installed modules that a script loads, and nothing of its own: a zygote whose copies
         /// are told as those of a bare interpreter.
         Installed = 5,
+        /// A class by its name; behind a last prefix string `-m` or `--module` a module of classes.
+        Class = 6,
     }
 
     /// How a copy gets ready for its call.

@@ -73,7 +73,7 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         home: "crates/hob-runtimes",
         folder: "",
-        modules: &["exec.rs", "native.rs", "program.rs", "python", "ruby.rs", "table.rs"],
+        modules: &["exec.rs", "jvm", "native.rs", "program.rs", "python", "ruby.rs", "table.rs"],
         reason: "a program asks the table for its row, and rows are functions of programs",
     },
     Known {

@@ -115,6 +115,7 @@ fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u
     let kind = match program.target.kind {
         TargetKind::Script | TargetKind::Bare | TargetKind::Installed => worker::TargetKind::Script,
         TargetKind::Module => worker::TargetKind::Module,
+        TargetKind::Class => worker::TargetKind::Class,
     };
     // The first argument and their number are what imports may look at; some decide what is loaded.
     let first = program.argv.first().unwrap_or(&program.target.name);

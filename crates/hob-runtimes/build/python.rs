@@ -5,12 +5,13 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::watch;
 
 const FOLDER: &str = "../../runtimes/python";
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+pub(crate) fn join(out: &Path) -> Result<(), Box<dyn Error>> {
     let list = Path::new(FOLDER).join("parts.txt");
     watch(&list);
     let list = fs::read_to_string(list)?;
@@ -31,10 +32,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (file, text) in joined {
         fs::write(out.join(file), text)?;
     }
-    println!("cargo:rerun-if-changed=build.rs");
     Ok(())
-}
-
-fn watch(path: &Path) {
-    println!("cargo:rerun-if-changed={}", path.display());
 }

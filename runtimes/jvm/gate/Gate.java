@@ -1,0 +1,70 @@
+package hob;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+
+/**
+ * The way in, and the native code that a JVM lacks. A daemon starts {@code java OPTIONS
+ * -Xbootclasspath/a:gate.jar hob.Gate GATE.SO WHAT}, so that this class is of the boot loader: its
+ * frames can be hidden, and what the JDK does not export can be opened to it alone, which no program
+ * notices.
+ */
+public final class Gate {
+    private Gate() {}
+
+    /** A raw system call: what the kernel returns, a negative number of an error among it. */
+    static native long syscall(long number, long a, long b, long c, long d, long e, long f);
+
+    /** The JDK's own lookup, which may do everything. */
+    private static native MethodHandles.Lookup lookup();
+
+    /** Puts another array in the place of the C library's {@code environ}. */
+    static native void environ(long array);
+
+    /** From now on {@link #halting} is called before the VM halts. */
+    static native boolean hook();
+
+    private static MethodHandles.Lookup lookup;
+
+    /** The library that {@link #main} was told. */
+    private static String library;
+
+    /** What may do everything; only after {@link #open}. */
+    static MethodHandles.Lookup all() {
+        return lookup;
+    }
+
+    /** The library with the native code. */
+    static String library() {
+        return library;
+    }
+
+    @jdk.internal.vm.annotation.Hidden
+    public static void main(String[] words) throws Throwable {
+        open(words[0]);
+        Standby.serve();
+        Standby.run();
+    }
+
+    /**
+     * Loads the native code, and opens what the gate uses of {@code java.base} to the module that this
+     * class is in. Before it no class that links to any of that may be touched.
+     */
+    static void open(String path) throws Throwable {
+        library = path;
+        System.load(path);
+        lookup = lookup();
+        MethodType type = MethodType.methodType(void.class, String.class, Module.class);
+        MethodHandle export = lookup.findVirtual(Module.class, "implAddExports", type);
+        Module base = Object.class.getModule();
+        for (String name : new String[] {"jdk.internal.misc", "jdk.internal.access", "sun.launcher"}) {
+            export.invokeExact(base, name, Gate.class.getModule());
+        }
+    }
+
+    /** Called by the native code, by whichever way the VM halts. */
+    static void halting(int code) {
+        End.halting(code);
+    }
+}

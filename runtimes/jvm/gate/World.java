@@ -1,0 +1,257 @@
+package hob;
+
+import static hob.Kernel.MEMORY;
+
+import java.util.Arrays;
+
+/**
+ * The caller's world: how a standby takes on what came with {@code give}: descriptors, directory,
+ * umask, limits, environment.
+ *
+ * <p>Invariant: what cannot be taken on exactly is not approximated; the cold command is executed in
+ * this process's place, before the program has begun.
+ */
+final class World {
+    // wire:begin jvm-world (`cargo xtask wire` writes these lines)
+        static final int LIMITS = 16;
+        static final int AT_UMASK = 12;
+        static final int AT_LIMITS = 32;
+        static final int AT_PRIORITY = 288;
+        static final int AT_ARGV = 312;
+    // wire:end
+    private static final int STDIO = 3;
+    private static final int DIRECTORY = 3;
+    private static final int REPLY = 4;
+    /** Where the channel and the reply descriptor go: far above what a program opens. */
+    static final int HIGH = 500;
+    private static final int NOFILE = 7;
+    /** Limits that a JVM has looked at when it started: of the data, the stack, memory, addresses. */
+    private static final int[] AT_START = {2, 3, 5, 9};
+    private static final int TERMIOS_BYTES = 256;
+
+    private final Directory directory;
+    private final byte[] priority;
+    private final long[] limits;
+    private final byte[] processors;
+    private final boolean environmentIsUntouched;
+
+    long call;
+    int reply = -1;
+    /** The call's arguments, behind the name of the program. */
+    byte[][] arguments;
+    /** The name of the program as its caller gives it. */
+    byte[] name;
+
+    private long[] environment;
+    private boolean fits = true;
+
+    /** Looks at what this process has by itself. */
+    World(Directory directory) throws ReflectiveOperationException {
+        this.directory = directory;
+        priority = ownPriority();
+        limits = ownLimits();
+        processors = ownProcessors();
+        Class<?> known = Class.forName("java.lang.ProcessEnvironment", false, null);
+        environmentIsUntouched = MEMORY.shouldBeInitialized(known);
+    }
+
+    /** Takes on all of it. {@code false}: the cold command has to be executed. */
+    boolean take(Frames.In give, Channel channel) {
+        int[] fds = channel.fds;
+        call = give.u64();
+        reply = Kernel.move(fds[REPLY], HIGH);
+        for (int number = 0; number < STDIO; number++) {
+            Kernel.call(Kernel.DUP3, fds[number], number, 0);
+            Kernel.close(fds[number]);
+        }
+        Kernel.call(Kernel.FCHDIR, fds[DIRECTORY], 0, 0);
+        Kernel.close(fds[DIRECTORY]);
+        int group = give.u32();
+        if (group != 0 && Kernel.call(Kernel.SETPGID, 0, group, 0) >= 0) {
+            Frames.joined(call, System.nanoTime()).send(channel.fd);
+        }
+        Kernel.call(Kernel.UMASK, give.u32(), 0, 0);
+        takeSignals(give.u64(), give.u64());
+        takeLimits(give);
+        takePriority(give.bytes(AT_ARGV - AT_PRIORITY));
+        takeArguments(give.places());
+        environment = give.places();
+        takeProcessors(give.blob());
+        // Closed ones and others beyond 0 to 2 are given to no standby: the row says so.
+        fits &= give.u8() == 0 && give.u32() == 0 && environmentIsUntouched;
+        fits &= !hasTerminal();
+        fits &= directory.take();
+        takeEnvironment();
+        return fits;
+    }
+
+    /** Executes the cold command in this process's place. */
+    void execute(byte[] file, byte[][] prefix) {
+        Kernel.call(Kernel.CLOSE_RANGE, STDIO, 0xffffffffL, 4);
+        long set = MEMORY.allocateMemory(8);
+        MEMORY.putLong(set, blocked);
+        Kernel.call(Kernel.SIGMASK, 2, set, 0, 8, 0);
+        long words = MEMORY.allocateMemory(8L * (prefix.length + arguments.length + 2));
+        int at = 0;
+        for (byte[] word : prefix) {
+            MEMORY.putLong(words + 8L * at++, Kernel.text(word));
+        }
+        MEMORY.putLong(words + 8L * at++, Kernel.text(name));
+        for (byte[] word : arguments) {
+            MEMORY.putLong(words + 8L * at++, Kernel.text(word));
+        }
+        MEMORY.putLong(words + 8L * at, 0);
+        Kernel.call(Kernel.EXECVE, Kernel.text(file), words, array());
+        Kernel.call(Kernel.EXIT_GROUP, 126, 0, 0);
+    }
+
+    private void takeArguments(long[] places) {
+        name = Frames.string(places[0]);
+        arguments = new byte[places.length - 1][];
+        for (int index = 1; index < places.length; index++) {
+            arguments[index - 1] = Frames.string(places[index]);
+        }
+    }
+
+    private long array() {
+        long array = MEMORY.allocateMemory(8L * (environment.length + 1));
+        for (int index = 0; index < environment.length; index++) {
+            MEMORY.putLong(array + 8L * index, environment[index]);
+        }
+        MEMORY.putLong(array + 8L * environment.length, 0);
+        return array;
+    }
+
+    /** The JVM reads its environment when a program first asks for it: so this is all that it takes. */
+    private void takeEnvironment() {
+        Gate.environ(array());
+    }
+
+    private long blocked;
+
+    /** A JVM looks when it starts which signals are ignored, and has threads with a mask of their own. */
+    private void takeSignals(long ignored, long blocked) {
+        this.blocked = blocked;
+        fits &= blocked == 0;
+        if (ignored == 0) {
+            return;
+        }
+        long ignore = MEMORY.allocateMemory(32);
+        for (int at = 0; at < 32; at += 8) {
+            MEMORY.putLong(ignore + at, at == 0 ? 1 : 0);
+        }
+        for (int number = 1; number <= 64; number++) {
+            if ((ignored >> (number - 1) & 1) != 0) {
+                Kernel.call(Kernel.SIGACTION, number, ignore, 0, 8, 0);
+            }
+        }
+        fits = false;
+    }
+
+    private static long[] ownLimits() {
+        long pair = MEMORY.allocateMemory(16);
+        long[] limits = new long[2 * LIMITS];
+        for (int which = 0; which < LIMITS; which++) {
+            Kernel.call(Kernel.PRLIMIT, 0, which, 0, pair, 0);
+            limits[2 * which] = MEMORY.getLong(pair);
+            limits[2 * which + 1] = MEMORY.getLong(pair + 8);
+        }
+        MEMORY.freeMemory(pair);
+        return limits;
+    }
+
+    private void takeLimits(Frames.In give) {
+        long pair = 0;
+        long atStart = 0;
+        for (int which = 0; which < LIMITS; which++) {
+            long soft = give.u64();
+            long hard = give.u64();
+            // A JVM raises this one to the hard limit when it starts.
+            long wanted = which == NOFILE ? hard : soft;
+            if (wanted == limits[2 * which] && hard == limits[2 * which + 1]) {
+                continue;
+            }
+            pair = pair != 0 ? pair : MEMORY.allocateMemory(16);
+            MEMORY.putLong(pair, wanted);
+            MEMORY.putLong(pair + 8, hard);
+            fits &= Kernel.call(Kernel.PRLIMIT, 0, which, pair, 0, 0) >= 0;
+            for (int early : AT_START) {
+                fits &= early != which;
+            }
+        }
+    }
+
+    private static byte[] ownPriority() {
+        long at = MEMORY.allocateMemory(24);
+        MEMORY.putInt(at, 20 - (int) Kernel.call(Kernel.GETPRIORITY, 0, 0, 0));
+        MEMORY.putInt(at + 4, (int) Kernel.call(Kernel.IOPRIO_GET, 1, 0, 0));
+        int policy = (int) Kernel.call(Kernel.GETSCHEDULER, 0, 0, 0);
+        MEMORY.putInt(at + 16, 0);
+        Kernel.call(Kernel.GETPARAM, 0, at + 16, 0);
+        MEMORY.putInt(at + 8, policy | MEMORY.getInt(at + 16) << 16);
+        String adjust = new String(Kernel.file("/proc/self/oom_score_adj")).trim();
+        MEMORY.putInt(at + 12, adjust.isEmpty() ? 0 : Integer.parseInt(adjust));
+        MEMORY.putLong(at + 16, Kernel.call(Kernel.PRCTL, Kernel.PR_GET_TIMERSLACK, 0, 0));
+        byte[] bytes = Kernel.get(at, 24);
+        MEMORY.freeMemory(at);
+        return bytes;
+    }
+
+    /** Each thread has its own, and a JVM has many: only what is executed has it in all of them. */
+    private void takePriority(byte[] theirs) {
+        if (Arrays.equals(theirs, priority)) {
+            return;
+        }
+        fits = false;
+        long at = MEMORY.allocateMemory(32);
+        Kernel.put(at, theirs);
+        Kernel.call(Kernel.SETPRIORITY, 0, 0, MEMORY.getInt(at));
+        Kernel.call(Kernel.IOPRIO_SET, 1, 0, MEMORY.getInt(at + 4));
+        MEMORY.putInt(at + 24, MEMORY.getInt(at + 8) >>> 16);
+        Kernel.call(Kernel.SETSCHEDULER, 0, MEMORY.getInt(at + 8) & 0xffff, at + 24);
+        Kernel.call(Kernel.PRCTL, Kernel.PR_SET_TIMERSLACK, MEMORY.getLong(at + 16), 0);
+        byte[] path = "/proc/self/oom_score_adj".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+        long fd = Kernel.call(Kernel.OPENAT, Kernel.AT_FDCWD, Kernel.text(path), 1, 0, 0);
+        byte[] text = Integer.toString(MEMORY.getInt(at + 12)).getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+        if (fd >= 0) {
+            Kernel.write((int) fd, Kernel.text(text), text.length);
+            Kernel.close((int) fd);
+        }
+    }
+
+    private static byte[] ownProcessors() {
+        long at = MEMORY.allocateMemory(1024);
+        int length = (int) Kernel.call(Kernel.GETAFFINITY, 0, 1024, at);
+        byte[] bytes = Kernel.get(at, Math.max(length, 0));
+        MEMORY.freeMemory(at);
+        return bytes;
+    }
+
+    /** A JVM has made threads for as many processors as it found. */
+    private void takeProcessors(byte[] theirs) {
+        if (theirs.length == 0) {
+            return;
+        }
+        int length = Math.max(theirs.length, processors.length);
+        long at = MEMORY.allocateMemory((length + 7) & ~7);
+        Kernel.put(at, Arrays.copyOf(theirs, (length + 7) & ~7));
+        // The thread that a process is known by may have been placed elsewhere to wake it.
+        Kernel.call(Kernel.SETAFFINITY, ProcessHandle.current().pid(), (length + 7) & ~7, at);
+        if (!Arrays.equals(Arrays.copyOf(theirs, length), Arrays.copyOf(processors, length))) {
+            Kernel.call(Kernel.SETAFFINITY, 0, (length + 7) & ~7, at);
+            fits = false;
+        }
+        MEMORY.freeMemory(at);
+    }
+
+    /** What a JVM says of its streams when it starts depends on whether they are terminals. */
+    private static boolean hasTerminal() {
+        long at = MEMORY.allocateMemory(TERMIOS_BYTES);
+        boolean terminal = false;
+        for (int number = 0; number < STDIO; number++) {
+            terminal |= Kernel.call(Kernel.IOCTL, number, Kernel.TCGETS, at) == 0;
+        }
+        MEMORY.freeMemory(at);
+        return terminal;
+    }
+}

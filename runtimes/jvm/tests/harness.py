@@ -1,0 +1,79 @@
+"""The gate of a JVM beside the JVM itself: one program cold and warm, by the conformance driver.
+
+Owns: compiling a program in a private directory, and running it both ways in each JDK that this
+machine has. The tests compare.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import textwrap
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "conformance"))
+
+import build
+from driver import GOLDEN, STANDBY, Run, Worker  # noqa: F401
+
+CLASS = 6
+
+
+class Jvm:
+    """How a standby and a cold run are started."""
+
+    name = "jvm"
+
+    def __init__(self, interpreter, classes, gate):
+        self.interpreter, self.classes, self.gate = interpreter, classes, gate
+
+    def serve(self, options, script, kind):
+        gate = ["-Xbootclasspath/a:" + self.classes, "hob.Gate", self.gate]
+        return [self.interpreter, *options, *gate]
+
+    def cold(self, options, argv, kind):
+        return [self.interpreter, *options, *argv]
+
+
+def rows():
+    """One for each JDK; none where there is no compiler."""
+    if not shutil.which("javac") or not shutil.which("rustc"):
+        return []
+    classes, gate = build.make()
+    return [Jvm(os.path.join(home, "bin", "java"), classes, gate) for home in build.homes()]
+
+
+ROWS = rows()
+
+
+@unittest.skipUnless(ROWS, "no JDK here")
+class Case(unittest.TestCase):
+    """A test with a directory of its own, in which its program lies."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.place = os.path.realpath(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def compile(self, text):
+        path = os.path.join(self.place, "Main.java")
+        with open(path, "w") as file:
+            file.write(textwrap.dedent(text))
+        build.program(self.place, path)
+
+    def same(self, text, *arguments, expect=None, start=None, **how):
+        """Asserts that both are equal in each JDK, and that the cold run did what is tested."""
+        self.compile(text)
+        how.setdefault("cwd", self.place)
+        how.setdefault("options", ["-cp", self.place])
+        how.setdefault("env", {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+        kept = {name: value for name, value in how["env"].items() if name in ("PATH", "LC_ALL")}
+        for row in ROWS:
+            with self.subTest(java=row.interpreter):
+                run = Run(row, ["Main", *arguments], kind=CLASS, target="Main", **how)
+                cold = run.cold()
+                if expect is not None:
+                    self.assertIn(expect, cold.out + cold.err)
+                self.assertEqual(cold, run.standby(env=kept, cwd=start or self.place))

@@ -1,0 +1,171 @@
+//! How programs end: codes, what they print last, and what their caller finds then.
+
+use hob_tests::{End, World};
+
+use super::{compiled, javas, run, warm_as_cold};
+
+/// Ends in the way that its argument names.
+const ENDS: &str = r#"
+import java.io.*;
+
+public class Ends {
+    static class Fails {
+        static int value = 1 / Integer.parseInt("0");
+    }
+
+    static void later(boolean daemon, Runnable what) {
+        Thread thread = new Thread(what, "later");
+        thread.setDaemon(daemon);
+        thread.start();
+    }
+
+    static void pause() {
+        try {
+            Thread.sleep(200);
+        } catch (InterruptedException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    static void deep() {
+        deep();
+    }
+
+    public static void main(String[] words) throws Exception {
+        // Hooks run beside each other: which one is the first is chance.
+        if (!words[0].equals("hook-halts")) {
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook")));
+        }
+        switch (words[0]) {
+            case "halt" -> Runtime.getRuntime().halt(5);
+            case "exit" -> System.exit(Integer.parseInt(words[1]));
+            case "hook-halts" -> Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(9)));
+            case "static" -> System.out.println(Fails.value);
+            case "throws" -> throw new IOException("a", new Error("b"));
+            case "deep" -> deep();
+            case "thread" -> later(false, () -> { pause(); System.out.println("later"); });
+            case "thread-exits" -> later(false, () -> { pause(); System.exit(7); });
+            case "thread-throws" -> later(false, () -> { throw new IllegalStateException("in a thread"); });
+            case "daemon" -> later(true, () -> { while (true) { pause(); } });
+            case "throws-and-goes-on" -> {
+                later(false, () -> { pause(); System.out.println("later"); });
+                throw new IllegalStateException("main is over");
+            }
+            case "named" -> later(false, () -> { Thread.currentThread().setName("DestroyJavaVM"); System.exit(6); });
+            case "file" -> {
+                File file = File.createTempFile("hob", ".txt", new File("."));
+                file.deleteOnExit();
+                System.out.println(file.exists());
+            }
+            case "handler" -> {
+                Thread.setDefaultUncaughtExceptionHandler((thread, error) -> System.out.println(thread + " " + error));
+                throw new IllegalStateException("handled");
+            }
+            case "closed" -> {
+                System.out.close();
+                System.err.println(System.out.checkError());
+            }
+            default -> System.out.println("main");
+        }
+    }
+}
+"#;
+
+#[test]
+fn each_way_to_end_is_as_cold() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Ends", ENDS);
+    let classes = classes.to_str().unwrap();
+    for java in javas() {
+        for words in [
+            &["halt"][..],
+            &["exit", "0"],
+            &["exit", "3"],
+            &["exit", "-1"],
+            &["exit", "256"],
+            &["hook-halts"],
+            &["static"],
+            &["throws"],
+            &["deep"],
+            &["thread"],
+            &["thread-exits"],
+            &["thread-throws"],
+            &["daemon"],
+            &["throws-and-goes-on"],
+            &["named"],
+            &["file"],
+            &["handler"],
+            &["closed"],
+            &["main"],
+        ] {
+            warm_as_cold(&world, &run(&world, &java, &[&["-cp", classes, "Ends"], words].concat()));
+        }
+    }
+}
+
+#[test]
+fn what_a_program_holds_is_free_when_its_caller_hears_of_the_end() {
+    let world = World::started();
+    let text = r#"
+        import java.nio.channels.*;
+        import java.nio.file.*;
+
+        public class Holds {
+            static FileLock lock;
+
+            public static void main(String[] words) throws Exception {
+                Path path = Path.of("lock");
+                lock = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.WRITE).tryLock();
+                System.out.println(lock != null);
+            }
+        }
+    "#;
+    let classes = compiled(&world, "classes", "Holds", text);
+    let java = &javas()[0];
+    let call = run(&world, java, &["-cp", classes.to_str().unwrap(), "Holds"]);
+    warm_as_cold(&world, &call);
+    let twice = world.run(&["sh", "-c", "\"$@\" && \"$@\"", "sh"]).args(&call.command_line()).go();
+    assert_eq!((twice.end, twice.text().as_str()), (End::Code(0), "true\ntrue\n"));
+}
+
+#[test]
+fn a_signal_ends_a_program_as_cold() {
+    use rustix::process::Signal;
+    let world = World::started();
+    let text = r#"
+        public class Waits {
+            public static void main(String[] words) throws Exception {
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook")));
+                System.out.println("ready");
+                Thread.sleep(60_000);
+            }
+        }
+    "#;
+    let classes = compiled(&world, "classes", "Waits", text);
+    let quick = compiled(
+        &world,
+        "classes",
+        "Quick",
+        "public class Quick { public static void main(String[] a) { } }",
+    );
+    assert_eq!(quick, classes);
+    let call = run(&world, &javas()[0], &["-cp", classes.to_str().unwrap(), "Waits"]);
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::KILL] {
+        let ends = |call: &hob_tests::Run| {
+            let running = call.start();
+            running.expect("ready\n");
+            running.signal(signal);
+            running.finish()
+        };
+        let cold = ends(&call.clone().env("HOB", "0"));
+        let mut warm = ends(&call);
+        for _ in 0..20 {
+            assert_eq!(warm, cold, "{signal:?}");
+            if hob_tests::is_warm(&world.record(warm.pid)) {
+                break;
+            }
+            warm = ends(&call);
+        }
+        assert!(hob_tests::is_warm(&world.record(warm.pid)), "{signal:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Jars and modules, and what is left to a JVM of the call's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use hob_tests::World;
+
+use super::{compiled, javas, run, warm_as_cold};
+
+const PRINTS: &str = r#"
+import java.io.InputStream;
+
+public class Prints {
+    public static void main(String[] words) throws Exception {
+        System.out.println(String.join(",", words) + " " + Prints.class.getModule().getName());
+        System.out.println(System.getProperty("java.class.path") + " " + System.getProperty("sun.java.command"));
+        System.out.println(System.getProperty("jdk.module.main") + " " + System.getProperty("jdk.module.path"));
+        System.out.println(ModuleLayer.boot().modules().size());
+        InputStream text = Prints.class.getResourceAsStream("/text");
+        System.out.print(text == null ? "" : new String(text.readAllBytes()));
+    }
+}
+"#;
+
+/// A tool beside `javac`.
+fn tool(name: &str, words: &[&str], directory: &Path) {
+    let made = Command::new(name).args(words).current_dir(directory).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[test]
+fn a_jar_is_warm_and_fresh() {
+    let world = World::started();
+    compiled(&world, "classes", "Prints", PRINTS);
+    world.file("manifest", "Main-Class: Prints\n");
+    world.file("text", "one\n");
+    let pack = |name: &str| {
+        tool(
+            "jar",
+            &[
+                "--create",
+                "--file",
+                name,
+                "--manifest",
+                "manifest",
+                "-C",
+                "../classes",
+                ".",
+                "text",
+            ],
+            &world.path("work"),
+        );
+    };
+    pack("app.jar");
+    let absolute = world.path("work/app.jar");
+    for java in javas() {
+        for jar in ["app.jar", absolute.to_str().unwrap()] {
+            warm_as_cold(&world, &run(&world, &java, &["-Dx=y", "-jar", jar, "a", "b"]));
+        }
+        world.file("text", "another\n");
+        pack("new.jar");
+        std::fs::rename(world.path("work/new.jar"), &absolute).unwrap();
+        let call = run(&world, &java, &["-jar", "app.jar"]);
+        let fresh = warm_as_cold(&world, &call);
+        assert!(fresh.text().ends_with("another\n"), "{fresh:?}");
+        world.file("text", "one\n");
+        pack("app.jar");
+    }
+}
+
+#[test]
+fn a_module_is_warm() {
+    let world = World::started();
+    world.file("source/module-info.java", "module one { }\n");
+    world.file("source/one/Prints.java", format!("package one;{PRINTS}"));
+    let words =
+        ["--release", "17", "-d", "mods/one", "source/module-info.java", "source/one/Prints.java"];
+    tool("javac", &words, &world.path("work"));
+    for java in javas() {
+        for words in [
+            &["-p", "mods", "-m", "one/one.Prints", "a"][..],
+            &["--module-path=mods", "--module=one/one.Prints"],
+        ] {
+            warm_as_cold(&world, &run(&world, &java, words));
+        }
+    }
+}
+
+#[test]
+fn an_edited_class_is_the_one_that_runs() {
+    let world = World::started();
+    let java = &javas()[0];
+    for text in ["one", "two", "three"] {
+        let source = format!(
+            "public class Main {{ public static void main(String[] a) {{ System.out.println(\"{text}\"); }} }}"
+        );
+        let classes = compiled(&world, "classes", "Main", &source);
+        let warm =
+            warm_as_cold(&world, &run(&world, java, &["-cp", classes.to_str().unwrap(), "Main"]));
+        assert_eq!(warm.text(), format!("{text}\n"));
+    }
+    // One that would be found first.
+    compiled(
+        &world,
+        "before",
+        "Main",
+        "public class Main { public static void main(String[] a) { System.out.println(4); } }",
+    );
+    std::fs::rename(world.path("before"), world.path("kept")).unwrap();
+    let path = format!("{}:{}", world.path("before").display(), world.path("classes").display());
+    let call = run(&world, java, &["-cp", &path, "Main"]);
+    assert_eq!(warm_as_cold(&world, &call).text(), "three\n");
+    std::fs::rename(world.path("kept"), world.path("before")).unwrap();
+    assert_eq!(warm_as_cold(&world, &call).text(), "4\n");
+}
+
+#[test]
+fn what_a_standby_would_not_repeat_runs_cold_with_its_reason() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Prints", PRINTS);
+    let classes = classes.to_str().unwrap();
+    for java in javas() {
+        for (words, reason) in [
+            (&["-version"][..], "not-a-program"),
+            (&["-Xlog:gc", "-cp", classes, "Prints"], "not-a-program"),
+            (&["-cp", classes, "-XX:+PrintFlagsFinal", "-version"], "not-a-program"),
+            (&["source/Prints.java"], "not-a-program"),
+        ] {
+            let outcome = run(&world, &java, words).go();
+            assert_eq!(world.reason(outcome.pid), reason, "{words:?}");
+        }
+        let call =
+            run(&world, &java, &["-cp", classes, "Prints"]).env("JAVA_TOOL_OPTIONS", "-Dx=y");
+        let outcome = call.go();
+        assert!(outcome.complaint().contains("Picked up JAVA_TOOL_OPTIONS"), "{outcome:?}");
+        assert_eq!(world.reason(outcome.pid), "not-a-program");
+    }
+}
+
+#[test]
+fn a_main_that_cannot_be_found_is_told_by_the_jvm_itself() {
+    let world = World::started();
+    let text = "public class Bare { void main(int a) { } }";
+    let classes = compiled(&world, "classes", "Bare", text);
+    world.file("broken.jar", "no archive");
+    let classes = classes.to_str().unwrap();
+    for java in javas() {
+        for words in [
+            &["-cp", classes, "Missing"][..],
+            &["-cp", classes, "Bare"],
+            &["-jar", "broken.jar"],
+            &["-jar", "none.jar"],
+        ] {
+            let call = run(&world, &java, words);
+            let cold = call.clone().env("HOB", "0").go();
+            for _ in 0..3 {
+                assert_eq!(call.go(), cold, "{words:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Programs of JVMs through the whole system, in each JDK of this machine: warm as cold.
+
+mod classes;
+mod ends;
+mod jars;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hob_tests::{Outcome, Run, World};
+
+/// The `java` of each JDK that is hosted, one for each version; the one of 17 is always there.
+fn javas() -> Vec<PathBuf> {
+    let mut found = std::collections::BTreeMap::new();
+    let folders = std::fs::read_dir("/usr/lib/jvm").unwrap();
+    for home in folders.map(|entry| entry.unwrap().path()) {
+        let Ok(text) = std::fs::read_to_string(home.join("release")) else { continue };
+        let version = text.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+        let major = version.and_then(|version| version.split(['.', '"']).next()?.parse().ok());
+        let java = home.join("bin/java");
+        if let Some(17..=25) = major
+            && java.exists()
+        {
+            found.insert(major, java);
+        }
+    }
+    assert!(!found.is_empty(), "no JDK from 17 on");
+    found.into_values().collect()
+}
+
+/// Compiles one file of Java into a folder of the world.
+fn compiled(world: &World, folder: &str, name: &str, text: &str) -> PathBuf {
+    let source = world.file(&format!("source/{name}.java"), text);
+    let classes = world.path(folder);
+    let made = Command::new("javac")
+        .args(["--release", "17", "-proc:none", "-nowarn", "-cp"])
+        .arg(&classes)
+        .arg("-d")
+        .args([&classes, &source])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    classes
+}
+
+/// `hob run JAVA WORDS...`.
+fn run<S: AsRef<std::ffi::OsStr>>(world: &World, java: &Path, words: &[S]) -> Run {
+    let head = ["run".as_ref(), java.as_os_str()];
+    let words: Vec<_> = head.into_iter().chain(words.iter().map(AsRef::as_ref)).collect();
+    world.hob(&words)
+}
+
+/// Calls until a call is warm, each as cold, and says that a standby of a JVM performed it.
+fn warm_as_cold(world: &World, run: &Run) -> Outcome {
+    let warm = world.warm_as_cold(run);
+    let record = world.record(warm.pid);
+    assert_eq!(record["program"]["runtime"], "jvm", "{record}");
+    assert_eq!(record["isolation"], "standby", "{record}");
+    warm
+}
