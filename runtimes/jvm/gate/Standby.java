@@ -68,6 +68,7 @@ final class Standby {
         if (!world.take(give, channel)) {
             world.execute(file, prefix);
         }
+        world.writeTitle(prefix);
         arguments = words(world.arguments);
         System.setProperty("sun.java.command", command(world.name, arguments));
         End.begin(world, channel.fd);

@@ -34,6 +34,8 @@ final class World {
     private final long[] limits;
     private final byte[] processors;
     private final boolean environmentIsUntouched;
+    private final long title;
+    private final long titleEnd;
 
     long call;
     int reply = -1;
@@ -52,6 +54,11 @@ final class World {
         limits = ownLimits();
         processors = ownProcessors();
         Class<?> known = Class.forName("java.lang.ProcessEnvironment", false, null);
+        // Behind the name of the command, which may have spaces, from the third field on.
+        String stat = new String(Kernel.file("/proc/self/stat"), java.nio.charset.StandardCharsets.ISO_8859_1);
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+        title = Long.parseLong(fields[45]);
+        titleEnd = Long.parseLong(fields[46]);
         environmentIsUntouched = MEMORY.shouldBeInitialized(known);
     }
 
@@ -103,6 +110,21 @@ final class World {
         MEMORY.putLong(words + 8L * at, 0);
         Kernel.call(Kernel.EXECVE, Kernel.text(file), words, array());
         Kernel.call(Kernel.EXIT_GROUP, 126, 0, 0);
+    }
+
+    /** Where the kernel reads the command line from: the cold one's, as far as there is room. */
+    void writeTitle(byte[][] prefix) {
+        long at = title;
+        for (int index = 0; index <= prefix.length + arguments.length; index++) {
+            int behind = index - prefix.length;
+            byte[] word = behind < 0 ? prefix[index] : behind == 0 ? name : arguments[behind - 1];
+            for (int byteAt = 0; byteAt <= word.length && at < titleEnd; byteAt++) {
+                MEMORY.putByte(at++, byteAt < word.length ? word[byteAt] : 0);
+            }
+        }
+        while (at < titleEnd) {
+            MEMORY.putByte(at++, (byte) 0);
+        }
     }
 
     private void takeArguments(long[] places) {

@@ -128,6 +128,20 @@ class Arguments(Case):
             self.same(self.TEXT, "\xe9", "a", env=env, expect=b"2\n")
 
 
+    def test_command_line(self):
+        text = """
+            import java.nio.file.*;
+            public class Main {
+                public static void main(String[] words) throws Exception {
+                    String line = Files.readString(Path.of("/proc/self/cmdline"));
+                    System.out.println(line.replaceAll("\\0+$", "").replace('\\0', '|'));
+                    System.out.println(ProcessHandle.current().info().command());
+                }
+            }
+        """
+        self.same(text, "a", "b c", expect=b"|Main|a|b c")
+
+
 class Properties(Case):
     def test_properties_are_those_of_a_cold_run(self):
         text = """
