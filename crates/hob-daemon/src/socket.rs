@@ -126,7 +126,10 @@ impl Drop for Socket {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
-            let ours = OURS.contains(&name) || runtimes::is_ours(name) || name.starts_with(NOTES);
+            let ours = OURS.contains(&name)
+                || runtimes::is_ours(name)
+                || name.starts_with(NOTES)
+                || name.ends_with(REPL);
             if ours {
                 let _ = std::fs::remove_file(entry.path());
             }
@@ -153,6 +156,8 @@ const LOCK: &str = "lock";
 const OURS: [&[u8]; 2] = [b"socket", b"log"];
 /// A learning run whose caller was killed may leave its notes.
 const NOTES: &[u8] = b"notes-";
+/// The socket of a `hob repl` that was killed.
+const REPL: &[u8] = b".repl";
 /// How often the lock's file may change under a daemon that takes it.
 const TRIES: usize = 8;
 

@@ -58,7 +58,7 @@ pub fn run_hook(start: &Start, begun_ns: u64) -> u8 {
 pub fn run(start: &Start, begun_ns: u64) -> u8 {
     match options::parse(&start.argv) {
         Ok(options) => call(start, begun_ns, &options),
-        Err(NotRun::Help) => verbs::run(start),
+        Err(NotRun::Help | NotRun::Session) => verbs::run(start),
         Err(NotRun::NoOption(at)) => {
             say::line(verbs::usage::no_option_of_run(start, at).as_bytes());
             ExitCode::Usage as u8

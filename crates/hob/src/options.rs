@@ -57,6 +57,8 @@ pub struct Options {
 pub enum NotRun {
     /// `--help`: the verbs' help knows.
     Help,
+    /// It names a session, or how a script runs in one: the verbs know of sessions.
+    Session,
     /// An option that there is not, by its index in argv: the verbs know what is near to it.
     NoOption(usize),
     /// A mistake: the line to print, without `hob: `.
@@ -110,6 +112,10 @@ impl Options {
                 return Ok(());
             }
             _ => {}
+        }
+        let sessions: [&[u8]; 4] = [b"-S", b"--session", b"--keep", b"--cp"];
+        if sessions.contains(&name) || name.starts_with(b"-S") {
+            return Err(NotRun::Session);
         }
         let known: [&[u8]; 4] = [b"--isolation", b"--timeout", b"--ahead", b"--status-fd"];
         if !known.contains(&name) {

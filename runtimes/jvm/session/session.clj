@@ -17,7 +17,7 @@
             [hob.wire :as wire :refer [answer input on-thread output read-value sender write-all writer]])
   (:import (clojure.lang Compiler DynamicClassLoader LineNumberingPushbackReader
                          LispReader$ReaderException RT Var)
-           (java.io InputStream OutputStream PrintStream PrintWriter Reader StringReader Writer)
+           (java.io BufferedOutputStream InputStream OutputStream PrintStream PrintWriter Reader StringReader Writer)
            (java.net StandardProtocolFamily UnixDomainSocketAddress)
            (java.nio ByteBuffer)
            (java.nio.channels ServerSocketChannel SocketChannel)
@@ -373,7 +373,8 @@
       (apply default (middleware named)))))
 
 (defn- serve-project [handler channel write]
-  (let [transport ((value-in 'nrepl.transport/bencode) (input channel) (output write))
+  (let [transport ((value-in 'nrepl.transport/bencode) (input channel)
+                                                             (BufferedOutputStream. (output write)))
         send (sender write)
         hear (fn [msg]
                (if (= "hob/run" (:op msg))
@@ -420,7 +421,7 @@
     (System/setOut (routed #'*out* System/out))
     (System/setErr (routed #'*err* System/err))
     (on-thread "accept" #(accept-all listener handler))
-    (let [version (some-> (value-in 'nrepl.version/version-string) deref)
+    (let [version (some-> (value-in 'nrepl.version/version) deref :version-string)
           ready (str "ready " (if handler (str "nrepl " version) "own") "\n")]
       (write-all hob (.getBytes ready)))
     (let [byte (ByteBuffer/allocate 1)]

@@ -3,7 +3,10 @@
 //!
 //! `.ci/deps` puts the jars under `target/tools/session`.
 
+mod editor;
 mod evals;
+mod repl;
+mod scripts;
 
 use std::path::PathBuf;
 

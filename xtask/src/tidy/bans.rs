@@ -153,6 +153,7 @@ const BANS: &[Ban] = &[
         except: &[
             "crates/hob-actor/tests/inbox.rs",
             "crates/hob-actor/tests/rings.rs",
+            "crates/hob-wire/tests/bencode_replay.rs",
             "crates/hob-wire/tests/fuzz_replay.rs",
             "xtask/src/tidy/bans.rs",
         ],

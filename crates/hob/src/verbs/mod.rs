@@ -59,6 +59,8 @@ enum Verb {
     Dead(dead::Dead),
     /// Evaluate code in a session, a process that keeps what it defines
     Eval(session::Evaluate),
+    /// Serve a session to editors, as nREPL: on a Unix socket, and on a port if asked for
+    Repl(session::repl::Repl),
     /// List sessions: their state, memory, evals and clients
     Sessions(Format),
     /// End a session, or all of them
@@ -145,10 +147,35 @@ struct Run {
     /// Write one JSON line with the outcome to this open descriptor
     #[arg(long, value_name = "N")]
     status_fd: Option<u32>,
+    /// Run a script in this session, a process that goes on; see `hob help eval`
+    #[arg(short = 'S', long, value_name = "NAME")]
+    #[arg(conflicts_with_all = ["isolation", "cold", "timeout", "ahead", "status_fd"])]
+    session: Option<String>,
+    /// Keep what the script defines in its session; it is forgotten otherwise
+    #[arg(long, requires = "session")]
+    keep: bool,
+    /// The class path of a session that is started; it is found otherwise
+    #[arg(long, value_name = "PATH", requires = "session")]
+    cp: Option<String>,
     /// A script, a command, an interpreter with its script, or `-m MODULE`; then its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "PROGRAM [ARGUMENT]...")]
     program: Vec<OsString>,
+}
+
+impl Run {
+    /// Runs a script in the session that is named.
+    fn in_session(&self, start: &Start) -> Result<u8, Failure> {
+        let name = self.session.as_deref();
+        let session = name.ok_or_else(|| Failure::new("`run` is parsed elsewhere"))?;
+        let script = session::Script {
+            session,
+            cp: self.cp.as_deref(),
+            keep: self.keep,
+            words: &self.program,
+        };
+        session::run(start, &script)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -184,7 +211,11 @@ pub fn run(start: &Start) -> u8 {
         Err(error) => return not_parsed(start, &error),
     };
     let result = match hob.verb {
-        Verb::Run(_) => Err(Failure::new("`run` is parsed elsewhere; this is a fault of hob")),
+        // What names no session is parsed elsewhere, and comes here only to be refused.
+        Verb::Run(run) => match run.in_session(start) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Verb::Ask(asked) => match message::ask(start, asked) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
@@ -201,6 +232,7 @@ pub fn run(start: &Start) -> u8 {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Verb::Repl(asked) => session::repl::run(start, &asked),
         Verb::Sessions(format) => session::sessions(start, format),
         Verb::Kill(asked) => session::kill(start, &asked),
         Verb::Logs(asked) => message::logs::run(start, &asked),

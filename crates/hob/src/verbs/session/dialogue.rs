@@ -186,6 +186,22 @@ impl Dialogue {
     }
 }
 
+/// Why a session is over in which nothing was begun, from a connection that has ended.
+pub(super) fn last_words(socket: &OwnedFd) -> String {
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = uds::receive(socket, &mut piece, &mut Vec::new()) {
+        said.extend_from_slice(piece.get(..count).unwrap_or_default());
+    }
+    let read = Message::read(&said).ok();
+    let text = read.as_ref().and_then(|read| read.text("err")).unwrap_or_default();
+    let text = String::from_utf8_lossy(text).into_owned();
+    match text.trim().strip_prefix("hob: ") {
+        Some(text) => text.to_owned(),
+        None => "the daemon has ended, and the session with it".to_owned(),
+    }
+}
+
 fn read(bytes: &[u8]) -> Result<Message<'_>, Failure> {
     Message::read(bytes)
         .map_err(|fault| Failure::lost(format!("the session said what is no message: {fault}")))

@@ -1,4 +1,4 @@
-//! `hob eval`, `hob sessions`, `hob kill`: processes that keep what they evaluate.
+//! `hob eval`, `hob run -S`, `hob repl`, `hob sessions`, `hob kill`: processes that keep what they evaluate.
 //!
 //! ```text
 //!   eval ──▶ world (interpreter, libraries) ──▶ open (a connection) ──▶ dialogue (bencode)
@@ -7,10 +7,16 @@
 
 mod dialogue;
 mod open;
+pub(crate) mod repl;
 mod world;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use clap::Args;
 use hob_os::start::Start;
+use hob_wire::exit::ExitCode;
 use serde_json::{Value, json};
 
 use super::request::{self, ANSWER_MS};
@@ -76,7 +82,7 @@ pub(crate) fn eval(start: &Start, asked: &Evaluate) -> Result<u8, Failure> {
         libraries: asked.which.cp.as_deref(),
         shared: true,
         token: "",
-        scripts: None,
+        script: None,
     };
     let (socket, _) = open::open(start, &wanted)?;
     let mut dialogue = Dialogue::begin(socket)?;
@@ -88,6 +94,62 @@ pub(crate) fn eval(start: &Start, asked: &Evaluate) -> Result<u8, Failure> {
         ..Eval::default()
     };
     dialogue.eval(&eval)
+}
+
+/// What a script is run with in a session.
+#[derive(Debug)]
+pub(crate) struct Script<'a> {
+    /// The session's name.
+    pub(crate) session: &'a str,
+    /// The class path of a session that is started.
+    pub(crate) cp: Option<&'a str>,
+    /// Whether what it defines is kept.
+    pub(crate) keep: bool,
+    /// The script, or `-m` and a namespace; then its arguments.
+    pub(crate) words: &'a [OsString],
+}
+
+/// Runs a script in a session; returns the exit code.
+pub(crate) fn run(start: &Start, script: &Script<'_>) -> Result<u8, Failure> {
+    let (first, rest) = script.words.split_first().ok_or_else(|| Failure::usage("no script"))?;
+    let (pair, args) = if first == "-m" {
+        let (name, rest) = rest.split_first().ok_or_else(|| {
+            Failure::usage("run: -m needs the name of a namespace; as in `hob run -S work -m app`")
+        })?;
+        (("main", text(name)?), rest)
+    } else {
+        let path = std::path::absolute(first).unwrap_or_else(|_| first.into());
+        if !path.is_file() {
+            let shown = first.to_string_lossy();
+            let code = ExitCode::NotFound as u8;
+            return Err(Failure::with_code(format!("{shown}: there is no such script"), code));
+        }
+        (("file", text(path.as_os_str())?), rest)
+    };
+    let wanted = Wanted {
+        name: script.session,
+        libraries: script.cp,
+        shared: true,
+        token: "",
+        script: (pair.0 == "file").then(|| Path::new(first)),
+    };
+    let (socket, _) = open::open(start, &wanted)?;
+    let mut dialogue = Dialogue::begin(socket)?;
+    let eval = Eval {
+        op: "hob/run",
+        pairs: vec![(pair.0, &pair.1)],
+        args: args.iter().map(|word| word.as_bytes()).collect(),
+        keep: script.keep,
+        ..Eval::default()
+    };
+    dialogue.eval(&eval)
+}
+
+/// A word as text, which is what sessions take.
+fn text(word: &OsStr) -> Result<String, Failure> {
+    word.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::usage(format!("{}: a session takes names that are UTF-8", word.to_string_lossy()))
+    })
 }
 
 /// Lists sessions.

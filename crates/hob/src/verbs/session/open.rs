@@ -34,7 +34,7 @@ pub(super) struct Wanted<'a> {
     /// What the first message must have; empty: nothing.
     pub(super) token: &'a str,
     /// A script that tells which language it is.
-    pub(super) scripts: Option<&'a Path>,
+    pub(super) script: Option<&'a Path>,
 }
 
 /// Why there is no connection.
@@ -50,7 +50,7 @@ pub(super) fn open(
     wanted: &Wanted<'_>,
 ) -> Result<(OwnedFd, SessionOpened), Failure> {
     let named = wanted.libraries.unwrap_or_default().as_bytes();
-    let language = world::language(wanted.scripts)?;
+    let language = world::language(wanted.script)?;
     // One that is there is joined without a look at the world: it has its own.
     match once(start, &frame_of(start, wanted, language, (named, None))) {
         Ok(opened) => return Ok(opened),
@@ -95,6 +95,30 @@ fn frame_of(
     }
 }
 
+/// Joins a session that is there.
+pub(super) fn join(
+    directory: &Path,
+    name: &str,
+    token: &str,
+) -> Result<(OwnedFd, SessionOpened), Failure> {
+    let open = OpenSession {
+        name: name.as_bytes().to_vec(),
+        start: false,
+        shared: false,
+        token: token.as_bytes().to_vec(),
+        language: Vec::new(),
+        interpreter: Vec::new(),
+        libraries: Vec::new(),
+        env: Strings::new(),
+    };
+    let over = || Failure::lost(format!("{name}: the session has ended"));
+    let socket = connect::connect(directory).map_err(|_| over())?;
+    talk(socket, &open).map_err(|not| match not {
+        Not::Missing => over(),
+        Not::Failed(failure) => failure,
+    })
+}
+
 fn once(start: &Start, open: &OpenSession) -> Result<(OwnedFd, SessionOpened), Not> {
     let failed = |text: String| Not::Failed(Failure::lost(text));
     let socket = connect::connect_or_start(start, DAEMON_MS).map_err(|trouble| {
@@ -104,6 +128,11 @@ fn once(start: &Start, open: &OpenSession) -> Result<(OwnedFd, SessionOpened), N
         let code = trouble.reason().code();
         failed(format!("no daemon can be asked ({code}); see `hob doctor`"))
     })?;
+    talk(socket, open)
+}
+
+fn talk(socket: OwnedFd, open: &OpenSession) -> Result<(OwnedFd, SessionOpened), Not> {
+    let failed = |text: String| Not::Failed(Failure::lost(text));
     let hello = Hello { build: build_id::own(), pid: std::process::id() };
     let mut bytes = Vec::new();
     let framed = frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))

@@ -22,6 +22,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob run black src", "A command on PATH"),
             ("hob run tools/report.py --month 5", "A script, with its arguments"),
             ("hob run -m pytest -q", "A module"),
+            ("hob run -S work report.clj 5", "A script in the session `work`"),
             ("hob run --timeout 30s --cold x.py", "Options of hob stand before the program"),
         ],
     ),
@@ -57,6 +58,13 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob eval -S work '(def x 1)'", "Define something in the session `work`"),
             ("hob eval -S work x", "And use it in another command"),
             ("cat script.clj | hob eval -S work -", "Evaluate what comes on standard input"),
+        ],
+    ),
+    (
+        "repl",
+        &[
+            ("hob repl -S work", "For editors that connect to a Unix socket"),
+            ("hob repl -S work --port 0", "And on a free port, which .nrepl-port names"),
         ],
     ),
     ("sessions", &[("hob sessions", "What is kept, and how much memory it takes")]),
