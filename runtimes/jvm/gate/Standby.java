@@ -53,7 +53,7 @@ final class Standby {
             fail("this JVM cannot wait for calls: " + System.getProperty("java.vm.version"));
         }
         Directory directory = new Directory();
-        World world = new World(directory);
+        World world = new World(directory, prefix);
         practise();
         Class<?> program = load(kind, target, prefix);
         main = mainOf(program);

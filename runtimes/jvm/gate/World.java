@@ -28,12 +28,14 @@ final class World {
     /** Limits that a JVM has looked at when it started: of the data, the stack, memory, addresses. */
     private static final int[] AT_START = {2, 3, 5, 9};
     private static final int TERMIOS_BYTES = 256;
+    private static final int VERSION = Runtime.version().feature();
 
     private final Directory directory;
     private final byte[] priority;
     private final long[] limits;
     private final byte[] processors;
     private final boolean environmentIsUntouched;
+    private final boolean hasUsualEncodings;
     private final long title;
     private final long titleEnd;
 
@@ -48,8 +50,14 @@ final class World {
     private boolean fits = true;
 
     /** Looks at what this process has by itself. */
-    World(Directory directory) throws ReflectiveOperationException {
+    World(Directory directory, byte[][] prefix) throws ReflectiveOperationException {
         this.directory = directory;
+        boolean usual = true;
+        for (byte[] word : prefix) {
+            String option = new String(word, java.nio.charset.StandardCharsets.ISO_8859_1);
+            usual &= !option.startsWith("-D") || !option.contains("encoding");
+        }
+        hasUsualEncodings = usual;
         priority = ownPriority();
         limits = ownLimits();
         processors = ownProcessors();
@@ -86,7 +94,7 @@ final class World {
         takeProcessors(give.blob());
         // Closed ones and others beyond 0 to 2 are given to no standby: the row says so.
         fits &= give.u8() == 0 && give.u32() == 0 && environmentIsUntouched;
-        fits &= !hasTerminal();
+        takeTerminal();
         fits &= directory.take();
         takeEnvironment();
         return fits;
@@ -266,14 +274,23 @@ final class World {
         MEMORY.freeMemory(at);
     }
 
-    /** What a JVM says of its streams when it starts depends on whether they are terminals. */
-    private static boolean hasTerminal() {
+    /**
+     * What a JVM says of its streams when it starts: one of 17 names the encoding of those that are
+     * terminals, and one from 19 on that of each, whatever it is. Where options name others, or 18 has
+     * started, only a JVM of the call's own knows.
+     */
+    private void takeTerminal() {
         long at = MEMORY.allocateMemory(TERMIOS_BYTES);
-        boolean terminal = false;
         for (int number = 0; number < STDIO; number++) {
-            terminal |= Kernel.call(Kernel.IOCTL, number, Kernel.TCGETS, at) == 0;
+            if (Kernel.call(Kernel.IOCTL, number, Kernel.TCGETS, at) != 0) {
+                continue;
+            }
+            fits &= hasUsualEncodings && VERSION != 18;
+            if (VERSION == 17 && number > 0) {
+                String name = number == 1 ? "sun.stdout.encoding" : "sun.stderr.encoding";
+                System.setProperty(name, System.getProperty("native.encoding"));
+            }
         }
         MEMORY.freeMemory(at);
-        return terminal;
     }
 }

@@ -1,6 +1,6 @@
 //! Classes: what their programs see of the caller, and how they end.
 
-use hob_tests::{End, World};
+use hob_tests::{End, Terminal, World};
 
 use super::{compiled, javas, run, warm_as_cold};
 
@@ -71,6 +71,49 @@ fn a_class_path_that_is_relative_is_that_of_the_callers_directory() {
             let run = run(&world, &java, &["-cp", "classes", "Main"]).within(world.path(folder));
             let warm = warm_as_cold(&world, &run);
             assert_eq!((warm.end, warm.text()), (End::Code(0), format!("{folder}\n")));
+        }
+    }
+}
+
+/// Calls in this terminal as without hob, and then until a call is warm.
+const UNTIL_WARM: &str = r#"
+hob=$1; i=0
+HOB=0 "$@"
+while [ $i -lt 40 ]; do
+  echo CALL; "$@"; i=$((i + 1))
+  "$hob" last --json | grep -q '"warm": *true' && exit 0
+done
+exit 1
+"#;
+
+#[test]
+fn a_terminal_is_the_callers() {
+    let world = World::started();
+    let text = r#"
+        import java.util.*;
+
+        public class Main {
+            public static void main(String[] words) throws Exception {
+                System.out.println(new TreeMap<>(System.getProperties()));
+                System.out.println(System.console() != null);
+                System.err.println("to stderr \u00e9");
+                System.out.println("to stdout \u00e9");
+                new ProcessBuilder("sh", "-c", "tty; ps -o tty= -o stat= -p $$ | tr -d ' '").inheritIO().start().waitFor();
+            }
+        }
+    "#;
+    let classes = compiled(&world, "classes", "Main", text);
+    let hob = world.binary().to_str().unwrap();
+    for java in javas() {
+        let words = [hob, "run", java.to_str().unwrap(), "-cp", classes.to_str().unwrap(), "Main"];
+        let run = world.run(&["sh", "-c", UNTIL_WARM, "sh"]).args(&words);
+        let (end, shown) = Terminal::open(&run).finish();
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert_eq!(end, End::Code(0), "{shown}");
+        let (cold, calls) = shown.split_once("CALL\r\n").unwrap();
+        assert!(cold.contains("/dev/pts/"), "{cold}");
+        for call in calls.split("CALL\r\n") {
+            assert_eq!(call, cold);
         }
     }
 }
