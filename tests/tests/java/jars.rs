@@ -159,3 +159,19 @@ fn a_main_that_cannot_be_found_is_told_by_the_jvm_itself() {
         }
     }
 }
+
+#[test]
+fn a_script_of_clojure_is_as_cold() {
+    let jars = crate::sessions::libraries();
+    let world = World::started();
+    world.file(
+        "main.clj",
+        "(ns main (:require [clojure.string :as s]))\n\
+         (println (s/join \",\" *command-line-args*) (System/getenv \"ONE\") *file* (slurp *in*))\n\
+         (throw (ex-info \"no\" {:a 1}))\n",
+    );
+    let words = ["-cp", &jars, "clojure.main", "--report", "none", "main.clj", "a", "b"];
+    let call = run(&world, &javas()[0], &words).env("ONE", "1").stdin("given\n");
+    let warm = warm_as_cold(&world, &call);
+    assert!(warm.text().starts_with("a,b 1 "), "{warm:?}");
+}
