@@ -82,7 +82,8 @@ pub(super) fn end(world: &World, report: &mut Report) {
 
 /// A learning run's notes lie there until they are read, or the daemon ends.
 fn is_known(name: &str) -> bool {
-    let mut files = hob_runtimes::rows().flat_map(|row| row.files);
+    let sessions = hob_runtimes::with_sessions().flat_map(|row| row.files);
+    let mut files = hob_runtimes::rows().flat_map(|row| row.files).chain(sessions);
     NAMES.contains(&name)
         || name.starts_with("notes-")
         || files.any(|(file, _)| file.split('/').any(|part| part == name))

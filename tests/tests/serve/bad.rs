@@ -63,8 +63,10 @@ fn a_site_that_cannot_be_served_says_why_and_starts_nothing() {
         ("[mount.\"/\"]\nisolation = \"fork\"\n", "serves nothing"),
         ("[mount.\"/\"]\nrack = \"config.ru\"\n", "is not there"),
         ("[mount.\"/\"]\nstatic = \"gone\"\n", "gone is no folder"),
-        ("[mount.\"/\"]\nstatic = \"public\"\nworkers = 2\n", "`fallback` alone"),
-        ("[mount.\"/\"]\nstatic = \"public\"\nqueue = 9\n", "`fallback` alone"),
+        ("[mount.\"/\"]\nstatic = \"public\"\nworkers = 2\n", "`fallback` and `cache_control`"),
+        ("[mount.\"/\"]\nstatic = \"public\"\nqueue = 9\n", "`fallback` and `cache_control`"),
+        ("[serve]\nlog = \"xml\"\n[mount.\"/\"]\nstatic = \"public\"\n", "xml"),
+        ("[mount.\"/\"]\nstatic = \"public\"\ncache_control = \"a\\nb\"\n", "cache_control"),
         ("[mount.\"x\"]\nstatic = \"public\"\n", "/"),
         ("[serve]\nport = 1\n", "port"),
     ] {
