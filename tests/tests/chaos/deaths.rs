@@ -7,8 +7,9 @@ use hob_tests::run::{kill, read};
 use hob_tests::{End, Running, World, leftovers, wait};
 use rustix::process::Signal;
 
-/// Says that it runs, and by whom, then waits to be killed.
-const WAITS: &str = "import os, sys, time\nprint('pid', os.getpid(), os.getppid(), flush=True)\nopen('runs', 'a').write('x')\nsys.stdin.read()\nprint('ended')\n";
+/// Counts its run, says that it runs, and by whom, then waits to be killed: who has read what it
+/// says finds the run counted.
+const WAITS: &str = "import os, sys, time\nopen('runs', 'a').write('x')\nprint('pid', os.getpid(), os.getppid(), flush=True)\nsys.stdin.read()\nprint('ended')\n";
 
 /// A warm call that has begun; the worker's and the zygote's process ids.
 fn begun(world: &World) -> (Running, u32, u32) {
