@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod phase;
 pub mod plan;
 pub mod pool;
+pub mod proof;
 pub mod receipt;
 pub mod requests;
 pub mod series;

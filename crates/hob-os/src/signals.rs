@@ -1,6 +1,7 @@
 //! Signals: masks, a descriptor to read them from, and dying by one.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io;
@@ -101,6 +102,10 @@ pub fn descriptor(set: Set) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The code of a signal that the kernel sent: by the terminal driver for ^C, ^\, ^Z and window
+/// changes.
+const SI_KERNEL: i32 = 0x80;
+
 /// Where a signal came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -120,8 +125,7 @@ pub fn read(descriptor: impl AsFd) -> Option<(i32, Origin)> {
     let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
     let number = i32::from_ne_bytes(word(std::mem::offset_of!(libc::signalfd_siginfo, ssi_signo)));
     let code = i32::from_ne_bytes(word(std::mem::offset_of!(libc::signalfd_siginfo, ssi_code)));
-    // SI_KERNEL: the terminal driver's ^C, ^\, ^Z and window changes.
-    let origin = if code == 0x80 { Origin::Terminal } else { Origin::Process };
+    let origin = if code == SI_KERNEL { Origin::Terminal } else { Origin::Process };
     Some((number, origin))
 }
 
@@ -148,6 +152,43 @@ pub fn spared_of_sigxfsz<T>(body: impl FnOnce() -> T) -> T {
         unsafe { libc::signal(libc::SIGXFSZ, before) };
     }
     result
+}
+
+/// The last signal that was noted; negative where the terminal sent it. 0: none.
+static NOTED: AtomicI32 = AtomicI32::new(0);
+
+/// Has signals of this set noted where they would end the process: for the moments in which they
+/// are not blocked. What is ignored stays so, and what is executed has the default again.
+pub fn note(set: Set) {
+    extern "C" fn noted(number: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        // SAFETY: the kernel hands over a valid record with `SA_SIGINFO`.
+        let by_terminal = unsafe { (*info).si_code } == SI_KERNEL;
+        NOTED.store(if by_terminal { -number } else { number }, Ordering::Relaxed);
+    }
+    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = noted;
+    for number in (1..=64).filter(|number| set.has(*number)) {
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a null new action only asks for the one that is in force, which a zeroed record
+        // has room for; the handler stores a number and touches nothing else.
+        unsafe {
+            if libc::sigaction(number, std::ptr::null(), before.as_mut_ptr()) != 0
+                || before.assume_init_ref().sa_sigaction == libc::SIG_IGN
+            {
+                continue;
+            }
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+            action.sa_sigaction = handler as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(number, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// The last signal that was noted, once.
+pub fn take_noted() -> Option<(i32, Origin)> {
+    let noted = NOTED.swap(0, Ordering::Relaxed);
+    let origin = if noted < 0 { Origin::Terminal } else { Origin::Process };
+    (noted != 0).then_some((noted.abs(), origin))
 }
 
 /// Sends this process a signal.

@@ -1,5 +1,6 @@
 //! The verbs beside `run`: what they show, keep and refuse.
 
+mod ab;
 mod doctor;
 mod gain;
 mod shims;

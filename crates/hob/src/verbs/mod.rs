@@ -2,6 +2,7 @@
 //! appears in it for the help, the completions and the man pages, and is parsed by hand
 //! (`options`), before any of this is touched.
 
+pub mod ab;
 pub mod daemon;
 pub mod dead;
 pub mod doctor;
@@ -12,6 +13,7 @@ pub mod launcher;
 pub mod lifecycle;
 pub mod log;
 pub mod message;
+mod repeated;
 pub mod request;
 pub mod serve;
 pub mod session;
@@ -80,6 +82,8 @@ enum Verb {
     Gain(gain::Gain),
     /// Compare a program's warm runs with its cold ones
     Verify(verify::Verify),
+    /// Compare two commands: does B take longer than A, with a known rate of error
+    Ab(ab::Ab),
     /// Show the daemon: pools, workers, memory
     Status(Format),
     /// Watch the daemon: calls per second, pools, memory, why calls are cold
@@ -210,66 +214,47 @@ pub fn run(start: &Start) -> u8 {
         Ok(hob) => hob,
         Err(error) => return not_parsed(start, &error),
     };
+    let done = |()| 0;
     let result = match hob.verb {
         // What names no session is parsed elsewhere, and comes here only to be refused.
-        Verb::Run(run) => match run.in_session(start) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Ask(asked) => match message::ask(start, asked) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Tell(asked) => match message::tell(start, asked) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Hooks(what) => match hooks::run(start, &what) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Eval(asked) => match session::eval(start, &asked) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Repl(asked) => session::repl::run(start, &asked),
-        Verb::Sessions(format) => session::sessions(start, format),
-        Verb::Kill(asked) => session::kill(start, &asked),
-        Verb::Logs(asked) => message::logs::run(start, &asked),
-        Verb::Dead(asked) => dead::run(start, asked),
-        Verb::Serve(asked) => serve::run(start, asked),
-        Verb::Last(asked) => last::run(start, asked),
-        Verb::Show(asked) => last::show(start, asked),
-        Verb::Log(log) => log::run(start, &log),
-        Verb::Verify(asked) => match verify::run(start, &asked) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Help(asked) => match usage::help::run(&asked) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Verb::Gain(asked) => gain::run(start, asked),
-        Verb::Status(format) => status::run(start, format),
+        Verb::Run(run) => run.in_session(start),
+        Verb::Ask(asked) => message::ask(start, asked),
+        Verb::Tell(asked) => message::tell(start, asked),
+        Verb::Hooks(what) => hooks::run(start, &what),
+        Verb::Eval(asked) => session::eval(start, &asked),
+        Verb::Repl(asked) => session::repl::run(start, &asked).map(done),
+        Verb::Sessions(format) => session::sessions(start, format).map(done),
+        Verb::Kill(asked) => session::kill(start, &asked).map(done),
+        Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
+        Verb::Dead(asked) => dead::run(start, asked).map(done),
+        Verb::Serve(asked) => serve::run(start, asked).map(done),
+        Verb::Last(asked) => last::run(start, asked).map(done),
+        Verb::Show(asked) => last::show(start, asked).map(done),
+        Verb::Log(log) => log::run(start, &log).map(done),
+        Verb::Verify(asked) => verify::run(start, &asked),
+        Verb::Ab(asked) => ab::run(start, &asked),
+        Verb::Help(asked) => usage::help::run(&asked),
+        Verb::Gain(asked) => gain::run(start, asked).map(done),
+        Verb::Status(format) => status::run(start, format).map(done),
         Verb::Doctor(format) => return doctor::run(start, format),
-        Verb::Shim(what) => shim::run(start, what),
-        Verb::Top(top) => top::run(start, top),
-        Verb::Trust(trust) => trust::run(start, trust),
-        Verb::Why(why) => why::run(start, &why),
-        Verb::Start => lifecycle::start(start),
-        Verb::Stop => lifecycle::stop(start),
-        Verb::Restart => lifecycle::restart(start),
+        Verb::Shim(what) => shim::run(start, what).map(done),
+        Verb::Top(top) => top::run(start, top).map(done),
+        Verb::Trust(trust) => trust::run(start, trust).map(done),
+        Verb::Why(why) => why::run(start, &why).map(done),
+        Verb::Start => lifecycle::start(start).map(done),
+        Verb::Stop => lifecycle::stop(start).map(done),
+        Verb::Restart => lifecycle::restart(start).map(done),
         Verb::Daemon { .. } => return daemon::run(start),
         Verb::Launcher => return launcher::run(start),
-        Verb::Within { change, .. } => verify::change::run(start, &change),
+        Verb::Within { change, .. } => verify::change::run(start, &change).map(done),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command(), "hob", &mut script);
-            out(&String::from_utf8_lossy(&script))
+            out(&String::from_utf8_lossy(&script)).map(done)
         }
     };
     match result {
-        Ok(()) => 0,
+        Ok(code) => code,
         Err(Failure { text, code }) => {
             say::line(text.as_bytes());
             code

@@ -134,6 +134,18 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob verify --copy --worlds none ./build.sh", "In a private copy, in this world"),
         ],
     ),
+    (
+        "ab",
+        &[
+            (
+                "hob ab --differ 'sort -u a.txt' 'sort a.txt'",
+                "Is the second slower than the first?",
+            ),
+            ("hob ab --metric cpu --gate 5% ./base ./head", "Fail in CI if head is 5 % slower"),
+            ("hob ab --warm black --check src", "What does warmth save?"),
+            ("hob ab --rev main --build make -- ./app in.json", "Before and after this change"),
+        ],
+    ),
     ("status", &[("hob status --json", "Print it for a program")]),
     ("top", &[("hob top --once", "Show one second, and end")]),
     (

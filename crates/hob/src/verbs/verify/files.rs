@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use hob_daemon::recorder::days;
 
 use super::compare::Table;
-use super::runs::{DIGEST, digest};
+use crate::verbs::repeated::{DIGEST, digest};
 
 /// Entries that are looked at.
 const ENTRIES_MAX: usize = 20_000;

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 use super::compare::{Aspect, Verdict};
-use super::runs::{DIGEST, digest};
 use super::worlds::WorldPart;
+use crate::verbs::repeated::{DIGEST, digest};
 
 /// The file's name.
 const FILE: &str = "verified.ndjson";

@@ -15,10 +15,7 @@
 pub(crate) mod change;
 mod compare;
 mod files;
-mod input;
-mod interrupts;
 mod kept;
-mod progress;
 mod runs;
 mod session;
 mod text;
@@ -37,11 +34,11 @@ use hob_resolve::Program;
 use rustix::fd::AsFd;
 
 use super::log::state_dir;
+use super::repeated::interrupts::Interrupts;
 use super::{Failure, out, usage};
 use crate::durations;
 use crate::show::style::Look;
 use compare::Verdict;
-use interrupts::Interrupts;
 use kept::Record;
 use session::{Session, cannot};
 

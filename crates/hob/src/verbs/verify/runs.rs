@@ -19,8 +19,9 @@ use rustix::io::FdFlags;
 use serde::Deserialize;
 
 use super::change::Change;
-use super::input::Input;
-use super::interrupts::Interrupts;
+use crate::verbs::repeated::input::Input;
+use crate::verbs::repeated::interrupts::Interrupts;
+use crate::verbs::repeated::{DIGEST, digest};
 
 /// So much of an output is compared line by line.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -181,16 +182,6 @@ impl Text {
             self.digest = digest(if self.digest == 0 { DIGEST } else { self.digest }, beyond);
         }
     }
-}
-
-/// What a digest begins with.
-pub(super) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a: tells outputs apart, and does not have to withstand anybody.
-pub(super) fn digest(before: u64, bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(before, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The words that name the program and its arguments, without a `--` between them.

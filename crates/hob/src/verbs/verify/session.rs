@@ -20,13 +20,13 @@ use serde_json::Value;
 
 use super::change::Change;
 use super::compare::{self, Aspect, Table, Verdict};
-use super::input::Input;
-use super::interrupts::Interrupts;
 use super::kept::{Identity, ProgramPart, Record, Runs};
-use super::progress::Progress;
 use super::runs::{self, How, Seen, Subject};
 use super::worlds::{Chosen, Ground, WorldPart};
 use super::{SCHEMA, Verify, files, world};
+use crate::verbs::repeated::input::{self, Input};
+use crate::verbs::repeated::interrupts::Interrupts;
+use crate::verbs::repeated::progress::Progress;
 use crate::verbs::{Failure, request};
 use crate::{connect, durations};
 
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
         let mut both = Both::default();
         both.cold.push(self.once(subject, How::Cold)?);
         for number in 1..=runs {
-            self.progress.show(&self.name, &format!("run {number} of {runs}"));
+            self.progress.show(&format!("verifying {}: run {number} of {runs}", self.name));
             match self.until_warm(subject)? {
                 Attempt::Warm(left) => both.warm.push(left),
                 Attempt::Never(reason, _) => {
@@ -401,7 +401,7 @@ fn input(
             .map_err(|error| Failure::new(format!("--stdin {}: {error}", path.display())))?;
         return Ok((Input::File { path: here.join(path), offset: 0 }, None));
     }
-    let given = super::input::given(interrupts)
+    let given = input::given(interrupts)
         .map_err(|error| Failure::new(format!("the standard input cannot be taken: {error}")))?;
     let Some(text) = given else { return Ok((Input::Null, None)) };
     let ground = Ground::new().map_err(cannot)?;

@@ -11,10 +11,10 @@ use hob_resolve::{Program, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
 use super::super::change::{Change, Open, Order};
-use super::super::input::{self, Input};
 use super::super::runs::Subject;
 use super::ground::Ground;
 use super::{Arguments, Home, Link, Process, Reads, Variables, World};
+use crate::verbs::repeated::input::{self, Input};
 
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;

@@ -44,10 +44,13 @@ impl Session<'_> {
                 parts.push(WorldPart::not_tried(*world, OVER));
                 continue;
             }
-            self.progress.show(
-                &self.name,
-                &format!("{}, world {} of {}", world.name(), at + 1, chosen.0.len()),
-            );
+            self.progress.show(&format!(
+                "verifying {}: {}, world {} of {}",
+                self.name,
+                world.name(),
+                at + 1,
+                chosen.0.len()
+            ));
             if *world == World::Environment(Variables::Read) {
                 basis.reads = self.reads(&basis)?;
             }

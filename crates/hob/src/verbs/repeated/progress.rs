@@ -1,4 +1,4 @@
-//! One line on a terminal that says how far a verification is. Nothing where standard error is no
+//! One line on a terminal that says how far a series of runs is. Nothing where standard error is no
 //! terminal, or one that cannot draw over a line.
 
 use std::io::Write;
@@ -7,26 +7,26 @@ use crate::show::style::Look;
 use crate::show::text::{fit, printable};
 
 /// The line.
-pub(super) struct Progress {
+pub(in crate::verbs) struct Progress {
     look: Option<Look>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    pub(in crate::verbs) fn new() -> Progress {
         Progress { look: Look::of_stderr_terminal() }
     }
 
-    /// Says what is done for the program of this name.
-    pub(super) fn show(&self, name: &str, doing: &str) {
+    /// Says what is done.
+    pub(in crate::verbs) fn show(&self, doing: &str) {
         let Some(look) = &self.look else { return };
-        let text = printable(&format!("verifying {name}: {doing}"), look.charset);
+        let text = printable(doing, look.charset);
         let columns = look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(1));
         let text = fit(&text, columns, look.charset);
         // A terminal that is gone needs no progress.
         let _ = write!(std::io::stderr(), "\r\u{1b}[K{text}");
     }
 
-    pub(super) fn clear(&self) {
+    pub(in crate::verbs) fn clear(&self) {
         if self.look.is_some() {
             let _ = write!(std::io::stderr(), "\r\u{1b}[K");
         }

@@ -1,5 +1,4 @@
-//! What a program is given as its standard input, and what the caller of `hob verify` has given
-//! for it.
+//! What a program is given as its standard input, and what hob's caller has given for it.
 //!
 //! Invariants: each run has its input from the beginning; who waits for the caller's input waits a
 //! bounded time for its beginning and between its parts, and can be interrupted; a program that
@@ -21,7 +20,7 @@ use rustix::io::Errno;
 use super::interrupts::Interrupts;
 
 /// What is taken of an input.
-pub(super) const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(in crate::verbs) const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a pipe on our own standard input may stay silent before its first byte: whoever has
 /// left one open has given nothing.
 const FIRST: Duration = Duration::from_secs(1);
@@ -31,7 +30,7 @@ const SIGPIPE: i32 = 13;
 
 /// A standard input.
 #[derive(Debug, Clone)]
-pub(super) enum Input {
+pub(in crate::verbs) enum Input {
     /// `/dev/null`.
     Null,
     /// A file, opened at an offset.
@@ -46,11 +45,11 @@ pub(super) enum Input {
 }
 
 /// What did not fit into a pipe before its reader was there.
-pub(super) struct Rest(Option<(OwnedFd, Arc<[u8]>, usize)>);
+pub(in crate::verbs) struct Rest(Option<(OwnedFd, Arc<[u8]>, usize)>);
 
 impl Input {
     /// A fresh descriptor for one run.
-    pub(super) fn open(&self) -> io::Result<(Stdio, Rest)> {
+    pub(in crate::verbs) fn open(&self) -> io::Result<(Stdio, Rest)> {
         match self {
             Input::Null => Ok((Stdio::null(), Rest(None))),
             Input::File { path, offset } => {
@@ -84,7 +83,7 @@ impl Input {
 impl Rest {
     /// Writes it beside the program, which may never read it. Only after the program was started:
     /// see `Interrupts::spawn`.
-    pub(super) fn feed(self) {
+    pub(in crate::verbs) fn feed(self) {
         let Some((writer, text, from)) = self.0 else { return };
         std::thread::spawn(move || {
             // In this thread alone; a reader that has left is told by the write then.
@@ -97,7 +96,7 @@ impl Rest {
 
 /// What our own standard input holds for the program: a file or a pipe, to its end. `None` for
 /// everything else, for nothing, and for a pipe that stays silent.
-pub(super) fn given(interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
+pub(in crate::verbs) fn given(interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
     let [stdin, ..] = process::stdio();
     let Ok(stat) = rustix::fs::fstat(stdin) else { return Ok(None) };
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -125,14 +124,14 @@ pub(super) fn given(interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// What a file holds, as far as it is taken.
-pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
+pub(in crate::verbs) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(path)?.take(INPUT_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
 }
 
 /// Where the second line begins; in a text of one line its middle.
-pub(super) fn second_line(text: &[u8]) -> usize {
+pub(in crate::verbs) fn second_line(text: &[u8]) -> usize {
     let line = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
     if line < text.len() { line } else { text.len() / 2 }
 }

@@ -1,4 +1,4 @@
-//! Signals that come to `hob verify` itself while programs run.
+//! Signals that come to hob itself while it runs programs.
 
 use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,9 +10,9 @@ use hob_os::signals::{self, Origin, Set};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Signals that end a verification: it clears up, and then dies by them as it would have at once.
+/// Signals that end a series of runs: hob clears up, and then dies by them as it would have at once.
 #[derive(Debug)]
-pub(super) struct Interrupts {
+pub(in crate::verbs) struct Interrupts {
     descriptor: OwnedFd,
     /// The mask that the caller had, which programs are to have.
     mask: Set,
@@ -24,16 +24,17 @@ const ENDING: Set = Set::of(&[1, 2, 3, 15]);
 
 impl Interrupts {
     /// From here on they are waited for.
-    pub(super) fn new() -> std::io::Result<Interrupts> {
+    pub(in crate::verbs) fn new() -> std::io::Result<Interrupts> {
         let mask = Set(process::own_status()?.blocked);
         signals::block(ENDING)?;
+        signals::note(ENDING);
         let descriptor = signals::descriptor(ENDING)?;
         Ok(Interrupts { descriptor, mask, came: Cell::new(None) })
     }
 
-    /// Starts a command with the caller's mask. A signal that comes at this very moment ends us at
-    /// once. No thread may be started before this has returned: it would take the signals.
-    pub(super) fn spawn(&self, command: &mut Command) -> std::io::Result<Child> {
+    /// Starts a command with the caller's mask; a signal that comes at this very moment is noted.
+    /// No thread may be started before this has returned: it would take the signals.
+    pub(in crate::verbs) fn spawn(&self, command: &mut Command) -> std::io::Result<Child> {
         signals::set_mask(self.mask);
         let child = command.spawn();
         signals::block(ENDING)?;
@@ -42,7 +43,7 @@ impl Interrupts {
 
     /// Waits until a descriptor is readable or at its end; `false` when the time has passed, or
     /// when an interrupt came.
-    pub(super) fn readable(&self, descriptor: BorrowedFd<'_>, within: Duration) -> bool {
+    pub(in crate::verbs) fn readable(&self, descriptor: BorrowedFd<'_>, within: Duration) -> bool {
         let mut fds = [
             PollFd::from_borrowed_fd(descriptor, PollFlags::IN),
             PollFd::new(&self.descriptor, PollFlags::IN),
@@ -54,22 +55,24 @@ impl Interrupts {
     }
 
     /// Lets this time pass, unless an interrupt comes.
-    pub(super) fn pause(&self, time: Duration) {
+    pub(in crate::verbs) fn pause(&self, time: Duration) {
         let mut fds = [PollFd::new(&self.descriptor, PollFlags::IN)];
         // Cut short by another signal, the pause was a shorter one.
         let _ = poll(&mut fds, Some(&timespec(time)));
     }
 
     /// The number of one that came.
-    pub(super) fn came(&self) -> Option<i32> {
+    pub(in crate::verbs) fn came(&self) -> Option<i32> {
         self.take(None);
         self.came.get()
     }
 
     /// Waits for the end of a child. It has what the terminal sends; what a process sends to us is
     /// passed on.
-    pub(super) fn wait_with(&self, child: &Child) -> std::io::Result<()> {
+    pub(in crate::verbs) fn wait_with(&self, child: &Child) -> std::io::Result<()> {
         let pidfd = process::pidfd(child.id())?;
+        // What was noted while it was started.
+        self.take(Some(&pidfd));
         loop {
             let mut fds =
                 [PollFd::new(&pidfd, PollFlags::IN), PollFd::new(&self.descriptor, PollFlags::IN)];
@@ -85,7 +88,8 @@ impl Interrupts {
     }
 
     fn take(&self, pass_to: Option<&OwnedFd>) {
-        while let Some((number, origin)) = signals::read(&self.descriptor) {
+        let next = || signals::take_noted().or_else(|| signals::read(&self.descriptor));
+        while let Some((number, origin)) = next() {
             self.came.set(Some(number));
             if let (Some(pidfd), Origin::Process) = (pass_to, origin) {
                 // One that has just ended needs no signal.

@@ -1,0 +1,125 @@
+//! How often a comparison is wrong, and how often it finds what is there, in simulated machines
+//! that drift and are held up in bursts. A failure tells the seed; `HOB_PROOF_SEED` sets it.
+
+use hob_core::proof::looks::{Question, SAME, Verdict};
+use hob_core::proof::score::estimate;
+
+/// A small generator (xorshift*): the same series for the same seed, everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// From 0 to 1.
+    fn unit(&mut self) -> f64 {
+        f64::from(u32::try_from(self.next() >> 32).expect("32 bits")) / f64::from(u32::MAX)
+    }
+
+    fn coin(&mut self) -> bool {
+        self.next() >> 63 == 1
+    }
+
+    /// About a normal one: the sum of twelve.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+}
+
+/// A machine that grows slower and faster by turns, is held up in bursts by a neighbour, and in
+/// which what runs second is slower by a twentieth.
+struct Machine {
+    seed: u64,
+    chance: Chance,
+    burst: bool,
+    run: f64,
+}
+
+impl Machine {
+    /// The time of a run that takes `alone` by itself.
+    fn run(&mut self, alone: f64, second: bool) -> f64 {
+        self.run += 1.0;
+        if self.chance.unit() < 0.05 {
+            self.burst = !self.burst;
+        }
+        let drift = 1.0 + 0.1 * (self.run / 37.0).sin();
+        let held = if self.burst { 1.0 + 0.8 * self.chance.unit() } else { 1.0 };
+        let order = if second { 1.05 } else { 1.0 };
+        alone * drift * held * order * (0.03 * self.chance.normal()).exp()
+    }
+
+    /// The difference of one pair, its order by a coin.
+    fn pair(&mut self, a: f64, b: f64) -> f64 {
+        let (a, b) = if self.chance.coin() {
+            let a = self.run(a, false);
+            (a, self.run(b, true))
+        } else {
+            let b = self.run(b, false);
+            (self.run(a, true), b)
+        };
+        (b / a).ln()
+    }
+
+    /// A whole comparison of a thing and one that takes `ratio` of its time.
+    fn compare(&mut self, ratio: f64) -> Verdict {
+        let question = Question { pairs: None, gate: None, same: SAME };
+        let mut differences = Vec::new();
+        loop {
+            differences.push(self.pair(1.0, ratio));
+            match question.look(&differences) {
+                Some(look) if look.is_last => return look.verdict,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn machine() -> Machine {
+    let seed = std::env::var("HOB_PROOF_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or(20_261_127);
+    Machine { seed, chance: Chance(seed), burst: false, run: 0.0 }
+}
+
+/// How many of `series` comparisons end so.
+fn count(series: usize, ratio: f64, wanted: &[Verdict]) -> (usize, u64) {
+    let mut machine = machine();
+    let found = (0..series).filter(|_| wanted.contains(&machine.compare(ratio))).count();
+    (found, machine.seed)
+}
+
+#[test]
+fn a_against_a_is_called_different_in_at_most_five_of_a_hundred_series() {
+    let (alarms, seed) = count(2000, 1.0, &[Verdict::Slower, Verdict::Faster]);
+    // Five standard deviations of a rate of 5 % in 2,000 are 49.
+    assert!(alarms <= 100 + 49, "{alarms} of 2000, seed {seed}");
+}
+
+#[test]
+fn nine_per_cent_are_found_although_neighbours_hold_runs_up() {
+    let (found, seed) = count(300, 1.09, &[Verdict::Slower]);
+    assert!(found >= 270, "{found} of 300, seed {seed}");
+    let (turned, seed) = count(300, 1.0 / 1.09, &[Verdict::Faster]);
+    assert!(turned >= 270, "{turned} of 300, seed {seed}");
+}
+
+#[test]
+fn an_interval_covers_the_truth() {
+    let mut machine = machine();
+    for (pairs, ratio) in [(10, 1.0), (20, 1.05), (50, 1.3)] {
+        let truth = f64::ln(ratio);
+        let covered = (0..1000)
+            .filter(|_| {
+                let series: Vec<f64> = (0..pairs).map(|_| machine.pair(1.0, ratio)).collect();
+                let found = estimate(&series, 1.96).expect("a series");
+                (found.low..=found.high).contains(&truth)
+            })
+            .count();
+        // 95 % by design, less five standard deviations.
+        let seed = machine.seed;
+        assert!(covered >= 915, "{covered} of 1000 with {pairs} pairs at {ratio}, seed {seed}");
+    }
+}
