@@ -159,10 +159,17 @@ final class World {
 
     private long blocked;
 
+    /**
+     * Signals 32 and 33, which are the C library's own: the {@code posix_spawn} of glibc leaves them
+     * ignored in all that it starts, and no JVM looks at them.
+     */
+    private static final long OF_THE_LIBRARY = 3L << 31;
+
     /** A JVM looks when it starts which signals are ignored, and has threads with a mask of their own. */
-    private void takeSignals(long ignored, long blocked) {
+    private void takeSignals(long toIgnore, long blocked) {
         this.blocked = blocked;
         fits &= blocked == 0;
+        long ignored = toIgnore & ~OF_THE_LIBRARY;
         if (ignored == 0) {
             return;
         }

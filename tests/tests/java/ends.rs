@@ -1,6 +1,6 @@
 //! How programs end: codes, what they print last, and what their caller finds then.
 
-use hob_tests::{End, World};
+use hob_tests::{End, World, wait};
 
 use super::{compiled, javas, run, warm_as_cold};
 
@@ -167,5 +167,31 @@ fn a_signal_ends_a_program_as_cold() {
             warm = ends(&call);
         }
         assert!(hob_tests::is_warm(&world.record(warm.pid)), "{signal:?}");
+    }
+}
+
+/// Starts its arguments as most programs start others: by the C library's `posix_spawn`.
+const SPAWNS: &str = "import os, signal, sys
+own = [signal.SIGPIPE, signal.SIGXFSZ]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, setsigdef=own)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+
+#[test]
+fn a_caller_that_posix_spawn_has_started_is_given_the_jvm_that_waits() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Ends", ENDS);
+    for java in javas() {
+        let call = run(&world, &java, &["-cp", classes.to_str().unwrap(), "Ends", "main"]);
+        warm_as_cold(&world, &call);
+        let spawned = world.run(&["python3", "-c", SPAWNS]).args(&call.command_line());
+        let record = wait::until("a warm call", || {
+            let ran = spawned.go();
+            assert_eq!((ran.end, ran.text().as_str()), (End::Code(0), "main\nhook\n"));
+            world.records(1).pop().filter(|record| record["warm"] == true)
+        });
+        // A JVM that executed the cold command in its own place has told of no main.
+        let phases = record["phases"].as_array().unwrap();
+        assert!(phases.iter().any(|phase| phase["name"] == "main"), "{record}");
     }
 }
