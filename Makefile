@@ -32,7 +32,7 @@ else
   DOCTESTS := true
 endif
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
-BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby http places edits
+BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby jvm http places edits
 RUFF := $(CURDIR)/target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 # Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
@@ -138,7 +138,7 @@ $(addprefix bench-,$(BENCHES)): bench-%: binary
 	$(BENCH) $(if $(ONLY),--only $(ONLY)) $*
 
 # Its peers come from a JVM; its commands from packages.
-bench-hooks bench-ruby: test-deps
+bench-hooks bench-ruby bench-jvm: test-deps
 
 .PHONY: readme
 readme: ## Renders the README's table from bench/results.json.

@@ -27,6 +27,7 @@ const USAGE: &str =
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
   http      hob serve beside servers that others wrote: Rack, WSGI, ASGI, files, WebSockets
+  jvm       a class and a script of Clojure, sessions, many calls at once, beside nailgun
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   chaos     a thousand faults of chance, and what a fault before the call costs
   edits     the first call of a script, and the call right after an edit
@@ -50,6 +51,7 @@ const USAGE: &str =
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `http`: fork prefork foolsgold python static websockets mounts idle soak
+            or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
   --worlds A,B   only these worlds, beside the one where programs are taught
@@ -143,6 +145,7 @@ fn run() -> Result<ExitCode> {
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),
+        "jvm" => measure(&setting, "jvm", &[("jvm", figures::jvm::measure)]),
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
         "edits" => measure(&setting, "edits", &[("edits", figures::edits::measure)]),

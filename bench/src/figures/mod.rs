@@ -9,6 +9,7 @@ pub(crate) mod edits;
 mod hello;
 pub(crate) mod hooks;
 pub(crate) mod http;
+pub(crate) mod jvm;
 mod messages;
 pub(crate) mod outbox;
 mod pandas;
