@@ -142,6 +142,10 @@ fn scalar(bytes: &[u8]) -> Result<Option<usize>, Fault> {
         let plain = head.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
         return if plain && head.len() <= DIGITS_MAX { Ok(None) } else { Err(Fault::Number) };
     };
+    // Too many are the same fault whether their end has come or not.
+    if length > DIGITS_MAX {
+        return Err(Fault::Number);
+    }
     let digits = head.get(..length).unwrap_or_default();
     if is_number {
         return number(digits).map(|_| Some(from + length + 1));
@@ -361,6 +365,8 @@ mod tests {
             (b"d01:a", Fault::Number),
             (b"d1x:a", Fault::Number),
             (b"d111111111111111111111111111111", Fault::Number),
+            (b"d1:a166166633666666666622:", Fault::Number),
+            (b"d1:a166166633666666666622", Fault::Number),
             (b"di1ei1ee", Fault::Key),
             (b"d1:ae", Fault::NoValue),
             (b"d1:ax", Fault::Byte(b'x')),
