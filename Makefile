@@ -32,7 +32,7 @@ else
   DOCTESTS := true
 endif
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
-BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby jvm http places edits
+BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox actors hooks ruby jvm http places edits ab
 RUFF := $(CURDIR)/target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 # Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
@@ -55,7 +55,7 @@ test-deps: ## Installs what tests need beside that: a browser, Maven, husky and 
 	@bash .ci/deps $(TRIPLE) tests
 
 .PHONY: bench-deps
-bench-deps: ## Installs the servers that `make bench-http` measures beside.
+bench-deps: ## Installs what `make bench-http` and `make bench-ab` measure beside.
 	@bash .ci/deps $(TRIPLE) bench
 
 .PHONY: build

@@ -24,6 +24,7 @@ const USAGE: &str =
     "usage: hob-bench [--hob FILE] [--python FILE] [--rounds N] [--quick] [--strict] COMMAND
   hello throughput commands pandas ahead soak receipts why messages stale
             measures one figure
+  ab        hob ab: false alarms, and what it finds, beside bursting neighbours and hyperfine
   actors    hob-actor, its peers, and raw sockets in C
   hooks     hob hooks run beside programs in C, run-parts, Python and the JVM's ways
   http      hob serve beside servers that others wrote: Rack, WSGI, ASGI, files, WebSockets
@@ -124,6 +125,10 @@ fn run() -> Result<ExitCode> {
         figures::hooks::runner::run(std::env::args_os().skip(2))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if std::env::args_os().nth(1).is_some_and(|first| first == figures::ab::COMMAND) {
+        figures::ab::work(std::env::args().skip(2))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if std::env::args_os().nth(1).is_some_and(|first| first == "--help" || first == "-h") {
         say(USAGE);
         return Ok(ExitCode::SUCCESS);
@@ -142,6 +147,7 @@ fn run() -> Result<ExitCode> {
         "all" => measure(&setting, "all", &figures::ALL),
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),
+        "ab" => measure(&setting, "ab", &[("ab", figures::ab::measure)]),
         "actors" => measure(&setting, "actors", &[("actors", figures::actors::measure)]),
         "hooks" => measure(&setting, "hooks", &[("hooks", figures::hooks::measure)]),
         "ruby" => measure(&setting, "ruby", &[("ruby", figures::commands::ruby::measure)]),

@@ -1,5 +1,6 @@
 //! One file per figure; figures of what hob says of itself lie in `receipts`. `bench/README.md` lists what each is for.
 
+pub(crate) mod ab;
 pub(crate) mod actors;
 mod ahead;
 pub(crate) mod chaos;
