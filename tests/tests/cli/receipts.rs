@@ -280,7 +280,8 @@ fn a_past_call_is_found_by_its_number_and_by_what_it_was() {
     for words in [
         &["log", "--slower", "200"][..],
         &["log", "--since", "yesterday"],
-        &["log", "--export", "chrome", "x"],
+        &["log", "--export", "jaeger", "x"],
+        &["export", "jaeger"],
         &["last", "0"],
         &["show", "first"],
     ] {

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::{Failure, out, request};
 use crate::show::clock::Clock;
+use crate::show::entries;
 use crate::show::entries::filter::Filter;
-use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
 use crate::show::table;
 use crate::{durations, fallback};
@@ -44,7 +44,7 @@ pub(crate) struct Log {
     /// Only calls from this directory, or from one below it
     #[arg(long)]
     here: bool,
-    /// Write them into FILE in another program's format: perfetto (`-`: standard output)
+    /// Write them into FILE in another program's format, as `hob export` does (`-`: standard output)
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"])]
     export: Option<Vec<OsString>>,
     /// Print one JSON object a line
@@ -66,7 +66,8 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     };
     let found = found.map_err(unreadable)?;
     if let Some((format, file)) = export {
-        return write(format, &file, &found);
+        let file = (file.as_os_str() != "-").then_some(&*file);
+        return super::export::write(format, file, &found);
     }
     if log.json {
         return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
@@ -111,26 +112,6 @@ fn target(words: &[OsString]) -> Result<(export::Format, PathBuf), Failure> {
         ))
     })?;
     Ok((format, PathBuf::from(file)))
-}
-
-/// Writes receipts in a foreign format. What no daemon saw has no times, and is in none.
-fn write(format: export::Format, file: &std::path::Path, found: &[Entry]) -> Result<(), Failure> {
-    let receipts = found.iter().filter_map(|entry| match entry {
-        Entry::Receipt(receipt) => Some(&**receipt),
-        Entry::Fallback(_) => None,
-    });
-    let receipts: Vec<_> = receipts.collect();
-    let bytes = format.bytes(&receipts);
-    if file.as_os_str() == "-" {
-        return super::out_bytes(&bytes);
-    }
-    std::fs::write(file, &bytes)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    let calls = match receipts.len() {
-        1 => "1 call".to_owned(),
-        count => format!("{count} calls"),
-    };
-    out(&format!("{calls} written to {}: {}\n", file.display(), format.hint()))
 }
 
 /// Has the daemon write what it holds. Without a daemon there is nothing to write.

@@ -6,6 +6,7 @@ pub mod ab;
 pub mod daemon;
 pub mod dead;
 pub mod doctor;
+pub mod export;
 pub mod gain;
 pub mod hooks;
 pub mod last;
@@ -78,6 +79,8 @@ enum Verb {
     Show(last::Show),
     /// List recent receipts, the newest last; find some, or export them
     Log(log::Log),
+    /// Write receipts in another program's format: perfetto, otlp, chrome
+    Export(export::Export),
     /// Show time saved and time lost, per program and day
     Gain(gain::Gain),
     /// Compare a program's warm runs with its cold ones
@@ -231,6 +234,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Last(asked) => last::run(start, asked).map(done),
         Verb::Show(asked) => last::show(start, asked).map(done),
         Verb::Log(log) => log::run(start, &log).map(done),
+        Verb::Export(asked) => export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),
         Verb::Ab(asked) => ab::run(start, &asked),
         Verb::Help(asked) => usage::help::run(&asked),

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use super::protobuf::Message;
+use super::{begun_ns, numbers, texts};
 use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::{Naming, distinct};
-use jiff::Timestamp;
-
-use super::protobuf::Message;
 
 /// The fields of Perfetto's messages that are written here.
 mod field {
@@ -64,12 +63,6 @@ pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
         out.call(program, name, receipt, begun_ns);
     }
     out.bytes
-}
-
-/// When the call came, in nanoseconds since 1970.
-fn begun_ns(receipt: &Receipt) -> Option<u64> {
-    let at: Timestamp = receipt.at.parse().ok()?;
-    u64::try_from(at.as_nanosecond()).ok()
 }
 
 #[derive(Default)]
@@ -141,25 +134,6 @@ fn slice(kind: u64, track: u64) -> Message {
 /// The track of a program: beyond those of calls.
 fn of_program(program: u64) -> u64 {
     (1 << 40) + program
-}
-
-fn texts(receipt: &Receipt) -> Vec<(&'static str, String)> {
-    let mut texts = vec![
-        ("reason", receipt.reason.clone()),
-        ("isolation", receipt.isolation.clone()),
-        ("outcome", receipt.outcome.kind.clone()),
-        ("target", receipt.program.target.clone()),
-    ];
-    texts.extend(receipt.directory.clone().map(|directory| ("directory", directory)));
-    texts
-}
-
-fn numbers(receipt: &Receipt) -> Vec<(&'static str, u64)> {
-    let mut numbers = vec![("call", receipt.call), ("caller", receipt.caller_pid.into())];
-    numbers.extend(receipt.outcome.code.map(|code| ("code", code.into())));
-    numbers.extend(receipt.outcome.signal.map(|signal| ("signal", signal.into())));
-    numbers.extend(receipt.gain.map(|gain| ("saved_us", gain.saved_us)));
-    numbers
 }
 
 #[cfg(test)]

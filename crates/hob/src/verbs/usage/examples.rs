@@ -126,6 +126,13 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob log black --slower 200ms --since 1h", "List the slow ones of one program"),
         ],
     ),
+    (
+        "export",
+        &[
+            ("hob export perfetto --last 1h -o trace", "For https://ui.perfetto.dev"),
+            ("hob export otlp black -n 100 > spans.json", "For a collector of OpenTelemetry"),
+        ],
+    ),
     ("gain", &[("hob gain --days 7", "Show the last week")]),
     (
         "verify",

@@ -1,0 +1,127 @@
+//! The trace of OTLP/HTTP in JSON: ids in hexadecimal, times as strings of nanoseconds since 1970.
+//!
+//! A program is a resource (`service.name`), a call a span, its phases spans below that. Ids are
+//! made from the receipt, so that an export of the same receipts has the same ones.
+
+use std::collections::BTreeMap;
+
+use hob_core::receipt::Receipt;
+use hob_core::receipt::naming::{Naming, distinct};
+use serde_json::{Value, json};
+
+use super::{begun_ns, numbers, texts};
+
+/// `SPAN_KIND_INTERNAL`.
+const INTERNAL: u32 = 1;
+/// `STATUS_CODE_OK` and `STATUS_CODE_ERROR`.
+const OK: u32 = 1;
+const ERROR: u32 = 2;
+
+pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
+    let namings: Vec<_> = receipts.iter().map(|receipt| Naming::from(&receipt.program)).collect();
+    let names = distinct(&namings);
+    let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (receipt, name) in receipts.iter().zip(&names) {
+        let Some(begun_ns) = begun_ns(receipt) else { continue };
+        spans(receipt, name, begun_ns, programs.entry(name).or_default());
+    }
+    let resources = programs.into_iter().map(|(name, spans)| {
+        json!({
+            "resource": { "attributes": [text("service.name", name)] },
+            "scopeSpans": [{ "scope": { "name": "hob" }, "spans": spans }],
+        })
+    });
+    json!({ "resourceSpans": resources.collect::<Vec<_>>() }).to_string().into_bytes()
+}
+
+/// The spans of one call.
+fn spans(receipt: &Receipt, name: &str, begun_ns: u64, spans: &mut Vec<Value>) {
+    let identity = format!("{} {} {}", receipt.at, receipt.call, receipt.caller_pid);
+    let trace = hexadecimal(&[digest(&identity, 1), digest(&identity, 2)]);
+    let own = hexadecimal(&[digest(&identity, 3)]);
+    let at = |us: u64| begun_ns.saturating_add(us.saturating_mul(1000)).to_string();
+    let mut attributes: Vec<Value> =
+        texts(receipt).iter().map(|(key, value)| text(&format!("hob.{key}"), value)).collect();
+    attributes.extend(numbers(receipt).into_iter().map(|(key, value)| {
+        json!({ "key": format!("hob.{key}"), "value": { "intValue": value.to_string() } })
+    }));
+    attributes.push(json!({ "key": "hob.warm", "value": { "boolValue": receipt.warm } }));
+    let went_well = match receipt.outcome.kind.as_str() {
+        "exited" => receipt.outcome.code == Some(0),
+        kind => kind == "answered",
+    };
+    spans.push(json!({
+        "traceId": trace, "spanId": own, "name": name, "kind": INTERNAL,
+        "startTimeUnixNano": at(0), "endTimeUnixNano": at(receipt.total_us),
+        "attributes": attributes,
+        "status": { "code": if went_well { OK } else { ERROR } },
+    }));
+    for (number, phase) in (4_u64..).zip(&receipt.phases) {
+        spans.push(json!({
+            "traceId": trace, "spanId": hexadecimal(&[digest(&identity, number)]),
+            "parentSpanId": own, "name": phase.name, "kind": INTERNAL,
+            "startTimeUnixNano": at(phase.start_us),
+            "endTimeUnixNano": at(phase.start_us.saturating_add(phase.us)),
+        }));
+    }
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+/// FNV-1a over a text and a number. Never 0, which stands for no id.
+fn digest(text: &str, number: u64) -> u64 {
+    let bytes = text.bytes().chain(number.to_le_bytes());
+    let digest = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    digest.max(1)
+}
+
+fn hexadecimal(words: &[u64]) -> String {
+    words.iter().map(|word| format!("{word:016x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::super::format::tests::receipt;
+    use super::*;
+
+    fn spans(receipts: &[&Receipt]) -> Vec<Value> {
+        let value: Value = serde_json::from_slice(&trace(receipts)).unwrap();
+        let resources = value["resourceSpans"].as_array().unwrap();
+        let spans = resources.iter().map(|one| one["scopeSpans"][0]["spans"].as_array().unwrap());
+        spans.flatten().cloned().collect()
+    }
+
+    #[test]
+    fn a_call_is_a_span_with_its_phases_below_and_ids_are_the_same_each_time() {
+        let (one, two) = (receipt(1), receipt(2));
+        let found = spans(&[&one, &two]);
+        assert_eq!(found, spans(&[&one, &two]));
+        let ids: BTreeSet<_> = found.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), found.len(), "no id twice");
+        let calls: Vec<_> = found.iter().filter(|span| span["parentSpanId"].is_null()).collect();
+        assert_eq!(calls.len(), 2);
+        for span in found.iter().filter(|span| !span["parentSpanId"].is_null()) {
+            let parent = calls.iter().find(|call| call["spanId"] == span["parentSpanId"]).unwrap();
+            assert_eq!(parent["traceId"], span["traceId"]);
+            let nano = |of: &Value, key: &str| of[key].as_str().unwrap().parse::<u64>().unwrap();
+            assert!(nano(span, "startTimeUnixNano") >= nano(parent, "startTimeUnixNano"));
+            assert!(nano(span, "endTimeUnixNano") <= nano(parent, "endTimeUnixNano"));
+        }
+    }
+
+    #[test]
+    fn what_did_not_end_well_is_an_error() {
+        let mut failed = receipt(1);
+        assert_eq!(spans(&[&failed])[0]["status"]["code"], OK);
+        failed.outcome.code = Some(3);
+        assert_eq!(spans(&[&failed])[0]["status"]["code"], ERROR);
+        failed.at = "yesterday".to_owned();
+        assert_eq!(trace(&[&failed]), br#"{"resourceSpans":[]}"#);
+    }
+}

@@ -1,0 +1,142 @@
+"""What `hob export` writes, read by the parsers of those whose formats they are.
+
+OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto. On
+each track nothing may overlap that is not nested, each span has its parent, and each call that was
+made is there once.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+HOB = os.environ["HOB_BIN"]
+CALLS = 12
+NAMES = ["plain.py", 'odd "name" \\ \n.py', "uml\u00e4ut <script>.py"]
+
+
+class Exports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.mkdtemp(prefix="hob-exports-")
+        cls.world = {
+            "PATH": os.environ["PATH"],
+            "HOME": cls.place,
+            "HOB_DIR": os.path.join(cls.place, "run"),
+            "LANG": "C.UTF-8",
+        }
+        os.mkdir(cls.world["HOB_DIR"], 0o700)
+        for name in NAMES:
+            with open(os.path.join(cls.place, name), "w") as script:
+                script.write("import json, time\ntime.sleep(0.05)\n")
+        for _ in range(CALLS // len(NAMES)):
+            # At the same time, so that calls overlap.
+            running = [
+                subprocess.Popen([HOB, "run", name], cwd=cls.place, env=cls.world) for name in NAMES
+            ]
+            for each in running:
+                each.wait()
+        cls.hob("run", "false", fails=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.hob("stop")
+        shutil.rmtree(cls.place)
+
+    @classmethod
+    def hob(cls, *words, fails=False):
+        done = subprocess.run([HOB, *words], cwd=cls.place, env=cls.world, stdout=subprocess.PIPE)
+        assert fails or done.returncode == 0, (words, done)
+        return done.stdout
+
+    def receipts(self):
+        return [json.loads(line) for line in self.hob("log", "--json", "-n", "100").splitlines()]
+
+    def test_otlp(self):
+        request = trace_service_pb2.ExportTraceServiceRequest()
+        # It refuses fields that the format does not have, and ids that are no bytes.
+        text = json.loads(self.hob("export", "otlp"))
+        for resource in text["resourceSpans"]:
+            for span in resource["scopeSpans"][0]["spans"]:
+                for name in ("traceId", "spanId", "parentSpanId"):
+                    # The JSON of OTLP has ids in hexadecimal, that of protobuf in base64.
+                    if name in span:
+                        self.assertIn(len(bytes.fromhex(span[name])), (8, 16))
+                        span[name] = json_format.base64.b64encode(bytes.fromhex(span[name])).decode()
+        json_format.ParseDict(text, request)
+        spans = [
+            (resource.resource.attributes[0].value.string_value, span)
+            for resource in request.resource_spans
+            for span in resource.scope_spans[0].spans
+        ]
+        calls = {span.span_id: span for _, span in spans if not span.parent_span_id}
+        self.assertEqual(len(calls), len(self.receipts()))
+        self.assertEqual(len({span.span_id for _, span in spans}), len(spans))
+        services = {service for service, _ in spans}
+        self.assertLessEqual(set(NAMES), services)
+        for _, span in spans:
+            self.assertGreaterEqual(span.end_time_unix_nano, span.start_time_unix_nano)
+            if span.parent_span_id:
+                parent = calls[span.parent_span_id]
+                self.assertEqual(span.trace_id, parent.trace_id)
+                self.assertGreaterEqual(span.start_time_unix_nano, parent.start_time_unix_nano)
+        failed = [span for service, span in spans if service == "false" and not span.parent_span_id]
+        self.assertEqual([span.status.code for span in failed], [2])
+
+    def test_perfetto(self):
+        trace = perfetto_trace_pb2.Trace()
+        trace.ParseFromString(self.hob("export", "perfetto"))
+        processes, open_slices, calls = set(), {}, 0
+        for packet in trace.packet:
+            if packet.HasField("track_descriptor"):
+                track = packet.track_descriptor
+                if track.HasField("process"):
+                    processes.add(track.process.process_name)
+                continue
+            event = packet.track_event
+            stack = open_slices.setdefault(event.track_uuid, [])
+            if event.type == event.TYPE_SLICE_BEGIN:
+                calls += not stack
+                stack.append(packet.timestamp)
+            else:
+                self.assertLessEqual(stack.pop(), packet.timestamp)
+        self.assertEqual([stack for stack in open_slices.values() if stack], [])
+        self.assertEqual(calls, len(self.receipts()))
+        self.assertLessEqual(set(NAMES), processes)
+
+    def test_chrome(self):
+        events = json.loads(self.hob("export", "chrome"))["traceEvents"]
+        lines = {}
+        for event in events:
+            if event["ph"] == "X":
+                lines.setdefault((event["pid"], event["tid"]), []).append(event)
+        calls = [event for event in events if "call" in event.get("args", {})]
+        self.assertEqual(len(calls), len(self.receipts()))
+        for line in lines.values():
+            own = [event for event in line if "call" in event["args"]]
+            ends = sorted((event["ts"], event["ts"] + event["dur"]) for event in own)
+            for (_, end), (begin, _) in zip(ends, ends[1:]):
+                self.assertLessEqual(end, begin)
+
+    def test_one_call_and_one_program(self):
+        newest = self.receipts()[0]["call"]
+        one = json.loads(self.hob("export", "chrome", "--call", str(newest)))["traceEvents"]
+        self.assertEqual([e["args"]["call"] for e in one if "call" in e.get("args", {})], [newest])
+        own = json.loads(self.hob("export", "otlp", NAMES[0], "-n", "2"))["resourceSpans"]
+        calls = [s for s in own[0]["scopeSpans"][0]["spans"] if "parentSpanId" not in s]
+        self.assertEqual((len(own), len(calls)), (1, 2))
+        target = os.path.join(self.place, "trace")
+        said = self.hob("export", "perfetto", "--last", "1h", "-o", target).decode()
+        self.assertIn("ui.perfetto.dev", said)
+        self.assertGreater(os.path.getsize(target), 100)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
