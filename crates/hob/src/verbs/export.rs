@@ -1,6 +1,6 @@
 //! `hob export`: receipts in the formats of other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,11 +8,11 @@ use hob_daemon::recorder::export::Format;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out};
+use super::Failure;
+use super::log::{flush, state_dir, unreadable, write};
 use crate::durations;
+use crate::show::entries;
 use crate::show::entries::filter::Filter;
-use crate::show::entries::{self, Entry};
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
@@ -74,23 +74,4 @@ fn filter(asked: &Export) -> Result<Filter, Failure> {
 
 fn is_terminal() -> bool {
     std::io::IsTerminal::is_terminal(&std::io::stdout())
-}
-
-/// Writes receipts in a foreign format, to standard output if there is no file. What no daemon saw
-/// has no times, and is in none.
-pub(crate) fn write(format: Format, file: Option<&Path>, found: &[Entry]) -> Result<(), Failure> {
-    let receipts = found.iter().filter_map(|entry| match entry {
-        Entry::Receipt(receipt) => Some(&**receipt),
-        Entry::Fallback(_) => None,
-    });
-    let receipts: Vec<_> = receipts.collect();
-    let bytes = format.bytes(&receipts);
-    let Some(file) = file else { return super::out_bytes(&bytes) };
-    std::fs::write(file, &bytes)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    let calls = match receipts.len() {
-        1 => "1 call".to_owned(),
-        count => format!("{count} calls"),
-    };
-    out(&format!("{calls} written to {}: {}\n", file.display(), format.hint()))
 }

@@ -1,7 +1,7 @@
 //! `hob log`, and where receipts are read from.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::{Failure, out, request};
 use crate::show::clock::Clock;
-use crate::show::entries;
 use crate::show::entries::filter::Filter;
+use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
 use crate::show::table;
 use crate::{durations, fallback};
@@ -67,7 +67,7 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     let found = found.map_err(unreadable)?;
     if let Some((format, file)) = export {
         let file = (file.as_os_str() != "-").then_some(&*file);
-        return super::export::write(format, file, &found);
+        return write(format, file, &found);
     }
     if log.json {
         return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
@@ -112,6 +112,29 @@ fn target(words: &[OsString]) -> Result<(export::Format, PathBuf), Failure> {
         ))
     })?;
     Ok((format, PathBuf::from(file)))
+}
+
+/// Writes receipts in a foreign format, to standard output if there is no file. What no daemon saw
+/// has no times, and is in none.
+pub(crate) fn write(
+    format: export::Format,
+    file: Option<&Path>,
+    found: &[Entry],
+) -> Result<(), Failure> {
+    let receipts = found.iter().filter_map(|entry| match entry {
+        Entry::Receipt(receipt) => Some(&**receipt),
+        Entry::Fallback(_) => None,
+    });
+    let receipts: Vec<_> = receipts.collect();
+    let bytes = format.bytes(&receipts);
+    let Some(file) = file else { return super::out_bytes(&bytes) };
+    std::fs::write(file, &bytes)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    let calls = match receipts.len() {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    };
+    out(&format!("{calls} written to {}: {}\n", file.display(), format.hint()))
 }
 
 /// Has the daemon write what it holds. Without a daemon there is nothing to write.
