@@ -4,7 +4,7 @@
 handler's function stands: the payload of its message is a request, its answer a response.
 
 Owns: how an app is found, and what WSGI (PEP 3333) and ASGI (3.0) make of a request and of what
-the app says. Requests and responses are whole here: nothing is streamed.
+the app says. A request is whole here; what is streamed of an answer, `exchange.py` sends.
 
 Does not: parse HTTP, or decide what a client may send. The front has done both.
 """
