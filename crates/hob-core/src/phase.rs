@@ -4,6 +4,8 @@
 //! start ─connect─ connected ─send─ received ─plan─ planned ─queue─ queued ─give─ given
 //!       ─enter─ main ─main─ finished ─settle─ settled ─leave─ ended
 //! ```
+//! Between `connected` and `received` a request of a web app has `whole` (its phase is *body*),
+//! between `settled` and `ended` it has `passed` (*write*).
 //! A cold run has no `queued` and `given`; its `enter` begins at `planned`.
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,8 @@ pub enum Mark {
     Start,
     /// It began to send.
     Connected,
+    /// The front had the whole request, its body too.
+    Whole,
     /// The daemon had the whole call.
     Received,
     /// The plan was made.
@@ -31,15 +35,18 @@ pub enum Mark {
     Finished,
     /// The outcome was known to the caller, where a worker told it, or to the daemon.
     Settled,
+    /// The front had passed on the last byte of the answer.
+    Passed,
     /// The client had left, or had said that it leaves.
     Ended,
 }
 
 impl Mark {
     /// Every mark in order.
-    pub const ALL: [Mark; 10] = [
+    pub const ALL: [Mark; 12] = [
         Mark::Start,
         Mark::Connected,
+        Mark::Whole,
         Mark::Received,
         Mark::Planned,
         Mark::Queued,
@@ -47,6 +54,7 @@ impl Mark {
         Mark::Main,
         Mark::Finished,
         Mark::Settled,
+        Mark::Passed,
         Mark::Ended,
     ];
 }
@@ -57,6 +65,8 @@ impl Mark {
 pub enum Phase {
     /// The client finds the daemon (ends at `Connected`).
     Connect,
+    /// The body of a request comes (ends at `Whole`).
+    Body,
     /// The call travels (ends at `Received`).
     Send,
     /// It is resolved and decided (ends at `Planned`).
@@ -71,14 +81,17 @@ pub enum Phase {
     Main,
     /// The outcome reaches the daemon (ends at `Settled`).
     Settle,
+    /// The answer is passed on to a request's client (ends at `Passed`).
+    Write,
     /// The client leaves (ends at `Ended`).
     Leave,
 }
 
 impl Phase {
     /// Every phase in order.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 11] = [
         Phase::Connect,
+        Phase::Body,
         Phase::Send,
         Phase::Plan,
         Phase::Queue,
@@ -86,6 +99,7 @@ impl Phase {
         Phase::Enter,
         Phase::Main,
         Phase::Settle,
+        Phase::Write,
         Phase::Leave,
     ];
 
@@ -95,6 +109,7 @@ impl Phase {
         match mark {
             Mark::Start => None,
             Mark::Connected => Some(Phase::Connect),
+            Mark::Whole => Some(Phase::Body),
             Mark::Received => Some(Phase::Send),
             Mark::Planned => Some(Phase::Plan),
             Mark::Queued => Some(Phase::Queue),
@@ -102,6 +117,7 @@ impl Phase {
             Mark::Main => Some(Phase::Enter),
             Mark::Finished => Some(Phase::Main),
             Mark::Settled => Some(Phase::Settle),
+            Mark::Passed => Some(Phase::Write),
             Mark::Ended => Some(Phase::Leave),
         }
     }
@@ -111,6 +127,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
+            Phase::Body => "body",
             Phase::Send => "send",
             Phase::Plan => "plan",
             Phase::Queue => "queue",
@@ -118,6 +135,7 @@ impl Phase {
             Phase::Enter => "enter",
             Phase::Main => "main",
             Phase::Settle => "settle",
+            Phase::Write => "write",
             Phase::Leave => "leave",
         }
     }

@@ -9,7 +9,7 @@ use hob_core::sessions::{ClientId, SessionId};
 use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
-use hob_wire::message::{Attach, Handled};
+use hob_wire::message::{Attach, Handled, Passed};
 use hob_wire::session::OpenSession;
 use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready};
 use rustix::fd::OwnedFd;
@@ -102,6 +102,8 @@ pub(crate) enum SenderEvent {
     WantLane { id: u64, program: Vec<u8> },
     /// It has left a lane.
     LeaveLane { lane: u64 },
+    /// A front is done with a request.
+    Passed { passed: Passed<'static>, program: Vec<u8> },
     /// A request to the shared state, not decoded.
     State { payload: Vec<u8> },
     /// Its connection has ended.
@@ -217,6 +219,7 @@ impl WorkerEvent {
             | Kind::WantLane
             | Kind::LeaveLane
             | Kind::State
+            | Kind::Passed
             | Kind::Lent
             | Kind::Accepted
             | Kind::StateReply

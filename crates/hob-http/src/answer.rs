@@ -16,7 +16,7 @@ use hob_core::http::mounts::Mounts;
 use hob_core::http::websocket::{self, Handshake};
 use hob_wire::frames::http::Source;
 use hob_wire::http::{self, Answered};
-use hob_wire::message::Reason;
+use hob_wire::message::{Reason, Turned};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -32,7 +32,7 @@ use crate::link::{App, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::session::Session;
 use crate::stream::AppBody;
-use crate::upload;
+use crate::upload::{self, Gathered};
 use crate::websocket::Accepted;
 
 /// What is served at a prefix, and what is counted of it.
@@ -197,9 +197,8 @@ impl Front {
             Served::App { app, body_bytes, message_bytes, by_client } => {
                 let asked = message_bytes.map(|bytes| (version, method, bytes));
                 let handshake = handshake(asked, headers, accepted.body)?;
-                let gap = Duration::from_millis(self.limits.body_gap_ms);
                 let bounds = (accepted.body.told(), *body_bytes);
-                let gathered = upload::gather((body, &beside.in_body), bounds, gap).await?;
+                let gathered = self.gather(app, (body, beside), bounds, measured).await?;
                 let usual = if seen.secure { 443 } else { 80 };
                 let server = seen.host.or(accepted.host);
                 let port = server.map_or(Some(beside.local.port()), |host| host.port);
@@ -234,7 +233,9 @@ impl Front {
                 let session = by_client.then(begin).transpose()?;
                 let key = session.as_ref().map_or("", Session::name);
                 measured.asks();
-                let outcome = self.link.ask(app, key, (&payload, gathered.file)).await;
+                let (asked, times) = ((&payload[..], gathered.file), measured.times());
+                let (outcome, passing) = self.link.ask((app, key), asked, times).await;
+                measured.passes(passing);
                 measured.is_answered();
                 if let Outcome::Failed(reason, _) = &outcome {
                     measured.failed(reason.code());
@@ -247,6 +248,33 @@ impl Front {
                 Ok(response)
             }
         }
+    }
+}
+
+impl Front {
+    /// The whole body of a request to an app, or why there is none, which its receipt says too.
+    async fn gather(
+        &self,
+        app: &App,
+        (body, beside): (Incoming, &Beside),
+        bounds: (u64, u64),
+        measured: &Measured,
+    ) -> Result<Gathered, Refused> {
+        let gap = Duration::from_millis(self.limits.body_gap_ms);
+        let gathered = upload::gather((body, &beside.in_body), bounds, gap).await;
+        gathered.inspect_err(|refused| {
+            self.link.turned_away(app.name(), measured.times(), turned(refused.status));
+        })
+    }
+}
+
+/// Why an app is not asked a request whose body was refused with this status.
+fn turned(status: StatusCode) -> Turned {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Turned::BodyBytes,
+        StatusCode::REQUEST_TIMEOUT => Turned::BodyGap,
+        StatusCode::INSUFFICIENT_STORAGE => Turned::BodyRoom,
+        _ => Turned::BodyBroken,
     }
 }
 

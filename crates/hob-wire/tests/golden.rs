@@ -20,8 +20,8 @@ use hob_wire::hooks::{
 };
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
-    Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Reason,
-    State, StateReply, StateVerb,
+    Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Passed,
+    Reason, State, StateReply, StateVerb, Turned,
 };
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
@@ -240,6 +240,15 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     let named = Named { id: 12, name: b"greeter".to_vec() };
     put(Kind::WantLane, 0, &|out| named.encode(out));
     put(Kind::LeaveLane, 0, &|out| Numbered { id: 13 }.encode(out));
+    let passed = Passed {
+        id: 0,
+        turned: Turned::BodyBytes,
+        begun_ns: 1_000,
+        whole_ns: 0,
+        passed_ns: 3_000,
+        program: b"/shop",
+    };
+    put(Kind::Passed, 0, &|out| passed.encode(out));
     let state = State {
         id: 14,
         verb: StateVerb::Set,

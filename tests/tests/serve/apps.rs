@@ -205,6 +205,12 @@ fn requests_have_receipts() {
     assert_eq!(receipt["isolation"], "fork");
     assert_eq!(receipt["outcome"]["kind"], "answered");
     assert!(receipt["total_us"].as_u64().unwrap() > 0, "{receipt}");
+    let phases: Vec<&str> = receipt["phases"].as_array().unwrap().iter().map(name).collect();
+    assert!(phases.starts_with(&["body", "send"]) && phases.ends_with(&["settle", "write"]));
+}
+
+fn name(phase: &Value) -> &str {
+    phase["name"].as_str().unwrap()
 }
 
 #[test]

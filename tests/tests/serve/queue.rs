@@ -6,6 +6,7 @@ use std::net::TcpStream;
 
 use hob_tests::site::{Site, response};
 use hob_tests::{World, wait};
+use serde_json::Value;
 
 /// Notes each request that it is given; `/hold` answers once there is a file `go`.
 const APP: &str = r#"
@@ -74,6 +75,11 @@ fn more_than_may_wait_are_refused_at_once_and_those_that_wait_are_answered() {
         assert_eq!(end(waits).text(), "/waits");
         assert_eq!(given(&world), "/hold\n/waits\n", "{isolation}");
         site.stop();
+        let is_refused = |receipt: &Value| receipt["reason"] == "queue";
+        let refused = world.records(3).into_iter().filter(is_refused);
+        let told: Vec<_> =
+            refused.map(|receipt| receipt["message"]["stands_for"].clone()).collect();
+        assert_eq!(told, [1], "{isolation}");
     }
 }
 

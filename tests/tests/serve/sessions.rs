@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use hob_tests::site::{Response, Site, response};
 use hob_tests::{World, wait};
+use serde_json::Value;
 
 /// Counts its requests in memory; `/hold` answers once there is a file `go`.
 const WSGI: &str = r#"
@@ -138,6 +139,8 @@ fn more_clients_than_workers_are_refused_and_those_who_are_known_are_not() {
     assert_eq!(refused.header("set-cookie"), None);
     assert_eq!(words(&site.ask("GET", "/rack", &known, b"")).0, 2);
     site.stop();
+    let is_refused = |receipt: &&Value| receipt["reason"] == "sessions";
+    assert_eq!(world.records(4).iter().filter(is_refused).count(), 1);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use hob_tests::World;
 use hob_tests::site::{Site, response};
+use serde_json::Value;
 
 /// Apps that answer what they were sent: its length, its digest, and what more of it there was.
 const WSGI: &str = r#"
@@ -133,6 +134,12 @@ fn an_upload_over_the_limit_of_its_mount_is_refused_and_others_are_not() {
     bytes.extend(b"\r\n0\r\n\r\n");
     assert_eq!(response(&site.raw(&bytes)).status, 413);
     site.stop();
+    let receipts = world.records(40);
+    let of = |receipt: &&Value| receipt["reason"] == "limits.body";
+    let stands = |receipt: &Value| receipt["message"]["stands_for"].as_u64().unwrap();
+    let refused: u64 = receipts.iter().filter(of).map(stands).sum();
+    // The others are longer than any mount takes, so that their heads were refused.
+    assert_eq!(refused, 1, "{receipts:?}");
     // One that says nothing takes 10 MiB, which is told.
     let site = echoes(&world, "");
     assert_eq!(site.ask("POST", "/rack/fork", "", &vec![1; (10 << 20) + 1]).status, 413);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
-use hob_wire::message::{Attach, Named, Numbered};
+use hob_wire::message::{Attach, Named, Numbered, Passed};
 
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::Front;
@@ -86,6 +86,11 @@ fn decode(frame: Frame) -> Option<SenderEvent> {
     if kind == Kind::WantLane {
         let Named { id, name } = Named::decode(&payload).ok()?;
         return Some(SenderEvent::WantLane { id, program: name });
+    }
+    if kind == Kind::Passed {
+        let passed = Passed::decode(&payload).ok()?;
+        let program = passed.program.to_vec();
+        return Some(SenderEvent::Passed { passed: Passed { program: b"", ..passed }, program });
     }
     let Numbered { id } = Numbered::decode(&payload).ok()?;
     if kind == Kind::Cancel {

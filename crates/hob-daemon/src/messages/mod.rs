@@ -41,7 +41,7 @@ use hob_core::requests::{Event, Found};
 use hob_os::clock;
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Failure, Manner, Message, Named, Reason};
+use hob_wire::message::{Failure, Manner, Message, Named, Passed, Reason};
 use rustix::fd::OwnedFd;
 
 use crate::channel::{self, Outlet};
@@ -53,6 +53,7 @@ use crate::project::Declared;
 use lanes::Lane;
 use loading::{Loaded, Reload};
 use route::{From, Route, Way};
+use settle::Held;
 use tells::Tells;
 use thin::Thin;
 
@@ -82,6 +83,8 @@ pub(crate) struct Messages {
     reloads: Vec<Reload>,
     shared: Shared,
     thin: Thin,
+    /// Outcomes of requests whose front has not said yet that it is done with them.
+    held: HashMap<(SenderId, u64), Held>,
     tells: Tells,
     /// Nothing new is delivered.
     stopping: bool,
@@ -125,6 +128,8 @@ struct Open {
     at: jiff::Timestamp,
     /// What its worker has said.
     said: Option<Said>,
+    /// What its front has said, where that was done with it first.
+    passed: Option<Passed<'static>>,
     /// Its id in the outbox.
     told: Option<MessageId>,
 }
@@ -158,6 +163,7 @@ impl Messages {
             reloads: Vec::new(),
             shared: Shared::default(),
             thin: Thin::default(),
+            held: HashMap::new(),
             tells: Tells::new(outbox),
             stopping: false,
             open_bytes: 0,
@@ -213,6 +219,7 @@ impl Messages {
                 self.want_lane(ctx, id, number, &program)
             }
             SenderEvent::LeaveLane { lane } => self.lane_left(ctx, id, LaneId(lane)),
+            SenderEvent::Passed { passed, program } => self.passed(ctx, id, passed, &program),
             SenderEvent::State { payload } => self.state(id, &payload),
             SenderEvent::Gone => self.sender_gone(ctx, id),
         }
@@ -284,6 +291,7 @@ impl Messages {
             old: false,
             at,
             said: None,
+            passed: None,
             told: None,
         };
         self.open_bytes += open.payload.len();
@@ -323,6 +331,7 @@ impl Messages {
             ctx.request(Event::SenderGone { call });
         }
         self.lanes_left(ctx, id);
+        self.leave_held_of(ctx, id);
     }
 
     fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {

@@ -1,6 +1,7 @@
 //! Outcomes of messages: to their senders, and to the recorder.
 //!
-//! Which of them have a receipt of their own is `thin`'s to say.
+//! Which of them have a receipt of their own is `thin`'s to say. That of a request is held until its
+//! front is done with it: only then is known what its client took.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, Wo
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Answer, Failure, Reason};
+use hob_wire::message::{Answer, Failure, Passed, Reason, Turned};
 
 use crate::channel;
 use crate::ctx::Ctx;
+use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::workers::hands::Process;
 
@@ -21,6 +23,16 @@ use super::loading::ended_early;
 use super::thin::{ANSWERED, Told};
 use super::{Open, Said};
 use crate::recorder::format;
+
+/// Outcomes that wait for their fronts; above that receipts lack what the front would say.
+const HELD_MAX: usize = 16_384;
+
+/// What a receipt will say of a request, once its front is done with it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pool: PoolId,
+    told: Told,
+}
 
 impl Messages {
     /// Tells a message's outcome, once.
@@ -120,7 +132,7 @@ impl Messages {
             marks,
             at: open.at,
             reason: match (open.given_ns, open.found) {
-                (None, _) => reason.code(),
+                (None, _) => refused_for(outcome).unwrap_or(reason.code()),
                 (Some(_), _) if open.old => "old-code",
                 (Some(_), Found::Waiting) => "worker-ready",
                 (Some(_), Found::Queued) => "queued",
@@ -128,7 +140,101 @@ impl Messages {
             outcome: if answered { ANSWERED } else { reason.code() },
             bytes: open.payload.len(),
         };
-        self.leave_receipt(ctx, open.pool, now, told, 1);
+        self.record_when_passed(ctx, open, told);
+    }
+
+    /// Leaves a receipt, or holds it until the front is done with its request.
+    fn record_when_passed(&mut self, ctx: &mut Ctx<'_>, open: &Open, mut told: Told) {
+        let front = open.sender.filter(|(id, _)| self.senders.contains_key(id));
+        match (front, &open.passed) {
+            (Some(_), Some(passed)) => stamp(&mut told.marks, passed),
+            (Some(number), None) if !self.mounts.is_empty() && self.held.len() < HELD_MAX => {
+                self.held.insert(number, Held { pool: open.pool, told });
+                return;
+            }
+            (Some(_) | None, _) => {}
+        }
+        self.leave_receipt(ctx, open.pool, Time(clock::now_ns()), told, 1);
+    }
+
+    /// A front is done with a request.
+    pub(super) fn passed(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        sender: SenderId,
+        passed: Passed<'static>,
+        program: &[u8],
+    ) {
+        if passed.turned != Turned::Not {
+            self.record_turned(ctx, sender, &passed, program);
+            return;
+        }
+        let call = self.senders.get(&sender).and_then(|known| known.open.get(&passed.id));
+        if let Some(open) = call.and_then(|call| self.open.get_mut(call)) {
+            open.passed = Some(passed);
+        } else if let Some(Held { pool, mut told }) = self.held.remove(&(sender, passed.id)) {
+            stamp(&mut told.marks, &passed);
+            self.leave_late(ctx, pool, told);
+        }
+    }
+
+    /// The receipt of a request that a front has turned away, though its app is known.
+    fn record_turned(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        sender: SenderId,
+        passed: &Passed<'_>,
+        program: &[u8],
+    ) {
+        let pid = self.senders.get(&sender).map_or(0, |sender| sender.pid);
+        let routed = self.from(sender).and_then(|from| self.route(ctx, &from, program));
+        // What is wrong with the app is told to its next request.
+        let Ok((pool, _)) = routed else { return };
+        let Some(face) = self.handlers.get(&pool).map(|loaded| Arc::clone(&loaded.face)) else {
+            return;
+        };
+        let mut marks = Marks::default();
+        marks.stamp(Mark::Start, Time(passed.begun_ns));
+        let was_whole = passed.whole_ns > 0;
+        let whole_ns = if was_whole { passed.whole_ns } else { passed.passed_ns };
+        marks.stamp(Mark::Whole, Time(whole_ns));
+        if was_whole {
+            marks.stamp(Mark::Queued, Time(passed.passed_ns));
+        }
+        let told = Told {
+            face,
+            call: None,
+            pid,
+            given: false,
+            worker: None,
+            marks,
+            at: jiff::Timestamp::now(),
+            reason: passed.turned.code(),
+            outcome: REFUSED,
+            bytes: 0,
+        };
+        self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
+    }
+
+    /// Leaves the receipt of a request whose pool may be over by now.
+    fn leave_late(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, told: Told) {
+        self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
+        if !self.handlers.contains_key(&pool) {
+            self.thin.forget(pool);
+        }
+    }
+
+    /// Leaves what is held of a front that has left.
+    pub(super) fn leave_held_of(&mut self, ctx: &mut Ctx<'_>, sender: SenderId) {
+        let held: Vec<Held> =
+            self.held.extract_if(|(id, _), _| *id == sender).map(|(_, held)| held).collect();
+        held.into_iter().for_each(|held| self.leave_late(ctx, held.pool, held.told));
+    }
+
+    /// Leaves all that is held: no front says more.
+    pub(crate) fn leave_held(&mut self, ctx: &mut Ctx<'_>) {
+        let held = std::mem::take(&mut self.held);
+        held.into_values().for_each(|held| self.leave_late(ctx, held.pool, held.told));
     }
 
     pub(super) fn worker_part(&mut self, ctx: &mut Ctx<'_>, id: WorkerId) -> Option<WorkerPart> {
@@ -199,6 +305,24 @@ impl Messages {
             message: Some(MessagePart { bytes: told.bytes, stands_for }),
         });
     }
+}
+
+/// The outcome of a request that was turned away before it came to the loop.
+const REFUSED: &str = "refused";
+
+/// The limit for which a message was refused, by its name.
+fn refused_for(outcome: Settled) -> Option<&'static str> {
+    if outcome == Settled::Refused(Refusal::QueueFull) {
+        return Some(Turned::Queue.code());
+    }
+    (outcome == Settled::Refused(Refusal::SessionsFull)).then_some("sessions")
+}
+
+/// Stamps what a front says of a request.
+fn stamp(marks: &mut Marks, passed: &Passed<'_>) {
+    marks.stamp(Mark::Start, Time(passed.begun_ns));
+    marks.stamp(Mark::Whole, Time(passed.whole_ns));
+    marks.stamp(Mark::Passed, Time(passed.passed_ns));
 }
 
 /// What a receipt says of a worker's process.

@@ -318,6 +318,7 @@ impl Messages {
             old: false,
             at: jiff::Timestamp::now(),
             said: None,
+            passed: None,
             told: Some(id),
         };
         self.open_bytes += open.payload.len();

@@ -121,6 +121,8 @@ impl Daemon {
         let (calls, _, mut ctx) = self.parts();
         calls.close_all_settled(&mut ctx);
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
+        let (_, messages, mut ctx) = self.parts();
+        messages.leave_held(&mut ctx);
         self.leave_all_receipts();
         self.messages.close();
         self.recorder.flush();

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
+use hob_os::clock;
+
+use crate::link::passed::{Passing, Times};
 
 /// Two digits of a time are right.
 const DIGITS: u8 = 2;
@@ -137,6 +140,7 @@ impl Meter {
             asked: None,
             answered: None,
             failure: None,
+            passing: None,
             ended: false,
         }
     }
@@ -201,6 +205,8 @@ pub(crate) struct Measured {
     answered: Option<Instant>,
     /// Why it was not answered to the end, the last if there are several.
     failure: Option<&'static str>,
+    /// Where it is said when its answer has ended.
+    passing: Option<Passing>,
     ended: bool,
 }
 
@@ -236,6 +242,18 @@ impl Measured {
         self.asked = Some(Instant::now());
     }
 
+    /// What is known of its times: from its head to here, where its body is whole or is not to be.
+    pub(crate) fn times(&self) -> Times {
+        let now_ns = clock::now_ns();
+        let ago = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Times { begun_ns: now_ns.saturating_sub(ago), now_ns }
+    }
+
+    /// Its receipt is told when its answer has ended.
+    pub(crate) fn passes(&mut self, passing: Option<Passing>) {
+        self.passing = passing;
+    }
+
     /// Its app's answer has begun, or it is known that there is none.
     pub(crate) fn is_answered(&mut self) {
         self.answered = Some(Instant::now());
@@ -249,6 +267,7 @@ impl Measured {
             [us(asked - self.begun), us(answered - asked), us(now - answered)]
         });
         self.ended = true;
+        drop(self.passing.take());
         let mut counted = self.tally.lock();
         counted.active -= 1;
         counted.bytes += bytes;

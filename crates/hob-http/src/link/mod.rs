@@ -9,9 +9,11 @@
 //! |---|---|
 //! | `desk` | decides which way a request goes, and which waits |
 //! | `lane` | one lane: requests, answers, its end |
+//! | `passed` | what the loop is told of a request in the end |
 
 mod desk;
 mod lane;
+pub(crate) mod passed;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -24,7 +26,9 @@ use hob_os::uds;
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
 use hob_wire::frames::http::{Respond, Source};
-use hob_wire::message::{Answer, Attach, Failure, Lent, Manner, Message, Named, Numbered, Reason};
+use hob_wire::message::{
+    Answer, Attach, Failure, Lent, Manner, Message, Named, Numbered, Reason, Turned,
+};
 use rustix::fd::{AsFd, OwnedFd};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
@@ -35,6 +39,7 @@ use tokio::time::Instant;
 
 use desk::{Desk, Found, Way};
 use lane::{Lane, Over, Turn};
+use passed::{Passing, Times};
 
 /// Frames that wait to be written; whoever has more waits.
 const OUTBOX_MAX: usize = 256;
@@ -330,26 +335,34 @@ impl Link {
         Ok(link)
     }
 
-    /// Asks an app, and awaits what becomes of it. `key` is its session, where it has some.
+    /// Asks an app, and awaits what becomes of it. `key` is its session, where it has some. What is
+    /// returned beside it is to be dropped when the answer has been passed on.
     pub(crate) async fn ask(
         &self,
-        app: &Arc<App>,
-        key: &str,
+        (app, key): (&Arc<App>, &str),
         (payload, file): (&[u8], Option<OwnedFd>),
-    ) -> Outcome {
+        times: Times,
+    ) -> (Outcome, Option<Passing>) {
         let until = Instant::now() + app.timeout;
         let turn = match self.turn(app, file.is_some(), until).await {
             Ok(turn) => turn,
-            Err((reason, text)) => return Outcome::Failed(reason, text.to_owned()),
+            Err((reason, text)) => {
+                if reason == Reason::Busy {
+                    self.turned_away(&app.name, times, Turned::Queue);
+                } else if reason == Reason::TimedOut {
+                    self.turned_away(&app.name, times, Turned::Timeout);
+                }
+                return (Outcome::Failed(reason, text.to_owned()), None);
+            }
         };
         let turn = match turn {
             Some(turn) => match ask_lane(turn, payload, until).await {
-                Ok(outcome) => return outcome,
+                Ok(outcome) => return (outcome, None),
                 Err(turn) => Some(turn),
             },
             None => None,
         };
-        self.ask_loop((app, key), (payload, file), until, turn).await
+        self.ask_loop((app, key), (payload, file), (until, times), turn).await
     }
 
     /// Awaits a request's way; `None`: all go by the loop.
@@ -388,22 +401,24 @@ impl Link {
         &self,
         (app, key): (&App, &str),
         (payload, file): (&[u8], Option<OwnedFd>),
-        until: Instant,
+        (until, times): (Instant, Times),
         turn: Option<Turn>,
-    ) -> Outcome {
+    ) -> (Outcome, Option<Passing>) {
         let lost = || Outcome::Failed(Reason::Stopping, STOPS.to_owned());
         let (answer, mut answered) = oneshot::channel();
-        let Some(id) = self.enter(answer) else { return lost() };
+        let Some(id) = self.enter(answer) else { return (lost(), None) };
         let mut asked = Asked { link: self.clone(), id, done: false };
         let kind = if file.is_some() { Kind::Request } else { Kind::Message };
         let left = until.saturating_duration_since(Instant::now());
         let message = message(id, (&app.name, key), left, payload);
         let Some(bytes) = encode(kind, u8::from(file.is_some()), |out| message.encode(out)) else {
-            return too_large();
+            return (too_large(), None);
         };
         if self.0.out.send(Out { bytes, file }).await.is_err() {
-            return lost();
+            return (lost(), None);
         }
+        // Dropped behind what takes it back.
+        let passing = Passing::new(self, id, times);
         let told = match &turn {
             None => answered.await,
             Some(turn) => match tokio::time::timeout(SPARE_TIME, &mut answered).await {
@@ -414,7 +429,7 @@ impl Link {
                 }
             },
         };
-        match told {
+        let outcome = match told {
             Ok(Told::Begun(first, Some(outcome))) => first.until(loop_ends(asked, outcome, turn)),
             settled => {
                 asked.done = true;
@@ -424,7 +439,8 @@ impl Link {
                     Ok(Told::Begun(..)) | Err(_) => lost(),
                 }
             }
-        }
+        };
+        (outcome, Some(passing))
     }
 
     /// Asks the loop for a lane to an app.
@@ -450,11 +466,15 @@ impl Link {
     fn leave_lane(&self, lane: u64) {
         let left = Numbered { id: lane };
         let Some(bytes) = encode(Kind::LeaveLane, 0, |out| left.encode(out)) else { return };
-        let out = Out { bytes, file: None };
+        // Its worker is to end in any case.
+        self.send_surely(Out { bytes, file: None });
+    }
+
+    /// Sends a frame, later if there is no room now.
+    fn send_surely(&self, out: Out) {
         if let Err(mpsc::error::TrySendError::Full(out)) = self.0.out.try_send(out)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            // Its worker is to end in any case.
             let link = self.clone();
             runtime.spawn(async move { link.0.out.send(out).await });
         }

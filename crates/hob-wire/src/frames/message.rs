@@ -82,6 +82,22 @@ frames! {
         name: Vec<u8> as Word,
     }
 
+    /// What a front says of a request when it is done with it, for its receipt.
+    frame Passed<'a>: Copy {
+        /// The number of the message by which its app was asked; 0: it was not.
+        id: u64,
+        /// Why its app was not asked.
+        turned: Turned,
+        /// When its head was whole.
+        begun_ns: u64 = "begun",
+        /// When its body was whole; 0: never.
+        whole_ns: u64 = "whole",
+        /// When the last byte of its answer was passed on, or its client had left.
+        passed_ns: u64 = "passed",
+        /// Its app, where `id` is 0.
+        program: &'a [u8] as Rest,
+    }
+
     /// The answer to a wanted lane: with the lane's descriptor, or without.
     frame Lent: Copy {
         /// The number of the request.
@@ -190,6 +206,24 @@ numbers! {
         Context = 14,
     }
 
+    /// Why no app was asked a request that was for it.
+    enum Turned {
+        /// It was asked.
+        Not = 0,
+        /// Its body is longer than the mount takes.
+        BodyBytes = 1,
+        /// Its body stopped coming.
+        BodyGap = 2,
+        /// Its body broke off, or is not what its head says.
+        BodyBroken = 3,
+        /// There is no room to keep its body.
+        BodyRoom = 4,
+        /// Too many requests wait already.
+        Queue = 5,
+        /// The time of a request passed while it waited for a worker.
+        Timeout = 6,
+    }
+
     /// What is asked of the shared state.
     enum StateVerb {
         /// Add to a counter, and read it.
@@ -234,6 +268,23 @@ impl Reason {
             Reason::Malformed => "malformed",
             Reason::NotKept => "not-kept",
             Reason::Context => "context",
+        }
+    }
+}
+
+impl Turned {
+    /// The stable code, as receipts show it: the name of the limit that was reached, where it was
+    /// one.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Turned::Not => "asked",
+            Turned::BodyBytes => "limits.body",
+            Turned::BodyGap => "timeouts.body",
+            Turned::BodyBroken => "body-broken",
+            Turned::BodyRoom => "body-not-kept",
+            Turned::Queue => "queue",
+            Turned::Timeout => "timeout",
         }
     }
 }

@@ -23,7 +23,8 @@ use crate::frames::http::{Chunk, Close, End, MessagePart, Respond};
 use crate::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetEnded};
 use crate::launch::{Launch, Launched, Launcher};
 use crate::message::{
-    Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, State, StateReply,
+    Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, Passed, State,
+    StateReply,
 };
 use crate::reply::{Ended, Queued, Refused, RunCold};
 use crate::schema::{Frame, Party};
@@ -332,6 +333,8 @@ kinds! {
     LeaveLane = 12: Sender => Daemon, Numbered;
     /// A request to the shared state.
     State = 13: Sender => Daemon, State;
+    /// A front is done with a request.
+    Passed = 14: Sender => Daemon, Passed;
 
     /// Alive; the call waits. Disarms the client's budget.
     Queued = 16: Daemon => Client, Queued;

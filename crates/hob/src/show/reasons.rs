@@ -57,6 +57,18 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("timed-out", "--timeout passed before the call was given to a worker"),
 ];
 
+/// Why a request or a message was not given to a worker: the limit that was reached, by its name
+/// in `hob.toml`, where it was one.
+pub const NOT_GIVEN: &[(&str, &str)] = &[
+    ("queue", "too many wait already (queue)"),
+    ("sessions", "too many sessions (workers)"),
+    ("timeout", "its time passed while it waited for a worker (timeout)"),
+    ("limits.body", "its body is larger than the mount takes (limits.body)"),
+    ("timeouts.body", "its body stopped coming (timeouts.body)"),
+    ("body-broken", "its body broke off, or is not what its head says"),
+    ("body-not-kept", "there was no room on the disk to keep its body"),
+];
+
 /// Why no daemon took a call.
 pub const FALLBACK: &[(&str, &str)] = &[
     ("no-daemon", "no daemon was running; one was started for the next call"),
@@ -83,7 +95,7 @@ pub fn meaning(list: &'static [(&'static str, &'static str)], code: &str) -> Opt
 /// The meaning of a receipt's code.
 #[must_use]
 pub fn of_receipt(code: &str) -> Option<&'static str> {
-    [WARM, COLD, REFUSED, NOT_RUN].into_iter().find_map(|list| meaning(list, code))
+    [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN].into_iter().find_map(|list| meaning(list, code))
 }
 
 #[cfg(test)]
@@ -108,14 +120,16 @@ mod tests {
     #[test]
     fn the_page_lists_every_code() {
         let page = include_str!("../../../../docs/receipts.md");
-        for (code, _) in [WARM, COLD, REFUSED, NOT_RUN, FALLBACK].into_iter().flatten() {
+        for (code, _) in [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten() {
             assert!(page.contains(&format!("\n| `{code}` |")), "docs/receipts.md lacks {code}");
         }
     }
 
     #[test]
     fn a_meaning_is_a_fragment_that_fits_a_line() {
-        for (code, meaning) in [WARM, COLD, REFUSED, NOT_RUN, FALLBACK].into_iter().flatten() {
+        for (code, meaning) in
+            [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten()
+        {
             assert!(meaning.len() <= 76 && !meaning.ends_with('.'), "{code}: {meaning}");
         }
         assert_eq!(of_receipt("a-later-code"), None);
