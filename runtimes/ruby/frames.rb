@@ -29,6 +29,10 @@ module Frames
   NOTES = 39
   FAILED = 40
   JOINED = 41
+  EXECUTES = 44
+  PROGRAM = 0
+  ENVIRONMENT = 7
+  DESCRIPTORS = 8
   # wire:end
 
   # A frame that breaks a rule; it ends the connection.
@@ -83,6 +87,10 @@ module Frames
 
     def joined(call, at_ns)
       frame(JOINED, [call, at_ns].pack("Q<Q<"))
+    end
+
+    def executes(call, at_ns, why)
+      frame(EXECUTES, [call, at_ns, why].pack("Q<Q<C"))
     end
 
     def notes(call, notes)

@@ -66,15 +66,18 @@ class World
     take_priority(priority) if priority != @priority
     take_signals(ignored)
     name = @argv.shift
-    anew(name) unless fits && take_environment
+    anew(name, Frames::DESCRIPTORS) unless fits
+    anew(name, Frames::ENVIRONMENT) unless take_environment
     take_arguments
     write_title([*@prefix, name, *@argv])
     terminals
     name
   end
 
-  # Executes the cold command.
-  def anew(name)
+  # Executes the cold command, and says so first: the receipt is a cold run's.
+  def anew(name, why)
+    now = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    System.write(@channel, Frames.executes(@call, now, why))
     entries, = Frames.take_strings(@payload, @at_environment)
     System.execute(@interpreter, [*@prefix, name, *@argv], entries)
   end

@@ -286,8 +286,8 @@ module Serve
       3.times { |number| System.close(number) }
       payload, fds = await_give
       name = @world.take(payload, fds, @copy_fd, @reply_fd)
-      @world.anew(name) if name.b != @script.name.b || @world.asks_for_a_version? || !@script.renew
-      @world.anew(name) unless @preload.fits?(ARGV)
+      @world.anew(name, Frames::PROGRAM) if name.b != @script.name.b || @world.asks_for_a_version? || !@script.renew
+      @world.anew(name, Frames::PROGRAM) unless @preload.fits?(ARGV)
       @learn.words = ARGV
       Moments.renew
       # A lesson lasts as long as the call.

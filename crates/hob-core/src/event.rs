@@ -83,6 +83,13 @@ pub enum Event {
         /// What the program did.
         exit: Exit,
     },
+    /// The worker cannot take its call on: it executes the program cold in its own place.
+    Executes {
+        /// The worker.
+        worker: WorkerId,
+        /// What it could not take on.
+        reason: ColdReason,
+    },
     /// A zygote's, copy's or standby's process has ended. The last event about it.
     Gone {
         /// The process.
@@ -367,6 +374,8 @@ pub enum Performed {
     },
     /// By the client, for this reason.
     Cold(ColdReason),
+    /// By a worker that executed the program cold in its own place, for this reason.
+    InPlace(ColdReason),
     /// Not at all.
     Not,
 }

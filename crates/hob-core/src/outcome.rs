@@ -99,6 +99,20 @@ codes! {
         Variables = "variables",
         /// The program was slower warm than cold over its last calls.
         SlowerWarm = "slower-warm",
+        /// The program is not as it was loaded ahead, which the worker saw: it executed the program
+        /// cold in its own place. So it does for `Priority`, `Limits`, `Descriptors`, and the five that
+        /// follow.
+        NotAsLoaded = "not-as-loaded",
+        /// A signal is ignored or blocked, and the runtime has started otherwise.
+        Signals = "signals",
+        /// The runtime has started for other processors.
+        Processors = "processors",
+        /// The runtime has decided on encodings before its call.
+        Encodings = "encodings",
+        /// The runtime cannot take on this working directory.
+        Directory = "directory",
+        /// The runtime cannot take on this environment.
+        Environment = "environment",
         /// The worker left before the call was given.
         WorkerClosed = "worker-closed",
         /// The daemon is stopping.

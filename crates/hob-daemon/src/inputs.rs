@@ -11,7 +11,7 @@ use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
 use hob_wire::message::{Attach, Handled, Passed};
 use hob_wire::session::OpenSession;
-use hob_wire::worker::{Failed, Finished, Forked, Gone, Joined, Notes, Ready};
+use hob_wire::worker::{Executes, Failed, Finished, Forked, Gone, Joined, Notes, Ready};
 use rustix::fd::OwnedFd;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -177,6 +177,7 @@ pub(crate) enum WorkerEvent {
     Notes(Notes),
     Failed(Failed),
     Joined(Joined),
+    Executes(Executes),
     Answer(Vec<u8>),
     Failure(Vec<u8>),
     /// How an answer begins, with its body's stream or file.
@@ -204,6 +205,7 @@ impl WorkerEvent {
             Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
             Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
             Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
+            Kind::Executes => Executes::decode(payload).ok().map(WorkerEvent::Executes),
             // The owner decodes them where it needs them: their payloads may be large.
             Kind::Answer => Some(WorkerEvent::Answer(frame.payload)),
             Kind::Failure => Some(WorkerEvent::Failure(frame.payload)),

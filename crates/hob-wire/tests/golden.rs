@@ -28,7 +28,8 @@ use hob_wire::schema::{offset, walk, words};
 use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
-    Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role, TargetKind,
+    Executes, Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role,
+    TargetKind, Unfit,
 };
 
 fn strings(list: &[&[u8]]) -> Strings {
@@ -147,6 +148,9 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     put(Kind::Finished, 0, &|out| finished.encode(out));
     put(Kind::Notes, 0, &|out| Notes { call: 7, notes: notes.clone() }.encode(out));
     put(Kind::Joined, 0, &|out| Joined { call: 7, at_ns: 1_000_350_000 }.encode(out));
+    put(Kind::Executes, 0, &|out| {
+        Executes { call: 7, at_ns: 1_000_400_000, why: Unfit::Signals }.encode(out);
+    });
     put(Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
     messages(&mut put);
     hooks(&mut put);

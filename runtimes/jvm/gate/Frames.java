@@ -26,6 +26,7 @@ final class Frames {
         static final int FINISHED = 38;
         static final int FAILED = 40;
         static final int JOINED = 41;
+        static final int EXECUTES = 44;
     // wire:end
 
     /** A frame that is being written, in memory of its own. */
@@ -98,6 +99,10 @@ final class Frames {
 
     static Out joined(long call, long at) {
         return new Out(JOINED, 16).u64(call).u64(at);
+    }
+
+    static Out executes(long call, long at, int why) {
+        return new Out(EXECUTES, 17).u64(call).u64(at).u8(why);
     }
 
     static Out ended(long call, int code) {

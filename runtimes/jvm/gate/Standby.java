@@ -66,7 +66,7 @@ final class Standby {
             return;
         }
         if (!world.take(give, channel)) {
-            world.execute(file, prefix);
+            world.execute(file, prefix, channel.fd);
         }
         world.writeTitle(prefix);
         arguments = words(world.arguments);
@@ -127,7 +127,32 @@ final class Standby {
         if (mode == LAUNCH_JAR && Notes.isAgent(name)) {
             fail("its jar starts an agent, or shows a picture, before its main");
         }
+        if (mode == LAUNCH_MODULE && !hasClassPath(prefix)) {
+            leaveClassPath();
+        }
         return LauncherHelper.checkAndLoadMain(true, mode, name);
+    }
+
+    private static boolean hasClassPath(byte[][] prefix) {
+        for (byte[] word : prefix) {
+            String option = new String(word, StandardCharsets.ISO_8859_1);
+            if (option.equals("-cp") || option.equals("-classpath") || option.startsWith("--class-path")) {
+                return true;
+            }
+        }
+        String variables = "\0" + new String(Kernel.file("/proc/self/environ"), StandardCharsets.ISO_8859_1);
+        return variables.contains("\0CLASSPATH=");
+    }
+
+    /** A module has none unless it is named; the gate, which is a class for the launcher, got ".". */
+    private static void leaveClassPath() {
+        System.setProperty("java.class.path", "");
+        ClassLoader loader = ClassLoader.getSystemClassLoader();
+        Class<?> type = loader.getClass();
+        while (!type.getSimpleName().equals("BuiltinClassLoader")) {
+            type = type.getSuperclass();
+        }
+        Kernel.MEMORY.putReference(loader, Kernel.MEMORY.objectFieldOffset(type, "ucp"), null);
     }
 
     /** The main of a class as the launcher calls it, from its arguments. */

@@ -18,6 +18,14 @@ final class World {
         static final int AT_LIMITS = 32;
         static final int AT_PRIORITY = 288;
         static final int AT_ARGV = 312;
+        static final int OF_SIGNALS = 1;
+        static final int OF_LIMITS = 2;
+        static final int OF_PRIORITY = 3;
+        static final int OF_PROCESSORS = 4;
+        static final int OF_ENCODINGS = 5;
+        static final int OF_DIRECTORY = 6;
+        static final int OF_ENVIRONMENT = 7;
+        static final int OF_DESCRIPTORS = 8;
     // wire:end
     private static final int STDIO = 3;
     private static final int DIRECTORY = 3;
@@ -28,6 +36,11 @@ final class World {
     /** Limits that a JVM has looked at when it started: of the data, the stack, memory, addresses. */
     private static final int[] AT_START = {2, 3, 5, 9};
     private static final int TERMIOS_BYTES = 256;
+    private static final int SIGNALS = 64;
+    private static final int SIGACTION_BYTES = 32;
+    private static final int SIG_IGN = 1;
+    /** Hang-up, interrupt, quit, termination. */
+    private static final long ENDING = 1 | 1 << 1 | 1 << 2 | 1 << 14;
     private static final int VERSION = Runtime.version().feature();
 
     private final Directory directory;
@@ -47,7 +60,8 @@ final class World {
     byte[] name;
 
     private long[] environment;
-    private boolean fits = true;
+    /** What could not be taken on; -1: nothing. */
+    private int unfit = -1;
 
     /** Looks at what this process has by itself. */
     World(Directory directory, byte[][] prefix) throws ReflectiveOperationException {
@@ -93,16 +107,30 @@ final class World {
         environment = give.places();
         takeProcessors(give.blob());
         // Closed ones and others beyond 0 to 2 are given to no standby: the row says so.
-        fits &= give.u8() == 0 && give.u32() == 0 && environmentIsUntouched;
+        need(give.u8() == 0 && give.u32() == 0, OF_DESCRIPTORS);
+        need(environmentIsUntouched, OF_ENVIRONMENT);
         takeTerminal();
-        fits &= directory.take();
+        need(directory.take(), OF_DIRECTORY);
         takeEnvironment();
-        return fits;
+        return unfit < 0;
     }
 
-    /** Executes the cold command in this process's place. */
-    void execute(byte[] file, byte[][] prefix) {
+    /** Without this the call cannot be performed here; the first that is missing is told. */
+    private void need(boolean is, int why) {
+        if (!is && unfit < 0) {
+            unfit = why;
+        }
+    }
+
+    /** Executes the cold command in this process's place, and says so on the channel first. */
+    void execute(byte[] file, byte[][] prefix, int channel) {
+        Frames.executes(call, System.nanoTime(), unfit).send(channel);
         Kernel.call(Kernel.CLOSE_RANGE, STDIO, 0xffffffffL, 4);
+        for (int number = 1; number <= SIGNALS; number++) {
+            if ((ignored >> (number - 1) & 1) != 0) {
+                ignore(number);
+            }
+        }
         long set = MEMORY.allocateMemory(8);
         MEMORY.putLong(set, blocked);
         Kernel.call(Kernel.SIGMASK, 2, set, 0, 8, 0);
@@ -158,31 +186,42 @@ final class World {
     }
 
     private long blocked;
+    private long ignored;
 
     /**
-     * Signals 32 and 33, which are the C library's own: the {@code posix_spawn} of glibc leaves them
-     * ignored in all that it starts, and no JVM looks at them.
+     * A JVM looks when it starts whether those that end it are ignored, and has threads with a mask of
+     * their own. Who is started by {@code posix_spawn} has the two of the C library ignored.
      */
-    private static final long OF_THE_LIBRARY = 3L << 31;
-
-    /** A JVM looks when it starts which signals are ignored, and has threads with a mask of their own. */
-    private void takeSignals(long toIgnore, long blocked) {
+    private void takeSignals(long ignored, long blocked) {
         this.blocked = blocked;
-        fits &= blocked == 0;
-        long ignored = toIgnore & ~OF_THE_LIBRARY;
+        this.ignored = ignored;
+        need(blocked == 0, OF_SIGNALS);
         if (ignored == 0) {
             return;
         }
-        long ignore = MEMORY.allocateMemory(32);
-        for (int at = 0; at < 32; at += 8) {
-            MEMORY.putLong(ignore + at, at == 0 ? 1 : 0);
-        }
-        for (int number = 1; number <= 64; number++) {
-            if ((ignored >> (number - 1) & 1) != 0) {
-                Kernel.call(Kernel.SIGACTION, number, ignore, 0, 8, 0);
+        long now = MEMORY.allocateMemory(SIGACTION_BYTES);
+        for (int number = 1; number <= SIGNALS; number++) {
+            if ((ignored >> (number - 1) & 1) == 0) {
+                continue;
+            }
+            Kernel.call(Kernel.SIGACTION, number, 0, now, 8, 0);
+            if (MEMORY.getLong(now) <= SIG_IGN) {
+                ignore(number);
+            } else {
+                // A JVM handles the others whatever it has found.
+                need((ENDING >> (number - 1) & 1) == 0, OF_SIGNALS);
             }
         }
-        fits = false;
+        MEMORY.freeMemory(now);
+    }
+
+    private static void ignore(int number) {
+        long ignore = MEMORY.allocateMemory(SIGACTION_BYTES);
+        for (int at = 0; at < SIGACTION_BYTES; at += 8) {
+            MEMORY.putLong(ignore + at, at == 0 ? SIG_IGN : 0);
+        }
+        Kernel.call(Kernel.SIGACTION, number, ignore, 0, 8, 0);
+        MEMORY.freeMemory(ignore);
     }
 
     private static long[] ownLimits() {
@@ -211,9 +250,9 @@ final class World {
             pair = pair != 0 ? pair : MEMORY.allocateMemory(16);
             MEMORY.putLong(pair, wanted);
             MEMORY.putLong(pair + 8, hard);
-            fits &= Kernel.call(Kernel.PRLIMIT, 0, which, pair, 0, 0) >= 0;
+            need(Kernel.call(Kernel.PRLIMIT, 0, which, pair, 0, 0) >= 0, OF_LIMITS);
             for (int early : AT_START) {
-                fits &= early != which;
+                need(early != which, OF_LIMITS);
             }
         }
     }
@@ -239,7 +278,7 @@ final class World {
         if (Arrays.equals(theirs, priority)) {
             return;
         }
-        fits = false;
+        need(false, OF_PRIORITY);
         long at = MEMORY.allocateMemory(32);
         Kernel.put(at, theirs);
         Kernel.call(Kernel.SETPRIORITY, 0, 0, MEMORY.getInt(at));
@@ -276,7 +315,7 @@ final class World {
         Kernel.call(Kernel.SETAFFINITY, ProcessHandle.current().pid(), (length + 7) & ~7, at);
         if (!Arrays.equals(Arrays.copyOf(theirs, length), Arrays.copyOf(processors, length))) {
             Kernel.call(Kernel.SETAFFINITY, 0, (length + 7) & ~7, at);
-            fits = false;
+            need(false, OF_PROCESSORS);
         }
         MEMORY.freeMemory(at);
     }
@@ -292,7 +331,7 @@ final class World {
             if (Kernel.call(Kernel.IOCTL, number, Kernel.TCGETS, at) != 0) {
                 continue;
             }
-            fits &= hasUsualEncodings && VERSION != 18;
+            need(hasUsualEncodings && VERSION != 18, OF_ENCODINGS);
             if (VERSION == 17 && number > 0) {
                 String name = number == 1 ? "sun.stdout.encoding" : "sun.stderr.encoding";
                 System.setProperty(name, System.getProperty("native.encoding"));

@@ -44,7 +44,8 @@ class World(Case):
         self.same(TELLS, world={"limits": limits}, expect=b"1048576")
 
     def test_signals_that_are_ignored(self):
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
+        others = signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGCHLD, 40
+        for number in (signal.SIGHUP, signal.SIGINT, *others):
             self.same(TELLS, world={"ignored": 1 << (number - 1)}, expect=b"SigIgn")
 
     def test_priority(self):

@@ -54,9 +54,9 @@ def serve():
     # Also if it was paid for: the caller may have other processors than its zygote.
     THREADS.restore()
     if layer is not None and not above(layer, program):
-        run_anew(program, call)
+        run_cold_here(program, call)
     if call.beyond is None or not make_main(program, call) or not holds(call):
-        run_anew(program, call)
+        run_cold_here(program, call)
     if layer is not None:
         if program.kind == MODULE or program.container:
             __import__("runpy")
@@ -69,6 +69,15 @@ def serve():
     channel.detach()
     call.main_ns = time.monotonic_ns()
     return program, call
+
+
+def run_cold_here(program, call):
+    """Executes the interpreter in a worker's place, and says so first: the receipt is a cold run's."""
+    why = OF_DESCRIPTORS if call.beyond is None else OF_PROGRAM
+    try:
+        send_all(COPY_FD, encode_executes(call.number, time.monotonic_ns(), why))
+    finally:
+        run_anew(program, call)
 
 
 def await_program(channel):

@@ -58,6 +58,10 @@ def encode_joined(call, at_ns):
     return encode_frame(JOINED, call + u64(at_ns))
 
 
+def encode_executes(call, at_ns, why):
+    return encode_frame(EXECUTES, call + u64(at_ns) + bytes((why,)))
+
+
 def encode_notes(call, notes):
     return encode_frame(NOTES, call + encode_strings(notes))
 

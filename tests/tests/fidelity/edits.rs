@@ -97,6 +97,19 @@ fn a_file_beside_the_script_shadows_the_standard_library() {
 }
 
 #[test]
+fn a_call_that_a_copy_executes_cold_is_cold_and_says_why() {
+    let world = World::started();
+    world.file("part.py", "import signal\nVALUE = int(signal.getsignal(signal.SIGUSR1))\n");
+    world.file("main.py", "import part\nprint(part.VALUE)\n");
+    let run = world.hob(&["run", "main.py"]);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "0\n"));
+    let ignores = world.in_time(&run.clone().after("trap '' USR1"));
+    assert_eq!(ignores.text(), "1\n");
+    let record = world.record(ignores.pid);
+    assert_eq!((&record["warm"], &record["reason"]), (&false.into(), &"not-as-loaded".into()));
+}
+
+#[test]
 fn a_variable_that_was_read_while_loading_has_the_callers_value() {
     let world = World::started();
     world.file("main.py", "import part\nprint(part.VALUE)\n");

@@ -104,6 +104,38 @@ fn each_way_to_end_is_as_cold() {
 }
 
 #[test]
+fn a_call_that_its_standby_executes_cold_is_cold_and_says_why() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Ends", ENDS);
+    let call = run(&world, &javas()[0], &["-cp", classes.to_str().unwrap(), "Ends", "exit", "4"]);
+    for (commands, reason) in [
+        ("trap '' HUP", "signals"),
+        ("ulimit -Ss 4096", "limits"),
+        ("renice -n 5 -p $$ >&2", "priority"),
+        ("taskset -pc 0 $$ >&2", "processors"),
+    ] {
+        warm_as_cold(&world, &call);
+        let call = call.clone().after(commands);
+        let mut records = (0..20).map(|_| {
+            let outcome = world.in_time(&call);
+            assert_eq!(outcome.end, End::Code(4), "{outcome:?}");
+            world.record(outcome.pid)
+        });
+        let record = records.find(|record| record["reason"] != "warming").unwrap();
+        assert_eq!(
+            (&record["warm"], &record["reason"]),
+            (&false.into(), &reason.into()),
+            "{record}"
+        );
+        assert_eq!(record["isolation"], "spawn", "{record}");
+        assert!(
+            record["phases"].as_array().unwrap().iter().any(|phase| phase["name"] == "main"),
+            "{record}"
+        );
+    }
+}
+
+#[test]
 fn what_a_program_holds_is_free_when_its_caller_hears_of_the_end() {
     let world = World::started();
     let text = r#"

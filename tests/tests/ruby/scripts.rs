@@ -33,6 +33,18 @@ fn an_error_that_nobody_rescues_is_told_as_cold() {
 }
 
 #[test]
+fn a_call_that_a_copy_executes_cold_is_cold_and_says_why() {
+    let world = World::started();
+    world.file("main.rb", "puts ARGV\n");
+    world.warmed(&["run", "main.rb", "a"]);
+    // So would a command of RubyGems ask for another version of its gem.
+    let outcome = world.in_time(&world.hob(&["run", "main.rb", "_2_"]));
+    assert_eq!(outcome.text(), "_2_\n");
+    let record = world.record(outcome.pid);
+    assert_eq!((&record["warm"], &record["reason"]), (&false.into(), &"not-as-loaded".into()));
+}
+
+#[test]
 fn a_script_that_does_not_parse_is_refused_by_the_interpreter() {
     let world = World::started();
     let script = world.file("main.rb", "puts 1\n");

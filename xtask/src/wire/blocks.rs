@@ -8,7 +8,7 @@ use hob_wire::frames::http::Source;
 use hob_wire::hooks::{STAMPS_MAX, Started, Verdict};
 use hob_wire::message::{BODY_MAX, Held, Manner, Reason, StateVerb, WORD_MAX};
 use hob_wire::schema::{Field, Shape, offset};
-use hob_wire::worker::{Paid, Role, TargetKind};
+use hob_wire::worker::{Paid, Role, TargetKind, Unfit};
 
 use super::Block;
 
@@ -187,12 +187,17 @@ fn python_worker() -> Block {
         ]),
         together(&preparation()),
         together(&[
+            number("OF_PROGRAM", Unfit::Program as u8),
+            number("OF_DESCRIPTORS", Unfit::Descriptors as u8),
+        ]),
+        together(&[
             kind("GIVE", Kind::Give),
             kind("FINISHED", Kind::Finished),
             kind("NOTES", Kind::Notes),
             kind("FAILED", Kind::Failed),
             kind("JOINED", Kind::Joined),
             kind("ENDED", Kind::Ended),
+            kind("EXECUTES", Kind::Executes),
         ]),
         together(&[size("FRAME_BYTES_MAX", PAYLOAD_MAX)]),
         together(&[size("HEADER_BYTES", HEADER_LEN)]),
@@ -410,6 +415,10 @@ fn ruby_frames() -> Block {
         kind("NOTES", Kind::Notes),
         kind("FAILED", Kind::Failed),
         kind("JOINED", Kind::Joined),
+        kind("EXECUTES", Kind::Executes),
+        number("PROGRAM", Unfit::Program as u8),
+        number("ENVIRONMENT", Unfit::Environment as u8),
+        number("DESCRIPTORS", Unfit::Descriptors as u8),
     ]);
     Block { name: "ruby-frames", lines: apart("", &constants, "") }
 }
@@ -431,6 +440,7 @@ fn jvm_frames() -> Block {
         kind("FINISHED", Kind::Finished),
         kind("FAILED", Kind::Failed),
         kind("JOINED", Kind::Joined),
+        kind("EXECUTES", Kind::Executes),
     ];
     Block { name: "jvm-frames", lines: apart("    static final int ", &constants, ";") }
 }
@@ -443,6 +453,14 @@ fn jvm_world() -> Block {
         give("AT_LIMITS", "world.limits"),
         give("AT_PRIORITY", "world.priority"),
         give("AT_ARGV", "argv"),
+        number("OF_SIGNALS", Unfit::Signals as u8),
+        number("OF_LIMITS", Unfit::Limits as u8),
+        number("OF_PRIORITY", Unfit::Priority as u8),
+        number("OF_PROCESSORS", Unfit::Processors as u8),
+        number("OF_ENCODINGS", Unfit::Encodings as u8),
+        number("OF_DIRECTORY", Unfit::Directory as u8),
+        number("OF_ENVIRONMENT", Unfit::Environment as u8),
+        number("OF_DESCRIPTORS", Unfit::Descriptors as u8),
     ];
     Block { name: "jvm-world", lines: apart("    static final int ", &constants, ";") }
 }

@@ -94,6 +94,12 @@ impl Calls {
             | ColdReason::Memory
             | ColdReason::Variables
             | ColdReason::SlowerWarm
+            | ColdReason::NotAsLoaded
+            | ColdReason::Signals
+            | ColdReason::Processors
+            | ColdReason::Encodings
+            | ColdReason::Directory
+            | ColdReason::Environment
             | ColdReason::WorkerClosed
             | ColdReason::Stopping => Learning::No,
         };
@@ -152,6 +158,7 @@ impl Calls {
             deadline,
             source,
             gives: 0,
+            executes: None,
             learning: Learning::No,
             found: None,
             layers: Self::layers_for(arrival),

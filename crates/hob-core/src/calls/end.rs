@@ -138,9 +138,12 @@ impl Calls {
 
     /// Ends a call with its one outcome.
     pub(crate) fn settle(&mut self, engine: &mut Engine, call: CallId, outcome: Outcome) {
-        let Some(how) = self.calls.get(&call).map(|entry| self.performed(engine, entry.state))
-        else {
+        let Some(entry) = self.calls.get(&call) else {
             return;
+        };
+        let how = match entry.executes {
+            Some(reason) => Performed::InPlace(reason),
+            None => self.performed(engine, entry.state),
         };
         self.settle_as(engine, call, outcome, how);
     }

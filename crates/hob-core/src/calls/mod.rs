@@ -63,6 +63,7 @@ impl Calls {
             Event::Stale { program } => self.stale(engine, program),
             Event::LoadsAnew { program } => self.loads_anew(engine, program),
             Event::Finished { worker, exit } => self.finished(engine, worker, exit),
+            Event::Executes { worker, reason } => self.executes(engine, worker, reason),
             Event::GiveFailed { call, worker, why } => self.give_failed(engine, call, worker, why),
             Event::CallerGone { call } => self.caller_gone(engine, call),
             Event::TakenBack { call } => self.taken_back(engine, call),

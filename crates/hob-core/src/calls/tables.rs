@@ -18,6 +18,8 @@ pub(super) struct Call {
     pub(super) source: Source,
     /// How often it was given.
     pub(super) gives: u32,
+    /// Why its worker executes the program cold in its own place, if it does.
+    pub(super) executes: Option<ColdReason>,
     /// Whether the worker that it is given records what it loads.
     pub(super) learning: Learning,
     /// What it found, if the worker that it is given is a copy of a layer.

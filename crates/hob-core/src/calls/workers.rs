@@ -24,6 +24,15 @@ impl Calls {
         self.settle(engine, call, outcome);
     }
 
+    /// A worker could not take a call on, and executes the program cold in its own place: its end is
+    /// the call's.
+    pub(super) fn executes(&mut self, engine: &mut Engine, id: WorkerId, reason: ColdReason) {
+        match call_of(engine, id).and_then(|call| self.calls.get_mut(&call)) {
+            Some(entry) => entry.executes = Some(reason),
+            None => engine.ignore(),
+        }
+    }
+
     /// A zygote has loaded what a program was seen to load.
     pub(crate) fn zygote_ready(
         &mut self,

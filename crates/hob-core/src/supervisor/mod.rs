@@ -107,6 +107,7 @@ impl Supervisor {
             | Event::Stale { .. }
             | Event::LoadsAnew { .. }
             | Event::Finished { .. }
+            | Event::Executes { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }
             | Event::TakenBack { .. }

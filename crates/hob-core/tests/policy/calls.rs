@@ -22,6 +22,19 @@ fn a_worker_that_dies_by_a_signal_is_how_its_program_ended() {
 }
 
 #[test]
+fn a_call_that_its_worker_executes_cold_is_cold() {
+    let (mut desk, _) = Desk::with_zygote(|_| {});
+    let (call, worker) = desk.given();
+    assert_eq!(desk.tell(Event::Executes { worker, reason: ColdReason::Signals }), []);
+    let how = Performed::InPlace(ColdReason::Signals);
+    let settled = Effect::Settle { call, outcome: Outcome::Exited(OK), how };
+    assert!(desk.gone(worker, OK).contains(&settled));
+    // It has no call any more.
+    desk.tell(Event::Executes { worker, reason: ColdReason::Signals });
+    assert_eq!(desk.core.counts().ignored, 1);
+}
+
+#[test]
 fn a_cold_run_ends_as_its_client_says() {
     let exit = Exit::Code(9);
     for (timing, expected) in [

@@ -32,6 +32,7 @@ impl World {
             | Event::ZygoteReady { .. }
             | Event::Ready { .. }
             | Event::Finished { .. }
+            | Event::Executes { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }
             | Event::TakenBack { .. }

@@ -123,6 +123,7 @@ impl World {
                 queued: false,
                 given: None,
                 cold: None,
+                executes: None,
                 exit: None,
                 settled: false,
             },

@@ -134,7 +134,15 @@ impl World {
                 Outcome::Exited(Exit::Code(_)),
                 Performed::Cold(ColdReason::Asked | ColdReason::SlowerWarm),
             ) => Took::Cold { us: self.rng.between(950, 1_050) },
-            (_, Performed::Warm { .. } | Performed::Cold(_) | Performed::Not) => return,
+            (
+                _,
+                Performed::Warm { .. }
+                | Performed::Cold(_)
+                | Performed::InPlace(_)
+                | Performed::Not,
+            ) => {
+                return;
+            }
         };
         self.at_once.push_back(Event::Measured { program, took });
     }
@@ -296,6 +304,11 @@ impl World {
         } else if self.rng.chance(self.scenario.process_dies / 2) {
             let exit = self.rng.pick(&[Exit::Signal(11), Exit::Code(7), Exit::Signal(15)]);
             self.later(run, Happening::ProcessDies(worker, exit));
+        } else if self.rng.chance(self.scenario.process_dies / 4) {
+            let reason = self.rng.pick(&[ColdReason::Signals, ColdReason::NotAsLoaded]);
+            self.callers.get_mut(&call).expect("it was given").executes = Some(reason);
+            self.at_once.push_back(Event::Executes { worker, reason });
+            self.later(run, Happening::ProcessDies(worker, Exit::Code(7)));
         } else {
             self.later(run, Happening::CallFinishes(worker, call));
         }
@@ -373,6 +386,9 @@ impl World {
         match how {
             Performed::Cold(reason) => {
                 hold!(caller.cold == Some(reason), "{call:?} did not run cold for {reason:?}");
+            }
+            Performed::InPlace(reason) => {
+                hold!(caller.executes == Some(reason), "{call:?} was not executed in its place");
             }
             Performed::Not => {
                 hold!(caller.cold.is_none(), "{call:?} was sent cold");

@@ -135,6 +135,8 @@ pub(crate) struct Caller {
     /// The worker that has it, or had it.
     pub(crate) given: Option<WorkerId>,
     pub(crate) cold: Option<ColdReason>,
+    /// Its worker executes the program cold.
+    pub(crate) executes: Option<ColdReason>,
     pub(crate) exit: Option<Exit>,
     pub(crate) settled: bool,
 }

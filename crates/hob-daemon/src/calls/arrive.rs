@@ -64,6 +64,7 @@ impl Calls {
             processor,
             terminal,
             joined_ns: None,
+            executes: false,
             surpasses: self.surpasses(&world, &seen, &facts),
             world,
             env,

@@ -33,6 +33,7 @@ pub(super) fn account(entry: &Entry, receipt: &Receipt, known: &mut Known) -> Op
     match how {
         Performed::Cold(ColdReason::Learning | ColdReason::Stale)
         | Performed::Warm { found: Found::Bare | Found::Installed, .. }
+        | Performed::InPlace(_)
         | Performed::Not => None,
         Performed::Cold(_) => {
             let run = ColdRun { wall_us: main.us, cpu_us: cpu_us? };

@@ -78,6 +78,8 @@ pub(crate) struct Entry {
     pub(crate) imported: Option<ImportedPart>,
     pub(crate) settled: Option<(Outcome, Performed)>,
     pub(crate) company: Company,
+    /// Its worker executes the program cold in its own place.
+    pub(crate) executes: bool,
     /// The worker itself has told the caller.
     pub(crate) answered: bool,
     pub(crate) caller_gone: bool,
@@ -141,7 +143,7 @@ impl Ledger {
     pub(crate) fn count(&mut self, outcome: Outcome, how: Performed) {
         match how {
             Performed::Warm { .. } => self.warm_total += 1,
-            Performed::Cold(reason) => {
+            Performed::Cold(reason) | Performed::InPlace(reason) => {
                 self.cold_total += 1;
                 *self.cold_by.entry(reason.code()).or_default() += 1;
             }
@@ -240,7 +242,7 @@ impl Entry {
         let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
         let (isolation, reason) = match how {
             Performed::Warm { recipe, found, .. } => (recipe.name().code(), found_code(found)),
-            Performed::Cold(reason) => ("spawn", reason.code()),
+            Performed::Cold(reason) | Performed::InPlace(reason) => ("spawn", reason.code()),
             Performed::Not => ("none", outcome_code(outcome)),
         };
         Some(Receipt {

@@ -217,7 +217,10 @@ impl Calls {
         let took = match (how, known.cold_us) {
             // It imported everything, and was watched.
             (Performed::Warm { found: Found::Bare | Found::Installed, .. }, _) => return,
-            (Performed::Warm { .. }, Some(cold_us)) => Took::Warm { us, cold_us },
+            // A worker was spent on it: if there are many, that is what makes the program slow.
+            (Performed::Warm { .. } | Performed::InPlace(_), Some(cold_us)) => {
+                Took::Warm { us, cold_us }
+            }
             (Performed::Cold(ColdReason::Learning | ColdReason::Stale), _) => {
                 // Being watched took time of its own.
                 known.cold_us.get_or_insert(us);
@@ -227,7 +230,7 @@ impl Calls {
                 known.cold_us = Some(us);
                 Took::Cold { us }
             }
-            (Performed::Warm { .. }, None) | (Performed::Not, _) => return,
+            (Performed::Warm { .. } | Performed::InPlace(_), None) | (Performed::Not, _) => return,
         };
         ctx.events.push_back(Event::Measured { program: entry.program, took });
     }

@@ -4,10 +4,11 @@ use hob_core::calls::changing::Change;
 use hob_core::calls::growth::Beyond;
 use hob_core::event::{Event, ForkFailure, GiveFailure, Lesson, Preload};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::outcome::ColdReason;
 use hob_core::phase::Mark;
 use hob_os::{claim, clock, process};
 use hob_wire::strings::Strings;
-use hob_wire::worker::{Failed, Finished, Forked, Joined, Ready, Role};
+use hob_wire::worker::{Executes, Failed, Finished, Forked, Joined, Ready, Role, Unfit};
 use rustix::fd::OwnedFd;
 
 use crate::calls::Calls;
@@ -33,6 +34,7 @@ impl Calls {
             WorkerEvent::Notes(notes) => self.noted(ctx, worker, &notes.notes),
             WorkerEvent::Failed(failed) => self.failed(ctx, worker, &failed),
             WorkerEvent::Joined(joined) => self.joined(ctx, worker, joined),
+            WorkerEvent::Executes(executes) => self.executes(ctx, worker, executes),
             WorkerEvent::Closed => self.silent(ctx, worker),
             WorkerEvent::Launched(..) | WorkerEvent::Gone(_) => {}
             // Only handlers' workers say this.
@@ -55,6 +57,9 @@ impl Calls {
                 ctx.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
             } else {
                 entry.usage = ended.usage;
+                if entry.executes {
+                    entry.stamp(Mark::Finished, clock::now_ns());
+                }
                 if !entry.worker_silent {
                     self.silences.insert(ended.worker, call);
                 }
@@ -159,6 +164,28 @@ impl Calls {
                 ctx.hands.signal(worker, number);
             }
         }
+    }
+
+    /// The worker executes the program cold: from now on the call is what that process does.
+    fn executes(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, executes: Executes) {
+        let Some(entry) = self.ledger.get(CallId(executes.call)) else { return };
+        if entry.worker != Some(worker) || entry.settled.is_some() {
+            return;
+        }
+        entry.stamp(Mark::Main, executes.at_ns);
+        entry.executes = true;
+        let reason = match executes.why {
+            Unfit::Program => ColdReason::NotAsLoaded,
+            Unfit::Signals => ColdReason::Signals,
+            Unfit::Limits => ColdReason::Limits,
+            Unfit::Priority => ColdReason::Priority,
+            Unfit::Processors => ColdReason::Processors,
+            Unfit::Encodings => ColdReason::Encodings,
+            Unfit::Directory => ColdReason::Directory,
+            Unfit::Environment => ColdReason::Environment,
+            Unfit::Descriptors => ColdReason::Descriptors,
+        };
+        ctx.events.push_back(Event::Executes { worker, reason });
     }
 
     fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {

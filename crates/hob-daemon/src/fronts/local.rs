@@ -186,6 +186,7 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: 
             | WorkerEvent::Notes(_)
             | WorkerEvent::Failed(_)
             | WorkerEvent::Joined(_)
+            | WorkerEvent::Executes(_)
             | WorkerEvent::Answer(_)
             | WorkerEvent::Failure(_)
             | WorkerEvent::Respond(..)

@@ -56,13 +56,8 @@ impl Messages {
             WorkerEvent::Answer(payload) => match Answer::decode(&payload) {
                 Ok(answer) => {
                     let content_type = answer.content_type.to_vec();
-                    let payload = answer.payload.to_vec();
-                    self.said(
-                        ctx,
-                        worker,
-                        CallId(answer.id),
-                        Said::Answer { content_type, payload },
-                    );
+                    let said = Said::Answer { content_type, payload: answer.payload.to_vec() };
+                    self.said(ctx, worker, CallId(answer.id), said);
                 }
                 Err(_) => ctx.hands.retire(worker),
             },
@@ -85,7 +80,8 @@ impl Messages {
                     self.attempt_noted(pool, worker, &notes.notes);
                 }
             }
-            WorkerEvent::Launched(..) | WorkerEvent::Finished(_) | WorkerEvent::Joined(_) => {}
+            WorkerEvent::Launched(..) | WorkerEvent::Finished(_) => {}
+            WorkerEvent::Joined(_) | WorkerEvent::Executes(_) => {}
             WorkerEvent::Closed => {
                 if let Some((pool, exit)) = self.leaving.remove(&worker) {
                     self.lane_lost(ctx, worker);

@@ -29,7 +29,9 @@ use crate::message::{
 use crate::reply::{Ended, Queued, Refused, RunCold};
 use crate::schema::{Frame, Party};
 use crate::session::{OpenSession, SessionOpened};
-use crate::worker::{Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready};
+use crate::worker::{
+    Executes, Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready,
+};
 
 /// Makes structs of named fields, and what writes, reads and describes them.
 ///
@@ -386,6 +388,8 @@ kinds! {
     Lend = 42: Daemon => Worker, Lend, ["the lane", "the doorbell", "the tally"];
     /// What was handled on a lane.
     Handled = 43: Worker => Daemon, Handled;
+    /// It executes the cold command in its own place.
+    Executes = 44: Worker => Daemon, Executes;
 
     /// Run this hooks directory.
     RunSet = 48: Caller => Daemon, RunSet;

@@ -114,6 +114,17 @@ frames! {
         at_ns: u64 = "joined",
     }
 
+    /// The worker cannot be what the call needs. It executes the cold command in its own place, before
+    /// the program has begun.
+    frame Executes: Copy {
+        /// The call's number.
+        call: u64,
+        /// When it does.
+        at_ns: u64 = "executes",
+        /// What it could not take on.
+        why: Unfit,
+    }
+
     /// What a call loaded beyond the preload.
     frame Notes {
         /// The call's number.
@@ -159,6 +170,29 @@ numbers! {
         Installed = 5,
         /// A class by its name; behind a last prefix string `-m` or `--module` a module of classes.
         Class = 6,
+    }
+
+    /// Why a worker executes the cold command in its own place.
+    enum Unfit {
+        /// The program is not what was loaded: it lies elsewhere, does not compile, or would find
+        /// other modules.
+        Program = 0,
+        /// Signals that are ignored or blocked.
+        Signals = 1,
+        /// A limit.
+        Limits = 2,
+        /// The priority.
+        Priority = 3,
+        /// The processors that it may run on.
+        Processors = 4,
+        /// An encoding, which the runtime has decided on.
+        Encodings = 5,
+        /// The working directory.
+        Directory = 6,
+        /// The environment.
+        Environment = 7,
+        /// Descriptors: the runtime holds some of these numbers.
+        Descriptors = 8,
     }
 
     /// How a copy gets ready for its call.
