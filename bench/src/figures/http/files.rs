@@ -6,13 +6,12 @@ use anyhow::Result;
 
 use crate::Setting;
 use crate::hob::Hob;
-use crate::progress::Progress;
 use crate::report::{Figure, Want};
 use crate::stats;
 
 use super::client::{Connections, Load, Page};
 use super::server::Recipe;
-use super::{fact, ours, trusted};
+use super::{fact, ours, take_turns, trusted};
 
 /// Names, sizes, and how much of nginx's throughput is wanted.
 const FILES: [(&str, usize, f64); 2] = [("1 KiB", 1 << 10, 0.7), ("100 KiB", 100 << 10, 0.9)];
@@ -52,23 +51,18 @@ pub(super) fn files(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     let mut measured: Vec<[Measured; FILES.len()]> =
         recipes.iter().map(|_| Default::default()).collect();
     let rounds = setting.rounds(ROUNDS);
-    let mut progress = Progress::new("http, static");
-    for round in 0..rounds {
-        progress.at(round, rounds);
-        for turn in 0..recipes.len() {
-            let at = (turn + round) % recipes.len();
-            for (file, (name, size, _)) in FILES.into_iter().enumerate() {
-                let mut recipe = recipes[at].clone();
-                recipe.page = Page::new(&format!("/{size}"), name.as_bytes());
-                let server = recipe.start(&folder, &hob.environment())?;
-                server.ask((4, Connections::Kept), 256)?;
-                let (load, cpu_us) = server.ask_timed((WIDTH, Connections::Kept), REQUESTS)?;
-                measured[at][file].load.add(load);
-                measured[at][file].cpu_us += cpu_us;
-            }
+    take_turns("http, static", (rounds, recipes.len()), |at| {
+        for (file, (name, size, _)) in FILES.into_iter().enumerate() {
+            let mut recipe = recipes[at].clone();
+            recipe.page = Page::new(&format!("/{size}"), name.as_bytes());
+            let server = recipe.start(&folder, &hob.environment())?;
+            server.ask((4, Connections::Kept), 256)?;
+            let (load, cpu_us) = server.ask_timed((WIDTH, Connections::Kept), REQUESTS)?;
+            measured[at][file].load.add(load);
+            measured[at][file].cpu_us += cpu_us;
         }
-    }
-    progress.done();
+        Ok(())
+    })?;
     for (file, (size, _, want)) in FILES.into_iter().enumerate() {
         for (recipe, measured) in recipes.iter().zip(&measured) {
             let (name, measured) = (recipe.name, &measured[file]);

@@ -14,7 +14,7 @@ use crate::stats;
 
 use super::client::{Connections, Load, Page};
 use super::server::Server;
-use super::{PAGE_WORDS, fact, hob_serve, ours, trusted};
+use super::{PAGE_WORDS, fact, hob_serve, ours, take_turns, trusted};
 
 const MOUNTS: usize = 1000;
 const ROUNDS: usize = 10;
@@ -46,22 +46,17 @@ pub(super) fn mounts(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Resul
     let mut processes = [0, 0];
     let mut memory = [0.0, 0.0];
     let rounds = setting.rounds(ROUNDS);
-    let mut progress = Progress::new("http, mounts");
-    for round in 0..rounds {
-        progress.at(round, rounds);
-        for turn in 0..sites.len() {
-            let at = (turn + round) % sites.len();
-            let (recipe, folder) = &sites[at];
-            let server = recipe.start(folder, &hob.environment())?;
-            server.ask((1, Connections::Kept), 64)?;
-            let (load, cpu) = server.ask_timed((1, Connections::Kept), REQUESTS)?;
-            loads[at].add(load);
-            cpu_us[at] += cpu;
-            processes[at] = server.processes();
-            memory[at] = server.memory_kib().0;
-        }
-    }
-    progress.done();
+    take_turns("http, mounts", (rounds, sites.len()), |at| {
+        let (recipe, folder) = &sites[at];
+        let server = recipe.start(folder, &hob.environment())?;
+        server.ask((1, Connections::Kept), 64)?;
+        let (load, cpu) = server.ask_timed((1, Connections::Kept), REQUESTS)?;
+        loads[at].add(load);
+        cpu_us[at] += cpu;
+        processes[at] = server.processes();
+        memory[at] = server.memory_kib().0;
+        Ok(())
+    })?;
     for (at, (recipe, _)) in sites.iter().enumerate() {
         let name = recipe.name;
         fact(figure, &format!("{name}: p50 of a request in us"), stats::median(&loads[at].us));

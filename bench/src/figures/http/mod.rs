@@ -121,21 +121,32 @@ fn sides(setting: &Setting, hob: &Hob, name: &str, recipes: &[Recipe]) -> Result
         sides.push(Side { recipe: recipe.clone(), measured, memory_kib: (0.0, 0.0) });
     }
     let rounds = setting.rounds(ROUNDS);
-    let mut progress = Progress::new(name);
     let folder = hob.folder("http")?;
+    take_turns(name, (rounds, sides.len()), |at| {
+        let side = &mut sides[at];
+        let server = side.recipe.start(&folder, &hob.environment())?;
+        side.ask(&server).with_context(|| format!("asking {}", side.recipe.name))?;
+        side.memory_kib = server.memory_kib();
+        Ok(())
+    })?;
+    Ok(sides)
+}
+
+/// Has each of `count` servers its turn in each of `rounds`; another one begins in each round.
+fn take_turns(
+    name: &str,
+    (rounds, count): (usize, usize),
+    mut turn: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let mut progress = Progress::new(name);
     for round in 0..rounds {
         progress.at(round, rounds);
-        for at in 0..sides.len() {
-            // Another one begins in each round.
-            let turn = (at + round) % sides.len();
-            let side = &mut sides[turn];
-            let server = side.recipe.start(&folder, &hob.environment())?;
-            side.ask(&server).with_context(|| format!("asking {}", side.recipe.name))?;
-            side.memory_kib = server.memory_kib();
+        for at in 0..count {
+            turn((at + round) % count)?;
         }
     }
     progress.done();
-    Ok(sides)
+    Ok(())
 }
 
 impl Side {

@@ -8,12 +8,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::Setting;
 use crate::hob::Hob;
-use crate::progress::Progress;
 use crate::report::{Figure, Want};
 use crate::venv;
 
 use super::server::Recipe;
-use super::{fact, hob_serve, ours};
+use super::{fact, hob_serve, ours, take_turns};
 
 const ROUNDS: usize = 5;
 /// As many as one mount may have workers.
@@ -37,26 +36,21 @@ pub(super) fn sockets(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Resu
         [hob_serve(hob, "hob, WebSocket", "asgi", &format!("{app}:app"), &terms)?, uvicorn];
     let (mut seconds, mut cpu_us) = ([0.0; 2], [0.0; 2]);
     let rounds = setting.rounds(ROUNDS);
-    let mut progress = Progress::new("http, websockets");
-    for round in 0..rounds {
-        progress.at(round, rounds);
-        for turn in 0..recipes.len() {
-            let at = (turn + round) % recipes.len();
-            let server = recipes[at].start(&hob.folder("sockets")?, &hob.environment())?;
-            let mut open = (0..CONNECTIONS)
-                .map(|_| connect(server.address))
-                .collect::<Result<Vec<_>>>()
-                .with_context(|| recipes[at].name)?;
-            // Each has its worker by then.
-            echo(&mut open, 1)?;
-            let before = server.cpu_us();
-            let begun = Instant::now();
-            echo(&mut open, MESSAGES)?;
-            seconds[at] += begun.elapsed().as_secs_f64();
-            cpu_us[at] += server.cpu_us() - before;
-        }
-    }
-    progress.done();
+    take_turns("http, websockets", (rounds, recipes.len()), |at| {
+        let server = recipes[at].start(&hob.folder("sockets")?, &hob.environment())?;
+        let mut open = (0..CONNECTIONS)
+            .map(|_| connect(server.address))
+            .collect::<Result<Vec<_>>>()
+            .with_context(|| recipes[at].name)?;
+        // Each has its worker by then.
+        echo(&mut open, 1)?;
+        let before = server.cpu_us();
+        let begun = Instant::now();
+        echo(&mut open, MESSAGES)?;
+        seconds[at] += begun.elapsed().as_secs_f64();
+        cpu_us[at] += server.cpu_us() - before;
+        Ok(())
+    })?;
     let count = (rounds * CONNECTIONS * MESSAGES) as f64;
     for (at, recipe) in recipes.iter().enumerate() {
         let name = recipe.name;
