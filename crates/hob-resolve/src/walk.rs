@@ -280,18 +280,26 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
     };
     let env =
         EnvChanges { set: std::mem::take(&mut world.set), unset: std::mem::take(&mut world.unset) };
-    Program {
+    let target = Target { kind: line.kind, name };
+    let is_class = line.kind == TargetKind::Class;
+    let (options, note) = (line.options, None);
+    let mut program = Program {
         runtime: row.id,
         interpreter,
         prefix,
-        options: line.options,
-        target: Target { kind: line.kind, name },
+        options,
+        target,
         argv,
         env,
         directory,
         watch,
-        note: None,
+        note,
+    };
+    // What its first arguments name lies where the caller is.
+    if is_class && !program.deciding().is_empty() {
+        program.directory = WorkingDirectory::Keyed;
     }
+    program
 }
 
 /// How a file begins, as rows look at it.

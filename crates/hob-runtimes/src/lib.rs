@@ -26,7 +26,9 @@ mod table;
 pub use program::{
     ColdNote, CommandLine, EnvChanges, Lookup, Program, Start, Target, TargetKind, WorkingDirectory,
 };
-pub use sessions::{Interpreter, Libraries, Session, Sessions, session_language, with_sessions};
+pub use sessions::{
+    Interpreter, Launcher, Libraries, Session, Sessions, launched, session_language, with_sessions,
+};
 pub use table::{
     App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version, apps,
     by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows,

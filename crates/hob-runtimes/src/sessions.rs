@@ -18,6 +18,8 @@ pub struct Sessions {
     pub interpreter: Interpreter,
     /// Where its libraries are found, the most telling place first.
     pub libraries: &'static [Libraries],
+    /// How a program of it is executed without a session.
+    pub launcher: Launcher,
     /// What to do where no libraries are found: the end of an error.
     pub advice: &'static str,
     /// Its files below the daemon's directory, the one that is started last.
@@ -35,6 +37,37 @@ pub struct Interpreter {
     pub inside: &'static [u8],
     /// Its name on `PATH`.
     pub command: &'static [u8],
+}
+
+/// A command that looks libraries up and ends in executing the interpreter. What it executes depends
+/// on its own words and on its files, and not on the words of the program behind them.
+#[derive(Debug, Clone, Copy)]
+pub struct Launcher {
+    /// Its name on `PATH`.
+    pub command: &'static str,
+    /// What stands between it and a script.
+    pub words: &'static [&'static str],
+    /// How many words are its own, of a line that begins with its name; `None`: it does not end in a
+    /// program, or it is not known where that begins.
+    pub own_words: fn(&[&[u8]]) -> Option<usize>,
+    /// The file in a directory that says which libraries it means.
+    pub manifest: &'static str,
+    /// The directories of libraries that such a file names by their places.
+    pub places: fn(&str) -> Vec<&str>,
+    /// Where a user's own such file lies, the first that is there: a variable and a place below it.
+    pub user_manifests: &'static [(&'static [u8], &'static str)],
+    /// Variables that decide what is executed.
+    pub variables: &'static [&'static [u8]],
+    /// The variable that names the interpreter which it executes. One that does not know it is not asked.
+    pub interpreter: &'static str,
+    /// What stands in the command lines of executions that are no program's.
+    pub inner: &'static str,
+    /// What is executed where the libraries are known without it: behind the interpreter, and behind
+    /// the libraries.
+    pub plain: [&'static str; 2],
+    /// The options whose value, in the same word or the next one, are places that count from where the
+    /// command ran.
+    pub relative: [&'static str; 2],
 }
 
 /// A place where a user's libraries are found.
@@ -76,6 +109,63 @@ pub fn session_language(name: &str) -> Option<&'static Sessions> {
     with_sessions().find(|row| row.name == name)
 }
 
+/// The language that a program is of whose file or command has this name.
+#[must_use]
+pub fn launched(name: &[u8]) -> Option<&'static Sessions> {
+    let base = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    with_sessions().find(|row| {
+        row.launcher.command.as_bytes() == base
+            || row.suffixes.iter().any(|suffix| base.ends_with(suffix))
+    })
+}
+
+/// `clojure -J… -Sdeps EDN -M:alias`, and `clojure SCRIPT`.
+fn own_words(line: &[&[u8]]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match *line.get(at)? {
+            b"-Sdeps" => at += 2,
+            word if word.starts_with(b"-J") => at += 1,
+            word if word == b"-M" || word.starts_with(b"-M:") => return Some(at + 1),
+            word if word.starts_with(b"-") => return None,
+            _ => return Some(at),
+        }
+    }
+}
+
+/// What stands behind each `:local/root`.
+fn local_roots(text: &str) -> Vec<&str> {
+    let behind = text.split(":local/root").skip(1);
+    behind.filter_map(|rest| rest.split('"').nth(1)).collect()
+}
+
+const LAUNCHER: Launcher = Launcher {
+    command: "clojure",
+    words: &["-M"],
+    own_words,
+    manifest: "deps.edn",
+    places: local_roots,
+    user_manifests: &[
+        (b"CLJ_CONFIG", "deps.edn"),
+        (b"XDG_CONFIG_HOME", "clojure/deps.edn"),
+        (b"HOME", ".clojure/deps.edn"),
+    ],
+    variables: &[
+        b"JAVA_CMD",
+        b"JAVA_HOME",
+        b"JAVA_OPTS",
+        b"CLJ_CONFIG",
+        b"CLJ_CACHE",
+        b"CLJ_JVM_OPTS",
+        b"XDG_CONFIG_HOME",
+        b"HOME",
+    ],
+    interpreter: "JAVA_CMD",
+    inner: "clojure.tools.deps",
+    plain: ["-cp", "clojure.main"],
+    relative: ["-classpath", "-Dclojure.basis="],
+};
+
 const CLOJURE: Sessions = Sessions {
     name: "clojure",
     title: "Clojure 1.10 and later, on JDK 17 to 25",
@@ -95,6 +185,7 @@ const CLOJURE: Sessions = Sessions {
             ],
         ),
     ],
+    launcher: LAUNCHER,
     advice: "there is no Clojure: name its jars with --cp or HOB_CLOJURE (as in \
              `HOB_CLOJURE=clojure.jar:spec.alpha.jar:core.specs.alpha.jar`), or install the \
              `clojure` command",
@@ -125,4 +216,27 @@ fn command(session: Session<'_>) -> Vec<Vec<u8>> {
     .into_iter()
     .map(<[u8]>::to_vec)
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_has_its_own_words_before_the_programs() {
+        let of = |line: &str| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            own_words(&words)
+        };
+        assert_eq!(of("clojure -M:dev:test -m my.ns a"), Some(2));
+        assert_eq!(of("clojure -J-Xmx1g -Sdeps {} -M script.clj"), Some(5));
+        assert_eq!(of("clojure script.clj a"), Some(1));
+        for line in ["clojure", "clojure -Spath", "clojure -X:run", "clojure -h", "clojure -A:dev"]
+        {
+            assert_eq!(of(line), None, "{line}");
+        }
+        assert!(launched(b"/usr/bin/clojure").is_some() && launched(b"a/b.cljc").is_some());
+        assert!(launched(b"clj").is_none() && launched(b"a.cljs").is_none());
+        assert_eq!(local_roots("{a {:local/root \"../a\"} b {:local/root\n\"b\"}}"), ["../a", "b"]);
+    }
 }

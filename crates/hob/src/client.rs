@@ -44,7 +44,24 @@ type Answer = Option<Reply>;
 /// Runs the program that this shim stands for; returns the exit code.
 #[must_use]
 pub fn run_as_shim(start: &Start, begun_ns: u64) -> u8 {
-    call(start, begun_ns, &Options::of_shim())
+    launch(start, begun_ns, &Options::of_shim())
+}
+
+/// Makes the call, or the one that it means where its program is launched by another command.
+fn launch(start: &Start, begun_ns: u64, options: &Options) -> u8 {
+    let name = start.argv.get(options.program).map_or(&b""[..], |word| word.to_bytes());
+    let Some(language) = hob_runtimes::launched(name) else {
+        return call(start, begun_ns, options);
+    };
+    match verbs::session::launch::meant(start, language, options.program) {
+        Ok(None) => call(start, begun_ns, options),
+        // What is meant is named by its file, and by no shim.
+        Ok(Some(meant)) => {
+            let Options { asked, status_fd, program, .. } = *options;
+            call(&meant, begun_ns, &Options { called: CalledAs::Hob, asked, status_fd, program })
+        }
+        Err(code) => code,
+    }
 }
 
 /// Runs the interpreter of an adopted hook, as its first line named it; returns the exit code.
@@ -57,7 +74,7 @@ pub fn run_hook(start: &Start, begun_ns: u64) -> u8 {
 #[must_use]
 pub fn run(start: &Start, begun_ns: u64) -> u8 {
     match options::parse(&start.argv) {
-        Ok(options) => call(start, begun_ns, &options),
+        Ok(options) => launch(start, begun_ns, &options),
         Err(NotRun::Help | NotRun::Session) => verbs::run(start),
         Err(NotRun::NoOption(at)) => {
             say::line(verbs::usage::no_option_of_run(start, at).as_bytes());

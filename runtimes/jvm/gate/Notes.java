@@ -182,6 +182,11 @@ final class Notes {
                 notes.add("C" + folder + "/" + file);
             }
         }
+        for (String file : Clojure.files()) {
+            for (String folder : folders) {
+                notes.add("C" + folder + "/" + file);
+            }
+        }
     }
 
     private static String attribute(String jar, Attributes.Name name) {

@@ -9,6 +9,7 @@ import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import sun.launcher.LauncherHelper;
 
 /**
@@ -47,6 +48,8 @@ final class Standby {
         int kind = preload.u8();
         byte[] target = preload.blob();
         byte[][] prefix = preload.strings().toArray(new byte[0][]);
+        preload.strings();
+        String[] words = words(preload.strings().toArray(new byte[0][]));
         byte[] file = Files.readSymbolicLink(Path.of("/proc/self/exe")).toString().getBytes(charset());
         failing = channel.fd;
         if (role != Frames.STANDBY || !End.prepare()) {
@@ -56,6 +59,9 @@ final class Standby {
         World world = new World(directory, prefix);
         practise();
         Class<?> program = load(kind, target, prefix);
+        if (program.getName().equals(Clojure.MAIN)) {
+            Clojure.prepare(program, List.of(words).subList(Math.min(1, words.length), words.length));
+        }
         main = mainOf(program);
         failing = -1;
         Notes notes = new Notes(directory, prefix);
@@ -178,7 +184,7 @@ final class Standby {
     }
 
     /** Tells the daemon why this program is not kept ready, and ends. */
-    private static void fail(String why) {
+    static void fail(String why) {
         int channel = failing;
         failing = -1;
         Frames.failed(why).send(channel);

@@ -47,7 +47,6 @@ final class World {
     private final byte[] priority;
     private final long[] limits;
     private final byte[] processors;
-    private final boolean environmentIsUntouched;
     private final boolean hasUsualEncodings;
     private final long title;
     private final long titleEnd;
@@ -75,17 +74,20 @@ final class World {
         priority = ownPriority();
         limits = ownLimits();
         processors = ownProcessors();
-        Class<?> known = Class.forName("java.lang.ProcessEnvironment", false, null);
         // Behind the name of the command, which may have spaces, from the third field on.
         String stat = new String(Kernel.file("/proc/self/stat"), java.nio.charset.StandardCharsets.ISO_8859_1);
         String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
         title = Long.parseLong(fields[45]);
         titleEnd = Long.parseLong(fields[46]);
-        environmentIsUntouched = MEMORY.shouldBeInitialized(known);
+    }
+
+    /** Whether Java has read the environment: not before something asks for it. */
+    static boolean hasReadEnvironment() throws ClassNotFoundException {
+        return !MEMORY.shouldBeInitialized(Class.forName("java.lang.ProcessEnvironment", false, null));
     }
 
     /** Takes on all of it. {@code false}: the cold command has to be executed. */
-    boolean take(Frames.In give, Channel channel) {
+    boolean take(Frames.In give, Channel channel) throws ClassNotFoundException {
         int[] fds = channel.fds;
         call = give.u64();
         reply = Kernel.move(fds[REPLY], HIGH);
@@ -108,7 +110,7 @@ final class World {
         takeProcessors(give.blob());
         // Closed ones and others beyond 0 to 2 are given to no standby: the row says so.
         need(give.u8() == 0 && give.u32() == 0, OF_DESCRIPTORS);
-        need(environmentIsUntouched, OF_ENVIRONMENT);
+        need(!hasReadEnvironment(), OF_ENVIRONMENT);
         takeTerminal();
         need(directory.take(), OF_DIRECTORY);
         takeEnvironment();

@@ -1,8 +1,10 @@
 //! Programs of JVMs through the whole system, in each JDK of this machine: warm as cold.
 
 mod classes;
+mod clojure;
 mod ends;
 mod jars;
+mod launch;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

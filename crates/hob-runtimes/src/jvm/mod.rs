@@ -36,7 +36,7 @@ pub(crate) const ROW: Runtime = Runtime {
     is_archive: exec::no_archive,
     // The class path of `-jar` is the jar as it is named.
     is_named: true,
-    words: exec::no_words,
+    words,
     variables: &["JAVA_*", "JDK_*", "_JAVA_*", "CLASSPATH"],
     version,
     supported: (17, 0)..=(25, u32::MAX),
@@ -46,7 +46,8 @@ pub(crate) const ROW: Runtime = Runtime {
     apps: &[],
 };
 
-const FILES: [File; 2] = [("jvm/gate.so", GATE), ("jvm/gate.jar", JAR)];
+/// Standbys note in the first what later ones are not to load ahead.
+const FILES: [File; 3] = [("jvm/left-out", b""), ("jvm/gate.so", GATE), ("jvm/gate.jar", JAR)];
 
 fn is_interpreter(name: &[u8]) -> bool {
     name == b"java"
@@ -63,6 +64,19 @@ fn is_talking(variable: Lookup<'_>) -> bool {
         b"JDK_LAUNCHER_DEBUG",
     ];
     names.iter().any(|name| variable(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// Clojure's own main is a program of its script's, or of the namespace behind `-m`: a standby loads
+/// ahead what that names.
+fn words(program: &Program) -> usize {
+    if program.target.kind != TargetKind::Class || program.target.name != b"clojure.main" {
+        return 0;
+    }
+    match program.argv.get(1).map(Vec::as_slice) {
+        Some(b"-m" | b"--main") => 2,
+        Some([first, ..]) if *first != b'-' && *first != b'@' => 1,
+        Some(_) | None => 0,
+    }
 }
 
 /// From the file `release` of the JDK; none where there is no gate, or another VM than HotSpot.

@@ -6,6 +6,7 @@
 //! Deliberately not here: how a session is started; the daemon does it.
 
 mod dialogue;
+pub(crate) mod launch;
 mod open;
 pub(crate) mod repl;
 mod world;

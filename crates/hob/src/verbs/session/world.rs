@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hob_os::start::Start;
 use hob_runtimes::{Libraries, Sessions, with_sessions};
+use hob_wire::exit::ExitCode;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::say;
@@ -67,6 +68,15 @@ pub(super) fn libraries(start: &Start, language: &Sessions) -> Result<Vec<u8>, F
     Err(Failure::usage(language.advice))
 }
 
+/// Where the libraries are in repositories of the user's; an error says what to do.
+pub(super) fn in_repositories(start: &Start, language: &Sessions) -> Result<Vec<u8>, Failure> {
+    let found = language.libraries.iter().find_map(|place| match place {
+        Libraries::Repository(folder, artefacts) => in_repository(start, folder, artefacts),
+        Libraries::Command(..) | Libraries::Variable(_) => None,
+    });
+    found.ok_or_else(|| Failure::with_code(language.advice, ExitCode::NotExecutable as u8))
+}
+
 /// What a command says where its file is; `None` where one of both is not there.
 fn by_command(start: &Start, file: &str, words: &[&str]) -> Result<Option<Vec<u8>>, Failure> {
     if !file.is_empty() && !Path::new(file).is_file() {
@@ -120,7 +130,7 @@ fn order(version: &str) -> (Vec<u64>, bool) {
     (numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect(), rest.is_empty())
 }
 
-fn find(start: &Start, name: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn find(start: &Start, name: &[u8]) -> Option<Vec<u8>> {
     let here = rustix::fs::openat(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     use rustix::fd::AsFd;
     hob_resolve::find(name, &|variable| start.variable(variable), here.as_fd()).ok()

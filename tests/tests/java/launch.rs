@@ -1,0 +1,120 @@
+//! `hob run SCRIPT.clj`, and `clojure` itself: the call is the one that the caller's own launcher would
+//! end in, and is asked for once.
+
+use hob_tests::{End, Run, World};
+
+use super::{javas, warm_as_cold};
+use crate::sessions::libraries;
+
+/// What the official launcher does, in short: it runs a JVM of its own, then executes what it has found
+/// with JAVA_CMD. `launched` has a line for each time that it was run.
+const LAUNCHER: &str = r#"#!/bin/bash
+JAVA_CMD=${JAVA_CMD:-$(type -p java)}
+main=()
+while [[ $1 == -* ]]; do
+  case $1 in
+    -Sdeps) shift 2 ;;
+    -M:app) main=(-m app.main); shift; break ;;
+    -M*) shift; break ;;
+    *) echo "not known: $1" >&2; exit 1 ;;
+  esac
+done
+grep -q broken deps.edn 2>/dev/null && { echo "deps.edn: broken" >&2; exit 1; }
+echo x >> "$LAUNCHED"
+"$JAVA_CMD" -cp "$LIBRARIES" clojure.main -e "(do 'clojure.tools.deps (println :inner))" >/dev/null || exit 3
+exec "$JAVA_CMD" -Dfrom=launcher -classpath "src:$LIBRARIES" clojure.main "${main[@]}" "$@"
+"#;
+
+fn call(world: &World, words: &[&str]) -> Run {
+    let java = javas().remove(0);
+    let path = format!(
+        "{}:{}:/usr/bin:/bin",
+        world.path("work/bin").display(),
+        java.parent().unwrap().display()
+    );
+    let run = world.hob(&[&["run"], words].concat());
+    run.env("LIBRARIES", libraries()).env("LAUNCHED", world.path("launched")).env("PATH", path)
+}
+
+fn with_launcher() -> World {
+    let world = World::started();
+    let file = world.file("bin/clojure", LAUNCHER);
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world
+}
+
+fn launched(world: &World) -> usize {
+    std::fs::read_to_string(world.path("launched")).unwrap_or_default().lines().count()
+}
+
+const SCRIPT: &str = "(ns script (:require [app.part :as part]))
+(println *command-line-args* part/name (System/getProperty \"from\") (System/getProperty \"user.dir\") (read-line))
+(System/exit (count *command-line-args*))
+";
+
+#[test]
+fn a_script_is_what_the_callers_launcher_makes_of_it_in_its_directory() {
+    let world = with_launcher();
+    world.file("project/deps.edn", "{:deps {}}");
+    world.file("project/script.clj", SCRIPT);
+    world.file("project/src/app/part.clj", "(ns app.part)\n(def name :one)");
+    let run = call(&world, &["project/script.clj", "a", "b"]).stdin("typed\n");
+    let warm = warm_as_cold(&world, &run);
+    let here = world.path("work");
+    let text = format!("(a b) :one launcher {} typed\n", here.canonicalize().unwrap().display());
+    assert_eq!((warm.end, warm.text()), (End::Code(2), text));
+    assert_eq!(launched(&world), 1, "one answer is kept");
+    // Its own words are its own: the arguments are not among them.
+    assert_eq!(call(&world, &["project/script.clj"]).stdin("").go_long().end, End::Code(0));
+    assert_eq!(launched(&world), 1);
+    world.file("project/deps.edn", "{:deps {} :paths [\"src\"]}");
+    assert_eq!(run.go_long().end, End::Code(2));
+    assert_eq!(launched(&world), 2, "another manifest is asked about");
+    world.file("project/deps.edn", "{:deps {broken}}");
+    let broken = run.go_long();
+    assert!(broken.complaint().contains("deps.edn: broken"), "{}", broken.complaint());
+}
+
+#[test]
+fn a_manifest_of_a_place_that_a_manifest_names_counts() {
+    let world = with_launcher();
+    world.file("deps.edn", "{:deps {a/a {:local/root \"a\"}}}");
+    world.file("a/deps.edn", "{}");
+    world.file("one.clj", "(println 1)");
+    let run = call(&world, &["one.clj"]);
+    assert_eq!((run.go_long().text().as_str(), run.go_long().text().as_str()), ("1\n", "1\n"));
+    assert_eq!(launched(&world), 1);
+    world.file("a/deps.edn", "{:paths [\"x\"]}");
+    assert_eq!((run.go_long().text().as_str(), launched(&world)), ("1\n", 2));
+}
+
+#[test]
+fn the_launcher_itself_is_warm_with_the_main_of_its_alias_or_of_its_line() {
+    let world = with_launcher();
+    world.file("src/app/main.clj", "(ns app.main)\n(defn -main [& words] (println words))");
+    for words in [&["clojure", "-M:app", "a"][..], &["clojure", "-M", "-m", "app.main", "a"]] {
+        let warm = warm_as_cold(&world, &call(&world, words));
+        assert_eq!((warm.end, warm.text().as_str()), (End::Code(0), "(a)\n"));
+    }
+    assert_eq!(launched(&world), 2);
+    // What is no program of its is the launcher's own business.
+    let other = call(&world, &["clojure", "-Stree"]).go_long();
+    assert_eq!((other.end, other.complaint().as_str()), (End::Code(1), "not known: -Stree\n"));
+}
+
+#[test]
+fn without_a_launcher_libraries_that_are_named_do_and_else_the_next_step_is_told() {
+    let world = World::started();
+    world.file("one.clj", "#!/usr/bin/env -S clojure -M\n(println 1 *command-line-args*)");
+    let named = call(&world, &["one.clj", "a"]).env("HOB_CLOJURE", libraries());
+    assert_eq!(warm_as_cold(&world, &named).text(), "1 (a)\n");
+    let none = call(&world, &["one.clj"]).go_long();
+    assert_eq!(none.end, End::Code(126));
+    assert!(none.complaint().contains("HOB_CLOJURE"), "{}", none.complaint());
+    world.file("deps.edn", "{}");
+    let none = call(&world, &["one.clj"]).go_long();
+    assert_eq!(none.end, End::Code(126));
+    assert!(none.complaint().contains("`clojure`"), "{}", none.complaint());
+    let missing = call(&world, &["none.clj"]).go_long();
+    assert_eq!(missing.end, End::Code(127), "{}", missing.complaint());
+}
