@@ -130,6 +130,11 @@ final class Standby {
         if (kind == Frames.CLASS && (last.equals("-m") || last.equals("--module"))) {
             mode = LAUNCH_MODULE;
         }
+        // It was started with an empty class path in the place of that variable's.
+        String environment = "\0" + new String(Kernel.file("/proc/self/environ"), StandardCharsets.ISO_8859_1);
+        if (mode == LAUNCH_MODULE && environment.contains("\0CLASSPATH=")) {
+            fail("its main is a module, and there is a CLASSPATH beside it");
+        }
         if (mode == LAUNCH_JAR && Notes.isAgent(name)) {
             fail("its jar starts an agent, or shows a picture, before its main");
         }

@@ -114,6 +114,10 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
             let module = name.split(|byte| *byte == b'/').next().unwrap_or_default();
             argv.pop();
             argv.push([b"-Djdk.module.main=", module].concat());
+            // The launcher would add the working directory to the path of a class.
+            if !program.options.iter().any(|option| option.starts_with(b"--class-path")) {
+                argv.extend([b"-cp".to_vec(), Vec::new()]);
+            }
         }
         TargetKind::Class => {}
         TargetKind::Script | TargetKind::Module | TargetKind::Bare | TargetKind::Installed => {
