@@ -16,6 +16,7 @@
 
 mod answer;
 mod body;
+pub mod client;
 mod connection;
 mod control;
 mod files;

@@ -1,6 +1,7 @@
 //! The verbs beside `run`: what they show, keep and refuse.
 
 mod ab;
+mod check;
 mod doctor;
 mod gain;
 mod shims;

@@ -3,6 +3,7 @@
 //! (`options`), before any of this is touched.
 
 pub mod ab;
+pub mod check;
 pub mod daemon;
 pub mod dead;
 pub mod doctor;
@@ -87,6 +88,8 @@ enum Verb {
     Verify(verify::Verify),
     /// Compare two commands: does B take longer than A, with a known rate of error
     Ab(ab::Ab),
+    /// Check endpoints and commands of a file, as each kind of user: status, content, time
+    Check(check::Check),
     /// Show the daemon: pools, workers, memory
     Status(Format),
     /// Watch the daemon: calls per second, pools, memory, why calls are cold
@@ -237,6 +240,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Export(asked) => export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),
         Verb::Ab(asked) => ab::run(start, &asked),
+        Verb::Check(asked) => check::run(&asked),
         Verb::Help(asked) => usage::help::run(&asked),
         Verb::Gain(asked) => gain::run(start, asked).map(done),
         Verb::Status(format) => status::run(start, format).map(done),

@@ -153,6 +153,17 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob ab --rev main --build make -- ./app in.json", "Before and after this change"),
         ],
     ),
+    (
+        "check",
+        &[
+            ("hob check site.check.toml", "Does it still answer, as each profile?"),
+            ("hob check site.check.toml --only 'list *' --times 5", "Some of it, five times each"),
+            (
+                "hob check site.check.toml --base http://127.0.0.1:8080",
+                "The same of another server",
+            ),
+        ],
+    ),
     ("status", &[("hob status --json", "Print it for a program")]),
     ("top", &[("hob top --once", "Show one second, and end")]),
     (

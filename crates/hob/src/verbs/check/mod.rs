@@ -1,0 +1,142 @@
+//! `hob check`: do the endpoints and commands of a file still answer as they should, for each kind
+//! of user, in time?
+//!
+//! ```text
+//!   file ─▶ plan: checks × profiles ─▶ cells, `jobs` at one time ─▶ judged ─▶ matrix, failures, JSON
+//! ```
+//! Invariants: one bound over everything; each body and each wait has an end; what has no sample has
+//! not passed; what a profile may show goes to its own origin and to no other; no secret is shown.
+
+mod command;
+mod expect;
+mod file;
+mod glob;
+mod plan;
+mod report;
+mod request;
+mod run;
+mod sample;
+mod secrets;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::Args;
+use hob_os::signals;
+
+use super::{Failure, out};
+use crate::say;
+use crate::show::style::Look;
+use file::File;
+use plan::Plan;
+use run::{Found, State};
+
+/// Exit codes beside 0.
+const FAILED: u8 = 1;
+const WRONG: u8 = 2;
+const NOT_CONCLUSIVE: u8 = 3;
+/// A file that is longer is no file of checks.
+const FILE_MAX: u64 = 64 << 20;
+
+/// What is asked.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "A file of checks, site.check.toml:\n\n  \
+base   = \"http://127.0.0.1:8080\"\n  within = \"800ms\"\n\n  \
+[profile.anonymous]\n  [profile.support]\n  basic = { user = \"support\", password = \"env:SUPPORT_PASSWORD\" }\n\n  \
+[check.packages]\n  get    = \"/api/packages\"\n  status = { anonymous = 401, else = 200 }\n  json   = { \"$.entries\" = \"count >= 1\" }\n\n\
+Exit code: 0 all passed; 1 one failed, or nothing was checked; 2 the file or the command line is wrong; 3 some could not \
+be run, such as after a login that failed.")]
+pub(crate) struct Check {
+    /// Files of checks
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only the checks with such a name; `*` is any text [may be repeated]
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<String>,
+    /// All but these [may be repeated]
+    #[arg(long, value_name = "GLOB")]
+    skip: Vec<String>,
+    /// Only as this profile [may be repeated]
+    #[arg(long, value_name = "NAME")]
+    profile: Vec<String>,
+    /// Where paths begin, instead of the file's `base`
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
+    /// How often each is asked
+    #[arg(long, value_name = "N")]
+    times: Option<usize>,
+    /// How many are asked at one time
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Print JSON, one line a file
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks; returns the exit code.
+pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
+    // Each file is understood before anything is asked.
+    let mut plans = Vec::new();
+    for path in &asked.files {
+        let name = path.display().to_string();
+        let plan = read(path).and_then(|file| Plan::new(file, asked));
+        let plan = plan.map_err(|error| Failure::with_code(format!("{name}: {error}"), WRONG))?;
+        plans.push((name, Rc::new(plan)));
+    }
+    let mut codes = Vec::new();
+    for (name, plan) in &plans {
+        let found = run::run(plan);
+        let found = found.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
+        let code = code(plan, &found);
+        codes.push(code);
+        if asked.json {
+            out(&format!("{}\n", report::json::json(name, plan, &found, code)))?;
+        } else {
+            out(&report::text::report(name, plan, &found, &Look::of_stdout()))?;
+        }
+        if plan.cells.is_empty() {
+            say::line(format!("{name}: nothing was checked: no check is left").as_bytes());
+        }
+        if let Some(number) = found.interrupted {
+            signals::die_by(number);
+        }
+    }
+    let any = |code: u8| codes.contains(&code).then_some(code);
+    Ok(any(FAILED).or(any(NOT_CONCLUSIVE)).unwrap_or(0))
+}
+
+/// A failure counts before what was not run, and a login that failed is why others were not run.
+fn code(plan: &Plan, found: &Found) -> u8 {
+    if plan.cells.is_empty() {
+        return FAILED;
+    }
+    let mut not_run = false;
+    let mut failed = false;
+    let mut login_failed = false;
+    for (cell, done) in plan.cells.iter().zip(&found.cells) {
+        match done.state {
+            State::Passed => {}
+            State::NotRun(_) => not_run = true,
+            State::Failed if plan.is_login(cell) => login_failed = true,
+            State::Failed | State::Slow => failed = true,
+        }
+    }
+    match (failed, login_failed, not_run) {
+        (true, ..) => FAILED,
+        (false, _, true) => NOT_CONCLUSIVE,
+        (false, true, false) => FAILED,
+        (false, false, false) => 0,
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<File, String> {
+    use std::io::Read as _;
+    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(format!("is longer than {} MiB", FILE_MAX >> 20));
+    }
+    File::read(&bytes)
+}

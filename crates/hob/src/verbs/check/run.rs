@@ -1,0 +1,266 @@
+//! Performs a plan: so many cells at one time, each after those that it waits for.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hob_http::client::Client;
+use hob_http::client::turns::{self, Piece, Work};
+
+use super::command::{self, Job};
+use super::plan::{Plan, What};
+use super::request::{self, Cookies};
+use super::sample::{SHOWN_BYTES, Sample, body_faults};
+use crate::verbs::repeated::progress::Progress;
+
+/// What became of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    Passed,
+    /// The answer is not as the file says.
+    Failed,
+    /// The answer is, and came too late.
+    Slow,
+    /// It was not asked, and why.
+    NotRun(String),
+}
+
+/// A cell of the matrix.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    pub(super) state: State,
+    /// The status or exit code of the last sample.
+    pub(super) code: Option<i64>,
+    /// How long each took, in microseconds, the first one first.
+    pub(super) took_us: Vec<u64>,
+    /// What was wrong, each once, with how often.
+    pub(super) faults: BTreeMap<String, usize>,
+    /// The beginning of the first answer that was wrong.
+    pub(super) answer: Option<Vec<u8>>,
+}
+
+impl Done {
+    fn not_run(why: String) -> Done {
+        Done {
+            state: State::NotRun(why),
+            code: None,
+            took_us: Vec::new(),
+            faults: BTreeMap::new(),
+            answer: None,
+        }
+    }
+
+    /// The median of all but the first, which may have made a connection or filled a cache; of the
+    /// first where it is the only one.
+    pub(super) fn median_us(&self) -> Option<u64> {
+        let later = if self.took_us.len() > 1 { &self.took_us[1..] } else { &self.took_us[..] };
+        let mut sorted = later.to_vec();
+        sorted.sort_unstable();
+        hob_core::series::middle(&sorted).map(|[below, above]| below.midpoint(above))
+    }
+
+    fn take(&mut self, sample: Sample) {
+        self.took_us.push(u64::try_from(sample.took.as_micros()).unwrap_or(u64::MAX));
+        self.code = sample.code.or(self.code);
+        if !sample.faults.is_empty() && self.answer.is_none() && sample.code.is_some() {
+            let mut left = sample.left;
+            left.truncate(SHOWN_BYTES);
+            self.answer = Some(left);
+        }
+        for fault in sample.faults {
+            *self.faults.entry(fault).or_default() += 1;
+        }
+    }
+
+    fn judged(mut self, within: Option<Duration>) -> Done {
+        let late = within.filter(|within| {
+            self.median_us().is_some_and(|us| Duration::from_micros(us) > *within)
+        });
+        self.state = match (self.faults.is_empty(), late) {
+            // No sample says nothing, so it is no success.
+            _ if self.took_us.is_empty() => State::Failed,
+            (false, _) => State::Failed,
+            (true, Some(_)) => State::Slow,
+            (true, None) => State::Passed,
+        };
+        self
+    }
+}
+
+/// What a run found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// In the order of the plan's cells.
+    pub(super) cells: Vec<Done>,
+    pub(super) took: Duration,
+    /// The signal that ended it early.
+    pub(super) interrupted: Option<i32>,
+}
+
+/// What the cells of a run share.
+struct Shared {
+    plan: Rc<Plan>,
+    client: Client,
+    /// By profile: what its login has set.
+    cookies: RefCell<Vec<Cookies>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Performs a plan.
+///
+/// # Errors
+/// The system has no signals or sockets to give.
+pub(super) fn run(plan: &Rc<Plan>) -> std::io::Result<Found> {
+    let begun = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let shared = Rc::new(Shared {
+        plan: plan.clone(),
+        client: Client::new(),
+        cookies: RefCell::new(vec![Cookies::default(); plan.profiles.len()]),
+        stop: stop.clone(),
+    });
+    let mut board = Board::new(shared);
+    let interrupted =
+        turns::perform(&mut board, plan.jobs, || stop.store(true, Ordering::Relaxed))?;
+    Ok(Found { cells: board.cells(), took: begun.elapsed(), interrupted })
+}
+
+impl Shared {
+    async fn cell(&self, at: usize) -> Done {
+        let plan = &self.plan;
+        let cell = &plan.cells[at];
+        let check = &plan.checks[cell.check];
+        let mut done = Done::not_run(String::new());
+        for _ in 0..check.times {
+            let sample = match &check.what {
+                What::Request(request) => {
+                    let mut cookies = self.cookies.borrow()[cell.profile].clone();
+                    let asked = request::sample(
+                        &self.client,
+                        plan,
+                        check,
+                        request,
+                        cell.profile,
+                        &mut cookies,
+                    );
+                    let sample = asked.await;
+                    // Only a login makes its profile's cookies: no check changes those of another.
+                    if plan.is_login(cell) {
+                        self.cookies.borrow_mut()[cell.profile] = cookies;
+                    }
+                    sample
+                }
+                What::Run { words, exits } => {
+                    let job = Job {
+                        words: words.clone(),
+                        env: plan.profiles[cell.profile].env.clone(),
+                        timeout: check.timeout,
+                        stop: self.stop.clone(),
+                    };
+                    match turns::waiting(move || command::run(&job)).await {
+                        Ok(Ok(ended)) => {
+                            let mut faults = Vec::new();
+                            if !exits.contains(&ended.code) {
+                                let want: Vec<_> = exits.iter().map(i64::to_string).collect();
+                                let want = want.join(" or ");
+                                faults.push(format!("exit code {}, expected {want}", ended.code));
+                            }
+                            faults.extend(body_faults(check, &ended.printed, None));
+                            Sample {
+                                took: ended.took,
+                                code: Some(ended.code),
+                                faults,
+                                left: ended.printed,
+                            }
+                        }
+                        Ok(Err(sample)) => sample,
+                        Err(error) => Sample::failed(Duration::ZERO, error.to_string()),
+                    }
+                }
+            };
+            let gave_up = sample.code.is_none();
+            done.take(sample);
+            // What did not answer is not waited for again and again.
+            if gave_up {
+                break;
+            }
+        }
+        done.judged(check.within)
+    }
+}
+
+/// What is done, and what may be.
+struct Board {
+    shared: Rc<Shared>,
+    cells: Vec<Option<Done>>,
+    /// How many cells each one still waits for.
+    left: Vec<usize>,
+    waiters: Vec<Vec<usize>>,
+    ready: VecDeque<usize>,
+    ended: usize,
+    progress: Progress,
+}
+
+impl Board {
+    fn new(shared: Rc<Shared>) -> Board {
+        let cells = &shared.plan.cells;
+        let mut waiters = vec![Vec::new(); cells.len()];
+        for (at, cell) in cells.iter().enumerate() {
+            for before in &cell.after {
+                waiters[*before].push(at);
+            }
+        }
+        let left: Vec<usize> = cells.iter().map(|cell| cell.after.len()).collect();
+        let ready = (0..left.len()).filter(|at| left[*at] == 0).collect();
+        let cells = vec![None; left.len()];
+        Board { shared, cells, left, waiters, ready, ended: 0, progress: Progress::new() }
+    }
+
+    fn cells(self) -> Vec<Done> {
+        let cells = self.cells.into_iter();
+        cells.map(|done| done.unwrap_or_else(|| Done::not_run("interrupted".to_owned()))).collect()
+    }
+}
+
+impl Work for Board {
+    type Done = Done;
+
+    /// The next cell to ask; those whose condition has failed are done without.
+    fn next(&mut self) -> Option<Piece<Done>> {
+        let plan = self.shared.plan.clone();
+        loop {
+            let at = self.ready.pop_front()?;
+            let failed = plan.cells[at].after.iter().find(|before| {
+                let done = self.cells[**before].as_ref();
+                // What answered as it should, if late, is no reason.
+                !done.is_some_and(|done| matches!(done.state, State::Passed | State::Slow))
+            });
+            let Some(before) = failed else {
+                let shared = self.shared.clone();
+                return Some((at, Box::pin(async move { shared.cell(at).await })));
+            };
+            let name = &plan.checks[plan.cells[*before].check].name;
+            let not_run = |done: &Done| matches!(done.state, State::NotRun(_));
+            let why = match self.cells[*before].as_ref().is_some_and(not_run) {
+                true => format!("`{name}` was not run"),
+                false => format!("`{name}` failed"),
+            };
+            self.done(at, Done::not_run(why));
+        }
+    }
+
+    fn done(&mut self, at: usize, done: Done) {
+        self.cells[at] = Some(done);
+        self.ended += 1;
+        self.progress.show(&format!("{} of {} cells", self.ended, self.cells.len()));
+        for waiter in std::mem::take(&mut self.waiters[at]) {
+            self.left[waiter] -= 1;
+            if self.left[waiter] == 0 {
+                self.ready.push_back(waiter);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! One time that a check was done, and what is wrong with its output.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::plan::Check;
+
+/// So much of an answer is kept to be shown.
+pub(super) const SHOWN_BYTES: usize = 4096;
+
+/// One time.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) took: Duration,
+    /// The status, or the exit code.
+    pub(super) code: Option<i64>,
+    /// What is not as the file says.
+    pub(super) faults: Vec<String>,
+    /// The body, or what was printed.
+    pub(super) left: Vec<u8>,
+}
+
+impl Sample {
+    /// One without an answer.
+    pub(super) fn failed(took: Duration, text: String) -> Sample {
+        Sample { took, code: None, faults: vec![text], left: Vec::new() }
+    }
+}
+
+/// What is wrong with a body, or with what a command has printed.
+pub(super) fn body_faults(check: &Check, body: &[u8], encoding: Option<&str>) -> Vec<String> {
+    let mut faults = Vec::new();
+    if check.json.is_empty() && check.contains.is_empty() {
+        return faults;
+    }
+    if let Some(encoding) = encoding {
+        // Decoding is where a few bytes become gigabytes.
+        faults.push(format!("the body is encoded as {encoding}, which was not asked for"));
+        return faults;
+    }
+    for part in &check.contains {
+        if !body.windows(part.len().max(1)).any(|window| window == part.as_bytes())
+            && !part.is_empty()
+        {
+            faults.push(format!("does not contain `{part}`"));
+        }
+    }
+    if check.json.is_empty() {
+        return faults;
+    }
+    let value: Value = match serde_json::from_slice(body) {
+        Ok(value) => value,
+        Err(error) => {
+            faults.push(format!("is no JSON: {error}"));
+            return faults;
+        }
+    };
+    for (text, path, test) in &check.json {
+        if let Some(fault) = test.fault(&path.query(&value).all()) {
+            faults.push(format!("{text} {fault}"));
+        }
+    }
+    faults
+}

@@ -1,0 +1,129 @@
+//! Secrets: values that a file takes from the environment, and that nothing shows.
+//!
+//! A text `env:NAME` is the value of the variable. Wherever hob writes what was sent or answered,
+//! the value is written as `[env:NAME]`, in each form in which a request carries it.
+
+use std::cell::RefCell;
+
+/// Values and the names that stand for them.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    /// The longest first, so that one within another does not spoil it.
+    known: RefCell<Vec<(String, String)>>,
+    /// Variables that are not set.
+    unset: RefCell<Vec<String>>,
+}
+
+impl Secrets {
+    /// The value of a text of the file.
+    pub(super) fn value(&self, text: &str) -> String {
+        let Some(name) = text.strip_prefix("env:") else { return text.to_owned() };
+        let Ok(value) = std::env::var(name) else {
+            let mut unset = self.unset.borrow_mut();
+            if !unset.iter().any(|known| known == name) {
+                unset.push(name.to_owned());
+            }
+            return String::new();
+        };
+        self.hide(&value, &format!("[env:{name}]"));
+        value
+    }
+
+    /// From here on a value is shown as this.
+    pub(super) fn hide(&self, value: &str, shown: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let json = serde_json::Value::from(value).to_string();
+        let forms = [
+            value.to_owned(),
+            percent(value),
+            percent(value).replace("%20", "+"),
+            json.trim_matches('"').to_owned(),
+        ];
+        let mut known = self.known.borrow_mut();
+        for form in forms {
+            if !known.iter().any(|(other, _)| *other == form) {
+                known.push((form, shown.to_owned()));
+            }
+        }
+        known.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+    }
+
+    /// The text without any secret.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        let known = self.known.borrow();
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        // One pass over the text: what stands for a secret is not read again.
+        while let Some(first) = rest.chars().next() {
+            match known.iter().find(|(value, _)| rest.starts_with(value.as_str())) {
+                Some((value, shown)) => {
+                    out += shown;
+                    rest = &rest[value.len()..];
+                }
+                None => {
+                    out.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
+        }
+        out
+    }
+
+    /// Variables that were asked for and are not set.
+    pub(super) fn unset(&self) -> Vec<String> {
+        self.unset.borrow().clone()
+    }
+}
+
+/// Percent-encoded, so that it can stand in a query or a form.
+pub(super) fn percent(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// Base64 of RFC 4648, for `Authorization: Basic`.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for part in bytes.chunks(3) {
+        let of = |at: usize| u32::from(part.get(at).copied().unwrap_or(0));
+        let word = of(0) << 16 | of(1) << 8 | of(2);
+        for at in 0..4_usize {
+            let digit = word >> (18 - 6 * at) & 63;
+            let digit = DIGITS[digit as usize];
+            out.push(if at > part.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_in_none_of_its_forms() {
+        let secrets = Secrets::default();
+        secrets.hide("p&ss \"word", "[env:P]");
+        secrets.hide("p&ss", "[env:Q]");
+        let text = "a=p&ss \"word b=p%26ss%20%22word c=p%26ss+%22word d=p&ss \\\"word e=p&ss é";
+        let want = "a=[env:P] b=[env:P] c=[env:P] d=[env:P] e=[env:Q] é";
+        assert_eq!(secrets.redacted(text), want);
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let found = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
+        assert_eq!(found, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
+    }
+}
