@@ -97,6 +97,12 @@ pub struct PoolPart {
     pub ahead: u32,
     /// Calls since the pool was made.
     pub calls: u64,
+    /// Its workers, by what they have loaded, the newest first; of a pool of requests alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkersPart>,
+    /// Workers that were to go on, and have done enough or grown too large.
+    #[serde(default)]
+    pub recycled: u64,
     /// What its processes use (PSS), in KiB.
     pub memory_kib: u64,
     /// Seconds since its last call.
@@ -107,6 +113,21 @@ pub struct PoolPart {
     /// Why it is not what was asked for: demoted, failed, out of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+/// The workers of a pool that have loaded the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkersPart {
+    /// How often the pool had loaded its program before these were begun.
+    pub generation: u64,
+    /// Not ready yet.
+    pub starting: u32,
+    /// They wait.
+    pub ready: u32,
+    /// They perform something, or have a direct channel to whoever asks.
+    pub busy: u32,
+    /// They end.
+    pub retiring: u32,
 }
 
 /// Tells that are kept, at this moment.

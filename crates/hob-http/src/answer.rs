@@ -238,7 +238,7 @@ impl Front {
                 measured.passes(passing);
                 measured.is_answered();
                 if let Outcome::Failed(reason, _) = &outcome {
-                    measured.failed(reason.code());
+                    measured.app_failed(*reason, *by_client);
                 }
                 let asked = (&parts.method, handshake);
                 let mut response = ended(asked, outcome, app, &beside.taken)?;
@@ -263,7 +263,11 @@ impl Front {
         let gap = Duration::from_millis(self.limits.body_gap_ms);
         let gathered = upload::gather((body, &beside.in_body), bounds, gap).await;
         gathered.inspect_err(|refused| {
-            self.link.turned_away(app.name(), measured.times(), turned(refused.status));
+            let turned = turned(refused.status);
+            if matches!(turned, Turned::BodyBytes | Turned::BodyGap) {
+                measured.reached(turned.code());
+            }
+            self.link.turned_away(app.name(), measured.times(), turned);
         })
     }
 }

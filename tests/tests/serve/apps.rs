@@ -209,6 +209,44 @@ fn requests_have_receipts() {
     assert!(phases.starts_with(&["body", "send"]) && phases.ends_with(&["settle", "write"]));
 }
 
+#[test]
+fn status_tells_workers_by_generation_and_what_was_recycled_lost_and_limited() {
+    let world = World::new();
+    let more = "workers = { min = 1, max = 1 }\nrecycle = { requests = 2 }\n\
+        limits = { body = \"1KiB\" }";
+    let site = site(&world, &[mount("/", more), mount("/other", "")]);
+    for _ in 0..4 {
+        assert_eq!(site.get("/").status, 200);
+    }
+    assert_eq!(site.get("/exit").status, 502);
+    assert_eq!(site.ask("POST", "/", "", &[0; 2000]).status, 413);
+    let status = || -> Value {
+        let told = world.hob(&["serve", "status", "--json"]).go().text();
+        serde_json::from_str::<Value>(&told).unwrap()["sites"][0].clone()
+    };
+    let first = wait::until("the next worker is ready", || {
+        let pool = status()["status"]["pools"][0].clone();
+        let there = ["ready", "busy"].map(|state| pool["workers"][0][state] == 1);
+        there.contains(&true).then_some(pool)
+    });
+    assert!(first["recycled"].as_u64().unwrap() >= 1, "{first}");
+    let counts = status()["front"]["mounts"][0].clone();
+    assert_eq!(
+        (&counts["failures"]["lost"], &counts["limits"]["limits.body"]),
+        (&1.into(), &1.into())
+    );
+    let before = first["workers"][0]["generation"].as_u64().unwrap();
+    world.hob(&["serve", "reload", "/"]).go().succeeded();
+    wait::until("a worker of the next generation", || {
+        let pool = status()["status"]["pools"][0].clone();
+        (pool["workers"][0]["generation"].as_u64() > Some(before)).then_some(())
+    });
+    let shown = world.hob(&["serve", "status"]).go().text();
+    assert!(shown.contains("generation ") && shown.contains(" recycled"), "{shown}");
+    assert!(shown.contains("limits reached: limits.body 1"), "{shown}");
+    site.stop();
+}
+
 fn name(phase: &Value) -> &str {
     phase["name"].as_str().unwrap()
 }

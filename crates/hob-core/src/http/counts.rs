@@ -52,6 +52,9 @@ pub struct MountCounts {
     pub statuses: BTreeMap<String, u64>,
     /// Requests that no app answered, by the reason.
     pub failures: BTreeMap<String, u64>,
+    /// Requests that reached a limit, by its name.
+    #[serde(default)]
+    pub limits: BTreeMap<String, u64>,
     /// Microseconds from a request's head to the end of its answer: half took at most this long.
     pub p50_us: u64,
     /// The same for 99 of 100.

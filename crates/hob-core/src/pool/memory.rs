@@ -30,7 +30,10 @@ impl Engine {
             }) && self.uses_left(*worker) == 0
         };
         let grown: Vec<WorkerId> = self.workers.keys().copied().filter(grown).collect();
-        grown.into_iter().for_each(|worker| self.retire(worker));
+        for worker in grown {
+            self.count_recycled(worker);
+            self.retire(worker);
+        }
     }
 
     /// The programs that are over the budget all by themselves.

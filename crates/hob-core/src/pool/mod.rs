@@ -143,6 +143,8 @@ pub(crate) struct Pool {
     pub(crate) deaths: u32,
     /// What came for it so far.
     pub(crate) requests: u64,
+    /// Workers that were to go on and have done enough, or have grown too large.
+    pub(crate) recycled: u64,
     pub(crate) last_used: Time,
     pub(crate) arrivals: Arrivals,
     /// How long a copy takes from its fork to being ready.
@@ -176,6 +178,7 @@ impl Pool {
             failures: 0,
             deaths: 0,
             requests: 0,
+            recycled: 0,
             last_used: Time::default(),
             arrivals: Arrivals::default(),
             pay_us: Average::default(),

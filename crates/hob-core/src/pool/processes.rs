@@ -156,7 +156,8 @@ impl Engine {
         let idle = entry.work.is_empty();
         let (pool, recipe) = (entry.pool, entry.recipe);
         let terms = self.pools.get(&pool).map(|pool| pool.terms);
-        let ends = self.is_spent(id) || !self.workers.get(&id).is_some_and(|w| self.is_current(w));
+        let spent = self.is_spent(id);
+        let ends = spent || !self.workers.get(&id).is_some_and(|w| self.is_current(w));
         let after = terms.map_or(After::Announce, |terms| terms.after);
         let (input, patience_us) = match after {
             _ if idle && ends => (Input::DoneLast, Some(self.limits.retire_us)),
@@ -176,6 +177,19 @@ impl Engine {
         }
         if let Some(pool) = self.pools.get_mut(&pool) {
             (pool.failures, pool.deaths) = (0, 0);
+        }
+        if input == Input::DoneLast && spent {
+            self.count_recycled(id);
+        }
+    }
+
+    /// Counts a worker that would have gone on, had it not done enough or grown too large.
+    pub(super) fn count_recycled(&mut self, id: WorkerId) {
+        if let Some(entry) = self.workers.get(&id)
+            && entry.recipe.uses != Uses::Once
+            && let Some(pool) = self.pools.get_mut(&entry.pool)
+        {
+            pool.recycled += 1;
         }
     }
 
@@ -244,7 +258,11 @@ impl Engine {
         let pool = self.workers.get(&id).filter(|entry| self.is_current(entry));
         let pool = pool.and_then(|entry| self.pools.get(&entry.pool));
         let rests = pool.is_none_or(|pool| pool.rests);
-        if self.is_spent(id) || rests || self.stage != Stage::Open {
+        let spent = self.is_spent(id);
+        if spent {
+            self.count_recycled(id);
+        }
+        if spent || rests || self.stage != Stage::Open {
             self.retire(id);
         } else {
             self.is_idle(id);

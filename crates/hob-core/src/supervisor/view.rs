@@ -1,10 +1,14 @@
 //! What `hob status` shows: pools and counts as they are now. Reads only.
 
+use std::collections::BTreeMap;
+
 use crate::ids::{PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
 use crate::pool::engine::Stage;
+use crate::pool::worker::State;
 use crate::pool::{Mode, Pool};
+use crate::status::WorkersPart;
 
 use super::{Demotion, Supervisor};
 
@@ -37,6 +41,10 @@ pub struct PoolView {
     pub ahead: u32,
     /// What came for it so far: calls, or requests.
     pub requests: u64,
+    /// Its workers, by what they have loaded, the newest first.
+    pub workers: Vec<WorkersPart>,
+    /// Workers that were to go on and have done enough, or have grown too large.
+    pub recycled: u64,
     /// When it was last used.
     pub last_used: Time,
     /// Its zygote and waiting workers, by the newest readings.
@@ -102,11 +110,31 @@ impl Supervisor {
             queued: count(pool.queue.len()),
             ahead: pool.target(&engine.limits, engine.now),
             requests: pool.requests,
+            workers: self.workers_of(pool.id),
+            recycled: pool.recycled,
             last_used: pool.last_used,
             kib: engine.kib_of(pool.id),
             behind: pool.is_behind(),
             demoted: program.and_then(|program| self.demotion(program)),
         }
+    }
+
+    fn workers_of(&self, pool: PoolId) -> Vec<WorkersPart> {
+        let mut generations: BTreeMap<u64, WorkersPart> = BTreeMap::new();
+        for entry in self.engine.workers.values() {
+            if entry.pool != pool || entry.is_zygote() {
+                continue;
+            }
+            let part = generations.entry(entry.generation).or_default();
+            part.generation = entry.generation;
+            match entry.state {
+                State::Starting => part.starting += 1,
+                State::Ready => part.ready += 1,
+                State::Busy(_) | State::Lent(_) | State::Recalled(_) => part.busy += 1,
+                State::Retiring | State::Gone => part.retiring += 1,
+            }
+        }
+        generations.into_values().rev().collect()
     }
 
     /// Whether it stops, or has been told to exit: every new call runs cold.

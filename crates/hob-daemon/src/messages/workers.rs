@@ -138,6 +138,8 @@ impl Messages {
                 queued: view.queued,
                 ahead: view.recipe.ahead,
                 calls: view.requests,
+                workers: view.workers,
+                recycled: view.recycled,
                 memory_kib: view.kib,
                 idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
                 old: is_old,

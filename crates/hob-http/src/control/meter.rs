@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
 use hob_os::clock;
+use hob_wire::message::{Reason, Turned};
 
 use crate::link::passed::{Passing, Times};
 
@@ -45,6 +46,7 @@ pub(crate) struct Counted {
     pub(crate) bytes: u64,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) failures: BTreeMap<&'static str, u64>,
+    pub(crate) limits: BTreeMap<&'static str, u64>,
     /// Microseconds; made by the first request, since a site may have a thousand mounts.
     pub(crate) times: Option<Histogram<u64>>,
     pub(crate) sum_us: u64,
@@ -79,6 +81,7 @@ impl Tally {
             bytes: counted.bytes,
             statuses: named(&counted.statuses),
             failures: counted.failures.iter().map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+            limits: counted.limits.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
             p50_us: at(0.5),
             p99_us: at(0.99),
             max_us: counted.times.as_ref().map_or(0, Histogram::max),
@@ -235,6 +238,21 @@ impl Measured {
     pub(crate) fn failed(&mut self, why: &'static str) {
         self.failure = Some(why);
         *self.tally.lock().failures.entry(why).or_default() += 1;
+    }
+
+    /// The same of an app that the loop has asked, or refused to ask.
+    pub(crate) fn app_failed(&mut self, reason: Reason, by_client: bool) {
+        self.failed(reason.code());
+        if reason == Reason::TimedOut {
+            self.reached(Turned::Timeout.code());
+        } else if reason == Reason::Busy {
+            self.reached(if by_client { "workers" } else { Turned::Queue.code() });
+        }
+    }
+
+    /// It has reached the limit of this name.
+    pub(crate) fn reached(&self, limit: &'static str) {
+        *self.tally.lock().limits.entry(limit).or_default() += 1;
     }
 
     /// Its body is whole, and its app is asked.

@@ -38,6 +38,9 @@ pub fn mounts(counts: &Counts, look: &Look) -> String {
         if !mount.failures.is_empty() {
             lines.extend(note("failed", &mount.failures, look));
         }
+        if !mount.limits.is_empty() {
+            lines.extend(note("limits reached", &mount.limits, look));
+        }
     }
     if !counts.refused_heads.is_empty() {
         lines.extend(note("refused before their path was known", &counts.refused_heads, look));
@@ -131,6 +134,7 @@ mod tests {
                     bytes: 98_765_432,
                     statuses: counted(&[("200", 12_000), ("404", 305), ("500", 30), ("502", 10)]),
                     failures: counted(&[("lost", 10), ("raised", 30), ("cancelled", 4)]),
+                    limits: counted(&[("limits.body", 2), ("timeout", 1)]),
                     p50_us: 412,
                     p99_us: 61_000,
                     max_us: 2_100_000,

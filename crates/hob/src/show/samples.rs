@@ -270,6 +270,8 @@ pub(super) fn busy_status() -> Status {
         queued: 0,
         ahead: 4,
         calls: 1203,
+        workers: Vec::new(),
+        recycled: 0,
         memory_kib: 24_880,
         idle_s: 3,
         old: false,

@@ -5,7 +5,7 @@ pub mod dead;
 pub mod sessions;
 
 use hob_core::receipt::naming::{Naming, distinct};
-use hob_core::status::{PoolPart, Status};
+use hob_core::status::{PoolPart, Status, WorkersPart};
 
 use super::style::{Look, Tone};
 use super::text::{Align, fit_end, pad, printable, width, wrap};
@@ -151,12 +151,36 @@ pub(crate) fn pools(pools: &[PoolPart], look: &Look) -> Vec<String> {
     let mut lines = vec![look.paint(Tone::Dim, &line(&HEADS.map(str::to_owned), &widths, look))];
     for (pool, row) in pools.iter().zip(&rows) {
         lines.push(line(row, &widths, look));
+        if let Some(text) = workers(pool) {
+            lines.extend(wrapped(&text, Tone::Dim, look));
+        }
         if let Some(why) = &pool.why {
             let why = format!("why: {}", printable(why, look.charset));
             lines.extend(wrapped(&why, Tone::Watch, look));
         }
     }
     lines
+}
+
+/// What the row does not tell of the workers of an app or a handler: those that start or end, those
+/// of another generation, and how many have been replaced.
+fn workers(pool: &PoolPart) -> Option<String> {
+    let of = |part: &WorkersPart| {
+        let counts = [
+            (part.starting, "starting"),
+            (part.ready, "ready"),
+            (part.busy, "busy"),
+            (part.retiring, "retiring"),
+        ];
+        let named = counts.iter().filter(|(count, _)| *count > 0);
+        let named: Vec<_> = named.map(|(count, word)| format!("{count} {word}")).collect();
+        format!("generation {}: {}", part.generation, named.join(", "))
+    };
+    let mut parts: Vec<_> = pool.workers.iter().map(of).collect();
+    if pool.recycled > 0 {
+        parts.push(format!("{} recycled", pool.recycled));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn naming(pool: &PoolPart) -> Naming<'_> {
