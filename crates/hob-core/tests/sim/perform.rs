@@ -305,7 +305,14 @@ impl World {
             let exit = self.rng.pick(&[Exit::Signal(11), Exit::Code(7), Exit::Signal(15)]);
             self.later(run, Happening::ProcessDies(worker, exit));
         } else if self.rng.chance(self.scenario.process_dies / 4) {
-            let reason = self.rng.pick(&[ColdReason::Signals, ColdReason::NotAsLoaded]);
+            let reason = self.rng.pick(&[
+                ColdReason::NotAsLoaded,
+                ColdReason::Signals,
+                ColdReason::Processors,
+                ColdReason::Encodings,
+                ColdReason::Directory,
+                ColdReason::Environment,
+            ]);
             self.callers.get_mut(&call).expect("it was given").executes = Some(reason);
             self.at_once.push_back(Event::Executes { worker, reason });
             self.later(run, Happening::ProcessDies(worker, Exit::Code(7)));
@@ -380,6 +387,9 @@ impl World {
     fn settle(&mut self, call: CallId, outcome: Outcome, how: Performed) -> Result<(), String> {
         self.totals.note_outcome(outcome);
         let (now, draining) = (self.now, self.draining || self.core.is_stopping());
+        if let Performed::InPlace(reason) = how {
+            *self.totals.cold.entry(reason.code()).or_default() += 1;
+        }
         let program = self.caller(call)?.program;
         self.measure(program, outcome, how);
         let caller = self.caller(call)?;

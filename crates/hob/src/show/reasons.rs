@@ -33,7 +33,7 @@ pub const COLD: &[(&str, &str)] = &[
     ("stale", "something that it loads has changed; the warm state is being made anew"),
     ("context", "the caller's groups, capabilities or namespaces are not the daemon's"),
     ("cgroup", "a limit of the caller's control group, or of the daemon's, is another"),
-    ("priority", "its nice value or its like is above the daemon's, or its runtime starts with it"),
+    ("priority", "its nice value or its like is not what the daemon or its runtime has"),
     ("limits", "its hard limits are above the daemon's, or its runtime starts with a limit"),
     ("descriptors", "descriptors beyond 0 to 2 were open, which its runtime does not take"),
     ("traced", "the caller is traced"),
