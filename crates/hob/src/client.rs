@@ -26,6 +26,7 @@ use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
+use hob_runtimes::Sessions;
 use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
 use hob_wire::caller::{self, Next, Pending, Reply};
 use hob_wire::exit::{Exit, ExitCode};
@@ -50,9 +51,16 @@ pub fn run_as_shim(start: &Start, begun_ns: u64) -> u8 {
 /// Makes the call, or the one that it means where its program is launched by another command.
 fn launch(start: &Start, begun_ns: u64, options: &Options) -> u8 {
     let name = start.argv.get(options.program).map_or(&b""[..], |word| word.to_bytes());
-    let Some(language) = hob_runtimes::launched(name) else {
-        return call(start, begun_ns, options);
-    };
+    match hob_runtimes::launched(name) {
+        None => call(start, begun_ns, options),
+        Some(language) => launched(start, begun_ns, options, language),
+    }
+}
+
+/// The call that a program means which another command launches.
+#[cold]
+#[inline(never)]
+fn launched(start: &Start, begun_ns: u64, options: &Options, language: &'static Sessions) -> u8 {
     match verbs::session::launch::meant(start, language, options.program) {
         Ok(None) => call(start, begun_ns, options),
         // What is meant is named by its file, and by no shim.
