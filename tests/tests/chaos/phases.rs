@@ -12,8 +12,8 @@ use serde_json::Value;
 /// How many calls may be late, one after another.
 const LATE_CALLS_MAX: usize = 20;
 
-/// Leaves a trace for each time that it runs.
-const COUNTS: &str = "open('runs', 'a').write('x')\nprint('hello')\n";
+/// Leaves a trace for each time that it runs, and tells its parent: a warm one's is its zygote.
+const COUNTS: &str = "import os\nopen('zygote', 'w').write(str(os.getppid()))\nopen('runs', 'a').write('x')\nprint('hello')\n";
 
 /// A world in which the program is warm, and the run that calls it.
 fn counting() -> (World, Run) {
@@ -51,15 +51,14 @@ fn children(of: u32) -> Vec<u32> {
     leftovers::all().into_iter().filter(|pid| leftovers::parent(*pid) == Some(of)).collect()
 }
 
-/// The zygote whose copies wait for a call.
+/// The zygote whose copies wait for a call: the program's own, which has performed its last call, and
+/// no layer's.
 fn waiting(world: &World) -> u32 {
-    let daemon = world.daemon();
+    let zygote = String::from_utf8(read(world.path("work/zygote"))).unwrap_or_default();
+    let zygote: u32 = zygote.parse().expect("a warm call has told its zygote");
     let found = wait::look(wait::LONG, || {
         let ready = world.pools().first()?["ready"].as_u64().filter(|ready| *ready > 0)?;
-        let zygotes = children(daemon).into_iter();
-        zygotes
-            .map(|zygote| (zygote, children(zygote).len()))
-            .find_map(|(zygote, copies)| (copies as u64 == ready).then_some(zygote))
+        (children(zygote).len() as u64 == ready).then_some(zygote)
     });
     let processes = || leftovers::processes(&world.path(""));
     found.unwrap_or_else(|| panic!("no copies wait: {} {:?}", world.status(), processes()))
@@ -73,17 +72,18 @@ fn given_and_unread(world: &World, run: &Run) -> (Running, Vec<u32>, u32) {
     // One more may have been forked meanwhile; from here on none is.
     let copies = children(zygote);
     copies.iter().for_each(|copy| stop(*copy));
-    let running = arrived(world, run, |status| &status["pools"][0]["busy"]);
+    let busy = |_: &Value| world.pools().iter().filter_map(|pool| pool["busy"].as_u64()).sum();
+    let running = arrived(world, run, busy);
     (running, copies, zygote)
 }
 
 /// A call that the daemon has, as a number in its status says. One that it was not given in time,
 /// as happens where a machine stands still for a moment, has run cold: then another one.
-fn arrived(world: &World, run: &Run, number: impl Fn(&Value) -> &Value) -> Running {
+fn arrived(world: &World, run: &Run, number: impl Fn(&Value) -> u64) -> Running {
     for _ in 0..LATE_CALLS_MAX {
         let running = run.start();
         let there = wait::until("the call has arrived, or has run cold", || {
-            if number(&world.status()).as_u64() > Some(0) {
+            if number(&world.status()) > 0 {
                 return Some(true);
             }
             matches!(state(running.pid()), Some('Z') | None).then_some(false)
@@ -234,7 +234,8 @@ fn a_zygote_killed_before_it_forks_loses_or_runs_the_call_that_waits_for_it() {
     let forking = world.hob(&["run", "--ahead", "0", "counts.py"]);
     let running = arrived(&world, &forking, |status| {
         let calls = &status["calls"];
-        if calls["running"].as_u64() > Some(0) { &calls["running"] } else { &calls["queued"] }
+        let of = |name: &str| calls[name].as_u64().unwrap_or(0);
+        of("running") + of("queued")
     });
     kill(zygote, Signal::KILL);
     let outcome = running.finish();
