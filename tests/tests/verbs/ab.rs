@@ -42,6 +42,21 @@ fn three_times_the_work_is_slower_and_fails_the_gate_by_either_metric() {
 }
 
 #[test]
+fn what_is_to_be_the_same_and_takes_far_longer_fails() {
+    let world = World::started();
+    world.file("computes.py", COMPUTES);
+    let words = ["--same", "python3 computes.py 100", "python3 computes.py 20000000"];
+    let (end, found) = ab(&world, &words);
+    assert_eq!((end, &found["gate"]["verdict"]), (End::Code(1), &"failed".into()), "{found}");
+    assert_eq!(
+        (&found["gate"]["same_within"], &found["gate"]["share"]),
+        (&0.02.into(), &Value::Null)
+    );
+    let words = ["--same=500%", "--gate", "900%", "true", "true"];
+    assert_eq!(ab(&world, &words).0, End::Code(0), "what surely lies within both passes");
+}
+
+#[test]
 fn each_run_is_told_its_order_by_a_coin() {
     let world = World::started();
     let (_, found) = ab(&world, &["--pairs", "40", "true", "true"]);

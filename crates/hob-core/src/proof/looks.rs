@@ -21,10 +21,58 @@ const Z_OF_CHECK: f64 = 2.576;
 pub struct Question {
     /// One look after so many pairs; `None`: [`LOOKS`].
     pub pairs: Option<usize>,
-    /// B may take this share longer than A: 0.05 is 5 %. `None`: no gate.
-    pub gate: Option<f64>,
+    /// What B/A has to be within. `None`: no gate.
+    pub gate: Option<Range>,
     /// Within this share of 1 they are the same.
     pub same: f64,
+}
+
+/// Ratios from one to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range {
+    /// The least; 0 where B may be as fast as it likes.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Range {
+    /// At most this share more: 0.05 is 5 %.
+    #[must_use]
+    pub fn at_most(share: f64) -> Range {
+        Range { least: 0.0, most: 1.0 + share }
+    }
+
+    /// At most this share more or less.
+    #[must_use]
+    pub fn around(share: f64) -> Range {
+        Range { least: 1.0 - share, most: 1.0 + share }
+    }
+
+    /// What both allow.
+    #[must_use]
+    pub fn and(self, other: Range) -> Range {
+        Range { least: self.least.max(other.least), most: self.most.min(other.most) }
+    }
+
+    /// Whether an estimate lies in it.
+    fn has(self, estimate: &Estimate) -> Gate {
+        // A logarithm of nothing is below all.
+        let (least, most) = (self.least.max(0.0).ln(), self.most.ln());
+        if estimate.low > most || estimate.high < least {
+            Gate::Failed
+        } else if estimate.low > least && estimate.high < most {
+            Gate::Passed
+        } else {
+            Gate::Undecided
+        }
+    }
+
+    /// How far a difference is from the nearer end.
+    fn distance(self, difference: f64) -> f64 {
+        let (least, most) = (self.least.max(0.0).ln(), self.most.ln());
+        (difference - least).abs().min((difference - most).abs())
+    }
 }
 
 /// How B compares with A.
@@ -117,26 +165,16 @@ impl Question {
         let pairs = differences.len();
         let z = if self.pairs.is_some() { Z_OF_ONE } else { Z_OF_MANY };
         let estimate = estimate(differences, z).filter(|_| pairs >= PAIRS_MIN)?;
-        let (least, most) = ((1.0 - self.same).ln(), (1.0 + self.same).ln());
         let verdict = if estimate.at_zero > z {
             Verdict::Slower
         } else if estimate.at_zero < -z {
             Verdict::Faster
-        } else if estimate.low > least && estimate.high < most {
+        } else if Range::around(self.same).has(&estimate) == Gate::Passed {
             Verdict::Same
         } else {
             Verdict::Undecided
         };
-        let gate = self.gate.map(|share| {
-            let limit = (1.0 + share).ln();
-            if estimate.low > limit {
-                Gate::Failed
-            } else if estimate.high < limit {
-                Gate::Passed
-            } else {
-                Gate::Undecided
-            }
-        });
+        let gate = self.gate.map(|range| range.has(&estimate));
         let decided = match gate {
             Some(gate) => gate != Gate::Undecided,
             None => verdict != Verdict::Undecided,
@@ -152,7 +190,7 @@ impl Question {
         let half = (estimate.high - estimate.low) / 2.0;
         let from = |limit: f64| (estimate.middle - limit).abs();
         let away = match self.gate {
-            Some(share) => from((1.0 + share).ln()),
+            Some(range) => range.distance(estimate.middle),
             // Either it leaves 0, or it fits into what counts as the same.
             None => from(0.0).max((1.0 + self.same).ln() - from(0.0)),
         };
@@ -191,7 +229,7 @@ mod tests {
     #[test]
     fn it_looks_when_it_is_time() {
         for pairs in 0..200 {
-            let look = PLAIN.look(&around(0.0, 0.5, pairs.max(2))[..pairs.min(pairs)]);
+            let look = PLAIN.look(&around(0.0, 0.5, pairs.max(2))[..pairs]);
             assert_eq!(look.is_some(), LOOKS.contains(&pairs), "{pairs}");
         }
         let asked = Question { pairs: Some(33), ..PLAIN };
@@ -210,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_gate_fails_only_for_sure_and_passes_only_for_sure() {
-        let gated = Question { gate: Some(0.05), ..PLAIN };
+        let gated = Question { gate: Some(Range::at_most(0.05)), ..PLAIN };
         let gate = |middle, spread| gated.look(&around(middle, spread, 10)).unwrap();
         assert_eq!(gate(0.10, 0.02).gate, Some(Gate::Failed));
         assert_eq!(gate(0.00, 0.02).gate, Some(Gate::Passed));
@@ -219,6 +257,18 @@ mod tests {
         // Slower for sure, and by less than the gate allows.
         let within = gate(0.02, 0.01);
         assert_eq!((within.verdict, within.gate), (Verdict::Slower, Some(Gate::Passed)));
+    }
+
+    #[test]
+    fn what_is_surely_slower_by_less_than_was_asked_for_counts_as_the_same() {
+        let same = Question { gate: Some(Range::around(0.02)), ..PLAIN };
+        let look = |middle| same.look(&around(middle, 0.004, 10)).unwrap();
+        let slower = look(0.008);
+        assert_eq!((slower.verdict, slower.gate), (Verdict::Slower, Some(Gate::Passed)));
+        assert_eq!((look(0.05).gate, look(-0.05).gate), (Some(Gate::Failed), Some(Gate::Failed)));
+        assert_eq!(look(0.0198).gate, Some(Gate::Undecided));
+        let both = Range::at_most(0.01).and(Range::around(0.02));
+        assert_eq!((both.least, both.most), (0.98, 1.01));
     }
 
     #[test]

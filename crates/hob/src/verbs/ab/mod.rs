@@ -22,7 +22,7 @@ mod text;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hob_core::proof::looks::{Gate, PAIRS_MIN, Question, SAME, Verdict};
+use hob_core::proof::looks::{Gate, PAIRS_MIN, Question, Range, SAME};
 use hob_os::signals;
 use hob_os::start::Start;
 
@@ -47,7 +47,7 @@ const PAIRS_MAX: i64 = 10_000;
     after_help = "It runs A and B in pairs, a coin says which is first, and looks after 10, 20, 40, 80 and 160 \
 pairs: of 100 comparisons of a thing with itself at most 5 say that it differs, however busy the machine is. Both must \
 exit and print the same. A command with characters of the shell is run by `sh -c`, any other directly.\n\n\
-Exit code: 0; 1 the gate failed, or with --same they differ; 3 no verdict: they end or print otherwise, or with --gate or \
+Exit code: 0; 1 what --gate or --same asks for is surely not so; 3 no verdict: they end or print otherwise, or with --gate or \
 --same it is undecided."
 )]
 pub(crate) struct Ab {
@@ -127,7 +127,11 @@ fn share(text: &str) -> Result<f64, String> {
 impl Ab {
     fn question(&self) -> Question {
         let pairs = self.pairs.and_then(|pairs| usize::try_from(pairs).ok());
-        Question { pairs, gate: self.gate, same: self.same.unwrap_or(SAME) }
+        let gate = match (self.gate.map(Range::at_most), self.same.map(Range::around)) {
+            (Some(gate), Some(same)) => Some(gate.and(same)),
+            (one, other) => one.or(other),
+        };
+        Question { pairs, gate, same: self.same.unwrap_or(SAME) }
     }
 }
 
@@ -166,21 +170,10 @@ fn code(asked: &Ab, ended: &Ended) -> u8 {
     if looked.at_fault {
         return NO_VERDICT;
     }
-    let gate = match decides.gate {
+    match decides.gate {
         None | Some(Gate::Passed) => 0,
         Some(Gate::Failed) => FAILED,
         Some(Gate::Undecided) => NO_VERDICT,
-    };
-    let same = match decides.verdict {
-        _ if asked.same.is_none() => 0,
-        Verdict::Same => 0,
-        Verdict::Slower | Verdict::Faster => FAILED,
-        Verdict::Undecided => NO_VERDICT,
-    };
-    match (gate, same) {
-        (FAILED, _) | (_, FAILED) => FAILED,
-        (0, 0) => 0,
-        _ => NO_VERDICT,
     }
 }
 

@@ -138,11 +138,11 @@ impl Report {
             "verdict": decides.map(|look| look.verdict.word()),
             "why_none": self.why,
             "unfinished": looked.is_some_and(|looked| looked.unfinished),
-            "gate": self.gate.map(|share| json!({
-                "share": share,
+            "gate": (self.gate.is_some() || self.same.is_some()).then(|| json!({
+                "share": self.gate,
+                "same_within": self.same,
                 "verdict": decides.and_then(|look| look.gate).map(|gate| gate.word()),
             })),
-            "same_within": self.same,
             "pairs": self.pairs,
             "same_output": self.alike,
             "wall": look(looked.and_then(|looked| looked.wall.as_ref())),

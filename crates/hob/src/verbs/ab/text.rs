@@ -185,21 +185,16 @@ fn alike(found: &Report) -> String {
 fn beside(found: &Report, look: &Look) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let decides = found.decides();
-    if let (Some(share), Some(seen)) = (found.gate, decides) {
-        let code = match seen.gate {
-            Some(Gate::Passed) | None => "passed",
-            Some(Gate::Failed) => "FAILED",
-            Some(Gate::Undecided) => "undecided",
+    if let Some(gate) = decides.and_then(|seen| seen.gate) {
+        let word = match gate {
+            Gate::Passed => "passed",
+            Gate::Failed => "FAILED",
+            Gate::Undecided => "undecided",
         };
-        lines.push(("gate", format!("at most {:.3}: {code}", 1.0 + share)));
-    }
-    if let (Some(share), Some(seen)) = (found.same, decides) {
-        let code = match seen.verdict {
-            Verdict::Same => "passed",
-            Verdict::Undecided => "undecided",
-            Verdict::Slower | Verdict::Faster => "FAILED",
-        };
-        lines.push(("same", format!("within {:.1} %: {code}", share * 100.0)));
+        let most = found.gate.map(|share| format!("at most {:.3}", 1.0 + share));
+        let same = found.same.map(|share| format!("the same within {:.1} %", share * 100.0));
+        let asked: Vec<_> = most.into_iter().chain(same).collect();
+        lines.push(("gate", format!("{}: {word}", asked.join(", "))));
     }
     let machine = &found.machine;
     let processors = match machine.processors {
