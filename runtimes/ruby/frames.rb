@@ -78,7 +78,7 @@ module Frames
     end
 
     def ended(call, pair)
-      frame(ENDED, [call, *pair, 0].pack("Q<CCV"))
+      frame(ENDED, [call, *pair, 0, 0].pack("Q<CCVV"))
     end
 
     def finished(call, pair, main_ns, finished_ns)

@@ -157,7 +157,12 @@ mod tests {
     }
 
     fn ended() -> Ended {
-        Ended { call: 7, fate: Fate::Exited(Exit::Code(3)), text: b"said".to_vec() }
+        Ended {
+            call: 7,
+            fate: Fate::Exited(Exit::Code(3)),
+            text: b"said".to_vec(),
+            cold: b"signals".to_vec(),
+        }
     }
 
     #[test]

@@ -96,7 +96,8 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         successor: true,
     };
     put(Kind::RunCold, 0, &|out| run_cold.encode(out));
-    let ended = Ended { call: 7, fate: Fate::Exited(Exit::Code(3)), text: Vec::new() };
+    let fate = Fate::Exited(Exit::Code(3));
+    let ended = Ended { call: 7, fate, text: Vec::new(), cold: Vec::new() };
     put(Kind::Ended, 0, &|out| ended.encode(out));
     let refused = Refused { code: 127, text: b"nope: not found".to_vec() };
     put(Kind::Refused, 0, &|out| refused.encode(out));

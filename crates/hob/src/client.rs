@@ -403,7 +403,12 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
     match answer {
         Some(Reply::Ended(ended)) => {
             connection.confirm(ended.fate);
-            Line { call: ended.call, fate: ended.fate, cold: None }.write(caller);
+            // Looked at only where there is one: the look has a page of its own.
+            let cold = match &ended.cold[..] {
+                [] => None,
+                reason => Some(String::from_utf8_lossy(reason)),
+            };
+            Line { call: ended.call, fate: ended.fate, cold: cold.as_deref() }.write(caller);
             finish_ended(caller, &ended)
         }
         Some(Reply::RunCold(run)) => {
@@ -421,7 +426,7 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
         }
         None => {
             let text = b"the daemon ended in phase give or later".to_vec();
-            let ended = Ended { call: 0, fate: Fate::Lost, text };
+            let ended = Ended { call: 0, fate: Fate::Lost, text, cold: Vec::new() };
             Line { call: 0, fate: Fate::Lost, cold: None }.write(caller);
             finish_ended(caller, &ended)
         }

@@ -106,7 +106,7 @@ final class Frames {
     }
 
     static Out ended(long call, int code) {
-        return new Out(ENDED, 14).u64(call).u8(EXITED).u8(code).u32(0);
+        return new Out(ENDED, 18).u64(call).u8(EXITED).u8(code).u32(0).u32(0);
     }
 
     static Out finished(long call, int code, long main, long finished) {

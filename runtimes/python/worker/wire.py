@@ -40,14 +40,14 @@ def encode_gone(worker, exit_pair, usage):
 
 
 # The number of a call is kept as the eight bytes that it came in.
-NO_TEXT = bytes(4)
+NO_TEXT_NOT_COLD = bytes(8)
 
 
 def encode_ended(call, exit_pair):
-    return ENDED_HEAD + call + bytes(exit_pair) + NO_TEXT
+    return ENDED_HEAD + call + bytes(exit_pair) + NO_TEXT_NOT_COLD
 
 
-ENDED_HEAD = MAGIC + bytes((ENDED, 0, 0, 0)) + u32(14)
+ENDED_HEAD = MAGIC + bytes((ENDED, 0, 0, 0)) + u32(18)
 
 
 def encode_finished(call, exit_pair, main_ns, finished_ns):

@@ -4,6 +4,7 @@ use std::fs::{self, File, FileTimes};
 use std::path::Path;
 
 use hob_tests::World;
+use serde_json::Value;
 
 /// Replaces the content in place and gives the file its old times back.
 fn edit_unseen(path: &Path, text: &str) {
@@ -101,12 +102,18 @@ fn a_call_that_a_copy_executes_cold_is_cold_and_says_why() {
     let world = World::started();
     world.file("part.py", "import signal\nVALUE = int(signal.getsignal(signal.SIGUSR1))\n");
     world.file("main.py", "import part\nprint(part.VALUE)\n");
-    let run = world.hob(&["run", "main.py"]);
-    world.warm(&run, |outcome| assert_eq!(outcome.text(), "0\n"));
-    let ignores = world.in_time(&run.clone().after("trap '' USR1"));
+    let run = world.hob(&["run", "--status-fd", "9", "main.py"]);
+    let plain = run.clone().after("exec 9>line");
+    world.warm(&plain, |outcome| assert_eq!(outcome.text(), "0\n"));
+    let line =
+        || serde_json::from_slice::<Value>(&fs::read(world.path("work/line")).unwrap()).unwrap();
+    assert_eq!((&line()["warm"], &line()["reason"]), (&true.into(), &Value::Null));
+    let ignores = world.in_time(&run.after("trap '' USR1; exec 9>line"));
     assert_eq!(ignores.text(), "1\n");
-    let record = world.record(ignores.pid);
-    assert_eq!((&record["warm"], &record["reason"]), (&false.into(), &"not-as-loaded".into()));
+    // The line of `--status-fd` says what the receipt does.
+    for said in [world.record(ignores.pid), line()] {
+        assert_eq!((&said["warm"], &said["reason"]), (&false.into(), &"not-as-loaded".into()));
+    }
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl Calls {
             entry.worker_part = Some(WorkerPart { pid: process.pid, generation });
         }
         if !entry.answered && !matches!(how, Performed::Cold(_)) {
-            answer(entry, call, outcome);
+            answer(entry, call, outcome, how);
         }
         self.close(ctx, call);
     }
@@ -247,7 +247,7 @@ fn is_due_for_a_successor(asked_at: &mut Option<Time>) -> bool {
 }
 
 /// Tells the caller the outcome, where no worker has.
-fn answer(entry: &Entry, call: CallId, outcome: Outcome) {
+fn answer(entry: &Entry, call: CallId, outcome: Outcome, how: Performed) {
     let (fate, text) = match outcome {
         Outcome::Exited(exit) => (Fate::Exited(exit), String::new()),
         Outcome::TimedOut(_) => (Fate::TimedOut, String::new()),
@@ -255,7 +255,12 @@ fn answer(entry: &Entry, call: CallId, outcome: Outcome) {
         Outcome::Cancelled(CancelledBy::Stop) => (Fate::Lost, "hob was stopped".to_owned()),
         Outcome::Cancelled(CancelledBy::Caller) | Outcome::Refused(_) => return,
     };
-    let ended = reply::Ended { call: call.0, fate, text: text.into_bytes() };
+    let cold = match how {
+        Performed::InPlace(reason) => reason.code(),
+        Performed::Warm { .. } | Performed::Cold(_) | Performed::Not => "",
+    };
+    let (text, cold) = (text.into_bytes(), cold.as_bytes().to_vec());
+    let ended = reply::Ended { call: call.0, fate, text, cold };
     send(entry, Kind::Ended, |out| ended.encode(out));
 }
 

@@ -40,6 +40,9 @@ frames! {
         fate: Fate,
         /// One line for a person; empty where the fate says it all.
         text: Vec<u8>,
+        /// The reason code of a call that its worker executed cold in its own place; empty: the worker
+        /// performed it.
+        cold: Vec<u8>,
     }
 
     /// The call is refused: the program cannot be run by anyone.
