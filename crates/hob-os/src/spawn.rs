@@ -219,6 +219,23 @@ pub struct Worker<'a> {
     pub stderr: &'a OwnedFd,
     /// The working directory; the daemon's own if `None`.
     pub directory: Option<&'a OwnedFd>,
+    /// Below which number it starts with a copy of descriptor 1 in each place, so that what it opens
+    /// itself lies above; 0: none.
+    pub held_below: u32,
+}
+
+/// With a lower limit on open descriptors there is no room to hold any.
+const HELD_LIMIT_MIN: u64 = 512;
+
+impl Worker<'_> {
+    /// The numbers that are held.
+    fn held(&self) -> std::ops::Range<c_int> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: writes to the given memory alone; where it is refused, none are held.
+        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        let end = if limit.rlim_cur < HELD_LIMIT_MIN { 0 } else { self.held_below.cast_signed() };
+        3..end
+    }
 }
 
 unsafe extern "C" {
@@ -269,6 +286,14 @@ pub fn worker(image: &Image, worker: &Worker<'_>, session: Session) -> io::Resul
             result = result.and(check(posix_spawn_file_actions_addfchdir_np(
                 actions.as_mut_ptr(),
                 raw(directory),
+            )));
+        }
+        // Last, and from a number that stays: the others may lie in the places.
+        for target in worker.held() {
+            result = result.and(check(libc::posix_spawn_file_actions_adddup2(
+                actions.as_mut_ptr(),
+                1,
+                target,
             )));
         }
         libc::sigfillset(all.as_mut_ptr());
@@ -434,6 +459,25 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_finds_what_is_held_below_and_nothing_above() {
+        let (mine, theirs) = crate::uds::pair().unwrap();
+        rustix::io::ioctl_fionbio(&theirs, false).unwrap();
+        let null: OwnedFd = std::fs::File::options().write(true).open("/dev/null").unwrap().into();
+        for (held_below, wanted) in [(0, "0 1 2 "), (6, "0 1 2 3 4 5 ")] {
+            let lists =
+                c"for n in 0 1 2 3 4 5 6 7; do [ ! -e /proc/$$/fd/$n ] || echo $n >&0; done";
+            let lists = image(&[c"/bin/sh", c"-c", lists]);
+            let (channel, stdout, stderr) = (&theirs, &null, &null);
+            let worker = Worker { channel, stdout, stderr, directory: None, held_below };
+            let pid = super::worker(&lists, &worker, Session::New).unwrap();
+            assert!(matches!(wait(pid, Wait::Block), Ok(Waited::Ended(0, ..))));
+            let mut bytes = [0; 64];
+            let len = io::read(&mine, &mut bytes).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes[..len]).replace('\n', " "), wanted);
+        }
+    }
+
+    #[test]
     fn a_child_is_signalled_with_a_pidfd_and_without() {
         let sleeps = image(&[c"/bin/sleep", c"1000"]);
         for with_pidfd in [true, false] {
@@ -466,8 +510,13 @@ mod tests {
         let (ours, theirs) = crate::uds::pair().unwrap();
         let null: OwnedFd = std::fs::File::create("/dev/null").unwrap().into();
         let sh = image(&[c"/bin/sh", c"-c", c"pwd >&0; exit 3"]);
-        let streams =
-            Worker { channel: &theirs, stdout: &null, stderr: &null, directory: Some(&directory) };
+        let streams = Worker {
+            channel: &theirs,
+            stdout: &null,
+            stderr: &null,
+            directory: Some(&directory),
+            held_below: 0,
+        };
         let pid = worker(&sh, &streams, Session::New).unwrap();
         assert!(matches!(wait(pid, Wait::Block).unwrap(), Waited::Ended(768, ..)));
         let mut bytes = [0; 4096];

@@ -16,6 +16,8 @@ pub(crate) const ROW: Runtime = Runtime {
     forks: true,
     learns: true,
     descriptors_from: None,
+    takes_closed: false,
+    held_below: 0,
     has_modules: false,
     commands: &[],
     environments: None,

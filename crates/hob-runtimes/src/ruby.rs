@@ -16,6 +16,8 @@ pub(crate) const ROW: Runtime = Runtime {
     learns: true,
     // The timer of an interpreter of its own, and an extension that polls, have the lowest numbers.
     descriptors_from: Some(8),
+    takes_closed: true,
+    held_below: 0,
     has_modules: false,
     commands: &[b"ruby"],
     environments: None,

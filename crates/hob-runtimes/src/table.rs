@@ -112,8 +112,14 @@ pub struct Runtime {
     /// Whether a profiling run tells what is to be loaded ahead; else each process finds it itself.
     pub learns: bool,
     /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
-    /// interpreter's own. A call with others, and without a number one with a closed stream, runs cold.
+    /// interpreter's own. A call with others runs cold, without a number one with any.
     pub descriptors_from: Option<u32>,
+    /// Whether its copies have a standard stream closed where their caller has; else such a call runs
+    /// cold.
+    pub takes_closed: bool,
+    /// Below which number its processes have nothing of their own open: when they start,
+    /// `/dev/null` is there. 0: their own are where they come to be.
+    pub held_below: u32,
     /// Whether it hosts modules by name (`-m NAME`).
     pub has_modules: bool,
     /// Names of its interpreter on `PATH`, the first preferred.

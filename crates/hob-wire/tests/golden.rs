@@ -108,6 +108,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         file: b"/usr/bin/python3".to_vec(),
         argv: argv.clone(),
         env: env.clone(),
+        held_below: 64,
     };
     put(Kind::Launch, 3, &|out| launch.encode(out));
     put(Kind::Launched, 1, &|out| Launched { worker: 9, pid: 44 }.encode(out));

@@ -8,7 +8,8 @@ final class Channel {
     /** A header of descriptors, and as many as a frame may have. */
     private static final int CONTROL = Kernel.SCM_RIGHTS_BYTES + 4 * 72;
 
-    final int fd;
+    /** Its descriptor, which makes way for one of a caller's. */
+    int fd;
     /** The descriptors of the frame that was read last. */
     int[] fds = {};
     /** Its kind. */

@@ -95,11 +95,12 @@ final class End {
 
     /**
      * Lets go of all that the caller could find held, tells it, and leaves. With native code of the
-     * program's own nothing is told, and the VM ends by itself.
+     * program's own nothing is told, and the VM ends by itself; so it does with more descriptors than 0
+     * to 2, of which a thread that waits in the kernel, or a file's mapped memory, may still hold one.
      */
     private static void tell(int code) {
         World ended = world;
-        if (ended == null || hasLibraries()) {
+        if (ended == null || ended.hasMore() || hasLibraries()) {
             return;
         }
         long finished = System.nanoTime();

@@ -144,6 +144,18 @@ final class Frames {
             return Kernel.MEMORY.getLong(take(8));
         }
 
+        int[] numbers() {
+            int count = u32();
+            if (count < 0 || count > (length - at) / Integer.BYTES) {
+                throw new IllegalStateException("a list with a wrong count");
+            }
+            int[] numbers = new int[count];
+            for (int index = 0; index < numbers.length; index++) {
+                numbers[index] = u32();
+            }
+            return numbers;
+        }
+
         byte[] bytes(int count) {
             return Kernel.get(take(count), count);
         }

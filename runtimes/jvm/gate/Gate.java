@@ -25,6 +25,9 @@ public final class Gate {
     /** From now on {@link #halting} is called before the VM halts. */
     static native boolean hook();
 
+    /** The JDK from which on it warns of what loads native code. */
+    private static final int WARNS = 24;
+
     private static MethodHandles.Lookup lookup;
 
     /** The library that {@link #main} was told. */
@@ -53,6 +56,7 @@ public final class Gate {
      */
     static void open(String path) throws Throwable {
         library = path;
+        boolean natives = areNativesEnabled();
         System.load(path);
         lookup = lookup();
         MethodType type = MethodType.methodType(void.class, String.class, Module.class);
@@ -61,6 +65,18 @@ public final class Gate {
         for (String name : new String[] {"jdk.internal.misc", "jdk.internal.access", "sun.launcher"}) {
             export.invokeExact(base, name, Gate.class.getModule());
         }
+        if (!natives) {
+            Kernel.forgetNatives();
+        }
+    }
+
+    /**
+     * Whether classes without a module may load native code without a word: else a JDK warns of the
+     * first that does.
+     */
+    private static boolean areNativesEnabled() throws ReflectiveOperationException {
+        return Runtime.version().feature() < WARNS
+                || (boolean) Module.class.getMethod("isNativeAccessEnabled").invoke(Gate.class.getModule());
     }
 
     /** Called by the native code, by whichever way the VM halts. */

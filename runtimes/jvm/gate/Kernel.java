@@ -18,6 +18,7 @@ final class Kernel {
     static final long OPENAT = ARM ? 56 : 257;
     static final long UNLINKAT = ARM ? 35 : 263;
     static final long IOCTL = ARM ? 29 : 16;
+    static final long FSTAT = ARM ? 80 : 5;
     static final long DUP3 = ARM ? 24 : 292;
     static final long FCNTL = ARM ? 25 : 72;
     static final long FCHDIR = ARM ? 50 : 81;
@@ -62,6 +63,16 @@ final class Kernel {
 
     static long call(long number, long a, long b, long c, long d, long e) {
         return Gate.syscall(number, a, b, c, d, e, 0);
+    }
+
+    /** To the JDK no class without a module has loaded native code: the gate is none of the program's. */
+    static void forgetNatives() throws ReflectiveOperationException {
+        var all = Gate.all().findStaticGetter(Module.class, "ALL_UNNAMED_MODULE", Module.class);
+        try {
+            MEMORY.putBoolean((Module) all.invokeExact(), MEMORY.objectFieldOffset(Module.class, "enableNativeAccess"), false);
+        } catch (Throwable error) {
+            throw new ReflectiveOperationException(error);
+        }
     }
 
     static void close(int fd) {

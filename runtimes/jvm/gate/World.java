@@ -61,6 +61,7 @@ final class World {
     private long[] environment;
     /** What could not be taken on; -1: nothing. */
     private int unfit = -1;
+    private final Descriptors descriptors = new Descriptors();
 
     /** Looks at what this process has by itself. */
     World(Directory directory, byte[][] prefix) throws ReflectiveOperationException {
@@ -89,6 +90,7 @@ final class World {
     /** Takes on all of it. {@code false}: the cold command has to be executed. */
     boolean take(Frames.In give, Channel channel) throws ClassNotFoundException {
         int[] fds = channel.fds;
+        descriptors.free();
         call = give.u64();
         reply = Kernel.move(fds[REPLY], HIGH);
         for (int number = 0; number < STDIO; number++) {
@@ -103,18 +105,38 @@ final class World {
         }
         Kernel.call(Kernel.UMASK, give.u32(), 0, 0);
         takeSignals(give.u64(), give.u64());
-        takeLimits(give);
+        int atLimits = give.at;
+        give.at += 2 * Long.BYTES * LIMITS;
         takePriority(give.bytes(AT_ARGV - AT_PRIORITY));
         takeArguments(give.places());
         environment = give.places();
         takeProcessors(give.blob());
-        // Closed ones and others beyond 0 to 2 are given to no standby: the row says so.
-        need(give.u8() == 0 && give.u32() == 0, OF_DESCRIPTORS);
+        // With a closed one of 0 to 2 no standby is given a call: the row says so.
+        need(give.u8() == 0, OF_DESCRIPTORS);
+        int[] numbers = give.numbers();
+        if (numbers.length > 0) {
+            int above = descriptors.take(fds, REPLY + 1, numbers);
+            reply = descriptors.makeWay(reply, above);
+            channel.fd = descriptors.makeWay(channel.fd, above);
+            need(descriptors.place(), OF_DESCRIPTORS);
+        }
+        // Not before them: a limit may be below a number.
+        give.at = atLimits;
+        takeLimits(give);
         need(!hasReadEnvironment(), OF_ENVIRONMENT);
         takeTerminal();
         need(directory.take(), OF_DIRECTORY);
         takeEnvironment();
-        return unfit < 0;
+        if (unfit >= 0) {
+            return false;
+        }
+        descriptors.settle();
+        return true;
+    }
+
+    /** Whether the caller has given more descriptors than 0 to 2. */
+    boolean hasMore() {
+        return descriptors.hasMore();
     }
 
     /** Without this the call cannot be performed here; the first that is missing is told. */
@@ -128,6 +150,7 @@ final class World {
     void execute(byte[] file, byte[][] prefix, int channel) {
         Frames.executes(call, System.nanoTime(), unfit).send(channel);
         Kernel.call(Kernel.CLOSE_RANGE, STDIO, 0xffffffffL, 4);
+        descriptors.force();
         for (int number = 1; number <= SIGNALS; number++) {
             if ((ignored >> (number - 1) & 1) != 0) {
                 ignore(number);

@@ -36,6 +36,30 @@ class World(Case):
             command = "umask; touch made; stat -c %a made; rm made"
             self.same(SHELL, command, world={"umask": umask}, expect=b"%04o" % umask)
 
+    def test_descriptors_where_the_jvm_has_its_own(self):
+        text = """
+            import java.io.*;
+            public class Main {
+                public static void main(String[] words) throws Exception {
+                    for (String word : words) {
+                        try (var lines = new BufferedReader(new FileReader("/dev/fd/" + word))) {
+                            System.out.println(word + " " + lines.readLine());
+                        }
+                    }
+                }
+            }
+        """
+        # This driver holds none of the low numbers, so that the JVM has some of them itself.
+        for numbers in (range(3, 20), (40, 41, 300)):
+            beyond = {}
+            for number in numbers:
+                path = os.path.join(self.place, str(number))
+                with open(path, "w") as file:
+                    file.write("of %d\n" % number)
+                beyond[number] = os.open(path, os.O_RDONLY)
+                self.addCleanup(os.close, beyond[number])
+            self.same(text, *map(str, numbers), beyond=beyond, expect=b"of %d\n" % numbers[-1])
+
     def test_limits(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limits = {resource.RLIMIT_NOFILE: (300, hard), resource.RLIMIT_CORE: (0, 0)}
@@ -165,6 +189,29 @@ class Properties(Case):
             }
         """
         self.same(text, expect=b"sun.java.command=Main")
+
+    def test_what_a_jvm_says_of_native_code(self):
+        # From 24 on it warns of the first that loads some, and the gate is none of the program's.
+        text = """
+            public class Main {
+                public static void main(String[] words) throws Exception {
+                    for (int turn = 0; turn < 2; turn++) {
+                        try {
+                            System.load("/nowhere/none.so");
+                        } catch (UnsatisfiedLinkError error) {
+                            System.out.println(error.getMessage());
+                        }
+                    }
+                    if (Runtime.version().feature() >= 22) {
+                        var asked = Module.class.getMethod("isNativeAccessEnabled");
+                        System.out.println(asked.invoke(Main.class.getModule()));
+                    }
+                }
+            }
+        """
+        self.same(text, expect=b"none.so")
+        options = ["--enable-native-access=ALL-UNNAMED", "-cp", self.place]
+        self.same(text, options=options, expect=b"none.so")
 
     def test_reading_lines_from_stdin(self):
         text = """

@@ -2,6 +2,7 @@
 
 mod classes;
 mod clojure;
+mod descriptors;
 mod ends;
 mod jars;
 mod launch;

@@ -328,9 +328,11 @@ impl Calls {
         let (_, most) = self.limits[NOFILE];
         let has_room =
             call.beyond.last().is_none_or(|last| u64::from(*last).max(ROOM) + ROOM <= most);
-        let from = resolved.as_ref().ok().and_then(|program| program.row().descriptors_from);
+        let Ok(row) = resolved.as_ref().map(Program::row) else { return false };
         let above = |from| call.beyond.first().is_none_or(|first| *first >= from);
-        has_room && from.is_some_and(above)
+        has_room
+            && (call.closed == 0 || row.takes_closed)
+            && row.descriptors_from.is_some_and(above)
     }
 }
 

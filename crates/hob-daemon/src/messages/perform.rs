@@ -66,6 +66,7 @@ impl Messages {
                 argv: &argv,
                 env: &loaded.env,
                 directory: loaded.directory.as_ref(),
+                held_below: 0,
             };
             ctx.hands.start_with(worker, &origin, &preload)
         });

@@ -97,6 +97,7 @@ impl Process {
             stdout: &prints,
             stderr: &prints,
             directory: Some(&wanted.directory),
+            held_below: 0,
         };
         let _ = std::fs::remove_file(&socket);
         let pid = spawn::worker(&image, &streams, spawn::Session::New).map_err(|error| {

@@ -95,6 +95,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) env: &'a Strings,
     /// The directory that it starts in; this process's own if `None`.
     pub(crate) directory: Option<&'a OwnedFd>,
+    /// Below which number it is to have nothing of its own open.
+    pub(crate) held_below: u32,
 }
 
 /// A call on its way to a worker.
@@ -267,6 +269,7 @@ impl Hands {
             argv: &argv,
             env: &seed.env,
             directory: seed.directory.as_ref(),
+            held_below: program.row().held_below,
         };
         self.start_with(worker, &origin, &preload)?;
         if let Some(process) = self.processes.get_mut(&worker) {
@@ -300,6 +303,7 @@ impl Hands {
             stdout: &self.null,
             stderr: file.as_ref().or(shared).unwrap_or(&self.log),
             directory: origin.directory,
+            held_below: origin.held_below,
         };
         let pid = match origin.session {
             0 => spawn::worker(&image, &streams, spawn::Session::New)?,
@@ -407,6 +411,7 @@ impl Hands {
             file: image.file.as_bytes().to_vec(),
             argv: image.argv.iter().map(|word| word.as_bytes()).collect(),
             env: image.env.iter().map(|entry| entry.as_bytes()).collect(),
+            held_below: streams.held_below,
         };
         let mut with =
             vec![streams.channel.as_fd(), streams.stdout.as_fd(), streams.stderr.as_fd()];

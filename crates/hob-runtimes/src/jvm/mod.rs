@@ -24,7 +24,11 @@ pub(crate) const ROW: Runtime = Runtime {
     forks: false,
     // What it has loaded it knows itself.
     learns: false,
-    descriptors_from: None,
+    descriptors_from: Some(3),
+    // It would open its own files there.
+    takes_closed: false,
+    // What it has open it closes for no call. A shell gives 63 to the first `<(...)`.
+    held_below: 64,
     has_modules: false,
     commands: &[b"java"],
     environments: None,

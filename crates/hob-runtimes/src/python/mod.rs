@@ -18,6 +18,8 @@ pub(crate) const ROW: Runtime = Runtime {
     forks: true,
     learns: true,
     descriptors_from: Some(3),
+    takes_closed: true,
+    held_below: 0,
     has_modules: true,
     commands: &[b"python3", b"python"],
     environments: Some(Environments {

@@ -25,6 +25,8 @@ frames! {
         argv: Strings,
         /// Its environment.
         env: Strings = "environment",
+        /// Below which number `/dev/null` stands where it has nothing else; 0: nowhere.
+        held_below: u32,
     }
 
     /// What came of a [`Launch`].

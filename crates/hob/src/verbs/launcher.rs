@@ -198,6 +198,7 @@ fn start_worker(launch: &Launch, fds: &[OwnedFd]) -> Result<u32, Errno> {
         argv: launch.argv.iter().map(string).collect::<Result<_, _>>()?,
         env: launch.env.iter().map(string).collect::<Result<_, _>>()?,
     };
-    let worker = Worker { channel, stdout, stderr, directory: directory.first() };
+    let (directory, held_below) = (directory.first(), launch.held_below);
+    let worker = Worker { channel, stdout, stderr, directory, held_below };
     spawn::worker(&image, &worker, Session::Same)
 }

@@ -77,6 +77,9 @@ fn with_a_call(open: &[u32]) -> String {
     for row in hob_runtimes::rows().filter(|row| !row.files.is_empty()) {
         match (row.descriptors_from, lowest) {
             (None, _) => without.push(row.title.to_owned()),
+            (Some(_), _) if !closed.is_empty() && !row.takes_closed => {
+                without.push(format!("{} with one of 0 to 2 closed", row.title));
+            }
             (Some(from), Some(lowest)) if *lowest < from => {
                 without.push(format!("{} with any below {from}", row.title));
             }
