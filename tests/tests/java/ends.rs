@@ -104,6 +104,63 @@ fn each_way_to_end_is_as_cold() {
 }
 
 #[test]
+fn an_exit_before_the_main_is_as_cold() {
+    let world = World::started();
+    let text = r#"
+        public class Early {
+            // Of a class of its own: a hook waits for no class whose start waits for it.
+            static class Hook extends Thread {
+                @Override public void run() {
+                    System.out.println("hook");
+                }
+            }
+
+            static {
+                Runtime.getRuntime().addShutdownHook(new Hook());
+                System.out.println("static");
+                if (System.getenv("ENDS") != null) System.exit(4);
+            }
+
+            public static void main(String[] words) {
+                System.out.println("main");
+            }
+        }
+    "#;
+    let classes = compiled(&world, "classes", "Early", text);
+    for java in javas() {
+        let call = run(&world, &java, &["-cp", classes.to_str().unwrap(), "Early"]);
+        assert_eq!(warm_as_cold(&world, &call).text(), "static\nmain\nhook\n");
+        let ends = warm_as_cold(&world, &call.env("ENDS", "1"));
+        assert_eq!((ends.end, ends.text().as_str()), (End::Code(4), "static\nhook\n"));
+    }
+}
+
+#[test]
+fn a_hook_that_hangs_is_ended_by_the_callers_timeout() {
+    let world = World::started();
+    let text = r#"
+        public class Hangs {
+            public static void main(String[] words) {
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                    System.out.println("hangs");
+                    while (words.length > 0) Thread.onSpinWait();
+                }));
+            }
+        }
+    "#;
+    let classes = compiled(&world, "classes", "Hangs", text);
+    let (java, classes) = (javas().remove(0), classes.to_str().unwrap());
+    let words = [java.to_str().unwrap(), "-cp", classes, "Hangs"];
+    let hob = |more: &[&str]| world.hob(&[&["run", "--timeout", "2s"], &words[..], more].concat());
+    let ends = warm_as_cold(&world, &hob(&[]));
+    assert_eq!((ends.end, ends.text().as_str()), (End::Code(0), "hangs\n"));
+    let hangs = world.warm(&hob(&["x"]), |outcome| {
+        assert_eq!((outcome.end, outcome.text().as_str()), (End::Code(124), "hangs\n"));
+    });
+    assert_eq!(world.record(hangs.pid)["outcome"]["kind"], "timed-out");
+}
+
+#[test]
 fn a_call_that_its_standby_executes_cold_is_cold_and_says_why() {
     let world = World::started();
     let classes = compiled(&world, "classes", "Ends", ENDS);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hob_tests::World;
+use hob_tests::{World, wait};
 
 use super::{compiled, javas, run, warm_as_cold};
 
@@ -134,7 +134,73 @@ fn what_a_standby_would_not_repeat_runs_cold_with_its_reason() {
         let outcome = call.go();
         assert!(outcome.complaint().contains("Picked up JAVA_TOOL_OPTIONS"), "{outcome:?}");
         assert_eq!(world.reason(outcome.pid), "not-a-program");
+        // What a launcher reads of files and of its variable it says, and looks for anew each time.
+        world.file("words", format!("-Dx=y -cp {classes} Prints a"));
+        for call in [
+            run(&world, &java, &["@words", "b"]),
+            run(&world, &java, &["-cp", classes, "Prints"]).env("JDK_JAVA_OPTIONS", "-Dx=y"),
+        ] {
+            let cold = call.clone().env("HOB", "0").go();
+            let outcome = call.go();
+            assert_eq!(outcome, cold);
+            assert_eq!(world.reason(outcome.pid), "not-a-program");
+        }
     }
+}
+
+#[test]
+fn a_jdk_that_is_replaced_under_jvms_that_wait_is_the_one_that_runs() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Prints", PRINTS);
+    let classes = classes.to_str().unwrap();
+    for (name, modules) in
+        [("one", "java.base"), ("two", "java.base,java.logging"), ("three", "java.base,java.xml")]
+    {
+        tool("jlink", &["--add-modules", modules, "--output", name], &world.path("work"));
+    }
+    let at = |name: &str| world.path("work").join(name);
+    std::fs::rename(at("one"), at("jdk")).unwrap();
+    let call = run(&world, &at("jdk/bin/java"), &["-cp", classes, "Prints"]);
+    let count = || {
+        let text = warm_as_cold(&world, &call).text();
+        text.lines().last().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(count(), 1);
+    // As one installs another: all of it at once.
+    std::fs::rename(at("jdk"), at("old")).unwrap();
+    std::fs::rename(at("two"), at("jdk")).unwrap();
+    assert_eq!(count(), 2);
+    // And one of its files alone.
+    std::fs::rename(at("old/lib/modules"), at("jdk/lib/modules")).unwrap();
+    assert_eq!(count(), 1);
+    // A link that leads to another one.
+    std::fs::rename(at("jdk"), at("first")).unwrap();
+    std::os::unix::fs::symlink(at("first"), at("jdk")).unwrap();
+    assert_eq!(count(), 1);
+    std::fs::remove_file(at("jdk")).unwrap();
+    std::os::unix::fs::symlink(at("three"), at("jdk")).unwrap();
+    assert_eq!(count(), 2);
+}
+
+#[test]
+fn a_wrapper_that_finds_java_on_path_is_warm_by_its_shim() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Prints", PRINTS);
+    let wrapper = format!("#!/bin/sh\nexec java -cp {} Prints \"$@\"\n", classes.display());
+    let wrapper = world.executable("wrapper", wrapper);
+    let java = &javas()[0];
+    let shims = world.path("shims");
+    let path = [shims.as_path(), java.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")];
+    let path = std::env::join_paths(path).unwrap();
+    let added = world.hob(&["shim", "add", "java"]).env("HOB_SHIM_DIR", &shims).env("PATH", &path);
+    assert_eq!(added.go().text(), format!("java: hob runs {}\n", java.display()));
+    let call = world.run(&[wrapper.to_str().unwrap(), "a", "b"]).env("PATH", &path);
+    let cold = call.clone().env("HOB", "0").go();
+    wait::until("a warm call by the shim", || {
+        let outcome = call.go();
+        assert_eq!(outcome, cold);
+        world.records(1).last().is_some_and(hob_tests::is_warm).then_some(())
+    });
 }
 
 #[test]
