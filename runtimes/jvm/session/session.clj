@@ -372,13 +372,30 @@
     (let [named (:middleware (some-> (value-in 'nrepl.config/config) deref))]
       (apply default (middleware named)))))
 
+(defn- asker
+  "A function of a transport: one that sends what is said while a message is performed to who has
+  sent that message. nREPL asks for input on the connection on which a dialogue was cloned, and that
+  client may have left, while others use what it has cloned."
+  []
+  (let [send (value-in 'nrepl.transport/send)
+        performed (value-in 'nrepl.middleware.interruptible-eval/*msg*)
+        ;; The protocol is the project's: it is not there when this file is compiled.
+        made (eval '(fn [send] (reify nrepl.transport/Transport
+                                 (recv [this] nil)
+                                 (recv [this timeout] nil)
+                                 (send [this said] (send said) this))))]
+    (fn [transport]
+      (made (fn [said] (send (or (:transport (some-> performed deref)) transport) said))))))
+
 (defn- serve-project [handler channel write]
   (let [transport ((value-in 'nrepl.transport/bencode) (input channel)
                                                              (BufferedOutputStream. (output write)))
         send (sender write)
+        asker (asker)
         hear (fn [msg]
-               (if (= "hob/run" (:op msg))
-                 (hear send (into {} (map (fn [[k v]] [(name k) v])) (dissoc msg :transport)))
+               (case (:op msg)
+                 "hob/run" (hear send (into {} (map (fn [[k v]] [(name k) v])) (dissoc msg :transport)))
+                 "clone" (handler (update msg :transport asker))
                  (handler msg)))]
     ((value-in 'nrepl.server/handle) hear transport)))
 

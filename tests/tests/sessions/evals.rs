@@ -65,6 +65,67 @@ fn output_errors_input_and_the_end_of_an_eval_are_the_callers() {
     assert!(torn.complaint().contains("EOF while reading"), "{}", torn.complaint());
 }
 
+/// What a project's nREPL is to hob, in short. As that does, it keeps of a dialogue the connection on
+/// which it was cloned, and asks there for input.
+const NREPL: [(&str, &str); 3] = [
+    (
+        "nrepl/transport.clj",
+        r#"(ns nrepl.transport (:refer-clojure :exclude [send]) (:require [hob.wire :as wire]))
+(defprotocol Transport (recv [this] [this timeout]) (send [this msg]))
+(defn bencode [in ^java.io.OutputStream out]
+  (let [say (wire/sender #(doto out (.write ^bytes %) (.flush)))]
+    (reify Transport
+      (recv [_] (into {} (map (fn [[k v]] [(keyword k) v])) (wire/read-value in)))
+      (send [this msg] (say msg) this))))"#,
+    ),
+    (
+        "nrepl/middleware/interruptible_eval.clj",
+        "(ns nrepl.middleware.interruptible-eval)\n(def ^:dynamic *msg* nil)",
+    ),
+    (
+        "nrepl/server.clj",
+        r#"(ns nrepl.server
+  (:require [nrepl.transport :as t] [nrepl.middleware.interruptible-eval :refer [*msg*]]))
+(def ^:private dialogues (atom {}))
+(defn- dialogue [transport name]
+  (let [said (java.util.concurrent.LinkedBlockingQueue.)
+        ask #(do (t/send transport {:id (:id *msg*) :session name :status ["need-input"]})
+                 (.take said))]
+    {:said said :ask ask}))
+(defn default-handler [& _]
+  (fn [{:keys [op transport session id] :as msg}]
+    (let [say #(t/send transport (merge {:id id} (when session {:session session}) %))]
+      (case op
+        "clone" (let [name (str (java.util.UUID/randomUUID))]
+                  (swap! dialogues assoc name (dialogue transport name))
+                  (say {:new-session name :status ["done"]}))
+        "eval" (future (binding [*msg* msg]
+                         (say {:value (pr-str ((:ask (@dialogues session))))})
+                         (say {:status ["done"]})))
+        "stdin" (do (.put ^java.util.concurrent.LinkedBlockingQueue (:said (@dialogues session))
+                          (:stdin msg))
+                    (say {:status ["done"]}))
+        (say {:status ["error" "unknown-op" "done"]})))))
+(defn handle [handler transport]
+  (loop [] (handler (assoc (t/recv transport) :transport transport)) (recur)))"#,
+    ),
+];
+
+#[test]
+fn a_projects_nrepl_asks_for_input_who_evaluates_and_not_who_has_cloned() {
+    let world = World::new();
+    for (name, text) in NREPL {
+        world.file(&format!("project/{name}"), text);
+    }
+    let path = format!("{}:{}", super::libraries(), world.path("work/project").display());
+    let eval = |text: &str| world.hob(&["eval", "(read)"]).env("HOB_CLOJURE", &path).stdin(text);
+    let first = eval("first\n").go_long();
+    assert_eq!(first.text(), "\"first\\n\"\n", "{}", first.complaint());
+    for text in ["second\n", "third\n"] {
+        assert_eq!(eval(text).go().text(), format!("{text:?}\n"));
+    }
+}
+
 #[test]
 fn a_session_has_the_directory_and_the_environment_of_who_started_it() {
     let world = World::new();
