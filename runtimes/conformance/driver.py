@@ -29,7 +29,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 # wire:begin conformance-driver (`cargo xtask wire` writes these lines)
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
-GIVE, FINISHED, NOTES, FAILED, ENDED = 37, 38, 39, 40, 18
+GIVE, FINISHED, NOTES, FAILED, ENDED, EXECUTES = 37, 38, 39, 40, 18, 44
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
 # Roles of a worker, and the kind of a target that answers messages.
@@ -479,6 +479,11 @@ class Run:
         pidfd = os.pidfd_open(worker.pid)
         outcome, _ = self.give(worker.channel, pidfd)
         outcome.code = worker.process.wait(WAIT_S)
+        # What did not fit, where it executed the cold command in its own place.
+        outcome.unfit = None
+        while (frame := worker.channel.receive()) is not None:
+            if frame[0] == EXECUTES:
+                outcome.unfit = frame[1][16]
         worker.channel.close()
         os.close(pidfd)
         return outcome

@@ -18,6 +18,8 @@ import build
 from driver import GOLDEN, STANDBY, Run, Worker  # noqa: F401
 
 CLASS = 6
+# What did not fit, as the schema of the wire has it (`docs/wire.md`, `executes`).
+SIGNALS, LIMITS, PRIORITY, DESCRIPTORS = 1, 2, 3, 8
 
 
 class Jvm:
@@ -63,8 +65,9 @@ class Case(unittest.TestCase):
             file.write(textwrap.dedent(text))
         build.program(self.place, path)
 
-    def same(self, text, *arguments, expect=None, start=None, **how):
-        """Asserts that both are equal in each JDK, and that the cold run did what is tested."""
+    def same(self, text, *arguments, expect=None, start=None, unfit=None, **how):
+        """Asserts that both are equal in each JDK, and that the cold run did what is tested. The
+        standby itself performs the call, unless it is to execute it cold since this does not fit."""
         self.compile(text)
         how.setdefault("cwd", self.place)
         how.setdefault("options", ["-cp", self.place])
@@ -76,4 +79,6 @@ class Case(unittest.TestCase):
                 cold = run.cold()
                 if expect is not None:
                     self.assertIn(expect, cold.out + cold.err)
-                self.assertEqual(cold, run.standby(env=kept, cwd=start or self.place))
+                warm = run.standby(env=kept, cwd=start or self.place)
+                self.assertEqual(cold, warm)
+                self.assertEqual(unfit, warm.unfit, "executed cold in its place, for this")

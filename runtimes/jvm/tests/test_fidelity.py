@@ -5,7 +5,7 @@ import resource
 import signal
 import unittest
 
-from harness import Case
+from harness import DESCRIPTORS, LIMITS, PRIORITY, SIGNALS, Case
 
 SHELL = """
     import java.util.*;
@@ -50,32 +50,33 @@ class World(Case):
             }
         """
         # This driver holds none of the low numbers, so that the JVM has some of them itself.
-        for numbers in (range(3, 20), (40, 41, 300)):
-            beyond = {}
+        for numbers, unfit in ((range(3, 20), DESCRIPTORS), ((40, 41, 300), None)):
+            beyond, expect = {}, b"of %d\n" % numbers[-1]
             for number in numbers:
                 path = os.path.join(self.place, str(number))
                 with open(path, "w") as file:
                     file.write("of %d\n" % number)
                 beyond[number] = os.open(path, os.O_RDONLY)
                 self.addCleanup(os.close, beyond[number])
-            self.same(text, *map(str, numbers), beyond=beyond, expect=b"of %d\n" % numbers[-1])
+            self.same(text, *map(str, numbers), beyond=beyond, expect=expect, unfit=unfit)
 
     def test_limits(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limits = {resource.RLIMIT_NOFILE: (300, hard), resource.RLIMIT_CORE: (0, 0)}
         self.same(TELLS, world={"limits": limits}, expect=b"Max open files")
         limits = {resource.RLIMIT_STACK: (1 << 20, 1 << 22)}
-        self.same(TELLS, world={"limits": limits}, expect=b"1048576")
+        self.same(TELLS, world={"limits": limits}, expect=b"1048576", unfit=LIMITS)
 
     def test_signals_that_are_ignored(self):
         others = signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE, signal.SIGCHLD, 40
         for number in (signal.SIGHUP, signal.SIGINT, *others):
-            self.same(TELLS, world={"ignored": 1 << (number - 1)}, expect=b"SigIgn")
+            unfit = None if number in others else SIGNALS
+            self.same(TELLS, world={"ignored": 1 << (number - 1)}, expect=b"SigIgn", unfit=unfit)
 
     def test_priority(self):
         for asked in ({"nice": 5}, {"oom": 500}, {"slack": 70_000}):
             command = "nice; cat /proc/self/oom_score_adj /proc/self/timerslack_ns"
-            self.same(SHELL, command, world={"priority": asked}, expect=b"\n")
+            self.same(SHELL, command, world={"priority": asked}, expect=b"\n", unfit=PRIORITY)
 
     def test_environment(self):
         text = """

@@ -370,6 +370,7 @@ fn conformance_driver() -> Block {
             kind("NOTES", Kind::Notes),
             kind("FAILED", Kind::Failed),
             kind("ENDED", Kind::Ended),
+            kind("EXECUTES", Kind::Executes),
         ]),
         together(&on_lanes()),
         together(&on_streams()),
