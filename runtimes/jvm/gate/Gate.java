@@ -45,9 +45,27 @@ public final class Gate {
 
     @jdk.internal.vm.annotation.Hidden
     public static void main(String[] words) throws Throwable {
-        open(words[0]);
+        try {
+            open(words[0]);
+        } catch (UnsatisfiedLinkError error) {
+            unloaded(error);
+            return;
+        }
         Standby.serve();
         Standby.run();
+    }
+
+    /** Tells the daemon, on the channel where it still is, why there can be no standby. */
+    private static void unloaded(UnsatisfiedLinkError error) throws java.io.IOException {
+        byte[] text = ("its native part cannot be loaded, as on a file system that is mounted noexec: "
+                        + error.getMessage())
+                .getBytes(java.nio.charset.StandardCharsets.UTF_8);
+        java.nio.ByteBuffer frame = java.nio.ByteBuffer.allocate(Frames.HEADER_BYTES + Integer.BYTES + text.length);
+        frame.order(java.nio.ByteOrder.LITTLE_ENDIAN).putInt(Frames.MAGIC).putInt(Frames.FAILED);
+        frame.putInt(Integer.BYTES + text.length).putInt(text.length).put(text);
+        try (var channel = new java.io.FileOutputStream(java.io.FileDescriptor.in)) {
+            channel.write(frame.array());
+        }
     }
 
     /**

@@ -153,7 +153,6 @@ class Arguments(Case):
             env = {"PATH": os.environ["PATH"], "LC_ALL": locale}
             self.same(self.TEXT, "\xe9", "a", env=env, expect=b"2\n")
 
-
     def test_command_line(self):
         text = """
             import java.nio.file.*;

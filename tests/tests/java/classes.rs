@@ -87,6 +87,34 @@ exit 1
 "#;
 
 #[test]
+fn a_directory_that_executes_nothing_is_the_reason_for_cold_calls_and_doctor_says_so() {
+    let world = World::new();
+    let text =
+        "public class One { public static void main(String[] a) { System.out.println(1); } }";
+    let classes = compiled(&world, "classes", "One", text);
+    let hob = world.binary().display().to_string();
+    let call = format!("{hob} run {} -cp {} One", javas()[0].display(), classes.display());
+    let script = format!(
+        "mkdir -p -m 700 $HOB_DIR && mount -t tmpfs -o noexec,mode=700 none $HOB_DIR || exit 90
+        {hob} start >&2
+        for turn in {{1..100}}; do
+            {call} || exit 91
+            {hob} status | grep 'native part' && break
+        done
+        {call}; {hob} last | head -1; {hob} doctor | grep noexec; {hob} stop >&2"
+    );
+    let outcome = world.run(&["unshare", "--mount", "bash", "-c", &script]).go_long();
+    if outcome.complaint().contains("unshare") || outcome.end == End::Code(90) {
+        println!("skipped: {}", outcome.complaint());
+        return;
+    }
+    let text = outcome.text();
+    assert!(text.contains("its native part cannot be loaded"), "{outcome:?}");
+    assert!(text.contains("cold: warm-failed"), "{outcome:?}");
+    assert!(text.contains("Java 17 to 25 stay cold"), "{outcome:?}");
+}
+
+#[test]
 fn a_terminal_is_the_callers() {
     let world = World::started();
     let text = r#"

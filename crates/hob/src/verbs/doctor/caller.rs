@@ -161,10 +161,27 @@ fn environment(start: &Start) -> Vec<Finding> {
             "set HOB_DIR to a shorter path",
         ));
     }
+    findings.extend(without_native_parts(CHECK, &directory));
     if findings.is_empty() {
         findings.push(fine(CHECK, "nothing in it keeps calls from hob"));
     }
     findings
+}
+
+/// Runtimes whose native part cannot be loaded from hob's directory.
+fn without_native_parts(check: &'static str, directory: &Path) -> Option<Finding> {
+    let mounted = rustix::fs::statvfs(directory).ok()?.f_flag;
+    if !mounted.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+        return None;
+    }
+    let is_native = |row: &&hob_runtimes::Runtime| {
+        row.files.iter().any(|(name, bytes)| name.ends_with(".so") && !bytes.is_empty())
+    };
+    let titles: Vec<_> = hob_runtimes::rows().filter(is_native).map(|row| row.title).collect();
+    let place = directory.display();
+    let text = format!("{place} is mounted noexec: programs of {} stay cold", titles.join(", "));
+    let mend = "set HOB_DIR to a private directory on another file system";
+    (!titles.is_empty()).then(|| warning(check, text, mend))
 }
 
 fn uid() -> u32 {
