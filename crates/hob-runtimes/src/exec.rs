@@ -21,6 +21,7 @@ pub(crate) const ROW: Runtime = Runtime {
     has_modules: false,
     commands: &[],
     environments: None,
+    home: None,
     parse: no_line,
     is_talking: no_variable,
     is_relative: nothing_relative,

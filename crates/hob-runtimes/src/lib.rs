@@ -30,6 +30,6 @@ pub use sessions::{
     Interpreter, Launcher, Libraries, Session, Sessions, launched, session_language, with_sessions,
 };
 pub use table::{
-    App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version, apps,
+    App, Environments, File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version, apps,
     by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows,
 };

@@ -21,6 +21,7 @@ pub(crate) const ROW: Runtime = Runtime {
     has_modules: false,
     commands: &[b"ruby"],
     environments: None,
+    home: None,
     parse,
     is_talking,
     is_relative,

@@ -66,6 +66,15 @@ pub struct Environments {
     pub interpreter: &'static [u8],
 }
 
+/// The directory that an interpreter belongs to, for commands that find it by a variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Home {
+    /// The variable that names it.
+    pub variable: &'static str,
+    /// The home of an interpreter, by its real file.
+    pub of: fn(&Path) -> Option<&Path>,
+}
+
 /// How a runtime hosts handlers of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handlers {
@@ -126,6 +135,8 @@ pub struct Runtime {
     pub commands: &'static [&'static [u8]],
     /// Where its interpreter is looked for before that.
     pub environments: Option<Environments>,
+    /// How commands find its interpreter that do not look for it on `PATH`.
+    pub home: Option<Home>,
     /// Reads the words behind the interpreter's name.
     pub parse: fn(&[Vec<u8>]) -> Result<CommandLine, ColdNote>,
     /// Whether the environment makes the interpreter do in each run what a copy would do once.

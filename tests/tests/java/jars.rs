@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hob_tests::{World, wait};
+use hob_tests::{Outcome, Run, World, wait};
 
 use super::{compiled, javas, run, warm_as_cold};
 
@@ -194,13 +194,53 @@ fn a_wrapper_that_finds_java_on_path_is_warm_by_its_shim() {
     let path = std::env::join_paths(path).unwrap();
     let added = world.hob(&["shim", "add", "java"]).env("HOB_SHIM_DIR", &shims).env("PATH", &path);
     assert_eq!(added.go().text(), format!("java: hob runs {}\n", java.display()));
-    let call = world.run(&[wrapper.to_str().unwrap(), "a", "b"]).env("PATH", &path);
+    as_cold_until_warm(
+        &world,
+        &world.run(&[wrapper.to_str().unwrap(), "a", "b"]).env("PATH", &path),
+    );
+}
+
+#[test]
+fn a_wrapper_that_finds_java_by_its_home_is_warm_by_one_that_hob_makes() {
+    let world = World::started();
+    let classes = compiled(&world, "classes", "Prints", PRINTS);
+    let text = format!(
+        "#!/bin/sh\ngrep ^JAVA_VERSION= \"$JAVA_HOME/release\"\n\
+         exec \"$JAVA_HOME/bin/java\" -cp {} Prints \"$@\"\n",
+        classes.display()
+    );
+    let wrapper = world.executable("wrapper", text);
+    let place = world.path("a home");
+    for java in javas() {
+        let home = java.parent().unwrap().parent().unwrap();
+        let make = world.hob(&["shim", "add", "java", "--home"]).args(&[&place]);
+        let made = make.clone().env("JAVA_HOME", home).go();
+        let line = format!("  export JAVA_HOME='{}'\n", place.display());
+        assert!(
+            made.text().starts_with(&format!("java: hob runs {}\n", java.display())),
+            "{made:?}"
+        );
+        assert!(made.text().ends_with(&line), "{made:?}");
+        let again = make.env("JAVA_HOME", home).go();
+        assert!(again.complaint().contains("there already"), "{again:?}");
+        let call = world.run(&[wrapper.to_str().unwrap(), "a", "b c"]);
+        let plain = call.clone().env("JAVA_HOME", home).go();
+        let warm = as_cold_until_warm(&world, &call.env("JAVA_HOME", &place));
+        assert_eq!(warm, plain);
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+    let other = world.hob(&["shim", "add", "python3", "--home", "x"]).go();
+    assert!(other.complaint().contains("no command finds it by a variable"), "{other:?}");
+}
+
+/// Calls until a call is warm, each as cold.
+fn as_cold_until_warm(world: &World, call: &Run) -> Outcome {
     let cold = call.clone().env("HOB", "0").go();
     wait::until("a warm call by the shim", || {
         let outcome = call.go();
         assert_eq!(outcome, cold);
-        world.records(1).last().is_some_and(hob_tests::is_warm).then_some(())
-    });
+        world.records(1).last().is_some_and(hob_tests::is_warm).then_some(outcome)
+    })
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::exec;
 use crate::program::{Lookup, Program, TargetKind};
-use crate::table::{File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::table::{File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version};
 
 /// What the build could make: nothing, where it found no JDK.
 const JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.jar"));
@@ -32,6 +32,7 @@ pub(crate) const ROW: Runtime = Runtime {
     has_modules: false,
     commands: &[b"java"],
     environments: None,
+    home: Some(Home { variable: "JAVA_HOME", of: home }),
     parse: options::parse,
     is_talking,
     is_relative: options::is_relative,
@@ -81,6 +82,12 @@ fn words(program: &Program) -> usize {
         Some([first, ..]) if *first != b'-' && *first != b'@' => 1,
         Some(_) | None => 0,
     }
+}
+
+/// `java` lies in `bin` of its JDK.
+fn home(real: &Path) -> Option<&Path> {
+    let home = real.parent()?.parent()?;
+    home.join("release").exists().then_some(home)
 }
 
 /// From the file `release` of the JDK; none where there is no gate, or another VM than HotSpot.

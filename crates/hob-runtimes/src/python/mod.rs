@@ -27,6 +27,7 @@ pub(crate) const ROW: Runtime = Runtime {
         beside: b".venv",
         interpreter: b"bin/python",
     }),
+    home: None,
     parse: options::parse,
     is_talking,
     is_relative,

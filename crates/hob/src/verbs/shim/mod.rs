@@ -7,6 +7,7 @@
 //! a rename; `PATH` and the files of shells are the user's, so the line for them is only printed.
 
 pub(crate) mod folder;
+mod home;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use hob_os::start::Start;
+use hob_wire::exit::ExitCode;
 use serde_json::json;
 
 use self::folder::{Folder, State};
@@ -33,6 +35,10 @@ pub(crate) enum Shim {
         /// Commands on PATH
         #[arg(required = true, value_name = "NAME")]
         names: Vec<OsString>,
+        /// Make DIR, which looks like the home of this one interpreter, for commands that find it by
+        /// a variable (JAVA_HOME)
+        #[arg(long, value_name = "DIR")]
+        home: Option<PathBuf>,
     },
     /// Remove such links
     Remove {
@@ -52,7 +58,14 @@ pub(crate) fn run(start: &Start, what: Shim) -> Result<(), Failure> {
         )
     })?;
     match what {
-        Shim::Add { names } => {
+        Shim::Add { names, home: Some(dir) } => match &names[..] {
+            [name] => {
+                let made = home::make(start, name, &dir);
+                out(&made.map_err(|why| Failure::new(format!("{}: {why}", shown(name))))?)
+            }
+            _ => Err(Failure::with_code("--home is for one command", ExitCode::Usage as u8)),
+        },
+        Shim::Add { names, home: None } => {
             each(&names, |name| add(start, &folder, name))?;
             advice(&folder)
         }
