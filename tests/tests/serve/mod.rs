@@ -11,6 +11,7 @@ mod rack;
 mod reload;
 mod sessions;
 mod streams;
+mod trailers;
 mod uploads;
 mod websockets;
 mod workers;
