@@ -31,6 +31,42 @@ final class Descriptors {
         heldEnd = end;
     }
 
+    /** What the JVM has open for itself before there is a call. */
+    private int[] own = {};
+
+    /** Looks at what the JVM has open for itself. */
+    void look() {
+        String[] names = new java.io.File("/proc/self/fd").list();
+        int[] found = new int[names == null ? 0 : names.length];
+        int count = 0;
+        for (int index = 0; index < found.length; index++) {
+            int number = Integer.parseInt(names[index]);
+            if (number >= heldEnd && Kernel.isOpen(number)) {
+                found[count++] = number;
+            }
+        }
+        own = java.util.Arrays.copyOf(found, count);
+    }
+
+    /**
+     * Closes all but these two and the JVM's own: a thread that loads a class of the JDK's with those
+     * closed takes the JVM down, and no caller misses them.
+     */
+    void closeAllBut(int one, int other) {
+        int[] kept = java.util.Arrays.copyOf(own, own.length + 2);
+        kept[own.length] = one;
+        kept[own.length + 1] = other;
+        java.util.Arrays.sort(kept);
+        int from = 0;
+        for (int number : kept) {
+            if (number > from) {
+                Kernel.call(Kernel.CLOSE_RANGE, from, number - 1, 0);
+            }
+            from = number + 1;
+        }
+        Kernel.call(Kernel.CLOSE_RANGE, from, 0xffffffffL, 0);
+    }
+
     /** Gives up what is held: a call has come. */
     void free() {
         if (heldEnd > FIRST) {

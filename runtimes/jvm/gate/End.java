@@ -107,13 +107,7 @@ final class End {
         Frames.Out toCaller = Frames.ended(ended.call, code & 0xff);
         Frames.Out toDaemon = Frames.finished(ended.call, code & 0xff, main, finished);
         Kernel.call(Kernel.UNLINKAT, Kernel.AT_FDCWD, Kernel.text(statistics.getBytes(Charset.defaultCharset())), 0);
-        int low = Math.min(ended.reply, channel);
-        int high = Math.max(ended.reply, channel);
-        Kernel.call(Kernel.CLOSE_RANGE, 0, low - 1, 0);
-        if (high > low + 1) {
-            Kernel.call(Kernel.CLOSE_RANGE, low + 1, high - 1, 0);
-        }
-        Kernel.call(Kernel.CLOSE_RANGE, high + 1, 0xffffffffL, 0);
+        ended.closeAllBut(channel);
         toCaller.send(ended.reply);
         toDaemon.send(channel);
         Kernel.call(Kernel.EXIT_GROUP, code & 0xff, 0, 0);

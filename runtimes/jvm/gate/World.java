@@ -134,6 +134,16 @@ final class World {
         return true;
     }
 
+    /** Looks, ahead of a call, at what stays open to its very end. */
+    void look() {
+        descriptors.look();
+    }
+
+    /** Closes all but the reply's descriptor, the channel and the JVM's own. */
+    void closeAllBut(int channel) {
+        descriptors.closeAllBut(reply, channel);
+    }
+
     /** Whether the caller has given more descriptors than 0 to 2. */
     boolean hasMore() {
         return descriptors.hasMore();
