@@ -60,6 +60,36 @@ class World(Case):
                 self.addCleanup(os.close, beyond[number])
             self.same(text, *map(str, numbers), beyond=beyond, expect=expect, unfit=unfit)
 
+    def test_a_thread_that_loads_classes_at_the_end(self):
+        text = """
+            import java.net.URI;
+            import java.nio.file.*;
+            import java.util.*;
+            public class Main {
+                public static void main(String[] words) throws Exception {
+                    List<String> names = new ArrayList<>();
+                    Path base = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules/java.base/java/util");
+                    try (var all = Files.walk(base)) {
+                        all.map(Path::toString).filter(name -> name.endsWith(".class")).forEach(name ->
+                            names.add(name.substring(19, name.length() - 6).replace('/', '.')));
+                    }
+                    var begun = new java.util.concurrent.CountDownLatch(1);
+                    Thread loader = new Thread(() -> {
+                        for (String name : names) {
+                            try { Class.forName(name, false, null); } catch (Throwable e) { }
+                            begun.countDown();
+                        }
+                    });
+                    loader.setDaemon(true);
+                    loader.start();
+                    begun.await();
+                    System.out.println("ends");
+                }
+            }
+        """
+        for _ in range(8):
+            self.same(text, expect=b"ends")
+
     def test_limits(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limits = {resource.RLIMIT_NOFILE: (300, hard), resource.RLIMIT_CORE: (0, 0)}
