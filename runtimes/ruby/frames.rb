@@ -19,6 +19,7 @@ module Frames
   RESPOND = 65
   CHUNK = 66
   END_OF_BODY = 67
+  HINT = 71
   PRELOAD = 32
   READY = 33
   FORK = 34

@@ -56,6 +56,13 @@ module Http
       System.close(theirs) if theirs
     end
 
+    # Tells the front what to tell the client before the response; one who has left hears nothing.
+    def hint(number, head)
+      System.write(Messages.outlet, Frames.frame(Frames::HINT, [number].pack(Messages::HINTED) << head))
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      nil
+    end
+
     private
 
     def number(payload, at)

@@ -26,6 +26,7 @@ module Messages
   FIXED = "Q<CQ<VVVV"
   FAILED = "Q<C"
   RESPONDED = "Q<CQ<Q<"
+  HINTED = "Q<"
   LENT = "Q<V"
   REPORT = "Q<VVCQ<Q<C"
   # wire:end

@@ -4,7 +4,7 @@
 # the environment of a request, and taking a body apart. Evaluated behind `http.rb`.
 #
 # The gem is the app's own: of its bundle if a Gemfile lies beside `config.ru`, else the newest that is
-# installed. There are no early hints, so they are not in the environment.
+# installed.
 #
 # Invariant: an environment is made for one request, and shares no object with another that a program
 # could change.
@@ -20,6 +20,8 @@ module Http
     FINISHED = "rack.response_finished"
     AFTER = "rack.after_reply"
     HIJACK = "rack.hijack"
+    HINTS = "rack.early_hints"
+    HTTP_1_1 = "HTTP/1.1"
     NO_HEAD = [0, 0].pack("vV").freeze
 
     def initialize(file)
@@ -41,6 +43,8 @@ module Http
       @env = env_of(words, body)
       @status = @headers = @error = @hijacked = nil
       @env[HIJACK] = -> { hijack(number) }
+      @awaited = number
+      @env[HINTS] = ->(headers) { hint(number, headers) } if words[5] == HTTP_1_1
       answer = @app.call(@env)
       return ignore(answer) if @hijacked
 
@@ -181,7 +185,16 @@ module Http
 
     # --- The response ---
 
+    # Headers that the client is told before the response; once that is there, they are none.
+    def hint(number, headers)
+      return unless @awaited == number && !@hijacked
+
+      head = Response.new(number, 103, pairs(headers) { nil }, true).head
+      Http.hint(number, head)
+    end
+
     def answer_with(number, status, headers, body, is_head)
+      @awaited = nil
       @status = Integer(status)
       @headers = headers
       hijacker = nil

@@ -182,6 +182,8 @@ pub(crate) enum WorkerEvent {
     Failure(Vec<u8>),
     /// How an answer begins, with its body's stream or file.
     Respond(Vec<u8>, OwnedFd),
+    /// What an app says of its answer before that begins.
+    Hint(Vec<u8>),
     Handled(Handled),
     Closed,
 }
@@ -213,6 +215,7 @@ impl WorkerEvent {
                 let body = frame.fds.pop()?;
                 Some(WorkerEvent::Respond(frame.payload, body))
             }
+            Kind::Hint => Some(WorkerEvent::Hint(frame.payload)),
             Kind::Handled => Handled::decode(payload).ok().map(WorkerEvent::Handled),
             Kind::Hello
             | Kind::Message

@@ -21,10 +21,12 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
+use rustix::fd::OwnedFd;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::body::{Body, Refused, plain, refused, whole};
 use crate::connection::checked::InBody;
+use crate::connection::hints::Hints;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::files::Files;
 use crate::hijack::Hijacked;
@@ -92,6 +94,8 @@ pub(crate) struct Beside {
     pub(crate) local: SocketAddr,
     pub(crate) in_body: InBody,
     pub(crate) taken: Arc<TakenOver>,
+    /// What apps say before their answers.
+    pub(crate) hints: Hints,
 }
 
 /// All that a connection needs.
@@ -232,11 +236,10 @@ impl Front {
                 let begin = || Session::of(headers.iter().copied(), handshake.is_some());
                 let session = by_client.then(begin).transpose()?;
                 let key = session.as_ref().map_or("", Session::name);
-                measured.asks();
-                let (asked, times) = ((&payload[..], gathered.file), measured.times());
-                let (outcome, passing) = self.link.ask((app, key), asked, times).await;
-                measured.passes(passing);
-                measured.is_answered();
+                let may_hint = version == filter::Version::Http11 && handshake.is_none();
+                let hints = may_hint.then_some(&beside.hints);
+                let asked = (&payload[..], gathered.file);
+                let outcome = self.ask((app, key), asked, hints, measured).await;
                 if let Outcome::Failed(reason, _) = &outcome {
                     measured.app_failed(*reason, *by_client);
                 }
@@ -252,6 +255,23 @@ impl Front {
 }
 
 impl Front {
+    /// Asks an app, of which these hints go out until its answer is there.
+    async fn ask(
+        &self,
+        to: (&Arc<App>, &str),
+        asked: (&[u8], Option<OwnedFd>),
+        hints: Option<&Hints>,
+        measured: &mut Measured,
+    ) -> Outcome {
+        measured.asks();
+        hints.inspect(|hints| hints.open());
+        let (outcome, passing) = self.link.ask(to, asked, (measured.times(), hints)).await;
+        hints.inspect(|hints| hints.close());
+        measured.passes(passing);
+        measured.is_answered();
+        outcome
+    }
+
     /// The whole body of a request to an app, or why there is none, which its receipt says too.
     async fn gather(
         &self,

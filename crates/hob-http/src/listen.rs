@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
 use crate::connection::checked::{Checked, Heard, InBody, Unwritten};
+use crate::connection::hints::Hints;
 use crate::connection::socket::{Accepting, Listener, Stream};
 use crate::control::meter::Meter;
 use crate::control::{self, Control};
@@ -223,9 +224,11 @@ async fn connection(
     let in_body = InBody::default();
     let broken = Arc::clone(&in_body);
     let taken = Arc::<TakenOver>::default();
-    let beside = Beside { local, in_body, taken: Arc::clone(&taken) };
+    let hints = Hints::default();
+    let beside = Beside { local, in_body, taken: Arc::clone(&taken), hints };
     let unwritten = Unwritten::default();
-    let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten)));
+    let hints = beside.hints.clone();
+    let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten), hints));
     let service = service_fn(move |request| {
         let (front, beside) = (Arc::clone(&front), beside.clone());
         Box::pin(async move { front.answer(request, peer, &beside).await })

@@ -12,7 +12,7 @@ use hob_wire::call::{
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
-use hob_wire::frames::http::{Chunk, Close, End, MessagePart, Respond, Source};
+use hob_wire::frames::http::{Chunk, Close, End, Hint, MessagePart, Respond, Source};
 use hob_wire::frames::{SCHEMA, again};
 use hob_wire::hooks::{
     HookEnded, HookOutput, HookStarted, Part, Remarks, RunSet, SetBegun, SetEnded, Started, Stream,
@@ -276,6 +276,8 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     put(Kind::SocketText, 0, &|out| MessagePart { more: true, bytes: b"some" }.encode(out));
     put(Kind::SocketBinary, 0, &|out| MessagePart { more: false, bytes: b"\0\xff" }.encode(out));
     put(Kind::SocketClose, 0, &|out| Close { code: 1000, reason: b"done" }.encode(out));
+    let hint = Hint { id: 11, head: b"\x67\0\0\0\0\0" };
+    put(Kind::Hint, 0, &|out| hint.encode(out));
     put(Kind::Lent, 1, &|out| Lent { id: 12, lane: 13 }.encode(out));
     let accepted = Named { id: 11, name: b"m-1".to_vec() };
     put(Kind::Accepted, 0, &|out| accepted.encode(out));

@@ -68,9 +68,11 @@ class World(Case):
             public class Main {
                 public static void main(String[] words) throws Exception {
                     List<String> names = new ArrayList<>();
-                    Path base = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules/java.base/java/util");
-                    try (var all = Files.walk(base)) {
-                        all.map(Path::toString).filter(name -> name.endsWith(".class")).forEach(name ->
+                    FileSystem all = FileSystems.getFileSystem(URI.create("jrt:/"));
+                    Path base = all.getPath("/modules/java.base/java/util");
+                    try (var found = Files.walk(base)) {
+                        found.map(Path::toString).filter(name -> name.endsWith(".class"))
+                            .forEach(name ->
                             names.add(name.substring(19, name.length() - 6).replace('/', '.')));
                     }
                     var begun = new java.util.concurrent.CountDownLatch(1);

@@ -264,9 +264,16 @@ class Promises:
 
     # --- In a copy, when its call has come -----------------------------------------------------
 
+    def holds_for(self, code):
+        """Whether a script that was edited still imports first what makes directories."""
+        if not self.made or code is self.code:
+            return True
+        certain = imported_first(code)
+        return all(each.chain[-1] in certain for each in self.made if each.is_folder)
+
     def keep(self, code):
         """Makes what was promised; False if only a new process can tell what this script does."""
-        if self.broken or self.made and code is not self.code:
+        if self.broken or not self.holds_for(code):
             return False
         made = []
         try:

@@ -72,6 +72,8 @@ def scope_of(words):
             "method": words[0].decode("latin-1"),
             "extensions": {"http.response.pathsend": {}},
         }
+        if words[5] == b"HTTP/1.1":
+            scope["extensions"]["http.response.early_hint"] = {}
     return {
         **scope,
         "asgi": {"version": VERSION, "spec_version": SPEC},
@@ -148,6 +150,8 @@ class Exchange:
         elif kind == "http.response.body" and response.status is not None:
             response.keep(bytes_of(event.get("body", b"")))
             await self.put(event.get("more_body", False))
+        elif kind == "http.response.early_hint" and response.status is None:
+            response.hint([bytes_of(link) for link in event["links"]])
         elif kind == "http.response.pathsend" and response.status is not None and not response.size:
             with _io.open(event["path"], "rb") as file:
                 response.send_file(file, 0, os.fstat(file.fileno()).st_size)

@@ -76,7 +76,14 @@ class Response:
         """Takes its status and headers, which are pairs of bytes, in the place of earlier ones."""
         if not 100 <= status <= 599:
             raise ValueError("%d is no status of HTTP" % status)
-        words, self.length = [], None
+        self.length, self.words = None, self.words_of(headers)
+        self.status = status
+        if self.head_size() > message.BODY_MAX:
+            raise ValueError("headers of %d bytes do not fit" % self.head_size())
+
+    def words_of(self, headers):
+        """Headers, which are pairs of bytes, as a head has them; notes the length that they tell."""
+        words = []
         for name, value in headers:
             if not name or name.translate(None, IN_NAMES):
                 raise ValueError("a header cannot be named %r" % name)
@@ -85,9 +92,16 @@ class Response:
             if value.isdigit() and name.lower() == b"content-length":
                 self.length = int(value)
             words += U32.pack(len(name)), name, U32.pack(len(value)), value
-        self.status, self.words = status, words
-        if self.head_size() > message.BODY_MAX:
-            raise ValueError("headers of %d bytes do not fit" % self.head_size())
+        return words
+
+    def hint(self, links):
+        """Has the client told what the response will link to, before that begins."""
+        words = self.words_of([(b"link", link) for link in links])
+        head = b"".join([HEAD.pack(103, len(words) // 2), *words])
+        if len(head) > message.BODY_MAX:
+            raise ValueError("links of %d bytes do not fit" % len(head))
+        fields = message.HINT, 0, 0, 8 + len(head), self.number
+        message.CONNECTION.sendall(message.HINTED.pack(message.MAGIC, *fields) + head)
 
     def has_no_body(self):
         return self.is_head or self.status in (204, 304)

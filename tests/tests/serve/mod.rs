@@ -3,6 +3,7 @@
 mod apps;
 mod bad;
 mod canary;
+mod fields;
 mod files;
 mod hijack;
 mod operate;
@@ -11,7 +12,6 @@ mod rack;
 mod reload;
 mod sessions;
 mod streams;
-mod trailers;
 mod uploads;
 mod websockets;
 mod workers;

@@ -259,6 +259,7 @@ fn python_message() -> Block {
         together(&[python_format("ANSWERED", "struct", &whole(Kind::Answer))]),
         together(&[python_format("FAILED", "struct", &whole(Kind::Failure))]),
         together(&[python_format("RESPONDED", "struct", &whole(Kind::Respond))]),
+        together(&[kind("HINT", Kind::Hint), python_format("HINTED", "struct", &whole(Kind::Hint))]),
         together(&[python_format("PARTED", "struct", &whole(Kind::SocketText))]),
         together(&[python_format("CLOSED", "struct", &whole(Kind::SocketClose))]),
         together(&[python_format("FRAME", "struct", PYTHON_HEADER)]),
@@ -408,6 +409,7 @@ fn ruby_frames() -> Block {
         kind("RESPOND", Kind::Respond),
         kind("CHUNK", Kind::Chunk),
         kind("END_OF_BODY", Kind::End),
+        kind("HINT", Kind::Hint),
     ]);
     constants.extend(preparation());
     constants.extend([
@@ -480,6 +482,7 @@ fn ruby_message() -> Block {
         quoted("FIXED", &format(Kind::Message, ruby)),
         quoted("FAILED", &format(Kind::Failure, ruby)),
         quoted("RESPONDED", &format(Kind::Respond, ruby)),
+        quoted("HINTED", &format(Kind::Hint, ruby)),
         quoted("LENT", &format(Kind::Lend, ruby)),
         quoted("REPORT", &format(Kind::Handled, ruby)),
     ];

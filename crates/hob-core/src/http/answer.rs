@@ -29,6 +29,30 @@ const DROPPED: [&[u8]; 8] = [
     b"upgrade",
 ];
 
+/// The most bytes of the headers of early hints, with what each line has beside.
+pub const HINT_BYTES_MAX: usize = 16 * 1024;
+
+/// The bytes of early hints with these headers, as a client of HTTP/1.1 reads them; `None`: they would
+/// not be right, or say nothing. Headers that are not for the answer to come are left out.
+pub fn hint<'a>(headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Option<Vec<u8>> {
+    let mut bytes = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+    let empty = bytes.len();
+    for (name, value) in headers {
+        if !is_token(name) || !value.iter().all(|byte| super::is_value_byte(*byte)) {
+            return None;
+        }
+        if is_one_of(name, &DROPPED) {
+            continue;
+        }
+        for part in [name, b": ", value, b"\r\n"] {
+            bytes.extend_from_slice(part);
+        }
+    }
+    let says = bytes.len() > empty && bytes.len() <= HINT_BYTES_MAX;
+    bytes.extend_from_slice(b"\r\n");
+    says.then_some(bytes)
+}
+
 /// Judges an answer whose body has `body_bytes` (`None`: nobody knows before its end); `head_only` if
 /// the request's method was HEAD.
 ///
@@ -125,6 +149,21 @@ mod tests {
         let answer = judge(200, &headers, 3, false).unwrap();
         assert_eq!(answer, Answer { dropped: vec![1, 2, 3], length: Some(3), body: true });
         assert_eq!(judge(404, &[], 0, false).unwrap().length, Some(0));
+    }
+
+    #[test]
+    fn hints_are_a_head_of_their_own_and_cannot_be_split() {
+        let told: [(&[u8], &[u8]); 3] =
+            [(b"link", b"</a.css>; rel=preload"), (b"Content-Length", b"3"), (b"x", b"y")];
+        let bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\nx: y\r\n\r\n";
+        assert_eq!(hint(told).unwrap(), bytes);
+        assert_eq!(hint([]), None);
+        assert_eq!(hint([(&b"upgrade"[..], &b"x"[..])]), None);
+        for (name, value) in [("link", "a\r\n\r\nHTTP/1.1 200 OK"), ("a b", "c"), ("", "c")] {
+            assert_eq!(hint([(name.as_bytes(), value.as_bytes())]), None, "{name:?}");
+        }
+        let long = vec![b'a'; HINT_BYTES_MAX];
+        assert_eq!(hint([(&b"link"[..], &long[..])]), None);
     }
 
     #[test]

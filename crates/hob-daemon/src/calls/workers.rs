@@ -41,6 +41,7 @@ impl Calls {
             WorkerEvent::Answer(_)
             | WorkerEvent::Failure(_)
             | WorkerEvent::Respond(..)
+            | WorkerEvent::Hint(_)
             | WorkerEvent::Handled(_) => {}
         }
     }

@@ -190,6 +190,7 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: 
             | WorkerEvent::Answer(_)
             | WorkerEvent::Failure(_)
             | WorkerEvent::Respond(..)
+            | WorkerEvent::Hint(_)
             | WorkerEvent::Handled(_)
             | WorkerEvent::Closed => break,
         };

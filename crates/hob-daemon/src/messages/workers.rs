@@ -1,12 +1,13 @@
 //! What handlers' processes say, and how they end.
 
 use hob_core::event::{self, ForkFailure};
+use hob_core::http::answer::HINT_BYTES_MAX;
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
 use hob_core::status::PoolPart;
 use hob_core::supervisor::{PoolView, Supervisor};
 use hob_wire::frame::Kind;
-use hob_wire::frames::http::Respond;
+use hob_wire::frames::http::{Hint, Respond};
 use hob_wire::message::{Answer, Failure, Reason};
 use hob_wire::worker::{Ready, Role};
 use rustix::fd::OwnedFd;
@@ -72,6 +73,10 @@ impl Messages {
             },
             WorkerEvent::Respond(payload, body) => match Respond::decode(&payload) {
                 Ok(respond) => self.responds(ctx, worker, respond, body),
+                Err(_) => ctx.hands.retire(worker),
+            },
+            WorkerEvent::Hint(payload) => match Hint::decode(&payload) {
+                Ok(hint) => self.hints(worker, hint),
                 Err(_) => ctx.hands.retire(worker),
             },
             WorkerEvent::Handled(handled) => self.handled(ctx, worker, &handled),
@@ -204,6 +209,19 @@ impl Messages {
         let bytes = channel::encode(Kind::Respond, 1, |out| respond.encode(out));
         sender.outlet.pass(bytes, body);
         ctx.request(Event::Begun { worker, call });
+    }
+
+    /// What an app says before its answer is passed on to whoever asked, and changes nothing here.
+    fn hints(&self, worker: WorkerId, hint: Hint<'_>) {
+        let Some(open) = self.open.get(&CallId(hint.id)) else { return };
+        let fits = hint.head.len() <= HINT_BYTES_MAX;
+        if !fits || open.worker != Some(worker) || open.said.is_some() {
+            return;
+        }
+        let Some((id, number)) = open.sender else { return };
+        let Some(sender) = self.senders.get(&id) else { return };
+        let hint = Hint { id: number, ..hint };
+        sender.outlet.send(channel::encode(Kind::Hint, 0, |out| hint.encode(out)));
     }
 
     fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {

@@ -20,6 +20,7 @@ use hob_core::http::stream::Requests;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Sleep;
 
+use crate::connection::hints::Hints;
 use crate::connection::socket::Stream;
 
 /// The connection.
@@ -33,6 +34,7 @@ pub(crate) struct Checked {
     unanswered: Option<Refusal>,
     in_body: InBody,
     unwritten: Unwritten,
+    hints: Hints,
     write_gap: Duration,
     /// Since when the reader has taken nothing, if something waits for it.
     waits: Option<Pin<Box<Sleep>>>,
@@ -51,7 +53,7 @@ impl Checked {
     pub(crate) fn new(
         stream: Stream,
         limits: Limits,
-        (in_body, unwritten): (InBody, Unwritten),
+        (in_body, unwritten, hints): (InBody, Unwritten, Hints),
     ) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
@@ -63,6 +65,7 @@ impl Checked {
             unanswered: None,
             in_body,
             unwritten,
+            hints,
             write_gap,
             waits: None,
         }
@@ -142,12 +145,28 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// Writes the rest of hints that have begun to go out, and those that have not, if `anew`.
+    fn write_hints(&mut self, context: &mut Context<'_>, anew: bool) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.hints.rest(anew) {
+            let came = Pin::new(&mut self.stream).poll_write(context, &rest);
+            let count = ready!(self.written(context, came))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.hints.went(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl AsyncWrite for Checked {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.write_hints(context, false))?;
         let came = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.written(context, came)
     }
@@ -157,6 +176,7 @@ impl AsyncWrite for Checked {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.write_hints(context, false))?;
         let came = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         self.written(context, came)
     }
@@ -166,6 +186,7 @@ impl AsyncWrite for Checked {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.write_hints(context, true))?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

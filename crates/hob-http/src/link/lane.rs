@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_os::uds;
 use hob_wire::frame::{self, Header, Kind};
-use hob_wire::frames::http::Respond;
+use hob_wire::frames::http::{Hint, Respond};
 use hob_wire::message::{Answer, Failure};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -112,6 +112,9 @@ impl Lane {
             let failure = Failure::decode(payload).map_err(|_| Over)?;
             let text = String::from_utf8_lossy(failure.text).into_owned();
             Told::Failed(failure.reason, text)
+        } else if kind == Kind::Hint {
+            let hint = Hint::decode(payload).map_err(|_| Over)?;
+            Told::Hinted(hint.head.to_vec())
         } else if kind == Kind::Respond && fds == 1 && !self.fds.is_empty() {
             let respond = Respond::decode(payload).map_err(|_| Over)?;
             Told::Begun(Beginning::of(&respond, self.fds.remove(0)), None)
@@ -121,7 +124,7 @@ impl Lane {
         self.room.copy_within(end..self.have, 0);
         self.have -= end;
         let follows = self.have > 0 || !self.fds.is_empty();
-        if follows && !matches!(told, Told::Begun(..)) {
+        if follows && !matches!(told, Told::Begun(..) | Told::Hinted(_)) {
             return Err(Over);
         }
         Ok(Some(told))

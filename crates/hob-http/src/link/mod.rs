@@ -25,7 +25,7 @@ use std::time::Duration;
 use hob_os::uds;
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
-use hob_wire::frames::http::{Respond, Source};
+use hob_wire::frames::http::{Hint, Respond, Source};
 use hob_wire::message::{
     Answer, Attach, Failure, Lent, Manner, Message, Named, Numbered, Reason, Turned,
 };
@@ -37,6 +37,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::connection::hints::Hints;
 use desk::{Desk, Found, Way};
 use lane::{Lane, Over, Turn};
 use passed::{Passing, Times};
@@ -219,14 +220,20 @@ async fn loop_ends(
     drop(turn);
     match told {
         Ok(Told::Failed(reason, text)) => Some((reason, text)),
-        Ok(Told::Answered(_) | Told::Begun(..)) => None,
+        Ok(Told::Answered(_) | Told::Begun(..) | Told::Hinted(_)) => None,
         Err(_) => Some((Reason::Stopping, STOPS.to_owned())),
     }
 }
 
 /// The same from the worker.
 async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
-    let told = turn.lane()?.next(None).await;
+    let told = loop {
+        match turn.lane()?.next(None).await {
+            // Too late for a hint.
+            Ok(Some(Told::Hinted(_))) => {}
+            told => break told,
+        }
+    };
     match told {
         // Its worker ends the lane then.
         Ok(Some(Told::Failed(Reason::Cancelled, text))) => {
@@ -237,7 +244,7 @@ async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
             turn.is_done();
             match told {
                 Some(Told::Failed(reason, text)) => Some((reason, text)),
-                Some(Told::Answered(_) | Told::Begun(..)) | None => None,
+                Some(Told::Answered(_) | Told::Begun(..) | Told::Hinted(_)) | None => None,
             }
         }
         Err(Over) => {
@@ -256,12 +263,22 @@ enum Told {
     /// By the loop, with where it says what becomes of it in the end.
     Begun(Beginning, Option<oneshot::Receiver<Told>>),
     Failed(Reason, String),
+    /// What the app says before its answer; on lanes alone.
+    Hinted(Vec<u8>),
+}
+
+/// A request that the loop has, by its number.
+#[derive(Debug)]
+struct Open {
+    answer: oneshot::Sender<Told>,
+    /// Where its hints go, until its answer begins.
+    hints: Option<Hints>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    open: HashMap<u64, oneshot::Sender<Told>>,
+    open: HashMap<u64, Open>,
     /// Lanes that were asked for.
     wanted: HashMap<u64, lane::Shared>,
 }
@@ -341,7 +358,7 @@ impl Link {
         &self,
         (app, key): (&Arc<App>, &str),
         (payload, file): (&[u8], Option<OwnedFd>),
-        times: Times,
+        (times, hints): (Times, Option<&Hints>),
     ) -> (Outcome, Option<Passing>) {
         let until = Instant::now() + app.timeout;
         let turn = match self.turn(app, file.is_some(), until).await {
@@ -356,13 +373,13 @@ impl Link {
             }
         };
         let turn = match turn {
-            Some(turn) => match ask_lane(turn, payload, until).await {
+            Some(turn) => match ask_lane(turn, payload, (until, hints)).await {
                 Ok(outcome) => return (outcome, None),
                 Err(turn) => Some(turn),
             },
             None => None,
         };
-        self.ask_loop((app, key), (payload, file), (until, times), turn).await
+        self.ask_loop((app, key), (payload, file), (until, times, hints), turn).await
     }
 
     /// Awaits a request's way; `None`: all go by the loop.
@@ -401,12 +418,12 @@ impl Link {
         &self,
         (app, key): (&App, &str),
         (payload, file): (&[u8], Option<OwnedFd>),
-        (until, times): (Instant, Times),
+        (until, times, hints): (Instant, Times, Option<&Hints>),
         turn: Option<Turn>,
     ) -> (Outcome, Option<Passing>) {
         let lost = || Outcome::Failed(Reason::Stopping, STOPS.to_owned());
         let (answer, mut answered) = oneshot::channel();
-        let Some(id) = self.enter(answer) else { return (lost(), None) };
+        let Some(id) = self.enter(answer, hints) else { return (lost(), None) };
         let mut asked = Asked { link: self.clone(), id, done: false };
         let kind = if file.is_some() { Kind::Request } else { Kind::Message };
         let left = until.saturating_duration_since(Instant::now());
@@ -420,14 +437,16 @@ impl Link {
         // Dropped behind what takes it back.
         let passing = Passing::new(self, id, times);
         let told = match &turn {
-            None => answered.await,
-            Some(turn) => match tokio::time::timeout(SPARE_TIME, &mut answered).await {
-                Ok(told) => told,
-                Err(_) => {
-                    lane::lock(&turn.desk).spare();
-                    answered.await
+            None => hear(&mut answered, hints).await,
+            Some(turn) => {
+                match tokio::time::timeout(SPARE_TIME, hear(&mut answered, hints)).await {
+                    Ok(told) => told,
+                    Err(_) => {
+                        lane::lock(&turn.desk).spare();
+                        hear(&mut answered, hints).await
+                    }
                 }
-            },
+            }
         };
         let outcome = match told {
             Ok(Told::Begun(first, Some(outcome))) => first.until(loop_ends(asked, outcome, turn)),
@@ -436,7 +455,7 @@ impl Link {
                 match settled {
                     Ok(Told::Answered(payload)) => Outcome::Answered(payload),
                     Ok(Told::Failed(reason, text)) => Outcome::Failed(reason, text),
-                    Ok(Told::Begun(..)) | Err(_) => lost(),
+                    Ok(Told::Begun(..) | Told::Hinted(_)) | Err(_) => lost(),
                 }
             }
         };
@@ -480,7 +499,7 @@ impl Link {
         }
     }
 
-    fn enter(&self, answer: oneshot::Sender<Told>) -> Option<u64> {
+    fn enter(&self, answer: oneshot::Sender<Told>, hints: Option<&Hints>) -> Option<u64> {
         let mut waiting = self.lock();
         // Said under the lock: who enters before that is cleared away with the others.
         if *self.0.over.borrow() {
@@ -488,7 +507,7 @@ impl Link {
         }
         waiting.next += 1;
         let id = waiting.next;
-        waiting.open.insert(id, answer);
+        waiting.open.insert(id, Open { answer, hints: hints.cloned() });
         Some(id)
     }
 
@@ -546,12 +565,20 @@ impl Link {
         if kind == Kind::Respond {
             let (Ok(respond), Some(body)) = (Respond::decode(payload), fd) else { return };
             let mut waiting = self.lock();
-            let Some(answer) = waiting.open.remove(&respond.id) else { return };
+            let Some(Open { answer, .. }) = waiting.open.remove(&respond.id) else { return };
             let (settles, then) = oneshot::channel();
-            waiting.open.insert(respond.id, settles);
+            waiting.open.insert(respond.id, Open { answer: settles, hints: None });
             drop(waiting);
             // Dropped with what it was told, an asker that has left takes its request back.
             let _ = answer.send(Told::Begun(Beginning::of(&respond, body), Some(then)));
+            return;
+        }
+        if kind == Kind::Hint {
+            let Ok(hint) = Hint::decode(payload) else { return };
+            let hints = self.lock().open.get(&hint.id).and_then(|open| open.hints.clone());
+            if let Some(hints) = hints {
+                hints.take(hint.head);
+            }
             return;
         }
         if kind == Kind::Lent {
@@ -572,10 +599,26 @@ impl Link {
         } else {
             return;
         };
-        let answer = self.lock().open.remove(&id);
-        if let Some(answer) = answer {
+        let open = self.lock().open.remove(&id);
+        if let Some(Open { answer, .. }) = open {
             // Whoever asked may have left this moment.
             let _ = answer.send(told);
+        }
+    }
+}
+
+/// Awaits an answer from the loop, and has hints go out meanwhile: whoever polls this flushes the
+/// connection then.
+async fn hear(
+    answered: &mut oneshot::Receiver<Told>,
+    hints: Option<&Hints>,
+) -> Result<Told, oneshot::error::RecvError> {
+    let Some(hints) = hints else { return answered.await };
+    loop {
+        tokio::select! {
+            biased;
+            told = &mut *answered => return told,
+            () = hints.told() => {}
         }
     }
 }
@@ -585,7 +628,11 @@ fn is_transient(error: &std::io::Error) -> bool {
 }
 
 /// Asks on a turn's lane. An error: it was not given there, and goes by the loop.
-async fn ask_lane(mut turn: Turn, payload: &[u8], until: Instant) -> Result<Outcome, Turn> {
+async fn ask_lane(
+    mut turn: Turn,
+    payload: &[u8],
+    (until, hints): (Instant, Option<&Hints>),
+) -> Result<Outcome, Turn> {
     let Some(lane) = turn.lane() else { return Err(turn) };
     let left = until.saturating_duration_since(Instant::now());
     // One at a time: its number tells nothing.
@@ -595,7 +642,14 @@ async fn ask_lane(mut turn: Turn, payload: &[u8], until: Instant) -> Result<Outc
         return Ok(too_large());
     };
     let told = match lane.give(&bytes).await {
-        Ok(true) => lane.next(Some(until)).await,
+        Ok(true) => loop {
+            match lane.next(Some(until)).await {
+                Ok(Some(Told::Hinted(head))) => {
+                    hints.inspect(|hints| hints.take(&head));
+                }
+                told => break told,
+            }
+        },
         Ok(false) => {
             turn.is_diverted();
             return Err(turn);
@@ -617,7 +671,9 @@ async fn ask_lane(mut turn: Turn, payload: &[u8], until: Instant) -> Result<Outc
             Outcome::Failed(reason, text)
         }
         // Dropped, its lane is left.
-        Ok(None) => Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned()),
+        Ok(None | Some(Told::Hinted(_))) => {
+            Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned())
+        }
         Err(Over) => {
             turn.is_over();
             Outcome::Failed(Reason::Lost, LOST.to_owned())

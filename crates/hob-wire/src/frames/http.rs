@@ -23,6 +23,14 @@ frames! {
         head: &'a [u8] as Rest,
     }
 
+    /// What an app says of its answer before that begins: an answer of the status 103.
+    frame Hint<'a>: Copy {
+        /// The number of the message.
+        id: u64,
+        /// The payload of an answer without a body: status and headers.
+        head: &'a [u8] as Rest,
+    }
+
     /// Some bytes of a body.
     frame Chunk<'a>: Copy {
         /// The bytes.

@@ -19,7 +19,7 @@ pub mod worker;
 
 use crate::call::{Call, ColdEnded, Hello, Json, Received, Signal};
 use crate::cursor::DecodeError;
-use crate::frames::http::{Chunk, Close, End, MessagePart, Respond};
+use crate::frames::http::{Chunk, Close, End, Hint, MessagePart, Respond};
 use crate::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetEnded};
 use crate::launch::{Launch, Launched, Launcher};
 use crate::message::{
@@ -425,4 +425,6 @@ kinds! {
     SocketBinary = 69: Worker => Sender | Sender => Worker, MessagePart;
     /// A WebSocket's end, on its stream.
     SocketClose = 70: Worker => Sender | Sender => Worker, Close;
+    /// Early hints: what an app says of its answer before that begins.
+    Hint = 71: Worker => Daemon | Daemon => Sender | Worker => Sender, Hint;
 }
