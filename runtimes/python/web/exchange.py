@@ -76,8 +76,8 @@ class Response:
         """Takes its status and headers, which are pairs of bytes, in the place of earlier ones."""
         if not 100 <= status <= 599:
             raise ValueError("%d is no status of HTTP" % status)
-        self.length, self.words = None, self.words_of(headers)
-        self.status = status
+        self.length = None
+        self.status, self.words = status, self.words_of(headers)
         if self.head_size() > message.BODY_MAX:
             raise ValueError("headers of %d bytes do not fit" % self.head_size())
 

@@ -85,7 +85,7 @@ class Asgi(Apps):
             "headers": [(name.encode(), value.encode()) for name, value in headers],
             "server": ("example.test", 8000),
             "client": ("192.0.2.7", 4711),
-            "extensions": {"http.response.pathsend": {}},
+            "extensions": {"http.response.pathsend": {}, "http.response.early_hint": {}},
         })
 
     def test_the_body_comes_and_what_is_sent_is_joined(self):

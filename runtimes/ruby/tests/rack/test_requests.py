@@ -10,9 +10,10 @@ class Environment(Rack):
     # Sorted lines, `name=value`, of all that is no object.
     SHOWS = """
         run(lambda do |env|
-          shown = env.reject { |name, _| name =~ /errors|input|hijack$/ }
+          shown = env.reject { |name, _| name =~ /errors|input|hijack$|early_hints/ }
           lines = shown.map { |name, value| "#{name}=#{value.inspect}" }
           lines << "encodings=#{env.values.grep(String).map(&:encoding).uniq.sort_by(&:name)}"
+          lines << "hints=#{env["rack.early_hints"].respond_to?(:call)}"
           lines << "body=#{env["rack.input"].read.inspect}" << "major=#{Rack.release.to_i}"
           lines << "again=#{env["rack.input"].tap(&:rewind).read.encoding}"
           [200, {}, [lines.compact.sort.join("\\n")]]
@@ -63,6 +64,7 @@ class Environment(Rack):
             again=ASCII-8BIT
             body="a\\x00\\xFF"
             encodings=[#<Encoding:ASCII-8BIT>, #<Encoding:UTF-8>]
+            hints=true
             major=%s
             rack.after_reply=[]
             rack.hijack?=true
