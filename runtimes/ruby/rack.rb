@@ -43,8 +43,8 @@ module Http
       @env = env_of(words, body)
       @status = @headers = @error = @hijacked = nil
       @env[HIJACK] = -> { hijack(number) }
-      @awaited = number
-      @env[HINTS] = ->(headers) { hint(number, headers) } if words[5] == HTTP_1_1
+      env = @env
+      env[HINTS] = ->(headers) { hint(number, headers) if awaited?(env) } if words[5] == HTTP_1_1
       answer = @app.call(@env)
       return ignore(answer) if @hijacked
 
@@ -185,16 +185,18 @@ module Http
 
     # --- The response ---
 
-    # Headers that the client is told before the response; once that is there, they are none.
-    def hint(number, headers)
-      return unless @awaited == number && !@hijacked
+    # Whether the app has not answered this request.
+    def awaited?(env)
+      env.equal?(@env) && !@status && !@hijacked
+    end
 
+    # Headers that the client is told before the response.
+    def hint(number, headers)
       head = Response.new(number, 103, pairs(headers) { nil }, true).head
       Http.hint(number, head)
     end
 
     def answer_with(number, status, headers, body, is_head)
-      @awaited = nil
       @status = Integer(status)
       @headers = headers
       hijacker = nil

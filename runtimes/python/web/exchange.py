@@ -48,6 +48,18 @@ def unquote(path):
     return b"".join(parts)
 
 
+def words_of(headers):
+    """Headers, which are pairs of bytes, as a head has them."""
+    words = []
+    for name, value in headers:
+        if not name or name.translate(None, IN_NAMES):
+            raise ValueError("a header cannot be named %r" % name)
+        if len(value.translate(None, CONTROLS)) != len(value):
+            raise ValueError("the value of %r has a control character: %r" % (name, value))
+        words += U32.pack(len(name)), name, U32.pack(len(value)), value
+    return words
+
+
 class Response:
     """What an app has said so far. As long as it may be whole in one frame it is kept; else it begins,
     and what comes from then on goes out on a stream."""
@@ -77,26 +89,16 @@ class Response:
         if not 100 <= status <= 599:
             raise ValueError("%d is no status of HTTP" % status)
         self.length = None
-        self.status, self.words = status, self.words_of(headers)
+        for name, value in headers:
+            if value.isdigit() and name.lower() == b"content-length":
+                self.length = int(value)
+        self.status, self.words = status, words_of(headers)
         if self.head_size() > message.BODY_MAX:
             raise ValueError("headers of %d bytes do not fit" % self.head_size())
 
-    def words_of(self, headers):
-        """Headers, which are pairs of bytes, as a head has them; notes the length that they tell."""
-        words = []
-        for name, value in headers:
-            if not name or name.translate(None, IN_NAMES):
-                raise ValueError("a header cannot be named %r" % name)
-            if len(value.translate(None, CONTROLS)) != len(value):
-                raise ValueError("the value of %r has a control character: %r" % (name, value))
-            if value.isdigit() and name.lower() == b"content-length":
-                self.length = int(value)
-            words += U32.pack(len(name)), name, U32.pack(len(value)), value
-        return words
-
     def hint(self, links):
         """Has the client told what the response will link to, before that begins."""
-        words = self.words_of([(b"link", link) for link in links])
+        words = words_of([(b"link", link) for link in links])
         head = b"".join([HEAD.pack(103, len(words) // 2), *words])
         if len(head) > message.BODY_MAX:
             raise ValueError("links of %d bytes do not fit" % len(head))

@@ -38,10 +38,7 @@ pub fn hint<'a>(headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Opti
     let mut bytes = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
     let empty = bytes.len();
     for (name, value) in headers {
-        if !is_token(name) || !value.iter().all(|byte| super::is_value_byte(*byte)) {
-            return None;
-        }
-        if is_one_of(name, &DROPPED) {
+        if is_dropped(name, value).ok()? {
             continue;
         }
         for part in [name, b": ", value, b"\r\n"] {
@@ -70,12 +67,7 @@ pub fn check_answer<'a>(
     let mut dropped = Vec::new();
     let mut said = None;
     for (place, (name, value)) in headers.into_iter().enumerate() {
-        if !is_token(name) {
-            return Err(wrong("a header's name in the program's answer is not valid"));
-        }
-        if !value.iter().all(|byte| super::is_value_byte(*byte)) {
-            return Err(wrong("a control character in a header of the program's answer"));
-        }
+        let is_dropped = is_dropped(name, value)?;
         if name.eq_ignore_ascii_case(b"content-length") {
             let length = length_of(value.trim_ascii())
                 .ok_or(wrong("the Content-Length of the program's answer is not a number"))?;
@@ -83,7 +75,7 @@ pub fn check_answer<'a>(
                 return Err(wrong("the program's answer has two Content-Length"));
             }
         }
-        if is_one_of(name, &DROPPED) {
+        if is_dropped {
             dropped.push(place);
         }
     }
@@ -100,6 +92,17 @@ pub fn check_answer<'a>(
         _ => said.or(body_bytes.filter(|bytes| *bytes > 0)),
     };
     Ok(Answer { dropped, length, body })
+}
+
+/// Whether a header that may be written is not.
+fn is_dropped(name: &[u8], value: &[u8]) -> Result<bool, Refusal> {
+    if !is_token(name) {
+        return Err(wrong("a header's name in the program's answer is not valid"));
+    }
+    if !value.iter().all(|byte| super::is_value_byte(*byte)) {
+        return Err(wrong("a control character in a header of the program's answer"));
+    }
+    Ok(is_one_of(name, &DROPPED))
 }
 
 const fn wrong(what: &'static str) -> Refusal {

@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::desk::{Desk, Want, Way};
 use super::{App, Beginning, Link, Told};
+use crate::connection::hints::Hints;
 
 /// What is read at once; a small answer fits.
 const READ_BYTES: usize = 16 * 1024;
@@ -77,9 +78,14 @@ impl Lane {
 
     /// Awaits what its worker says next; `None`: the time has passed. Nothing is lost if it is
     /// dropped meanwhile.
-    pub(super) async fn next(&mut self, until: Option<Instant>) -> Result<Option<Told>, Over> {
+    /// Its app's hints go to `hints`.
+    pub(super) async fn next(
+        &mut self,
+        until: Option<Instant>,
+        hints: Option<&Hints>,
+    ) -> Result<Option<Told>, Over> {
         loop {
-            if let Some(told) = self.take()? {
+            if let Some(told) = self.take(hints)? {
                 return Ok(Some(told));
             }
             let Some(until) = until else {
@@ -102,9 +108,18 @@ impl Lane {
     }
 
     /// What has come whole. On a lane is one request at a time, so that nothing follows its end.
-    fn take(&mut self) -> Result<Option<Told>, Over> {
-        let split = frame::split(&self.room[..self.have]).map_err(|_| Over)?;
-        let Some((Header { kind, fds, .. }, payload, end)) = split else { return Ok(None) };
+    fn take(&mut self, hints: Option<&Hints>) -> Result<Option<Told>, Over> {
+        let (Header { kind, fds, .. }, payload, end) = loop {
+            let split = frame::split(&self.room[..self.have]).map_err(|_| Over)?;
+            let Some((header, payload, end)) = split else { return Ok(None) };
+            if header.kind != Kind::Hint {
+                break (header, payload, end);
+            }
+            let hint = Hint::decode(payload).map_err(|_| Over)?;
+            hints.inspect(|hints| hints.take(hint.head));
+            self.room.copy_within(end..self.have, 0);
+            self.have -= end;
+        };
         let told = if kind == Kind::Answer {
             let answer = Answer::decode(payload).map_err(|_| Over)?;
             Told::Answered(answer.payload.to_vec())
@@ -112,9 +127,6 @@ impl Lane {
             let failure = Failure::decode(payload).map_err(|_| Over)?;
             let text = String::from_utf8_lossy(failure.text).into_owned();
             Told::Failed(failure.reason, text)
-        } else if kind == Kind::Hint {
-            let hint = Hint::decode(payload).map_err(|_| Over)?;
-            Told::Hinted(hint.head.to_vec())
         } else if kind == Kind::Respond && fds == 1 && !self.fds.is_empty() {
             let respond = Respond::decode(payload).map_err(|_| Over)?;
             Told::Begun(Beginning::of(&respond, self.fds.remove(0)), None)
@@ -124,7 +136,7 @@ impl Lane {
         self.room.copy_within(end..self.have, 0);
         self.have -= end;
         let follows = self.have > 0 || !self.fds.is_empty();
-        if follows && !matches!(told, Told::Begun(..) | Told::Hinted(_)) {
+        if follows && !matches!(told, Told::Begun(..)) {
             return Err(Over);
         }
         Ok(Some(told))

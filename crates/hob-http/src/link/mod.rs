@@ -220,20 +220,14 @@ async fn loop_ends(
     drop(turn);
     match told {
         Ok(Told::Failed(reason, text)) => Some((reason, text)),
-        Ok(Told::Answered(_) | Told::Begun(..) | Told::Hinted(_)) => None,
+        Ok(Told::Answered(_) | Told::Begun(..)) => None,
         Err(_) => Some((Reason::Stopping, STOPS.to_owned())),
     }
 }
 
 /// The same from the worker.
 async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
-    let told = loop {
-        match turn.lane()?.next(None).await {
-            // Too late for a hint.
-            Ok(Some(Told::Hinted(_))) => {}
-            told => break told,
-        }
-    };
+    let told = turn.lane()?.next(None, None).await;
     match told {
         // Its worker ends the lane then.
         Ok(Some(Told::Failed(Reason::Cancelled, text))) => {
@@ -244,7 +238,7 @@ async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
             turn.is_done();
             match told {
                 Some(Told::Failed(reason, text)) => Some((reason, text)),
-                Some(Told::Answered(_) | Told::Begun(..) | Told::Hinted(_)) | None => None,
+                Some(Told::Answered(_) | Told::Begun(..)) | None => None,
             }
         }
         Err(Over) => {
@@ -263,8 +257,6 @@ enum Told {
     /// By the loop, with where it says what becomes of it in the end.
     Begun(Beginning, Option<oneshot::Receiver<Told>>),
     Failed(Reason, String),
-    /// What the app says before its answer; on lanes alone.
-    Hinted(Vec<u8>),
 }
 
 /// A request that the loop has, by its number.
@@ -455,7 +447,7 @@ impl Link {
                 match settled {
                     Ok(Told::Answered(payload)) => Outcome::Answered(payload),
                     Ok(Told::Failed(reason, text)) => Outcome::Failed(reason, text),
-                    Ok(Told::Begun(..) | Told::Hinted(_)) | Err(_) => lost(),
+                    Ok(Told::Begun(..)) | Err(_) => lost(),
                 }
             }
         };
@@ -642,14 +634,7 @@ async fn ask_lane(
         return Ok(too_large());
     };
     let told = match lane.give(&bytes).await {
-        Ok(true) => loop {
-            match lane.next(Some(until)).await {
-                Ok(Some(Told::Hinted(head))) => {
-                    hints.inspect(|hints| hints.take(&head));
-                }
-                told => break told,
-            }
-        },
+        Ok(true) => lane.next(Some(until), hints).await,
         Ok(false) => {
             turn.is_diverted();
             return Err(turn);
@@ -671,9 +656,7 @@ async fn ask_lane(
             Outcome::Failed(reason, text)
         }
         // Dropped, its lane is left.
-        Ok(None | Some(Told::Hinted(_))) => {
-            Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned())
-        }
+        Ok(None) => Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned()),
         Err(Over) => {
             turn.is_over();
             Outcome::Failed(Reason::Lost, LOST.to_owned())

@@ -42,14 +42,13 @@ const POLL: Duration = Duration::from_millis(20);
 const PROBES: usize = 2;
 
 /// Reasons of a cold call after which the next one may be warm.
-const PASSING: [&str; 15] = [
+const PASSING: [&str; 14] = [
     BARE,
     INSTALLED,
     "learning",
     "being-learned",
     "warming",
     "stale",
-    "not-as-loaded",
     "busy",
     "worker-closed",
     "no-daemon",
