@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure of it")]
 
+mod browser;
 mod chaos;
 mod cli;
 mod fallback;

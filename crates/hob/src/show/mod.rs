@@ -13,6 +13,7 @@ mod columns;
 pub mod entries;
 pub mod gain;
 pub mod mounts;
+pub(crate) mod page;
 pub mod reasons;
 mod saved;
 pub mod status;

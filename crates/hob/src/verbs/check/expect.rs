@@ -8,6 +8,11 @@
 use regex_lite::Regex;
 use serde_json::Value;
 
+use super::secrets::Secrets;
+
+/// So much of a value is shown.
+const SHORT_BYTES: usize = 80;
+
 /// One test.
 #[derive(Debug, Clone)]
 pub(super) enum Expect {
@@ -80,7 +85,8 @@ impl Expect {
     }
 
     /// Why the values that were found are not as expected; `None` if they are.
-    pub(super) fn fault(&self, found: &[&Value]) -> Option<String> {
+    pub(super) fn fault(&self, found: &[&Value], secrets: &Secrets) -> Option<String> {
+        let short = |value: &Value| short(value, secrets);
         let each = |passes: &dyn Fn(&Value) -> bool, words: &str| {
             if found.is_empty() {
                 return Some(format!("is absent, expected {words}"));
@@ -177,11 +183,11 @@ fn order(one: &Value, other: &Value) -> Option<std::cmp::Ordering> {
     }
 }
 
-/// A value as text, cut.
-fn short(value: &Value) -> String {
+/// A value as text, cut. Secrets go first: of one that is cut the rest would be shown.
+fn short(value: &Value, secrets: &Secrets) -> String {
     let text = value.to_string();
-    let short: String = text.chars().take(80).collect();
-    if short.len() < text.len() { format!("{short}…") } else { short }
+    let short = secrets.beginning(&text, SHORT_BYTES);
+    if text.len() > SHORT_BYTES { format!("{short}…") } else { short }
 }
 
 /// A value of TOML as one of JSON.
@@ -208,7 +214,11 @@ mod tests {
     fn a_value_is_as_it_was_expected_or_the_difference_is_told() {
         let check = |test: toml::Value, found: Value, want: Option<&str>| {
             let expect = Expect::read(&test).unwrap();
-            assert_eq!(expect.fault(&[&found]).as_deref(), want, "{test:?} of {found}");
+            assert_eq!(
+                expect.fault(&[&found], &Secrets::default()).as_deref(),
+                want,
+                "{test:?} of {found}"
+            );
         };
         let text = |text: &str| toml::Value::from(text);
         check(text("count >= 1"), serde_json::json!([1]), None);
@@ -224,7 +234,10 @@ mod tests {
         check(text("matches ^a.c$"), "abd".into(), Some("is \"abd\", expected matches ^a.c$"));
         check(true.into(), Value::Bool(true), None);
         check(text("absent"), Value::Null, Some("is null, expected none"));
-        assert_eq!(Expect::Exists.fault(&[]).as_deref(), Some("is absent, expected some"));
+        assert_eq!(
+            Expect::Exists.fault(&[], &Secrets::default()).as_deref(),
+            Some("is absent, expected some")
+        );
         assert!(Expect::read(&text("count many")).is_err());
         assert!(Expect::read(&text("matches (")).is_err());
     }

@@ -2,7 +2,7 @@
 //! of user, in time?
 //!
 //! ```text
-//!   file ─▶ plan: checks × profiles ─▶ cells, `jobs` at one time ─▶ judged ─▶ matrix, failures, JSON
+//!   file ─▶ plan: checks × profiles ─▶ cells, `jobs` at one time ─▶ judged ─▶ matrix, failures, reports
 //! ```
 //! Invariants: one bound over everything; each body and each wait has an end; what has no sample has
 //! not passed; what a profile may show goes to its own origin and to no other; no secret is shown.
@@ -27,8 +27,10 @@ use hob_os::signals;
 use super::{Failure, out};
 use crate::say;
 use crate::show::style::Look;
+use crate::show::text::printable;
 use file::File;
 use plan::Plan;
+use report::{Ran, Report};
 use run::{Found, State};
 
 /// Exit codes beside 0.
@@ -71,6 +73,9 @@ pub(crate) struct Check {
     /// Print JSON, one line a file
     #[arg(long)]
     json: bool,
+    /// Write a report: .html, .xml (JUnit), .json or .md, by the name's ending [may be repeated]
+    #[arg(long, value_name = "FILE")]
+    report: Vec<PathBuf>,
 }
 
 /// Checks; returns the exit code.
@@ -83,26 +88,54 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
         let plan = plan.map_err(|error| Failure::with_code(format!("{name}: {error}"), WRONG))?;
         plans.push((name, Rc::new(plan)));
     }
-    let mut codes = Vec::new();
-    for (name, plan) in &plans {
-        let found = run::run(plan);
+    let reports = asked.report.iter().map(|path| Report::new(path)).collect::<Result<Vec<_>, _>>();
+    let reports = reports.map_err(|why| Failure::with_code(format!("--report {why}"), WRONG))?;
+    let mut all = Vec::new();
+    for (file, plan) in plans {
+        let found = run::run(&plan);
         let found = found.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
-        let code = code(plan, &found);
-        codes.push(code);
+        let code = code(&plan, &found);
+        let ran = Ran { file, plan, found, code };
         if asked.json {
-            out(&format!("{}\n", report::json::json(name, plan, &found, code)))?;
+            out(&format!("{}\n", report::json::json(&ran)))?;
         } else {
-            out(&report::text::report(name, plan, &found, &Look::of_stdout()))?;
+            out(&report::text::report(&ran, &Look::of_stdout()))?;
         }
-        if plan.cells.is_empty() {
-            say::line(format!("{name}: nothing was checked: no check is left").as_bytes());
+        if ran.plan.cells.is_empty() {
+            let text = format!("{}: nothing was checked: no check is left", ran.file);
+            say::line(text.as_bytes());
         }
-        if let Some(number) = found.interrupted {
-            signals::die_by(number);
+        let interrupted = ran.found.interrupted.is_some();
+        all.push(ran);
+        if interrupted {
+            break;
         }
     }
-    let any = |code: u8| codes.contains(&code).then_some(code);
-    Ok(any(FAILED).or(any(NOT_CONCLUSIVE)).unwrap_or(0))
+    let code = worst(&all);
+    let unwritten: Vec<_> =
+        reports.iter().filter_map(|report| report.write(&all, code).err()).collect();
+    if let Some(number) = all.last().and_then(|ran| ran.found.interrupted) {
+        for why in &unwritten {
+            say::line(format!("--report {why}").as_bytes());
+        }
+        signals::die_by(number);
+    }
+    if let Some(why) = unwritten.first() {
+        return Err(Failure::new(format!("--report {why}")));
+    }
+    if !reports.is_empty() && !asked.json {
+        let look = Look::of_stdout();
+        let paths: Vec<_> =
+            reports.iter().map(|report| report.path().display().to_string()).collect();
+        out(&format!("report: {}\n", printable(&paths.join(", "), look.charset)))?;
+    }
+    Ok(code)
+}
+
+/// The code of all files.
+fn worst(all: &[Ran]) -> u8 {
+    let any = |code: u8| all.iter().any(|ran| ran.code == code).then_some(code);
+    any(FAILED).or(any(NOT_CONCLUSIVE)).unwrap_or(0)
 }
 
 /// A failure counts before what was not run, and a login that failed is why others were not run.

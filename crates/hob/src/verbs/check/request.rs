@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::expect::Expect;
 use super::plan::{Check, Plan, Profile, Request};
 use super::sample::{Sample, body_faults};
+use super::secrets::Secrets;
 
 /// So much of a body is read; what is longer is a fault of its own.
 pub(super) const BODY_MAX: usize = 8 << 20;
@@ -127,7 +128,7 @@ pub(super) async fn sample(
         }
     };
     let took = begun.elapsed();
-    let faults = faults(check, request, profile, &answer);
+    let faults = faults(plan, check, request, profile, &answer);
     Sample { took, code: Some(answer.status.into()), faults, left: answer.body }
 }
 
@@ -185,7 +186,13 @@ fn moved(asked: &Asked, status: u16, to: &str) -> Result<Asked, String> {
     Ok(next)
 }
 
-fn faults(check: &Check, request: &Request, profile: usize, answer: &Answer) -> Vec<String> {
+fn faults(
+    plan: &Plan,
+    check: &Check,
+    request: &Request,
+    profile: usize,
+    answer: &Answer,
+) -> Vec<String> {
     let mut faults = Vec::new();
     let status = i64::from(answer.status);
     let want = &request.status[profile];
@@ -196,22 +203,22 @@ fn faults(check: &Check, request: &Request, profile: usize, answer: &Answer) -> 
         faults.push(format!("status {status}, expected {}", want.join(" or ")));
     }
     for (name, test) in &check.header {
-        faults.extend(header_fault(name, test, answer));
+        faults.extend(header_fault(name, test, answer, &plan.secrets));
     }
     if answer.cut {
         faults.push(format!("the body is longer than {} MiB", BODY_MAX >> 20));
     }
     let encoding = answer.header("content-encoding").filter(|name| name != "identity");
-    faults.extend(body_faults(check, &answer.body, encoding.as_deref()));
+    faults.extend(body_faults(check, &answer.body, encoding.as_deref(), &plan.secrets));
     faults
 }
 
-fn header_fault(name: &str, test: &Expect, answer: &Answer) -> Option<String> {
+fn header_fault(name: &str, test: &Expect, answer: &Answer, secrets: &Secrets) -> Option<String> {
     let values = answer.headers.iter().filter(|(key, _)| key == name);
     let values: Vec<Value> =
         values.map(|(_, value)| String::from_utf8_lossy(value).into_owned().into()).collect();
     let values: Vec<&Value> = values.iter().collect();
-    test.fault(&values).map(|fault| format!("header {name} {fault}"))
+    test.fault(&values, secrets).map(|fault| format!("header {name} {fault}"))
 }
 
 /// The request as a line for curl, its secrets as variables of a shell.

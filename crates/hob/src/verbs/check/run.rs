@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use hob_http::client::Client;
 use hob_http::client::turns::{self, Piece, Work};
+use jiff::Timestamp;
 
 use super::command::{self, Job};
 use super::plan::{Plan, What};
 use super::request::{self, Cookies};
 use super::sample::{SHOWN_BYTES, Sample, body_faults};
+use super::secrets::Secrets;
 use crate::verbs::repeated::progress::Progress;
 
 /// What became of a cell.
@@ -38,8 +40,8 @@ pub(super) struct Done {
     pub(super) took_us: Vec<u64>,
     /// What was wrong, each once, with how often.
     pub(super) faults: BTreeMap<String, usize>,
-    /// The beginning of the first answer that was wrong.
-    pub(super) answer: Option<Vec<u8>>,
+    /// The beginning of the first answer that was wrong, without secrets.
+    pub(super) answer: Option<String>,
 }
 
 impl Done {
@@ -62,13 +64,11 @@ impl Done {
         hob_core::series::middle(&sorted).map(|[below, above]| below.midpoint(above))
     }
 
-    fn take(&mut self, sample: Sample) {
+    fn take(&mut self, sample: Sample, secrets: &Secrets) {
         self.took_us.push(u64::try_from(sample.took.as_micros()).unwrap_or(u64::MAX));
         self.code = sample.code.or(self.code);
         if !sample.faults.is_empty() && self.answer.is_none() && sample.code.is_some() {
-            let mut left = sample.left;
-            left.truncate(SHOWN_BYTES);
-            self.answer = Some(left);
+            self.answer = Some(secrets.beginning_of(&sample.left, SHOWN_BYTES));
         }
         for fault in sample.faults {
             *self.faults.entry(fault).or_default() += 1;
@@ -96,6 +96,8 @@ pub(super) struct Found {
     /// In the order of the plan's cells.
     pub(super) cells: Vec<Done>,
     pub(super) took: Duration,
+    /// When it began, by the wall clock.
+    pub(super) begun: Timestamp,
     /// The signal that ended it early.
     pub(super) interrupted: Option<i32>,
 }
@@ -114,7 +116,7 @@ struct Shared {
 /// # Errors
 /// The system has no signals or sockets to give.
 pub(super) fn run(plan: &Rc<Plan>) -> std::io::Result<Found> {
-    let begun = Instant::now();
+    let (at, begun) = (Timestamp::now(), Instant::now());
     let stop = Arc::new(AtomicBool::new(false));
     let shared = Rc::new(Shared {
         plan: plan.clone(),
@@ -125,7 +127,7 @@ pub(super) fn run(plan: &Rc<Plan>) -> std::io::Result<Found> {
     let mut board = Board::new(shared);
     let interrupted =
         turns::perform(&mut board, plan.jobs, || stop.store(true, Ordering::Relaxed))?;
-    Ok(Found { cells: board.cells(), took: begun.elapsed(), interrupted })
+    Ok(Found { cells: board.cells(), took: begun.elapsed(), begun: at, interrupted })
 }
 
 impl Shared {
@@ -168,7 +170,7 @@ impl Shared {
                                 let want = want.join(" or ");
                                 faults.push(format!("exit code {}, expected {want}", ended.code));
                             }
-                            faults.extend(body_faults(check, &ended.printed, None));
+                            faults.extend(body_faults(check, &ended.printed, None, &plan.secrets));
                             Sample {
                                 took: ended.took,
                                 code: Some(ended.code),
@@ -182,7 +184,7 @@ impl Shared {
                 }
             };
             let gave_up = sample.code.is_none();
-            done.take(sample);
+            done.take(sample, &plan.secrets);
             // What did not answer is not waited for again and again.
             if gave_up {
                 break;

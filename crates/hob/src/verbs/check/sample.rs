@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::plan::Check;
+use super::secrets::Secrets;
 
 /// So much of an answer is kept to be shown.
 pub(super) const SHOWN_BYTES: usize = 4096;
@@ -29,7 +30,12 @@ impl Sample {
 }
 
 /// What is wrong with a body, or with what a command has printed.
-pub(super) fn body_faults(check: &Check, body: &[u8], encoding: Option<&str>) -> Vec<String> {
+pub(super) fn body_faults(
+    check: &Check,
+    body: &[u8],
+    encoding: Option<&str>,
+    secrets: &Secrets,
+) -> Vec<String> {
     let mut faults = Vec::new();
     if check.json.is_empty() && check.contains.is_empty() {
         return faults;
@@ -57,7 +63,7 @@ pub(super) fn body_faults(check: &Check, body: &[u8], encoding: Option<&str>) ->
         }
     };
     for (text, path, test) in &check.json {
-        if let Some(fault) = test.fault(&path.query(&value).all()) {
+        if let Some(fault) = test.fault(&path.query(&value).all(), secrets) {
             faults.push(format!("{text} {fault}"));
         }
     }

@@ -35,11 +35,16 @@ impl Secrets {
             return;
         }
         let json = serde_json::Value::from(value).to_string();
+        let encoded = percent(value);
         let forms = [
             value.to_owned(),
-            percent(value),
-            percent(value).replace("%20", "+"),
-            json.trim_matches('"').to_owned(),
+            encoded.replace("%20", "+"),
+            lower_hex(&encoded),
+            encoded,
+            // Quotes of JSON at both ends, and no others.
+            json[1..json.len() - 1].to_owned(),
+            in_html(value, "&#39;"),
+            in_html(value, "&#x27;"),
         ];
         let mut known = self.known.borrow_mut();
         for form in forms {
@@ -52,11 +57,20 @@ impl Secrets {
 
     /// The text without any secret.
     pub(super) fn redacted(&self, text: &str) -> String {
+        self.beginning(text, text.len())
+    }
+
+    /// The first so many bytes of the text without any secret. A secret that begins within them is
+    /// replaced as a whole, so that no half of one is shown.
+    pub(super) fn beginning(&self, text: &str, bytes: usize) -> String {
         let known = self.known.borrow();
-        let mut out = String::with_capacity(text.len());
+        let mut out = String::with_capacity(text.len().min(bytes));
         let mut rest = text;
         // One pass over the text: what stands for a secret is not read again.
         while let Some(first) = rest.chars().next() {
+            if text.len() - rest.len() >= bytes {
+                break;
+            }
             match known.iter().find(|(value, _)| rest.starts_with(value.as_str())) {
                 Some((value, shown)) => {
                     out += shown;
@@ -69,6 +83,13 @@ impl Secrets {
             }
         }
         out
+    }
+
+    /// The first so many bytes of an answer, likewise.
+    pub(super) fn beginning_of(&self, answer: &[u8], bytes: usize) -> String {
+        let longest = self.known.borrow().first().map_or(0, |(value, _)| value.len());
+        let enough = &answer[..answer.len().min(bytes + longest)];
+        self.beginning(&String::from_utf8_lossy(enough), bytes)
     }
 
     /// Variables that were asked for and are not set.
@@ -89,6 +110,23 @@ pub(super) fn percent(text: &str) -> String {
         }
     }
     out
+}
+
+/// The same with small digits, as others write them.
+fn lower_hex(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(2));
+        out += &format!("%{}{rest}", digits.to_ascii_lowercase());
+    }
+    out
+}
+
+/// As it stands in a page, with one of the ways to write an apostrophe.
+fn in_html(value: &str, apostrophe: &str) -> String {
+    let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', "&quot;").replace('\'', apostrophe)
 }
 
 /// Base64 of RFC 4648, for `Authorization: Basic`.
@@ -119,6 +157,19 @@ mod tests {
         let text = "a=p&ss \"word b=p%26ss%20%22word c=p%26ss+%22word d=p&ss \\\"word e=p&ss é";
         let want = "a=[env:P] b=[env:P] c=[env:P] d=[env:P] e=[env:Q] é";
         assert_eq!(secrets.redacted(text), want);
+    }
+
+    #[test]
+    fn a_secret_is_hidden_as_others_encode_it_and_no_half_of_it_is_shown() {
+        let secrets = Secrets::default();
+        secrets.hide("a/<'>\"b", "[env:P]");
+        let text = "a%2f%3c%27%3e%22b a/&lt;&#39;&gt;&quot;b a/&lt;&#x27;&gt;&quot;b";
+        assert_eq!(secrets.redacted(text), "[env:P] [env:P] [env:P]");
+        secrets.hide("0123456789", "[env:D]");
+        let answer = b"....0123456789....";
+        for (bytes, want) in [(3, "..."), (4, "...."), (5, "....[env:D]"), (15, "....[env:D].")] {
+            assert_eq!(secrets.beginning_of(answer, bytes), want, "{bytes}");
+        }
     }
 
     #[test]

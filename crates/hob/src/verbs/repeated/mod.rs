@@ -1,9 +1,10 @@
-//! What the verbs share that run a program again and again (`verify`, `ab`): what it reads, the
-//! signals that come meanwhile, how far it is, and a digest of what came out.
+//! What the verbs share that run programs again and again (`verify`, `ab`, `check`, `hooks`): what is
+//! read, the signals that come meanwhile, how far it is, a digest of what came out, and reports.
 
 pub(in crate::verbs) mod input;
 pub(in crate::verbs) mod interrupts;
 pub(in crate::verbs) mod progress;
+pub(in crate::verbs) mod report_file;
 
 /// What a digest begins with.
 pub(in crate::verbs) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;

@@ -2,19 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::{causes, failures};
-use crate::verbs::check::plan::Plan;
-use crate::verbs::check::run::{Found, State};
+use super::{Ran, causes, failures};
+use crate::verbs::check::run::State;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.check/1";
+/// That of a report, which holds all files.
+const REPORT: &str = "hob.check-report/1";
+
+/// A report of all files.
+pub(super) fn report(all: &[Ran], code: u8) -> Value {
+    let files = all.iter().map(json);
+    let files: Vec<Value> = files.collect();
+    json!({"schema": REPORT, "exit": code, "files": files})
+}
 
 /// A file's run as JSON.
-pub(in crate::verbs::check) fn json(file: &str, plan: &Plan, found: &Found, code: u8) -> Value {
+pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
+    let Ran { file, plan, found, code } = ran;
     let cells = plan.cells.iter().zip(&found.cells).enumerate();
     let cells = cells.map(|(at, (cell, done))| {
-        let answer = done.answer.as_ref();
-        let answer = answer.map(|bytes| plan.secrets.redacted(&String::from_utf8_lossy(bytes)));
         json!({
             "check": plan.checks[cell.check].name,
             "profile": plan.profiles[cell.profile].name,
@@ -23,7 +30,7 @@ pub(in crate::verbs::check) fn json(file: &str, plan: &Plan, found: &Found, code
             "median_us": done.median_us(),
             "took_us": done.took_us,
             "causes": causes(plan, found, at),
-            "answer": answer,
+            "answer": done.answer,
         })
     });
     let cells: Vec<Value> = cells.collect();
@@ -43,6 +50,7 @@ pub(in crate::verbs::check) fn json(file: &str, plan: &Plan, found: &Found, code
         "file": file,
         "base": base,
         "jobs": plan.jobs,
+        "at": found.begun.to_string(),
         "took_us": u64::try_from(found.took.as_micros()).unwrap_or(u64::MAX),
         "interrupted": found.interrupted.is_some(),
         "exit": code,

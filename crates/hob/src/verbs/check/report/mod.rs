@@ -1,13 +1,159 @@
 //! What a run found, as rows and columns, and what failed by its cause. Each form of a report is made
-//! of these: text, JSON.
+//! of these: text, JSON, JUnit's XML, a page, Markdown.
 
+mod html;
 pub(super) mod json;
+mod markdown;
 pub(super) mod text;
+mod xml;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::rc::Rc;
 
 use super::plan::{Plan, What};
 use super::request;
-use super::run::{Found, State};
-use crate::show::units::{Micro, duration};
+use super::run::{Done, Found, State};
+use crate::show::units::{Micro, duration, seconds};
+use crate::verbs::repeated::report_file::{Form, Refused, ReportFile};
+
+/// What a report may be.
+const FORMS: [Form; 4] = [Form::Html, Form::Xml, Form::Json, Form::Markdown];
+
+/// A file of checks that was performed.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) file: String,
+    pub(super) plan: Rc<Plan>,
+    pub(super) found: Found,
+    pub(super) code: u8,
+}
+
+/// A report that was asked for.
+#[derive(Debug)]
+pub(super) struct Report(ReportFile);
+
+impl Report {
+    /// By the name's ending, if it can be written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn new(path: &Path) -> Result<Report, Refused> {
+        let file = ReportFile::new(path, &FORMS)?;
+        file.check()?;
+        Ok(Report(file))
+    }
+
+    /// Where it goes.
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes it. The exit code is that of all files.
+    ///
+    /// # Errors
+    /// It could not be written; what was there before still is.
+    pub(super) fn write(&self, all: &[Ran], code: u8) -> Result<(), Refused> {
+        self.0.write(|out, form| {
+            let text = match form {
+                Form::Html => html::page(all),
+                Form::Xml => xml::xml(all),
+                Form::Json => format!("{}\n", json::report(all, code)),
+                Form::Markdown => markdown::markdown(all),
+            };
+            out.write_all(text.as_bytes())
+        })
+    }
+}
+
+/// What came of all cells, in numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) slow: usize,
+    pub(super) not_run: usize,
+    pub(super) calls: usize,
+}
+
+impl Counts {
+    pub(super) fn new(found: &Found) -> Counts {
+        let mut counts = Counts::default();
+        for done in &found.cells {
+            counts.calls += done.took_us.len();
+            match done.state {
+                State::Passed => counts.passed += 1,
+                State::Failed => counts.failed += 1,
+                State::Slow => counts.slow += 1,
+                State::NotRun(_) => counts.not_run += 1,
+            }
+        }
+        counts
+    }
+
+    /// What did not pass, in words, each with its number.
+    pub(super) fn bad(&self) -> Vec<String> {
+        let all = [(self.failed, "failed"), (self.slow, "too slow"), (self.not_run, "not run")];
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
+    }
+
+    /// `3 too slow · 141 of 144 passed`: what is worst comes first.
+    fn verdict(&self) -> String {
+        let mut words = self.bad();
+        let all = self.passed + self.failed + self.slow + self.not_run;
+        words.push(format!("{} of {all} passed", self.passed));
+        if all == 0 {
+            words = vec!["nothing was checked: no check is left".to_owned()];
+        }
+        words.join(" · ")
+    }
+}
+
+impl Ran {
+    /// The base, or the file where there is none.
+    fn title(&self) -> String {
+        let base = self.plan.base.as_ref();
+        base.map_or_else(|| self.file.clone(), |base| self.plan.secrets.redacted(&base.to_string()))
+    }
+
+    /// How much was asked, and how.
+    fn extent(&self) -> String {
+        let matrix = Matrix::new(&self.plan);
+        let (checks, profiles) = (matrix.checks.len(), matrix.profiles.len());
+        let calls = many(Counts::new(&self.found).calls, "call");
+        let mut words = vec![
+            format!("{} as {}", many(checks, "check"), many(profiles, "profile")),
+            format!("{} at once", self.plan.jobs),
+            format!("{calls} in {}", took(&self.found)),
+            format!("begun {}", self.found.begun.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        ];
+        if self.found.interrupted.is_some() {
+            words.push("interrupted".to_owned());
+        }
+        words.join(" · ")
+    }
+}
+
+/// How long a run took.
+fn took(found: &Found) -> String {
+    match found.took.as_secs() {
+        0..60 => format!("{:.1} s", found.took.as_secs_f64()),
+        whole => seconds(whole),
+    }
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `200`, `ok`, or `---` where there was no answer.
+fn code_word(plan: &Plan, check: usize, done: &Done) -> String {
+    match (&plan.checks[check].what, done.code) {
+        (_, None) => "---".to_owned(),
+        (What::Run { .. }, Some(0)) => "ok".to_owned(),
+        (_, Some(code)) => code.to_string(),
+    }
+}
 
 /// Rows and columns.
 #[derive(Debug)]
@@ -46,6 +192,10 @@ pub(super) struct Failure {
     pub(super) profiles: Vec<usize>,
     pub(super) causes: Vec<String>,
     pub(super) curl: Option<String>,
+    /// What was asked, in one line.
+    asked: String,
+    /// The first cell of them.
+    cell: usize,
     /// Whether it was asked at all.
     pub(super) ran: bool,
 }
@@ -84,7 +234,13 @@ pub(super) fn failures(plan: &Plan, found: &Found) -> Vec<Failure> {
                 }
                 What::Request(_) | What::Run { .. } => None,
             };
-            failures.push(Failure { check: *check, profiles: vec![*profile], causes, curl, ran });
+            let asked = match &plan.checks[*check].what {
+                What::Request(request) => format!("{} {}", request.method, request.url),
+                What::Run { words, .. } => words.join(" "),
+            };
+            let asked = plan.secrets.redacted(&asked);
+            let profiles = vec![*profile];
+            failures.push(Failure { check: *check, profiles, causes, curl, asked, cell: at, ran });
         }
     }
     failures

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Matrix, failures};
+use super::{Counts, Matrix, Ran, code_word, failures, many, took};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, pad, printable, width, wrap};
-use crate::show::units::{duration, seconds};
-use crate::verbs::check::plan::{Plan, What};
+use crate::show::units::duration;
+use crate::verbs::check::plan::Plan;
 use crate::verbs::check::run::{Done, Found, State};
 
 /// A cell: code, time, mark, and the space before.
@@ -18,19 +18,13 @@ const NAME_MIN: usize = 16;
 const NAME_MAX: usize = 40;
 
 /// The report, for a terminal.
-pub(in crate::verbs::check) fn report(
-    file: &str,
-    plan: &Plan,
-    found: &Found,
-    look: &Look,
-) -> String {
+pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
+    let Ran { plan, found, .. } = ran;
     let columns = look.figure_columns();
     let matrix = Matrix::new(plan);
     let mut text = String::new();
-    let base = plan.base.as_ref().map_or(file.to_owned(), |base| base.to_string());
-    let base = plan.secrets.redacted(&base);
     let head = [
-        (Tone::Title, printable(&base, look.charset)),
+        (Tone::Title, printable(&ran.title(), look.charset)),
         (
             Tone::Plain,
             format!(
@@ -108,20 +102,12 @@ fn failed(plan: &Plan, found: &Found, look: &Look) -> String {
     text
 }
 
-fn many(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// `200   41 ms`, `ok   210 ms`, with a mark where it failed.
 fn cell(plan: &Plan, check: usize, done: &Done, look: &Look) -> (Tone, String) {
     if let State::NotRun(_) = done.state {
         return (Tone::Watch, "not run".to_owned());
     }
-    let code = match (&plan.checks[check].what, done.code) {
-        (_, None) => "---".to_owned(),
-        (What::Run { .. }, Some(0)) => "ok".to_owned(),
-        (_, Some(code)) => code.to_string(),
-    };
+    let code = code_word(plan, check, done);
     let took = done.median_us().map_or("?".to_owned(), |us| duration(us, look.micro()));
     let (tone, mark) = match done.state {
         State::Passed => (Tone::Plain, ""),
@@ -134,28 +120,12 @@ fn cell(plan: &Plan, check: usize, done: &Done, look: &Look) -> (Tone, String) {
 
 /// How many passed, failed, were late, and were not run.
 fn summary(plan: &Plan, found: &Found) -> Vec<(Tone, String)> {
-    let count =
-        |state: fn(&State) -> bool| found.cells.iter().filter(|done| state(&done.state)).count();
-    let passed = count(|state| *state == State::Passed);
-    let mut parts = Vec::new();
+    let counts = Counts::new(found);
     let all = plan.cells.len();
-    let tone = if passed == all { Tone::Good } else { Tone::Title };
-    parts.push((tone, format!("{passed} of {all} passed")));
-    for (number, what) in [
-        (count(|state| *state == State::Failed), "failed"),
-        (count(|state| *state == State::Slow), "too slow"),
-        (count(|state| matches!(state, State::NotRun(_))), "not run"),
-    ] {
-        if number > 0 {
-            parts.push((Tone::Bad, format!("{number} {what}")));
-        }
-    }
-    let samples: usize = found.cells.iter().map(|done| done.took_us.len()).sum();
-    let took = match found.took.as_secs() {
-        0..60 => format!("{:.1} s", found.took.as_secs_f64()),
-        whole => seconds(whole),
-    };
-    parts.push((Tone::Plain, format!("{} in {took}", many(samples, "call"))));
+    let tone = if counts.passed == all { Tone::Good } else { Tone::Title };
+    let mut parts = vec![(tone, format!("{} of {all} passed", counts.passed))];
+    parts.extend(counts.bad().into_iter().map(|words| (Tone::Bad, words)));
+    parts.push((Tone::Plain, format!("{} in {}", many(counts.calls, "call"), took(found))));
     if found.interrupted.is_some() {
         parts.push((Tone::Watch, "interrupted".to_owned()));
     }

@@ -9,8 +9,9 @@ use std::io::{self, Write};
 use hob_core::hooks::{Bytes, HookOutcome, HookRecord};
 
 use super::Overview;
-use super::markup::text;
 use super::timeline::Timeline;
+use crate::show::page;
+use crate::show::page::markup::text;
 use crate::show::units::{Micro, duration};
 use crate::spread::Spread;
 use crate::verbs::hooks::progress::{per_second, thousands};
@@ -18,7 +19,6 @@ use crate::verbs::hooks::resume::Journal;
 use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::{failed, how, place};
 
-const STYLE: &str = include_str!("page.css");
 /// So many failures are shown with their output; a browser has to lay them all out.
 const FAILURES_MAX: u64 = 200;
 /// So many targets are listed.
@@ -58,13 +58,8 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let tally = overview.tally;
     let dir = text(overview.dir.as_os_str().as_bytes());
-    writeln!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>Hooks: {dir}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{dir}</h1>"
-    )?;
+    let title = format!("Hooks: {}", overview.dir.display());
+    writeln!(out, "{}<h1>{dir}</h1>", page::head(&title))?;
     let first = tally.sittings.first().map_or("", |sitting| sitting.at.as_str());
     let resumed = match tally.sittings.len() {
         0 | 1 => String::new(),

@@ -5,15 +5,12 @@
 
 mod html;
 mod json;
-mod markup;
 mod spool;
 mod timeline;
 mod xml;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hob_core::hooks::{Bytes, SetRecord};
 use jiff::Timestamp;
@@ -21,21 +18,14 @@ pub(crate) use json::summary;
 
 use super::resume::Journal;
 use super::tally::{Ended, Tally};
+use crate::verbs::repeated::report_file::{Form, Refused, ReportFile};
 
-/// Which report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Json,
-    Xml,
-    Html,
-}
+/// What a report may be.
+const FORMS: [Form; 3] = [Form::Json, Form::Xml, Form::Html];
 
 /// A report that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Report {
-    kind: Kind,
-    path: PathBuf,
-}
+pub(crate) struct Report(ReportFile);
 
 /// What a report says of all of it.
 #[derive(Debug)]
@@ -49,9 +39,6 @@ pub(crate) struct Overview<'a> {
     /// How many have not ended.
     pub(crate) left: u64,
 }
-
-/// Why a report was not written, in words that end a sentence.
-pub(crate) type Refused = String;
 
 /// Writes the reports of a run without targets: the directory itself is its one target.
 pub(crate) fn of_one(
@@ -81,62 +68,21 @@ pub(crate) fn of_one(
 impl Report {
     /// By the name's ending.
     pub(crate) fn new(path: &Path) -> Result<Report, Refused> {
-        let kind = match path.extension().and_then(|end| end.to_str()) {
-            Some("json") => Kind::Json,
-            Some("xml") => Kind::Xml,
-            Some("html" | "htm") => Kind::Html,
-            Some(_) | None => {
-                return Err(format!(
-                    "{}: a report's name ends in .json, .xml (JUnit) or .html",
-                    path.display()
-                ));
-            }
-        };
-        Ok(Report { kind, path: path.to_owned() })
+        ReportFile::new(path, &FORMS).map(Report)
     }
 
-    /// Whether it can be written, as far as that can be told before there is anything to say:
-    /// better now than after an hour.
+    /// Whether it can be written, as far as that can be told before there is anything to say.
     pub(crate) fn check(&self) -> Result<(), Refused> {
-        if self.path.is_dir() {
-            return Err(format!("{}: is a directory", self.path.display()));
-        }
-        let beside = self.beside();
-        let made = File::create(&beside);
-        made.map_err(|error| format!("{}: {error}", self.path.display()))?;
-        let _ = std::fs::remove_file(beside);
-        Ok(())
+        self.0.check()
     }
 
     /// Writes it.
     pub(crate) fn write(&self, overview: &Overview<'_>, journal: &Journal) -> Result<(), Refused> {
-        let beside = self.beside();
-        let written = File::create(&beside).and_then(|file| {
-            let mut out = BufWriter::with_capacity(1 << 16, file);
-            match self.kind {
-                Kind::Json => json::write(&mut out, overview, journal)?,
-                Kind::Xml => xml::write(&mut out, overview, journal)?,
-                Kind::Html => html::write(&mut out, overview, journal)?,
-            }
-            out.flush()?;
-            out.get_ref().sync_all()?;
-            std::fs::rename(&beside, self.target())
-        });
-        written.map_err(|error| {
-            // A part of a report would be taken for all of it.
-            let _ = std::fs::remove_file(&beside);
-            format!("{}: {error}", self.path.display())
+        self.0.write(|out, form| match form {
+            Form::Json => json::write(out, overview, journal),
+            Form::Xml => xml::write(out, overview, journal),
+            // No other form is taken.
+            Form::Html | Form::Markdown => html::write(out, overview, journal),
         })
-    }
-
-    /// The file itself, where the name is a link to it.
-    fn target(&self) -> PathBuf {
-        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
-    }
-
-    fn beside(&self) -> PathBuf {
-        let target = self.target();
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        target.with_file_name(format!(".{name}.hob-{}", std::process::id()))
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use hob_core::hooks::HookOutcome;
 
-use super::markup::{attribute, text};
+use crate::show::page::markup::{attribute, text};
 use crate::show::text::{Charset, fit};
 use crate::show::units::{Micro, duration};
 use crate::verbs::hooks::tally::{Ended, Sitting, Tally};

@@ -14,8 +14,8 @@ use hob_core::hooks::{Capture, HookOutcome, HookRecord, SetRecord};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Overview;
-use super::markup::{attribute, text};
 use super::spool::{Part, Spool};
+use crate::show::page::markup::{attribute, text};
 use crate::verbs::hooks::resume::Journal;
 use crate::verbs::hooks::tally::Ended;
 use crate::verbs::hooks::tally::how;

@@ -3,7 +3,7 @@
 /// The bytes as characters that both allow. Control characters, what turns the direction of
 /// text, and what is not UTF-8 are written as escapes (`\x1b`), so that they can be read and do
 /// nothing; a backslash is left as it is.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -35,7 +35,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 }
 
 /// The same within a quoted attribute, where a line end would be read as a space.
-pub(super) fn attribute(bytes: &[u8]) -> String {
+pub(crate) fn attribute(bytes: &[u8]) -> String {
     text(bytes).replace('\n', "\\n").replace('\t', "\\t")
 }
 

@@ -4,6 +4,8 @@ use hob_tests::{End, Outcome, Running, World, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
+mod reports;
+
 /// A server with users: `/login` sets a cookie, `/secret` wants it or a password, and other paths
 /// do what their name says. What it is asked goes to a file, a line each.
 const SERVER: &str = r#"

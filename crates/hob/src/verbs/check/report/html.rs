@@ -1,0 +1,158 @@
+//! The report for people: one page with the verdict, the matrix, and each failure with what was
+//! asked and answered.
+
+use super::{Counts, Failure, Matrix, Ran, causes, code_word, failures, many};
+use crate::show::page::Page;
+use crate::show::units::{Micro, duration};
+use crate::verbs::check::plan::What;
+use crate::verbs::check::run::State;
+
+/// A browser has to lay them all out.
+const ROWS_MAX: usize = 2_000;
+const FAILURES_MAX: usize = 200;
+
+/// The whole page.
+pub(super) fn page(all: &[Ran]) -> String {
+    let titles: Vec<_> = all.iter().map(Ran::title).collect();
+    let mut page = Page::new(&format!("Checks: {}", titles.join(", ")));
+    for ran in all {
+        head(&mut page, ran);
+        matrix(&mut page, ran);
+        let failures = failures(&ran.plan, &ran.found);
+        if !failures.is_empty() {
+            page.raw("<h2>What did not pass</h2>\n");
+        }
+        for failure in failures.iter().take(FAILURES_MAX) {
+            failed(&mut page, ran, failure);
+        }
+        more(&mut page, failures.len(), FAILURES_MAX, "failure");
+    }
+    page.end()
+}
+
+fn head(page: &mut Page, ran: &Ran) {
+    page.raw("<h1>").text(ran.title()).raw("</h1>\n<p class=\"soft\">");
+    if ran.plan.base.is_some() {
+        page.text(&ran.file).raw(" · ");
+    }
+    page.text(ran.extent()).raw(" · ").text(machine()).raw("</p>\n<ul class=\"counts\">\n");
+    let counts = Counts::new(&ran.found);
+    for (count, class, word) in [
+        (counts.failed, "error", "failed"),
+        (counts.slow, "warning", "too slow"),
+        (counts.not_run, "left", "not run"),
+        (counts.passed, "ok", "passed"),
+    ] {
+        if count > 0 {
+            page.raw("<li><b>").text(count).raw("</b><i class=\"").raw(class).raw("\"></i>");
+            page.raw(word).raw("</li>\n");
+        }
+    }
+    page.raw("</ul>\n");
+    if ran.plan.cells.is_empty() {
+        page.raw("<p>Nothing was checked: no check is left.</p>\n");
+    }
+}
+
+/// The machine that has asked: times of two machines do not compare.
+fn machine() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy().into_owned();
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let processors = many(processors, "processor").replace("0 processors", "? processors");
+    format!("from {name}, {processors}, {}", system.machine().to_string_lossy())
+}
+
+fn matrix(page: &mut Page, ran: &Ran) {
+    let (plan, matrix) = (&ran.plan, Matrix::new(&ran.plan));
+    if matrix.checks.is_empty() {
+        return;
+    }
+    page.raw("<h2>Checks</h2>\n<div class=\"wide\"><table class=\"matrix\">\n<thead><tr><th></th>");
+    for profile in &matrix.profiles {
+        page.raw("<th>").text(&plan.profiles[*profile].name).raw("</th>");
+    }
+    page.raw("</tr></thead>\n<tbody>\n");
+    for check in matrix.checks.iter().take(ROWS_MAX) {
+        page.raw("<tr><th>").text(&plan.checks[*check].name).raw("</th>");
+        let cells = matrix.profiles.iter().map(|profile| matrix.cell(*check, *profile));
+        let longest = cells.flatten().filter_map(|at| ran.found.cells[at].median_us()).max();
+        for profile in &matrix.profiles {
+            let Some(at) = matrix.cell(*check, *profile) else {
+                page.raw("<td class=\"none\"></td>");
+                continue;
+            };
+            page.raw("<td data-as=\"").attribute(&plan.profiles[*profile].name).raw("\">");
+            cell(page, ran, *check, at, longest.unwrap_or(0));
+            page.raw("</td>");
+        }
+        page.raw("</tr>\n");
+    }
+    page.raw("</tbody>\n</table></div>\n");
+    more(page, matrix.checks.len(), ROWS_MAX, "check");
+    page.raw("<p class=\"soft\">Times are medians. A bar is as long as the cell's part of the longest of its row.</p>\n");
+}
+
+/// A cell: the code, the time, and a bar.
+fn cell(page: &mut Page, ran: &Ran, check: usize, at: usize, longest_us: u64) {
+    let done = &ran.found.cells[at];
+    let (class, bar) = match &done.state {
+        State::NotRun(why) => {
+            page.raw("<span class=\"word cancelled\" title=\"").attribute(why);
+            page.raw("\">not run</span>");
+            return;
+        }
+        State::Passed => ("plain", "ok"),
+        State::Failed => ("word error", "error"),
+        State::Slow => ("word warning", "warning"),
+    };
+    let took_us = done.median_us();
+    let took = took_us.map_or("?".to_owned(), |us| duration(us, Micro::Sign));
+    page.raw("<span class=\"").raw(class).raw("\" title=\"");
+    page.attribute(causes(&ran.plan, &ran.found, at).join("; ")).raw("\">");
+    page.text(code_word(&ran.plan, check, done)).raw(" <span class=\"figure\">").text(took);
+    page.raw(if bar == "ok" { "</span></span>" } else { " ✗</span></span>" });
+    // In thousandths; nothing is so short that it cannot be seen.
+    let part = u128::from(took_us.unwrap_or(0)) * 1000 / u128::from(longest_us.max(1));
+    page.raw("<svg class=\"bar\" viewBox=\"0 0 1000 6\" preserveAspectRatio=\"none\">");
+    page.raw("<rect class=\"").raw(bar).raw("\" height=\"6\" width=\"").text(part.clamp(8, 1000));
+    page.raw("\"/></svg>");
+}
+
+fn failed(page: &mut Page, ran: &Ran, failure: &Failure) {
+    let (class, label) = match ran.found.cells[failure.cell].state {
+        State::NotRun(_) => ("word cancelled", "not run"),
+        State::Slow => ("word warning", "too slow"),
+        State::Failed | State::Passed => ("word error", "failed"),
+    };
+    page.raw("<section class=\"failure\">\n<h3><span class=\"").raw(class).raw("\">").raw(label);
+    page.raw("</span> ").text(failure.title(&ran.plan, " · ")).raw("</h3>\n<ul>\n");
+    for cause in &failure.causes {
+        page.raw("<li>").text(cause).raw("</li>\n");
+    }
+    page.raw("</ul>\n<p class=\"soft\">asked</p>\n<pre>").text(&failure.asked).raw("</pre>\n");
+    if let Some(curl) = &failure.curl {
+        page.raw("<p class=\"soft\">the same with curl</p>\n<pre>").text(curl).raw("</pre>\n");
+    }
+    let done = &ran.found.cells[failure.cell];
+    if let Some(answer) = &done.answer {
+        let what = match ran.plan.checks[failure.check].what {
+            What::Request(_) => "answered with status",
+            What::Run { .. } => "printed, with exit code",
+        };
+        let code = done.code.map_or("---".to_owned(), |code| code.to_string());
+        page.raw("<p class=\"soft\">").raw(what).raw(" ").text(code);
+        page.raw(if answer.is_empty() { ", and nothing" } else { "" }).raw("</p>\n");
+        if !answer.is_empty() {
+            page.raw("<pre>").text(answer).raw("</pre>\n");
+        }
+    }
+    page.raw("</section>\n");
+}
+
+fn more(page: &mut Page, all: usize, shown: usize, what: &str) {
+    if all > shown {
+        let more = many(all - shown, &format!("more {what}"));
+        page.raw("<p class=\"soft\">and ").text(more).raw("; the JSON report has all</p>\n");
+    }
+}
