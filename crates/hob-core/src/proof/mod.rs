@@ -9,7 +9,10 @@
 //! whatever drifts, comes in bursts or depends on the run before.
 //!
 //! Invariants (held by `tests/proof.rs`, in simulated machines with drift and bursts): A against A
-//! is called different in at most 5 of 100 series; an interval covers the truth in about 95.
+//! is called different in at most 5 of 100 series; an interval covers the truth in about 95. Of runs of
+//! many cells (`runs`, held by `tests/runs.rs`): at most 5 of 100 that are as those before have a cell
+//! that is called slower.
 
 pub mod looks;
+pub mod runs;
 pub mod score;

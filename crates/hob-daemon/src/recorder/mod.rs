@@ -25,7 +25,7 @@ mod store;
 mod writer;
 
 pub(crate) use place::{Missing, open_place};
-pub use place::{PlaceError, state_dir};
+pub use place::{PlaceError, make_place, state_dir};
 pub(crate) use store::is_our_file;
 pub use store::{SEGMENT_BYTES_MAX, SEGMENTS_MAX};
 pub use writer::{Flushed, QUEUE_RECEIPTS_MAX, Recorder};

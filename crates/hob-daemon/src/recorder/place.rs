@@ -85,6 +85,15 @@ pub(super) fn open_receipts(
     open_place(state_dir, RECEIPTS_NAME, missing)
 }
 
+/// Opens one of the directories in the state directory, and makes it where it is missing. It is ours
+/// alone.
+///
+/// # Errors
+/// It belongs to another user, is a link, or cannot be made.
+pub fn make_place(state_dir: &Path, name: &'static str) -> Result<OwnedFd, PlaceError> {
+    open_place(state_dir, name, Missing::Create)?.ok_or(PlaceError::NoStateDir)
+}
+
 /// Opens one of the directories in the state directory, likewise.
 pub(crate) fn open_place(
     state_dir: &Path,

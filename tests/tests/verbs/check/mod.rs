@@ -4,6 +4,7 @@ use hob_tests::{End, Outcome, Running, World, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
+mod earlier;
 mod reports;
 
 /// A server with users: `/login` sets a cookie, `/secret` wants it or a password, and other paths
@@ -66,6 +67,8 @@ class Answers(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
             self.close_connection = True
             return
+        if path.startswith("/work/") and os.path.exists(sys.argv[1] + ".slow" + path[6:]):
+            time.sleep(0.05)
         if path == "/script":
             return self.answer(500, b"<script>alert(1)</script>\x00\x1b")
         self.answer(200, b"fine")

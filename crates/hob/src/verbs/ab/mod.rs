@@ -56,10 +56,10 @@ pub(crate) struct Ab {
     #[arg(value_parser = clap::value_parser!(i64).range(PAIRS_MIN as i64..=PAIRS_MAX))]
     pairs: Option<i64>,
     /// Fail if B surely takes so much longer than A, such as 5%
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = crate::verbs::repeated::share)]
     gate: Option<f64>,
     /// Fail unless B surely takes the same time as A, within 2% or within this
-    #[arg(long, value_name = "SHARE", value_parser = share, num_args = 0..=1)]
+    #[arg(long, value_name = "SHARE", value_parser = crate::verbs::repeated::share, num_args = 0..=1)]
     #[arg(default_missing_value = "2%", require_equals = true)]
     same: Option<f64>,
     /// What decides: wall time, or processor time, which moves less on a shared machine
@@ -107,20 +107,6 @@ impl Metric {
             Metric::Wall => "wall",
             Metric::Cpu => "cpu",
         }
-    }
-}
-
-/// `5%`, `0.05`: more than nothing, and less than ten times.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(number) => (number, 0.01),
-        None => (text, 1.0),
-    };
-    let share = number.trim().parse::<f64>().map(|number| number * unit);
-    match share {
-        Ok(share) if share > 0.0 && share < 10.0 => Ok(share),
-        Ok(_) => Err("a share is more than 0% and less than 1000%".to_owned()),
-        Err(_) => Err("no share: write it as 5% or 0.05".to_owned()),
     }
 }
 
@@ -226,18 +212,4 @@ fn sides(
 
 fn cannot(error: std::io::Error) -> Failure {
     Failure::new(format!("cannot run commands: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_is_written_either_way() {
-        assert_eq!(share("5%"), Ok(0.05));
-        assert_eq!(share("0.1"), Ok(0.1));
-        for wrong in ["0%", "-3%", "NaN", "nan%", "inf", "", "%", "five", "1000%"] {
-            assert!(share(wrong).is_err(), "{wrong}");
-        }
-    }
 }

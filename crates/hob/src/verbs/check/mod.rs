@@ -5,9 +5,11 @@
 //!   file ─▶ plan: checks × profiles ─▶ cells, `jobs` at one time ─▶ judged ─▶ matrix, failures, reports
 //! ```
 //! Invariants: one bound over everything; each body and each wait has an end; what has no sample has
-//! not passed; what a profile may show goes to its own origin and to no other; no secret is shown.
+//! not passed; what is slower than before is told only if fresh times say so; what a profile may show goes to its own origin and to no other; no secret is shown.
 
 mod command;
+mod counts;
+mod earlier;
 mod expect;
 mod file;
 mod glob;
@@ -18,7 +20,7 @@ mod run;
 mod sample;
 mod secrets;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
@@ -31,12 +33,13 @@ use crate::show::text::printable;
 use file::File;
 use plan::Plan;
 use report::{Ran, Report};
-use run::{Found, State};
+use run::{Caller, Found, State};
 
 /// Exit codes beside 0.
 const FAILED: u8 = 1;
 const WRONG: u8 = 2;
 const NOT_CONCLUSIVE: u8 = 3;
+const SLOWER: u8 = 4;
 /// A file that is longer is no file of checks.
 const FILE_MAX: u64 = 64 << 20;
 
@@ -47,7 +50,7 @@ base   = \"http://127.0.0.1:8080\"\n  within = \"800ms\"\n\n  \
 [profile.anonymous]\n  [profile.support]\n  basic = { user = \"support\", password = \"env:SUPPORT_PASSWORD\" }\n\n  \
 [check.packages]\n  get    = \"/api/packages\"\n  status = { anonymous = 401, else = 200 }\n  json   = { \"$.entries\" = \"count >= 1\" }\n\n\
 Exit code: 0 all passed; 1 one failed, or nothing was checked; 2 the file or the command line is wrong; 3 some could not \
-be run, such as after a login that failed.")]
+be run, such as after a login that failed; 4 one is surely slower than --gate allows.")]
 pub(crate) struct Check {
     /// Files of checks
     #[arg(required = true, value_name = "FILE")]
@@ -76,6 +79,9 @@ pub(crate) struct Check {
     /// Write a report: .html, .xml (JUnit), .json or .md, by the name's ending [may be repeated]
     #[arg(long, value_name = "FILE")]
     report: Vec<PathBuf>,
+    /// Exit code 4 if a check is surely slower by more than this share than in the runs before, as `10%`
+    #[arg(long, value_name = "SHARE", value_parser = crate::verbs::repeated::share)]
+    gate: Option<f64>,
 }
 
 /// Checks; returns the exit code.
@@ -91,11 +97,9 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
     let reports = asked.report.iter().map(|path| Report::new(path)).collect::<Result<Vec<_>, _>>();
     let reports = reports.map_err(|why| Failure::with_code(format!("--report {why}"), WRONG))?;
     let mut all = Vec::new();
-    for (file, plan) in plans {
-        let found = run::run(&plan);
-        let found = found.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
-        let code = code(&plan, &found);
-        let ran = Ran { file, plan, found, code };
+    for (path, (file, plan)) in asked.files.iter().zip(plans) {
+        let ran = ran(path, file, plan, asked.gate);
+        let ran = ran.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
         if asked.json {
             out(&format!("{}\n", report::json::json(&ran)))?;
         } else {
@@ -132,10 +136,30 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// Performs a file, and compares it with the runs before.
+fn ran(path: &Path, file: String, plan: Rc<Plan>, gate: Option<f64>) -> std::io::Result<Ran> {
+    let caller = Caller::new(&plan);
+    let mut found = caller.run()?;
+    let mut earlier = earlier::earlier(path, &plan, &caller, &mut found)?;
+    let mut code = code(&plan, &found);
+    if let (0, Some(gate)) = (code, gate) {
+        code = match &mut earlier {
+            Some(earlier) if earlier.is_slower(gate) => SLOWER,
+            Some(earlier) if earlier.compared > 0 => 0,
+            Some(earlier) => {
+                earlier.notes.push("--gate cannot be decided: no run to compare with".to_owned());
+                NOT_CONCLUSIVE
+            }
+            None => NOT_CONCLUSIVE,
+        };
+    }
+    Ok(Ran { file, plan, found, earlier, code })
+}
+
 /// The code of all files.
 fn worst(all: &[Ran]) -> u8 {
     let any = |code: u8| all.iter().any(|ran| ran.code == code).then_some(code);
-    any(FAILED).or(any(NOT_CONCLUSIVE)).unwrap_or(0)
+    any(FAILED).or(any(SLOWER)).or(any(NOT_CONCLUSIVE)).unwrap_or(0)
 }
 
 /// A failure counts before what was not run, and a login that failed is why others were not run.

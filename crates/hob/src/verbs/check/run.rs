@@ -30,6 +30,18 @@ pub(super) enum State {
     NotRun(String),
 }
 
+impl State {
+    /// It in one word.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            State::Passed => "passed",
+            State::Failed => "failed",
+            State::Slow => "slow",
+            State::NotRun(_) => "not-run",
+        }
+    }
+}
+
 /// A cell of the matrix.
 #[derive(Debug, Clone)]
 pub(super) struct Done {
@@ -58,14 +70,18 @@ impl Done {
     /// The median of all but the first, which may have made a connection or filled a cache; of the
     /// first where it is the only one.
     pub(super) fn median_us(&self) -> Option<u64> {
-        let later = if self.took_us.len() > 1 { &self.took_us[1..] } else { &self.took_us[..] };
-        let mut sorted = later.to_vec();
+        let mut sorted = self.later_us().to_vec();
         sorted.sort_unstable();
         hob_core::series::middle(&sorted).map(|[below, above]| below.midpoint(above))
     }
 
+    /// The times that count: all but the first.
+    pub(super) fn later_us(&self) -> &[u64] {
+        if self.took_us.len() > 1 { &self.took_us[1..] } else { &self.took_us }
+    }
+
     fn take(&mut self, sample: Sample, secrets: &Secrets) {
-        self.took_us.push(u64::try_from(sample.took.as_micros()).unwrap_or(u64::MAX));
+        self.took_us.push(sample.took_us());
         self.code = sample.code.or(self.code);
         if !sample.faults.is_empty() && self.answer.is_none() && sample.code.is_some() {
             self.answer = Some(secrets.beginning_of(&sample.left, SHOWN_BYTES));
@@ -106,83 +122,130 @@ pub(super) struct Found {
 struct Shared {
     plan: Rc<Plan>,
     client: Client,
-    /// By profile: what its login has set.
-    cookies: RefCell<Vec<Cookies>>,
+    cookies: Held,
     stop: Arc<AtomicBool>,
 }
 
-/// Performs a plan.
-///
-/// # Errors
-/// The system has no signals or sockets to give.
-pub(super) fn run(plan: &Rc<Plan>) -> std::io::Result<Found> {
-    let (at, begun) = (Timestamp::now(), Instant::now());
-    let stop = Arc::new(AtomicBool::new(false));
-    let shared = Rc::new(Shared {
-        plan: plan.clone(),
-        client: Client::new(),
-        cookies: RefCell::new(vec![Cookies::default(); plan.profiles.len()]),
-        stop: stop.clone(),
-    });
-    let mut board = Board::new(shared);
-    let interrupted =
-        turns::perform(&mut board, plan.jobs, || stop.store(true, Ordering::Relaxed))?;
-    Ok(Found { cells: board.cells(), took: begun.elapsed(), begun: at, interrupted })
+/// By profile: what its login has set.
+type Held = Rc<RefCell<Vec<Cookies>>>;
+
+/// A plan and the cookies of its profiles.
+pub(super) struct Caller {
+    plan: Rc<Plan>,
+    cookies: Held,
+}
+
+impl Caller {
+    pub(super) fn new(plan: &Rc<Plan>) -> Caller {
+        let cookies = vec![Cookies::default(); plan.profiles.len()];
+        Caller { plan: plan.clone(), cookies: Rc::new(RefCell::new(cookies)) }
+    }
+
+    fn shared(&self) -> Rc<Shared> {
+        Rc::new(Shared {
+            plan: self.plan.clone(),
+            client: Client::new(),
+            cookies: self.cookies.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// Performs the plan.
+    ///
+    /// # Errors
+    /// The system has no signals or sockets to give.
+    pub(super) fn run(&self) -> std::io::Result<Found> {
+        let (at, begun) = (Timestamp::now(), Instant::now());
+        let shared = self.shared();
+        let stop = shared.stop.clone();
+        let mut board = Board::new(shared);
+        let end = || stop.store(true, Ordering::Relaxed);
+        let interrupted = turns::perform(&mut board, self.plan.jobs, end)?;
+        Ok(Found { cells: board.cells(), took: begun.elapsed(), begun: at, interrupted })
+    }
+
+    /// Asks cells again, round by round, each once in a round, so that what holds one round up holds
+    /// up all of them. The first round makes connections and does not count. Ends after so many
+    /// rounds, or with the round in which the time is over.
+    ///
+    /// # Errors
+    /// The system has no signals or sockets to give.
+    pub(super) fn again(
+        &self,
+        cells: &[usize],
+        rounds: usize,
+        within: Duration,
+    ) -> std::io::Result<Again> {
+        let shared = self.shared();
+        let stop = shared.stop.clone();
+        let took_us = vec![Vec::new(); cells.len()];
+        let mut rounds = Rounds {
+            shared,
+            cells: cells.to_vec(),
+            left: (0..=rounds)
+                .flat_map(|round| (0..cells.len()).map(move |at| (round, at)))
+                .collect(),
+            ends: Instant::now() + within,
+            again: Again { took_us, calls: 0, interrupted: None },
+            progress: Progress::new(),
+        };
+        let end = || stop.store(true, Ordering::Relaxed);
+        let interrupted = turns::perform(&mut rounds, self.plan.jobs, end)?;
+        rounds.progress.clear();
+        Ok(Again { interrupted, ..rounds.again })
+    }
+}
+
+/// What cells took that were asked again.
+#[derive(Debug)]
+pub(super) struct Again {
+    /// By the place in what was asked for: the times of those that were as they should.
+    pub(super) took_us: Vec<Vec<u64>>,
+    pub(super) calls: usize,
+    pub(super) interrupted: Option<i32>,
+}
+
+/// Cells, round by round.
+struct Rounds {
+    shared: Rc<Shared>,
+    cells: Vec<usize>,
+    left: VecDeque<(usize, usize)>,
+    ends: Instant,
+    again: Again,
+    progress: Progress,
+}
+
+impl Work for Rounds {
+    type Done = Sample;
+
+    fn next(&mut self) -> Option<Piece<Sample>> {
+        // A round that has begun goes on: each cell is asked as often as any other.
+        if self.left.front().is_some_and(|(_, at)| *at == 0) && Instant::now() >= self.ends {
+            return None;
+        }
+        let (round, at) = self.left.pop_front()?;
+        self.progress.show(&format!("{} cells again, round {round}", self.cells.len()));
+        let (shared, cell) = (self.shared.clone(), self.cells[at]);
+        let number = round * self.cells.len() + at;
+        Some((number, Box::pin(async move { shared.once(cell).await })))
+    }
+
+    fn done(&mut self, number: usize, sample: Sample) {
+        self.again.calls += 1;
+        let (round, at) = (number / self.cells.len(), number % self.cells.len());
+        if round > 0 && sample.faults.is_empty() && sample.code.is_some() {
+            self.again.took_us[at].push(sample.took_us());
+        }
+    }
 }
 
 impl Shared {
     async fn cell(&self, at: usize) -> Done {
         let plan = &self.plan;
-        let cell = &plan.cells[at];
-        let check = &plan.checks[cell.check];
+        let check = &plan.checks[plan.cells[at].check];
         let mut done = Done::not_run(String::new());
         for _ in 0..check.times {
-            let sample = match &check.what {
-                What::Request(request) => {
-                    let mut cookies = self.cookies.borrow()[cell.profile].clone();
-                    let asked = request::sample(
-                        &self.client,
-                        plan,
-                        check,
-                        request,
-                        cell.profile,
-                        &mut cookies,
-                    );
-                    let sample = asked.await;
-                    // Only a login makes its profile's cookies: no check changes those of another.
-                    if plan.is_login(cell) {
-                        self.cookies.borrow_mut()[cell.profile] = cookies;
-                    }
-                    sample
-                }
-                What::Run { words, exits } => {
-                    let job = Job {
-                        words: words.clone(),
-                        env: plan.profiles[cell.profile].env.clone(),
-                        timeout: check.timeout,
-                        stop: self.stop.clone(),
-                    };
-                    match turns::waiting(move || command::run(&job)).await {
-                        Ok(Ok(ended)) => {
-                            let mut faults = Vec::new();
-                            if !exits.contains(&ended.code) {
-                                let want: Vec<_> = exits.iter().map(i64::to_string).collect();
-                                let want = want.join(" or ");
-                                faults.push(format!("exit code {}, expected {want}", ended.code));
-                            }
-                            faults.extend(body_faults(check, &ended.printed, None, &plan.secrets));
-                            Sample {
-                                took: ended.took,
-                                code: Some(ended.code),
-                                faults,
-                                left: ended.printed,
-                            }
-                        }
-                        Ok(Err(sample)) => sample,
-                        Err(error) => Sample::failed(Duration::ZERO, error.to_string()),
-                    }
-                }
-            };
+            let sample = self.once(at).await;
             let gave_up = sample.code.is_none();
             done.take(sample, &plan.secrets);
             // What did not answer is not waited for again and again.
@@ -191,6 +254,53 @@ impl Shared {
             }
         }
         done.judged(check.within)
+    }
+
+    /// Asks a cell once.
+    async fn once(&self, at: usize) -> Sample {
+        let plan = &self.plan;
+        let cell = &plan.cells[at];
+        let check = &plan.checks[cell.check];
+        match &check.what {
+            What::Request(request) => {
+                let mut cookies = self.cookies.borrow()[cell.profile].clone();
+                let asked =
+                    request::sample(&self.client, plan, check, request, cell.profile, &mut cookies);
+                let sample = asked.await;
+                // Only a login makes its profile's cookies: no check changes those of another.
+                if plan.is_login(cell) {
+                    self.cookies.borrow_mut()[cell.profile] = cookies;
+                }
+                sample
+            }
+            What::Run { words, exits } => {
+                let job = Job {
+                    words: words.clone(),
+                    env: plan.profiles[cell.profile].env.clone(),
+                    timeout: check.timeout,
+                    stop: self.stop.clone(),
+                };
+                match turns::waiting(move || command::run(&job)).await {
+                    Ok(Ok(ended)) => {
+                        let mut faults = Vec::new();
+                        if !exits.contains(&ended.code) {
+                            let want: Vec<_> = exits.iter().map(i64::to_string).collect();
+                            let want = want.join(" or ");
+                            faults.push(format!("exit code {}, expected {want}", ended.code));
+                        }
+                        faults.extend(body_faults(check, &ended.printed, None, &plan.secrets));
+                        Sample {
+                            took: ended.took,
+                            code: Some(ended.code),
+                            faults,
+                            left: ended.printed,
+                        }
+                    }
+                    Ok(Err(sample)) => sample,
+                    Err(error) => Sample::failed(Duration::ZERO, error.to_string()),
+                }
+            }
+        }
     }
 }
 

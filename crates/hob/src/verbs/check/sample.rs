@@ -23,6 +23,11 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// How long it took, in microseconds.
+    pub(super) fn took_us(&self) -> u64 {
+        u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// One without an answer.
     pub(super) fn failed(took: Duration, text: String) -> Sample {
         Sample { took, code: None, faults: vec![text], left: Vec::new() }

@@ -4,6 +4,7 @@
 use super::{Counts, Failure, Matrix, Ran, causes, code_word, failures, many};
 use crate::show::page::Page;
 use crate::show::units::{Micro, duration};
+use crate::verbs::check::earlier::Earlier;
 use crate::verbs::check::plan::What;
 use crate::verbs::check::run::State;
 
@@ -49,6 +50,17 @@ fn head(page: &mut Page, ran: &Ran) {
         }
     }
     page.raw("</ul>\n");
+    if let Some(earlier) = &ran.earlier {
+        page.raw("<h2>Runs</h2>\n");
+        strip(page, ran, earlier);
+        page.raw("<p>");
+        for (at, (bad, words)) in earlier.words(&ran.plan).into_iter().enumerate() {
+            page.raw(if at > 0 { " · " } else { "" });
+            page.raw(if bad { "<b class=\"word warning\">" } else { "<span>" }).text(words);
+            page.raw(if bad { "</b>" } else { "</span>" });
+        }
+        page.raw("</p>\n");
+    }
     if ran.plan.cells.is_empty() {
         page.raw("<p>Nothing was checked: no check is left.</p>\n");
     }
@@ -63,6 +75,36 @@ fn machine() -> String {
     format!("from {name}, {processors}, {}", system.machine().to_string_lossy())
 }
 
+/// The last runs and this one, a bar each: as high as all its cells were slow, in the colour of what
+/// did not pass.
+fn strip(page: &mut Page, ran: &Ran, earlier: &Earlier) {
+    let counts = Counts::new(&ran.found);
+    let mut bars: Vec<(String, f64, usize, usize)> = Vec::new();
+    for (run, level) in earlier.runs.iter().zip(&earlier.levels) {
+        let all = run.passed + run.failed + run.slow + run.not_run;
+        let title = format!("run {}, {}: {} of {all} passed", run.number, run.at, run.passed);
+        bars.push((title, *level, run.failed + run.not_run, run.slow));
+    }
+    let title = format!("this run: {}", counts.verdict());
+    bars.push((title, earlier.alike.unwrap_or(1.0), counts.failed + counts.not_run, counts.slow));
+    page.raw("<figure class=\"strip\"><svg role=\"img\" viewBox=\"0 0 ").text(bars.len() * 24);
+    page.raw(" 60\" aria-label=\"The last runs, and this one\">\n");
+    for (at, (title, level, failed, slow)) in bars.iter().enumerate() {
+        // Half as high is usual; from a quarter of the usual time to its double and more.
+        let height = (level.clamp(0.25, 2.0) * 28.0).round();
+        let class = match (failed, slow) {
+            (0, 0) => "ok",
+            (0, _) => "warning",
+            (_, _) => "error",
+        };
+        page.raw("<rect class=\"").raw(class).raw("\" width=\"18\" x=\"").text(at * 24 + 3);
+        page.raw("\" y=\"").text(60.0 - height).raw("\" height=\"").text(height).raw("\"><title>");
+        page.text(title).raw("</title></rect>\n");
+    }
+    page.raw("</svg><figcaption class=\"soft\">The last runs, this one at the right. A bar is as high as \
+              all checks together were slow; its colour is that of the worst.</figcaption></figure>\n");
+}
+
 fn matrix(page: &mut Page, ran: &Ran) {
     let (plan, matrix) = (&ran.plan, Matrix::new(&ran.plan));
     if matrix.checks.is_empty() {
@@ -75,8 +117,9 @@ fn matrix(page: &mut Page, ran: &Ran) {
     page.raw("</tr></thead>\n<tbody>\n");
     for check in matrix.checks.iter().take(ROWS_MAX) {
         page.raw("<tr><th>").text(&plan.checks[*check].name).raw("</th>");
-        let cells = matrix.profiles.iter().map(|profile| matrix.cell(*check, *profile));
-        let longest = cells.flatten().filter_map(|at| ran.found.cells[at].median_us()).max();
+        let cells = matrix.profiles.iter().filter_map(|profile| matrix.cell(*check, *profile));
+        let both = cells.flat_map(|at| [ran.found.cells[at].median_us(), last_us(ran, at)]);
+        let longest = both.flatten().max();
         for profile in &matrix.profiles {
             let Some(at) = matrix.cell(*check, *profile) else {
                 page.raw("<td class=\"none\"></td>");
@@ -90,7 +133,8 @@ fn matrix(page: &mut Page, ran: &Ran) {
     }
     page.raw("</tbody>\n</table></div>\n");
     more(page, matrix.checks.len(), ROWS_MAX, "check");
-    page.raw("<p class=\"soft\">Times are medians. A bar is as long as the cell's part of the longest of its row.</p>\n");
+    page.raw("<p class=\"soft\">Times are medians. A bar is as long as the cell's part of the longest of its row; \
+         the mark on it is the run before.</p>\n");
 }
 
 /// A cell: the code, the time, and a bar.
@@ -116,7 +160,20 @@ fn cell(page: &mut Page, ran: &Ran, check: usize, at: usize, longest_us: u64) {
     let part = u128::from(took_us.unwrap_or(0)) * 1000 / u128::from(longest_us.max(1));
     page.raw("<svg class=\"bar\" viewBox=\"0 0 1000 6\" preserveAspectRatio=\"none\">");
     page.raw("<rect class=\"").raw(bar).raw("\" height=\"6\" width=\"").text(part.clamp(8, 1000));
-    page.raw("\"/></svg>");
+    page.raw("\"/>");
+    if let Some(us) = last_us(ran, at) {
+        let part = u128::from(us) * 1000 / u128::from(longest_us.max(1));
+        page.raw("<rect class=\"last\" height=\"6\" width=\"12\" x=\"").text(part.min(988));
+        page.raw("\"><title>the run before: ")
+            .text(duration(us, Micro::Sign))
+            .raw("</title></rect>");
+    }
+    page.raw("</svg>");
+}
+
+/// What the cell took in the run before that has it.
+fn last_us(ran: &Ran, at: usize) -> Option<u64> {
+    ran.earlier.as_ref()?.last_us.get(at).copied().flatten()
 }
 
 fn failed(page: &mut Page, ran: &Ran, failure: &Failure) {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Ran, causes, failures};
-use crate::verbs::check::run::State;
+use crate::verbs::check::earlier::Earlier;
+use crate::verbs::check::plan::Plan;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.check/1";
@@ -19,13 +20,13 @@ pub(super) fn report(all: &[Ran], code: u8) -> Value {
 
 /// A file's run as JSON.
 pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
-    let Ran { file, plan, found, code } = ran;
+    let Ran { file, plan, found, code, earlier } = ran;
     let cells = plan.cells.iter().zip(&found.cells).enumerate();
     let cells = cells.map(|(at, (cell, done))| {
         json!({
             "check": plan.checks[cell.check].name,
             "profile": plan.profiles[cell.profile].name,
-            "state": word(&done.state),
+            "state": done.state.word(),
             "code": done.code,
             "median_us": done.median_us(),
             "took_us": done.took_us,
@@ -56,15 +57,30 @@ pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
         "exit": code,
         "cells": cells,
         "failures": failures,
+        "earlier": earlier.as_ref().map(|earlier| beside(plan, earlier)),
     })
 }
 
-/// A state in one word.
-pub(super) fn word(state: &State) -> &'static str {
-    match state {
-        State::Passed => "passed",
-        State::Failed => "failed",
-        State::Slow => "slow",
-        State::NotRun(_) => "not-run",
-    }
+/// The runs before.
+fn beside(plan: &Plan, earlier: &Earlier) -> Value {
+    let off = earlier.off.iter().map(|off| {
+        let cell = &plan.cells[off.cell];
+        json!({
+            "check": plan.checks[cell.check].name,
+            "profile": plan.profiles[cell.profile].name,
+            "ratio": off.ratio,
+            "sure": off.sure,
+            "again": off.again,
+        })
+    });
+    let runs = earlier.runs.iter().map(|run| run.number).collect::<Vec<_>>();
+    json!({
+        "run": earlier.number,
+        "runs": runs,
+        "compared": earlier.compared,
+        "alike": earlier.alike,
+        "off": off.collect::<Vec<Value>>(),
+        "calls": earlier.calls,
+        "notes": earlier.notes,
+    })
 }

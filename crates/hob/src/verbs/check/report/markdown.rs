@@ -23,6 +23,15 @@ pub(super) fn markdown(all: &[Ran]) -> String {
             Counts::new(&ran.found).verdict(),
             escaped(&ran.extent())
         );
+        if let Some(earlier) = &ran.earlier {
+            let words = earlier.words(&ran.plan).into_iter();
+            let words = words.map(|(bad, words)| {
+                let words = escaped(&words);
+                if bad { format!("**{words}**") } else { words }
+            });
+            let words: Vec<_> = words.collect();
+            let _ = write!(out, "{}\n\n", words.join(" · "));
+        }
         matrix(&mut out, ran);
         let failures = failures(&ran.plan, &ran.found);
         for failure in failures.iter().take(FAILURES_MAX) {

@@ -11,6 +11,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::counts::Counts;
+use super::earlier::Earlier;
 use super::plan::{Plan, What};
 use super::request;
 use super::run::{Done, Found, State};
@@ -26,6 +28,8 @@ pub(super) struct Ran {
     pub(super) file: String,
     pub(super) plan: Rc<Plan>,
     pub(super) found: Found,
+    /// `None`: it was stopped, or asked nothing.
+    pub(super) earlier: Option<Earlier>,
     pub(super) code: u8,
 }
 
@@ -66,49 +70,6 @@ impl Report {
     }
 }
 
-/// What came of all cells, in numbers.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
-    pub(super) passed: usize,
-    pub(super) failed: usize,
-    pub(super) slow: usize,
-    pub(super) not_run: usize,
-    pub(super) calls: usize,
-}
-
-impl Counts {
-    pub(super) fn new(found: &Found) -> Counts {
-        let mut counts = Counts::default();
-        for done in &found.cells {
-            counts.calls += done.took_us.len();
-            match done.state {
-                State::Passed => counts.passed += 1,
-                State::Failed => counts.failed += 1,
-                State::Slow => counts.slow += 1,
-                State::NotRun(_) => counts.not_run += 1,
-            }
-        }
-        counts
-    }
-
-    /// What did not pass, in words, each with its number.
-    pub(super) fn bad(&self) -> Vec<String> {
-        let all = [(self.failed, "failed"), (self.slow, "too slow"), (self.not_run, "not run")];
-        all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
-    }
-
-    /// `3 too slow · 141 of 144 passed`: what is worst comes first.
-    fn verdict(&self) -> String {
-        let mut words = self.bad();
-        let all = self.passed + self.failed + self.slow + self.not_run;
-        words.push(format!("{} of {all} passed", self.passed));
-        if all == 0 {
-            words = vec!["nothing was checked: no check is left".to_owned()];
-        }
-        words.join(" · ")
-    }
-}
-
 impl Ran {
     /// The base, or the file where there is none.
     fn title(&self) -> String {
@@ -127,6 +88,9 @@ impl Ran {
             format!("{calls} in {}", took(&self.found)),
             format!("begun {}", self.found.begun.strftime("%Y-%m-%d %H:%M:%S UTC")),
         ];
+        if let Some(number) = self.earlier.as_ref().and_then(|earlier| earlier.number) {
+            words.push(format!("run {number}"));
+        }
         if self.found.interrupted.is_some() {
             words.push("interrupted".to_owned());
         }

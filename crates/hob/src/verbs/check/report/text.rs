@@ -19,11 +19,11 @@ const NAME_MAX: usize = 40;
 
 /// The report, for a terminal.
 pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
-    let Ran { plan, found, .. } = ran;
+    let Ran { plan, found, earlier, .. } = ran;
     let columns = look.figure_columns();
     let matrix = Matrix::new(plan);
     let mut text = String::new();
-    let head = [
+    let mut head = vec![
         (Tone::Title, printable(&ran.title(), look.charset)),
         (
             Tone::Plain,
@@ -35,6 +35,9 @@ pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
         ),
         (Tone::Plain, format!("{} at once", plan.jobs)),
     ];
+    if let Some(number) = earlier.as_ref().and_then(|earlier| earlier.number) {
+        head.push((Tone::Plain, format!("run {number}")));
+    }
     for line in look.flow(&head, columns) {
         let _ = writeln!(text, "{line}");
     }
@@ -66,6 +69,15 @@ pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
     }
     text += &failed(plan, found, look);
     text.push('\n');
+    if let Some(earlier) = earlier {
+        let parts = earlier.words(plan).into_iter().map(|(bad, words)| {
+            let tone = if bad { Tone::Watch } else { Tone::Dim };
+            (tone, printable(&words, look.charset))
+        });
+        for line in look.flow(&parts.collect::<Vec<_>>(), columns) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
     for line in look.flow(&summary(plan, found), columns) {
         let _ = writeln!(text, "{line}");
     }

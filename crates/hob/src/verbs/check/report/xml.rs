@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{Matrix, Ran, causes, code_word, failures};
 use crate::show::page::markup::{attribute, text};
-use crate::verbs::check::run::{Done, State};
+use crate::verbs::check::run::State;
 
 /// The one case of a file of which nothing is left.
 const NOTHING: &str = "nothing was checked";
@@ -83,7 +83,7 @@ impl Suite {
             let _ = writeln!(
                 suite.cases,
                 "><{element} type=\"{}\" message=\"{}\">{}</{element}></testcase>",
-                kind(done),
+                done.state.word(),
                 attribute(causes.join("; ").as_bytes()),
                 text(said.as_bytes()),
             );
@@ -116,10 +116,6 @@ fn suite(out: &mut String, ran: &Ran, id: &mut usize, suite: &Suite) {
     *id += 1;
     *out += &suite.cases;
     *out += "<system-out></system-out>\n<system-err></system-err>\n</testsuite>\n";
-}
-
-fn kind(done: &Done) -> &'static str {
-    super::json::word(&done.state)
 }
 
 fn seconds(us: u64) -> String {
