@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure of it")]
 
 mod browser;
+mod blobs;
 mod chaos;
 mod cli;
 mod fallback;

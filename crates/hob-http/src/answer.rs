@@ -24,6 +24,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use rustix::fd::OwnedFd;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+use crate::blobs::Blobs;
 use crate::body::{Body, Refused, plain, refused, whole};
 use crate::connection::checked::InBody;
 use crate::connection::hints::Hints;
@@ -51,6 +52,8 @@ pub(crate) enum Served {
     App { app: Arc<App>, body_bytes: u64, message_bytes: Option<u64>, by_client: bool },
     /// A folder.
     Files(Files),
+    /// Repositories.
+    Blobs(Blobs),
 }
 
 /// Names and values, as they came.
@@ -192,12 +195,14 @@ impl Front {
         let head =
             Head { version, method, target: target.as_bytes(), headers: headers.iter().copied() };
         let accepted = filter::check(head, &self.limits)?;
-        let found = self.mounts.find(&accepted.path);
-        let found =
-            found.ok_or_else(|| refused(StatusCode::NOT_FOUND, "nothing is served here"))?;
+        let found = self.mounts.find(&accepted.path).ok_or_else(nothing)?;
         measured.is_of(&found.value.tally);
         match &found.value.served {
             Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
+            Served::Blobs(blobs) => {
+                let asked = (found.rest, accepted.target.query);
+                repository(blobs, parts, asked, measured).await
+            }
             Served::App { app, body_bytes, message_bytes, by_client } => {
                 let asked = message_bytes.map(|bytes| (version, method, bytes));
                 let handshake = handshake(asked, headers, accepted.body)?;
@@ -224,13 +229,12 @@ impl Front {
                     address.as_bytes(),
                     peer_port.as_bytes(),
                 ];
-                let length = gathered.length.to_string();
+                let (length, inline) = (gathered.length.to_string(), &gathered.inline);
                 let dropped = [&accepted.dropped, &seen.dropped];
                 let mut passed = passed(headers, dropped, host.as_deref());
                 if accepted.body != Length::Empty {
                     passed.push((b"content-length", length.as_bytes()));
                 }
-                let inline = &gathered.inline;
                 let mut payload = Vec::with_capacity(2048 + inline.len());
                 http::encode_request(&line, &passed, inline, &mut payload);
                 let begin = || Session::of(headers.iter().copied(), handshake.is_some());
@@ -370,6 +374,26 @@ async fn folder(
     *bare.method_mut() = parts.method.clone();
     *bare.headers_mut() = parts.headers.clone();
     Ok(files.answer(&bare, prefix, if rest.is_empty() { "/" } else { &rest }).await)
+}
+
+fn nothing() -> Refused {
+    refused(StatusCode::NOT_FOUND, "nothing is served here")
+}
+
+/// Answers of repositories.
+async fn repository(
+    blobs: &Blobs,
+    parts: &Parts,
+    (rest, query): (&[u8], &[u8]),
+    measured: &mut Measured,
+) -> Result<Response<Body>, Refused> {
+    let asked = Blobs::asked(parts, rest, query)?;
+    let (mut response, times) = blobs.answer(parts, asked).await?;
+    measured.read(times);
+    if response.body().size_hint().exact().is_none() {
+        response.extensions_mut().insert(Streamed);
+    }
+    Ok(response)
 }
 
 fn protocol(version: Version) -> &'static str {

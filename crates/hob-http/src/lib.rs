@@ -1,8 +1,9 @@
-//! The HTTP front: it listens, routes by prefix, serves files, and gives an app's requests to the
+//! The HTTP front: it listens, routes by prefix, serves files and repositories, and gives an app's requests to the
 //! loop that has the pools.
 //!
 //! ```text
 //!   connections ─▶ listen ─▶ answer ─┬─▶ files                     (static mounts)
+//!                                    ├─▶ blobs ─▶ readers         (mounts of the kind git)
 //!                  checked   route   └─▶ upload ─▶ link ─▶ loop ─▶ worker
 //!                                                 │
 //!                  log ◀── status, bytes ◀── answer, stream ◀┤
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod blobs;
 mod body;
 pub mod client;
 mod connection;
@@ -32,5 +34,6 @@ mod websocket;
 
 pub use connection::socket::Listener;
 pub use control::Control;
+pub use hob_git::{Pattern, Terms};
 pub use listen::{Mount, Site, run};
 pub use log::Format;

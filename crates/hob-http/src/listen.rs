@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
+use crate::blobs::Blobs;
 use crate::connection::checked::{Checked, Heard, InBody, Unwritten};
 use crate::connection::hints::Hints;
 use crate::connection::socket::{Accepting, Listener, Stream};
@@ -65,6 +66,17 @@ pub enum Mount {
         fallback: Option<String>,
         /// What caches are told of them.
         cache_control: Option<String>,
+    },
+    /// Files of revisions of repositories.
+    Git {
+        /// The directory that has the repositories.
+        root: PathBuf,
+        /// On what terms they are read.
+        terms: hob_git::Terms,
+        /// How many are read at one time.
+        jobs: usize,
+        /// How many requests may wait.
+        queue: usize,
     },
 }
 
@@ -141,6 +153,9 @@ async fn serve(
             Mount::Static { root, fallback, cache_control } => {
                 let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
                 Served::Files(files)
+            }
+            Mount::Git { root, terms, jobs, queue } => {
+                Served::Blobs(Blobs::new(root, terms, (jobs, queue), false))
             }
         };
         let mounted = Mounted { served, tally };

@@ -215,7 +215,8 @@ impl Ended {
         if let Some(why) = self.failure {
             text.push_str(&format!(",\"failure\":\"{why}\""));
         }
-        for (name, us) in self.phases_us.iter().flatten() {
+        let read = self.read_us.iter().flatten();
+        for (name, us) in self.phases_us.iter().flatten().chain(read) {
             text.push_str(&format!(",\"{name}_us\":{us}"));
         }
         text.push_str(&format!(",\"total_us\":{}", self.total_us));
@@ -271,6 +272,7 @@ mod tests {
             mount: "/a\"".to_owned(),
             total_us: 9,
             phases_us: Some([("body", 1), ("app", 2), ("write", 6)]),
+            read_us: None,
             failure: Some("lost"),
         };
         let text = format!("{}{}}}", line.json(), ended.json(7));

@@ -24,7 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hob-hooks",
         &["hob-wire", "hob-core", "hob-os", "hob-entryfork", "hob-resolve", "hob-runtimes"],
     ),
-    ("hob-http", &["hob-wire", "hob-core", "hob-os"]),
+    ("hob-git", &[]),
+    ("hob-http", &["hob-wire", "hob-core", "hob-os", "hob-git"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
     (
         "hob",

@@ -1,7 +1,7 @@
 //! What an HTTP front decides before a program is asked, and after it has answered. Pure.
 //!
 //! In the order of a request: [`head`] reads the raw bytes of a head, [`filter`] judges it,
-//! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, [`chunks`] follows a body in chunks.
+//! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, and reads what one of the kind `git` is asked, [`chunks`] follows a body in chunks.
 //! [`stream`] does all of it that needs the raw bytes of a connection. [`answer`] judges what a program answers.
 //! [`counts`] is what the front tells of itself.
 //! [`websocket`] judges a handshake on either side.

@@ -15,6 +15,7 @@
 //! an error, since a misspelt one would otherwise do nothing; every number has its bounds.
 
 mod describe;
+pub mod git;
 mod section;
 pub mod site;
 

@@ -21,6 +21,9 @@
 //! [mount."/"]
 //! static = "public"
 //! fallback = "index.html"
+//!
+//! [mount."/git"]
+//! git = "/srv/git"                # see `git`
 //! ```
 //! Invariants: an unknown key is an error; a site that cannot be served whole is not served at all;
 //! no interface is named here but by the table of runtimes.
@@ -36,6 +39,7 @@ use hob_core::requests::Stale;
 use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
 
+use super::git::{self, Git};
 use super::section::{Section, is_name, microseconds};
 use super::{Declared, ProjectError, one_line};
 use crate::trust::{self, Trusted};
@@ -100,15 +104,17 @@ pub enum Mount {
         /// What caches are told of its files.
         cache_control: Option<String>,
     },
+    /// Files of revisions of repositories.
+    Git(Box<Git>),
 }
 
 impl Mount {
-    /// The most bytes of a request's body; files take none.
+    /// The most bytes of a request's body; files and repositories take none.
     #[must_use]
     pub fn body_bytes(&self) -> Option<u64> {
         match self {
             Mount::App(served) => Some(served.body_bytes),
-            Mount::Static { .. } => None,
+            Mount::Static { .. } | Mount::Git(_) => None,
         }
     }
 
@@ -117,6 +123,7 @@ impl Mount {
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
         match self {
             Mount::Static { root, .. } => format!("static {}", relative(root)),
+            Mount::Git(git) => format!("git {}", relative(&git.root)),
             Mount::App(served) => {
                 let function = served.app.function.as_deref();
                 let function = function.map_or_else(String::new, |name| format!(":{name}"));
@@ -209,6 +216,8 @@ struct Table {
     env: Vec<String>,
     fallback: Option<String>,
     cache_control: Option<String>,
+    #[serde(flatten)]
+    git: git::Keys,
     /// The interface and its file, or `static`; anything else is a mistake.
     #[serde(flatten)]
     others: BTreeMap<String, toml::Value>,
@@ -361,7 +370,7 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
 /// The words that a mount may have besides those of [`Table`].
 fn kinds() -> Vec<&'static str> {
     let mut kinds: Vec<&str> = hob_runtimes::apps().map(|(_, app)| app.interface).collect();
-    kinds.push("static");
+    kinds.extend(["static", "git"]);
     kinds.sort_unstable();
     kinds.dedup();
     kinds
@@ -387,6 +396,12 @@ impl Table {
         }
         let (key, what) =
             kind.ok_or_else(|| format!("it serves nothing; add one of {}", kinds().join(", ")))?;
+        if key == "git" {
+            return self.git(root, &what);
+        }
+        if self.git.are_there() {
+            return Err("refs, oids, jobs, cache_mb, blob_mb, owners: only git has them".to_owned());
+        }
         if key == "static" {
             return self.files(root, &what);
         }
@@ -398,26 +413,37 @@ impl Table {
         self.app(root, (row, app), &what).map(|served| Mount::App(Box::new(served)))
     }
 
+    /// Whether it has keys of apps.
+    fn is_for_apps(&self) -> bool {
+        self.isolation.is_some()
+            || self.workers.is_some()
+            || self.recycle.requests.is_some()
+            || self.recycle.memory.is_some()
+            || self.limits.body.is_some()
+            || self.limits.message.is_some()
+            || self.limits.answer.is_some()
+            || self.timeout.is_some()
+            || self.stale.is_some()
+            || self.idle.is_some()
+            || self.interpreter.is_some()
+            || !self.env.is_empty()
+    }
+
+    fn git(self, root: &Path, folder: &str) -> Result<Mount, String> {
+        if self.is_for_apps() || self.fallback.is_some() || self.cache_control.is_some() {
+            let keys = "`refs`, `oids`, `jobs`, `queue`, `cache_mb`, `blob_mb` and `owners`";
+            return Err(format!("git takes {keys}; other keys are for apps or static files"));
+        }
+        let git = self.git.git(root.join(folder), self.queue)?;
+        Ok(Mount::Git(Box::new(git)))
+    }
+
     fn files(self, root: &Path, folder: &str) -> Result<Mount, String> {
         let folder = root.join(folder);
         if !folder.is_dir() {
             return Err(format!("static: {} is no folder", folder.display()));
         }
-        let for_apps = [
-            self.isolation.is_some(),
-            self.workers.is_some(),
-            self.recycle.requests.is_some() || self.recycle.memory.is_some(),
-            self.queue.is_some(),
-            self.limits.body.is_some()
-                || self.limits.message.is_some()
-                || self.limits.answer.is_some(),
-            self.timeout.is_some(),
-            self.stale.is_some(),
-            self.idle.is_some(),
-            self.interpreter.is_some(),
-            !self.env.is_empty(),
-        ];
-        if for_apps.contains(&true) {
+        if self.is_for_apps() || self.queue.is_some() {
             let keys = "`fallback` and `cache_control`; other keys are for apps";
             return Err(format!("static files take {keys}"));
         }

@@ -144,6 +144,7 @@ impl Meter {
             answered: None,
             failure: None,
             passing: None,
+            read: None,
             ended: false,
         }
     }
@@ -210,6 +211,8 @@ pub(crate) struct Measured {
     failure: Option<&'static str>,
     /// Where it is said when its answer has ended.
     passing: Option<Passing>,
+    /// The parts of reading a repository, in microseconds.
+    read: Option<[(&'static str, u64); 3]>,
     ended: bool,
 }
 
@@ -222,6 +225,8 @@ pub(crate) struct Ended {
     pub(crate) total_us: u64,
     /// Of its phases, if an app was asked.
     pub(crate) phases_us: Option<[(&'static str, u64); PHASES.len()]>,
+    /// Of the parts of reading a repository, if one was read.
+    pub(crate) read_us: Option<[(&'static str, u64); 3]>,
     /// Why it was not answered to the end.
     pub(crate) failure: Option<&'static str>,
 }
@@ -272,6 +277,11 @@ impl Measured {
         self.passing = passing;
     }
 
+    /// A repository was read for it.
+    pub(crate) fn read(&mut self, times_us: Option<[(&'static str, u64); 3]>) {
+        self.read = times_us;
+    }
+
     /// Its app's answer has begun, or it is known that there is none.
     pub(crate) fn is_answered(&mut self) {
         self.answered = Some(Instant::now());
@@ -299,7 +309,7 @@ impl Measured {
         let named = |us| (names.next().unwrap_or_default(), us);
         let phases_us = phases.map(|phases| phases.map(named));
         let mount = self.tally.path.clone();
-        Ended { mount, total_us, phases_us, failure: self.failure }
+        Ended { mount, total_us, phases_us, read_us: self.read, failure: self.failure }
     }
 }
 

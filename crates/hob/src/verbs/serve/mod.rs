@@ -10,6 +10,7 @@ mod reload;
 mod sites;
 mod systemd;
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,9 @@ use hob_core::http::limits::Limits;
 use hob_core::requests::Affinity;
 use hob_daemon::Config;
 use hob_daemon::config::{Prints, StartAs};
+use hob_daemon::project::git::Git;
 use hob_daemon::project::site::{self, Mount, Site};
+use hob_http::Pattern;
 use hob_os::start::Start;
 use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
@@ -40,6 +43,8 @@ use sites::Directory;
 const ASKED: &str = "{\"verb\":\"status\"}";
 /// How long the loop may take until it can be asked.
 const START_NS: u64 = 10_000_000_000;
+/// The longest target where files of many projects may be asked for.
+const TARGET_BYTES_OF_LISTS: u64 = 64 << 10;
 const LOOK: Duration = Duration::from_millis(5);
 /// Leaving peers and file size limits end no server; their errors tell.
 const IGNORED: [i32; 2] = [SIGPIPE, SIGXFSZ];
@@ -135,19 +140,12 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         env: systemd::without_ours(start),
     };
     let socket = directory.join("socket");
-    let mut limits = Limits::default();
-    // What is read of a connection knows no mount: each has its own bound behind this one.
-    limits.body_bytes =
-        site.mounts.values().filter_map(Mount::body_bytes).max().unwrap_or(limits.body_bytes);
-    limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
-    limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
-    limits.ping_ms = site.ping_us.map_or(limits.ping_ms, |time| time.div_ceil(1000));
-    limits.write_gap_ms = site.write_gap_us.map_or(limits.write_gap_ms, |time| time.div_ceil(1000));
+    let limits = limits_of(&site);
     if let Some(Ok(address)) = control.address.as_ref().map(TcpListener::local_addr) {
         said.push_str(&format!("  control at http://{address}/\n"));
     }
     let front = hob_http::Site {
-        mounts: site.mounts.into_iter().map(|(path, mount)| (path, fronted(mount))).collect(),
+        mounts: fronted_all(site.mounts)?,
         socket: &socket,
         build: build_id::own(),
         attach,
@@ -204,8 +202,35 @@ fn opened(start: &Start, site: &Site, root: &Path, listen: &[String]) -> Result<
     }
 }
 
-fn fronted(mount: Mount) -> hob_http::Mount {
-    match mount {
+/// The bounds of what is read before a request's mount is known.
+fn limits_of(site: &Site) -> Limits {
+    let mut limits = Limits::default();
+    // What is read of a connection knows no mount: each has its own bound behind this one.
+    limits.body_bytes =
+        site.mounts.values().filter_map(Mount::body_bytes).max().unwrap_or(limits.body_bytes);
+    if site.mounts.values().any(|mount| matches!(mount, Mount::Git(_))) {
+        // A request may name a thousand projects.
+        limits.target_bytes = limits.target_bytes.max(TARGET_BYTES_OF_LISTS);
+    }
+    limits.head_ms = site.head_us.map_or(limits.head_ms, |time| time.div_ceil(1000));
+    limits.body_gap_ms = site.body_gap_us.map_or(limits.body_gap_ms, |time| time.div_ceil(1000));
+    limits.ping_ms = site.ping_us.map_or(limits.ping_ms, |time| time.div_ceil(1000));
+    limits.write_gap_ms = site.write_gap_us.map_or(limits.write_gap_ms, |time| time.div_ceil(1000));
+    limits
+}
+
+fn fronted_all(
+    mounts: BTreeMap<String, Mount>,
+) -> Result<BTreeMap<String, hob_http::Mount>, Failure> {
+    let fronted = mounts.into_iter().map(|(path, mount)| match fronted(mount) {
+        Ok(mount) => Ok((path, mount)),
+        Err(what) => Err(Failure::new(format!("[mount.\"{path}\"]: {what}"))),
+    });
+    fronted.collect()
+}
+
+fn fronted(mount: Mount) -> Result<hob_http::Mount, String> {
+    Ok(match mount {
         Mount::App(served) => {
             let (timeout_us, body_bytes) = (served.timeout_us, served.body_bytes);
             let terms = served.app.terms;
@@ -223,7 +248,16 @@ fn fronted(mount: Mount) -> hob_http::Mount {
         Mount::Static { root, fallback, cache_control } => {
             hob_http::Mount::Static { root, fallback, cache_control }
         }
-    }
+        Mount::Git(git) => {
+            let Git { root, refs, oids, jobs, queue, cache_bytes, blob_bytes, owners } = *git;
+            let patterns = |refs: Vec<String>| refs.iter().map(|each| Pattern::new(each)).collect();
+            let refs = refs.map(patterns).transpose();
+            let refs = refs.map_err(|what: String| format!("refs: {what}"))?;
+            let terms = hob_http::Terms { refs, oids, owners, blob_bytes, cache_bytes };
+            let (jobs, queue) = (jobs as usize, queue as usize);
+            hob_http::Mount::Git { root, terms, jobs, queue }
+        }
+    })
 }
 
 type Looped = std::thread::JoinHandle<Result<(), hob_daemon::DaemonError>>;
@@ -277,6 +311,7 @@ fn said(site: &Site, places: &[String]) -> String {
                 format!("{interface:7} {isolation:8} {}", app.file.display())
             }
             Mount::Static { root, .. } => format!("static           {}", root.display()),
+            Mount::Git(git) => format!("git              {}", git.root.display()),
         };
         text.push_str(&printable(&format!("  {path:width$}  {what}"), charset));
         text.push('\n');

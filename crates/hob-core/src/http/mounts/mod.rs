@@ -3,6 +3,8 @@
 //! A lookup walks the path's segments through a tree, so that its cost hardly depends on how many
 //! mounts there are. Segments are compared decoded: `/%61pp` is the mount `/app`.
 
+pub mod blobs;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

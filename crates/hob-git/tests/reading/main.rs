@@ -1,0 +1,6 @@
+//! Real repositories, made by git, read beside git.
+
+mod broken;
+mod equal;
+mod repository;
+mod stale;

@@ -1,0 +1,133 @@
+//! One file of many projects, as a line of JSON each, in the order asked for. As many are read at
+//! one time as the mount has readers; a client that leaves ends it.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::Frame;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use super::readers::{Done, Readers, Wanted};
+use super::{status_of, text_of};
+use crate::body::Broken;
+
+/// The lines that are still to come.
+#[derive(Debug)]
+pub(super) struct Listing {
+    readers: Arc<Readers>,
+    left: VecDeque<Wanted>,
+    /// What is being read, with the project's name, in the order of the lines.
+    reading: VecDeque<(Vec<u8>, oneshot::Receiver<Done>)>,
+}
+
+impl Listing {
+    /// Begins one, or gives back what is to be read if there is no room for the first of it.
+    pub(super) fn begin(
+        readers: &Arc<Readers>,
+        wanted: VecDeque<Wanted>,
+    ) -> Result<Listing, Wanted> {
+        let readers = Arc::clone(readers);
+        let mut listing = Listing { readers, left: wanted, reading: VecDeque::new() };
+        if let Some(wanted) = listing.left.pop_front() {
+            listing.read(wanted)?;
+        }
+        listing.go_on();
+        Ok(listing)
+    }
+
+    fn read(&mut self, wanted: Wanted) -> Result<(), Wanted> {
+        let project = wanted.project.clone();
+        let coming = self.readers.ask(wanted)?;
+        self.reading.push_back((project, coming));
+        Ok(())
+    }
+
+    /// Has as many read as there are readers, if there is room.
+    fn go_on(&mut self) {
+        while self.reading.len() < self.readers.count() {
+            let Some(wanted) = self.left.pop_front() else { return };
+            if let Err(wanted) = self.read(wanted) {
+                self.left.push_front(wanted);
+                return;
+            }
+        }
+    }
+}
+
+impl hyper::body::Body for Listing {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let line = match self.reading.front_mut() {
+            Some((_, coming)) => {
+                let done = ready!(Pin::new(coming).poll(context));
+                let Some((project, _)) = self.reading.pop_front() else { return Poll::Ready(None) };
+                match done {
+                    Ok(done) => line(&project, done),
+                    Err(_) => refused(&project, "the site stops"),
+                }
+            }
+            // Others have filled the queue meanwhile.
+            None => match self.left.pop_front() {
+                Some(wanted) => refused(&wanted.project, "too many requests wait"),
+                None => return Poll::Ready(None),
+            },
+        };
+        self.go_on();
+        Poll::Ready(Some(Ok(Frame::data(line))))
+    }
+}
+
+fn line(project: &[u8], done: Done) -> Bytes {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    put("project", String::from_utf8_lossy(project).into());
+    match done.result {
+        Err(failure) => {
+            put("status", status_of(&failure).as_u16().into());
+            put("error", text_of(&failure).into());
+        }
+        Ok(found) => {
+            let located = found.located;
+            put("status", 200.into());
+            put("oid", located.oid.into());
+            put("commit", located.commit.into());
+            put("mode", format!("{:o}", located.mode).into());
+            if let Some(blob) = found.blob {
+                put("bytes", blob.bytes.len().into());
+                match std::str::from_utf8(&blob.bytes) {
+                    Ok(text) if blob.is_text => put("text", text.into()),
+                    Ok(_) | Err(_) => {
+                        put("base64", data_encoding::BASE64.encode(&blob.bytes).into());
+                    }
+                }
+            }
+        }
+    }
+    ended(fields)
+}
+
+fn refused(project: &[u8], why: &str) -> Bytes {
+    let mut fields = Map::new();
+    fields.insert("project".to_owned(), String::from_utf8_lossy(project).into());
+    fields.insert("status".to_owned(), 503.into());
+    fields.insert("error".to_owned(), why.into());
+    ended(fields)
+}
+
+fn ended(fields: Map<String, Value>) -> Bytes {
+    let mut text = Value::Object(fields).to_string();
+    text.push('\n');
+    Bytes::from(text)
+}
