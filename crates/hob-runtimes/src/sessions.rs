@@ -226,9 +226,10 @@ const CLOJURE: Sessions = Sessions {
 };
 
 /// The one that is started is written last: it loads the others from beside it.
-const FILES: [File; 3] = [
+const FILES: [File; 4] = [
     ("session/wire.clj", include_bytes!("../../../runtimes/jvm/session/wire.clj")),
     ("session/editors.clj", include_bytes!("../../../runtimes/jvm/session/editors.clj")),
+    ("session/project.clj", include_bytes!("../../../runtimes/jvm/session/project.clj")),
     ("session/session.clj", include_bytes!("../../../runtimes/jvm/session/session.clj")),
 ];
 

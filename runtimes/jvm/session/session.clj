@@ -7,17 +7,18 @@
 ;; descriptor 0 is hob's, and ends the session.
 ;;
 ;; Only Clojure itself and the JDK are used, so that nothing of the project's is shadowed.
-(doseq [file ["wire.clj" "editors.clj"]]
+(doseq [file ["wire.clj" "editors.clj" "project.clj"]]
   (load-file (str (.getParent (java.io.File. ^String *file*)) "/" file)))
 
 (ns hob.session
   (:require [clojure.main :as main]
             [clojure.string :as string]
             [hob.editors :as editors]
-            [hob.wire :as wire :refer [answer input on-thread output read-value sender write-all writer]])
+            [hob.project :as project]
+            [hob.wire :as wire :refer [answer input on-thread read-value sender write-all writer]])
   (:import (clojure.lang Compiler DynamicClassLoader LineNumberingPushbackReader
                          LispReader$ReaderException RT Var)
-           (java.io BufferedOutputStream InputStream OutputStream PrintStream PrintWriter Reader StringReader Writer)
+           (java.io InputStream OutputStream PrintStream PrintWriter Reader StringReader StringWriter Writer)
            (java.net StandardProtocolFamily UnixDomainSocketAddress)
            (java.nio ByteBuffer)
            (java.nio.channels ServerSocketChannel SocketChannel)
@@ -46,53 +47,54 @@
   (main/with-bindings
     (in-ns 'user)
     (apply require main/repl-requires)
-    (dissoc (get-thread-bindings) #'*warn-on-reflection* Compiler/LOADER)))
+    (-> (get-thread-bindings)
+        (assoc #'*warn-on-reflection* false)
+        (dissoc Compiler/LOADER))))
 
-;; By id: `:bindings`, `:executor` and `:current` are atoms, `:lines` what was sent to stdin.
-(defonce ^:private sessions (atom {}))
-
-(defn- session-of [bindings]
-  (let [id (str (UUID/randomUUID))]
-    {:id id
-     :bindings (atom bindings)
-     :executor (atom (executor id))
-     :current (atom nil)
-     :lines (LinkedBlockingQueue.)}))
+(def ^:private out-max
+  "How many characters wait for a flush, unless a message names a number of its own."
+  8192)
 
 (defn- text-writer
   "A writer that sends what is written, under this key, when it is flushed or much of it."
   ^PrintWriter [send msg key]
   (let [text (StringBuilder.)
-        tell (fn []
-               (let [said (locking text
-                            (let [said (str text)] (.setLength text 0) said))]
-                 (when-not (= said "") (send (answer msg key said)))))]
+        most (int (max 1 (get msg "out-limit" out-max)))
+        take-first (fn [length]
+                     (locking text
+                       (let [length (min (int length) (.length text))
+                             said (.substring text 0 length)]
+                         (.delete text 0 length)
+                         said)))
+        tell (fn [length]
+               (let [said (take-first length)]
+                 (when-not (= said "") (send (answer msg key said)))))
+        tell-much (fn [] (while (>= (.length text) most) (tell most)))
+        tell #(tell Integer/MAX_VALUE)]
     (PrintWriter.
      (proxy [Writer] []
        (write
          ([what] (locking text
                    (if (string? what) (.append text ^String what)
                        (if (integer? what) (.append text (char what))
-                           (.append text ^chars what)))))
+                           (.append text ^chars what))))
+                 (tell-much))
          ([what from length] (locking text
                                (if (string? what)
                                  (.append text ^CharSequence what (int from) (int (+ from length)))
-                                 (.append text ^chars what (int from) (int length)))))) 
+                                 (.append text ^chars what (int from) (int length))))
+                             (tell-much)))
        (flush [] (tell))
        (close [] (tell)))
      true)))
 
 (defn- text-reader
-  "What a client sends to stdin. It is asked for more where there is none."
-  [session send msg]
-  (let [^LinkedBlockingQueue lines (:lines session)
-        left (atom nil)
+  "What a client sends to stdin. `ask` has it send more where there is none."
+  ^LineNumberingPushbackReader [^LinkedBlockingQueue lines ask]
+  (let [left (atom nil)
         next-text (fn []
                     (or @left
-                        (reset! left (or (.poll lines)
-                                         (do (flush)
-                                             (send (answer msg :status ["need-input"]))
-                                             (.take lines))))))]
+                        (reset! left (or (.poll lines) (do (ask) (.take lines))))))]
     (LineNumberingPushbackReader.
      (proxy [Reader] []
        (read
@@ -107,7 +109,37 @@
               (do (.getChars text 0 some ^chars chars (int from))
                   (reset! left (when (< some (count text)) (subs text some)))
                   some)))))
+       (ready [] (not= "" (or @left (.peek lines) "")))
        (close [])))))
+
+(defn- input-of
+  "The reader of an eval. A dialogue has one, so that what an eval has not read is there for the next;
+  a command of hob's has its own, since its input is another process's."
+  ^LineNumberingPushbackReader [session send msg]
+  (let [ask #(do (flush) (send (answer msg :status ["need-input"])))]
+    (if (get msg "own-input")
+      (text-reader (:lines session) ask)
+      (let [^LineNumberingPushbackReader in (:in session)]
+        (reset! (:ask session) ask)
+        ;; What ends the line of a form that was read is no line of the next.
+        (when (.ready in) (main/skip-if-eol in))
+        in))))
+
+;; By id: `:bindings`, `:executor`, `:current` and `:ask` are atoms, `:lines` what was sent to stdin,
+;; `:in` what reads it.
+(defonce ^:private sessions (atom {}))
+
+(defn- session-of [bindings]
+  (let [id (str (UUID/randomUUID))
+        lines (LinkedBlockingQueue.)
+        ask (atom nil)]
+    {:id id
+     :bindings (atom bindings)
+     :executor (atom (executor id))
+     :current (atom nil)
+     :lines lines
+     :ask ask
+     :in (text-reader lines #(@ask))}))
 
 ;; --- eval ------------------------------------------------------------------------------------
 
@@ -120,13 +152,17 @@
   (try (main/ex-str (main/ex-triage (Throwable->map e)))
        (catch Throwable _ (str e "\n"))))
 
+(defn- thrown [msg e]
+  [(answer msg :err (explain e))
+   (answer msg :status ["eval-error"] :ex (class-name e) :root-ex (class-name (root e)))])
+
 (defn- in-session
   "Performs `body` with the session's bindings and streams, and keeps what it did to the bindings.
   Ends with the one `done` of the message; what `body` returns goes before it in the same write."
   [session send msg body]
   (let [out (text-writer send msg :out)
         err (text-writer send msg :err)
-        in (text-reader session send msg)
+        in (input-of session send msg)
         last-words (atom [])
         interrupted (atom false)]
     (reset! (:current session) {:msg msg :thread (Thread/currentThread) :interrupted interrupted})
@@ -141,69 +177,111 @@
             (.flush err)
             (reset! (:bindings session)
                     (dissoc (get-thread-bindings) #'*out* #'*err* #'*in* Compiler/LOADER)))))
-      (apply send (concat @last-words [(answer msg :status ["done"])]))
+      (let [ended (some #{"done"} (get (peek @last-words) "status"))
+            status (if @interrupted ["interrupted" "done"] ["done"])]
+        (apply send (cond-> @last-words (not ended) (conj (answer msg :status status)))))
       (catch Throwable e
         (if @interrupted
           (send (answer msg :status ["interrupted" "done"]))
           (do
             (swap! (:bindings session) assoc #'*e e)
-            (send (answer msg :err (explain e))
-                  (answer msg :status ["eval-error"] :ex (class-name e) :root-ex (class-name (root e)))
-                  (answer msg :status ["done"])))))
+            (apply send (conj (thrown msg e) (answer msg :status ["done"]))))))
       (finally
+        (when (get msg "own-input") (.clear ^LinkedBlockingQueue (:lines session)))
         ;; One that was left behind has another in its place.
         (swap! (:current session) #(if (identical? (:msg %) msg) nil %))
         (Thread/interrupted)))))
 
+(defn- printed
+  "What is printed to *out* meanwhile, as by a lazy sequence, is output and no part of the value."
+  [value]
+  (let [text (StringWriter.)]
+    (if *print-dup* (print-dup value text) (print-method value text))
+    (str text)))
+
 (defn- value-of [msg value]
-  (answer msg :ns (str (ns-name *ns*)) :value (with-out-str (pr value))))
+  (answer msg :ns (str (ns-name *ns*)) :value (printed value)))
 
 (defn- remember [value]
   (set! *3 *2)
   (set! *2 *1)
   (set! *1 value))
 
-(defn- read-form [reader]
-  (try (read {:read-cond :allow :eof ::end} reader)
-       (catch LispReader$ReaderException e
-         (throw (ex-info nil {:clojure.error/phase :read-source} e)))))
+(defn- read-form
+  ([reader] (read-form reader nil))
+  ([reader msg]
+   (let [conditionals (keyword (get msg "read-cond" "allow"))]
+     (try (read {:read-cond conditionals :eof ::end} reader)
+          (catch LispReader$ReaderException e
+            (throw (ex-info nil {:clojure.error/phase :read-source} e)))))))
+
+(defn- set-column
+  "Has a reader begin in this column. It counts them itself, and has no function for that."
+  [^LineNumberingPushbackReader reader column]
+  (when-let [^java.lang.reflect.Field field
+             (first (filter #(= "_columnNumber" (.getName ^java.lang.reflect.Field %))
+                            (.getDeclaredFields LineNumberingPushbackReader)))]
+    (.setAccessible field true)
+    (.set field reader (int column))))
 
 (defn- code-reader [msg]
-  (doto (LineNumberingPushbackReader. (StringReader. (get msg "code" "")))
-    (.setLineNumber (int (get msg "line" 1)))))
+  (let [reader (LineNumberingPushbackReader. (StringReader. (get msg "code")))]
+    (.setLineNumber reader (int (get msg "line" 1)))
+    (some->> (get msg "column") (set-column reader))
+    reader))
 
-(defn- to-ns [msg]
-  (when-let [wanted (get msg "ns")]
-    (if-let [found (find-ns (symbol wanted))]
-      (set! *ns* found)
-      (throw (IllegalArgumentException. (str "there is no namespace " wanted))))))
+(defn- eval-one
+  "What is to be said of a form: its value, or what it threw. As in a REPL the next one follows, but
+  not in a command of hob's."
+  [session msg evaluate form]
+  (try (let [value (evaluate form)]
+         (remember value)
+         [(value-of msg value)])
+       (catch Throwable e
+         (when (or (get msg "own-input") @(:interrupted @(:current session))) (throw e))
+         (set! *e e)
+         (thrown msg e))))
 
-(defn- eval-all [send msg]
+(defn- eval-forms [session send msg]
   (let [before *ns*
         reader (code-reader msg)
-        path (get msg "file" "NO_SOURCE_PATH")]
-    (to-ns msg)
+        path (get msg "file" "NO_SOURCE_PATH")
+        evaluate (if-let [named (get msg "eval")] (requiring-resolve (symbol named)) eval)]
+    (some->> (get msg "ns") symbol find-ns (set! *ns*))
     (with-bindings {Compiler/LINE (int (get msg "line" 1))
                     Compiler/SOURCE_PATH path
                     Compiler/SOURCE (last (string/split path #"/"))}
-      (let [words (loop [words []]
-                    (let [form (read-form reader)]
+      ;; What was said is sent before what comes after it is waited for.
+      (let [say (fn [words] (flush) (.flush ^Writer *err*) (apply send words))
+            words (loop [words []]
+                    (let [form (try (read-form reader msg)
+                                    (catch Throwable e (say words) (throw e)))]
                       (if (= form ::end)
                         words
-                        ;; A value is sent before what comes after it is waited for.
-                        (do (apply send words)
-                            (let [value (eval form)]
-                              (remember value)
-                              (recur [(value-of msg value)]))))))]
+                        (do (say words)
+                            (recur (eval-one session msg evaluate form))))))]
         (when (get msg "ns") (set! *ns* before))
         words))))
 
+(defn- eval-all [session send msg]
+  (let [wanted (get msg "ns")]
+    (cond
+      (nil? (get msg "code")) [(answer msg :status ["error" "no-code" "done"])]
+      (and wanted (nil? (find-ns (symbol wanted))))
+      [(answer msg :ns wanted :status ["error" "namespace-not-found" "done"])]
+      :else (eval-forms session send msg))))
+
+(defn- has-forms? [text]
+  (try (not= ::end (read-form (LineNumberingPushbackReader. (StringReader. text))))
+       (catch Exception _ true)))
+
 (defn- load-all [msg]
   (let [path (get msg "file-path" "NO_SOURCE_FILE")
+        text (get msg "file" "")
         before *ns*]
     (try
-      [(value-of msg (Compiler/load (StringReader. (get msg "file" "")) path
-                                    (get msg "file-name" path)))]
+      (let [value (Compiler/load (StringReader. text) path (get msg "file-name" path))]
+        (if (has-forms? text) [(answer msg :value (printed value))] []))
       (finally (set! *ns* before)))))
 
 ;; --- a script of its own ------------------------------------------------------------------------
@@ -312,13 +390,24 @@
           :aux {"current-ns" "user"}
           :status ["done"]))
 
+(defn- known-session
+  "The session of a message. One in which a script runs may be the project's nREPL's own: it has a
+  place here of the same name."
+  [msg]
+  (let [id (get msg "session")]
+    (or (get @sessions id)
+        (when (and id (= "hob/run" (get msg "op")))
+          (get (swap! sessions update id #(or % (session-of base-bindings))) id)))))
+
+(defn- runs? [id] (and id (some #(= id (get (:msg @(:current %)) "id")) (vals @sessions))))
+
 (defn- hear
   "Performs one message. What takes long has its own thread."
   [send msg]
-  (let [known (get @sessions (get msg "session"))
-        session (delay (or known (session-of base-bindings)))
-        msg (if known msg (dissoc msg "session"))]
-    (case (get msg "op")
+  (let [known (known-session msg)
+        session (delay (or known (session-of base-bindings)))]
+    (case (if (or known (nil? (get msg "session"))) (get msg "op") ::unknown)
+      ::unknown (send (answer msg :status ["error" "unknown-session" "done"]))
       "clone" (let [made (session-of (if known @(:bindings known) base-bindings))]
                 (swap! sessions assoc (:id made) made)
                 (send (answer msg :new-session (:id made) :status ["done"])))
@@ -329,19 +418,26 @@
                   (send (answer msg :status ["done" "session-closed"])))
       "ls-sessions" (send (answer msg :sessions (keys @sessions) :status ["done"]))
       "describe" (send (describe msg))
-      "eval" (start @session send msg #(eval-all send msg))
+      "eval" (start @session send msg #(eval-all @session send msg))
       "load-file" (start @session send msg #(load-all msg))
       "hob/run" (start @session send msg #(run-script msg))
-      "stdin" (do (when known (.put ^LinkedBlockingQueue (:lines known) (get msg "stdin" "")))
-                  (send (answer msg :status ["done"])))
-      "interrupt" (send (answer msg :status (if known (interrupt known msg) ["session-idle" "done"])))
-      "completions" (send (answer msg
-                                  :completions (take 500 (editors/candidates (ns-asked @session msg)
-                                                                     (get msg "prefix" "")))
-                                  :status ["done"]))
+      ;; Nothing, as text or as a list, is the end of input.
+      ("stdin" "hob/stdin" "hob/end")
+      (let [text (get msg "stdin" "")]
+        (when known
+          (.put ^LinkedBlockingQueue (:lines known) (if (string? text) text "")))
+        (send (answer msg :status ["done"])))
+      "interrupt" (send (answer msg :status (if known (interrupt known msg)
+                                                 ["error" "session-ephemeral" "done"])))
+      "completions" (send (if-let [prefix (get msg "prefix")]
+                            (answer msg
+                                    :completions (take 500 (editors/candidates (ns-asked @session msg)
+                                                                               prefix))
+                                    :status ["done"])
+                            (answer msg :status ["error" "completions-error" "done"])))
       "lookup" (let [info (editors/lookup (ns-asked @session msg) (get msg "sym" ""))]
                  (send (answer msg :info (or info {})
-                               :status (if info ["done"] ["lookup-error" "done"]))))
+                               :status (if info ["done"] ["error" "lookup-error" "done"]))))
       (send (answer msg :op (get msg "op" "") :status ["error" "unknown-op" "done"])))))
 
 (defn- serve-own [channel write]
@@ -353,51 +449,6 @@
              (catch Throwable e
                (send (answer msg :err (explain e) :status ["error" "done"]))))
         (recur)))))
-
-;; --- the project's nREPL --------------------------------------------------------------------------
-
-(defn- value-in [sym]
-  (try (requiring-resolve sym) (catch java.io.FileNotFoundException _)))
-
-(defn- middleware
-  "What the project's `.nrepl.edn` names: functions, or lists of their names."
-  [named]
-  (mapcat (fn [one]
-            (let [found (requiring-resolve one)]
-              (if (sequential? @found) (middleware @found) [found])))
-          named))
-
-(defn- project-handler []
-  (when-let [default (value-in 'nrepl.server/default-handler)]
-    (let [named (:middleware (some-> (value-in 'nrepl.config/config) deref))]
-      (apply default (middleware named)))))
-
-(defn- asker
-  "A function of a transport: one that sends what is said while a message is performed to who has
-  sent that message. nREPL asks for input on the connection on which a dialogue was cloned, and that
-  client may have left, while others use what it has cloned."
-  []
-  (let [send (value-in 'nrepl.transport/send)
-        performed (value-in 'nrepl.middleware.interruptible-eval/*msg*)
-        ;; The protocol is the project's: it is not there when this file is compiled.
-        made (eval '(fn [send] (reify nrepl.transport/Transport
-                                 (recv [this] nil)
-                                 (recv [this timeout] nil)
-                                 (send [this said] (send said) this))))]
-    (fn [transport]
-      (made (fn [said] (send (or (:transport (some-> performed deref)) transport) said))))))
-
-(defn- serve-project [handler channel write]
-  (let [transport ((value-in 'nrepl.transport/bencode) (input channel)
-                                                             (BufferedOutputStream. (output write)))
-        send (sender write)
-        asker (asker)
-        hear (fn [msg]
-               (case (:op msg)
-                 "hob/run" (hear send (into {} (map (fn [[k v]] [(name k) v])) (dissoc msg :transport)))
-                 "clone" (handler (update msg :transport asker))
-                 (handler msg)))]
-    ((value-in 'nrepl.server/handle) hear transport)))
 
 ;; --- the process ----------------------------------------------------------------------------------
 
@@ -419,7 +470,7 @@
 
 (defn- serve [handler ^SocketChannel channel]
   (let [write (writer channel)]
-    (try (if handler (serve-project handler channel write) (serve-own channel write))
+    (try (if handler (project/serve handler hear runs? channel write) (serve-own channel write))
          (catch java.io.IOException _)
          (finally (write wire/end) (.close channel)))))
 
@@ -433,12 +484,12 @@
   (let [^SocketChannel hob (System/inheritedChannel)
         listener (doto (ServerSocketChannel/open StandardProtocolFamily/UNIX)
                    (.bind (UnixDomainSocketAddress/of ^String socket)))
-        handler (project-handler)]
+        handler (project/handler)]
     (System/setIn (InputStream/nullInputStream))
     (System/setOut (routed #'*out* System/out))
     (System/setErr (routed #'*err* System/err))
     (on-thread "accept" #(accept-all listener handler))
-    (let [version (some-> (value-in 'nrepl.version/version) deref :version-string)
+    (let [version (some-> (project/value-in 'nrepl.version/version) deref :version-string)
           ready (str "ready " (if handler (str "nrepl " version) "own") "\n")]
       (write-all hob (.getBytes ready)))
     (let [byte (ByteBuffer/allocate 1)]

@@ -28,18 +28,21 @@ pub(crate) struct Told(pub(crate) Vec<Vec<u8>>);
 
 impl Editor {
     pub(crate) fn tcp(port: u16) -> Editor {
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        Editor::of(TcpStream::connect(("127.0.0.1", port)).unwrap())
+    }
+
+    pub(crate) fn of(stream: TcpStream) -> Editor {
         stream.set_read_timeout(Some(BOUND)).unwrap();
-        Editor::of(Box::new(stream))
+        Editor::over(Box::new(stream))
     }
 
     pub(crate) fn unix(path: &Path) -> Editor {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(BOUND)).unwrap();
-        Editor::of(Box::new(stream))
+        Editor::over(Box::new(stream))
     }
 
-    fn of(stream: Box<dyn Stream>) -> Editor {
+    fn over(stream: Box<dyn Stream>) -> Editor {
         let (bytes, scanner) = (Vec::new(), Scanner::default());
         Editor { stream, bytes, scanner, session: String::new() }
     }

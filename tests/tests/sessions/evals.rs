@@ -6,6 +6,7 @@ use hob_tests::{End, World, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::editor::Editor;
 use super::hob;
 
 fn sessions(world: &World) -> Vec<Value> {
@@ -63,6 +64,37 @@ fn output_errors_input_and_the_end_of_an_eval_are_the_callers() {
     let torn = hob(&world, &["eval"]).stdin("(+ 1").go();
     assert_eq!(torn.end, End::Code(1));
     assert!(torn.complaint().contains("EOF while reading"), "{}", torn.complaint());
+}
+
+#[test]
+fn a_command_reads_its_own_input_to_the_end_and_none_of_another() {
+    let world = World::new();
+    let eval = |code: &str, text: &str| hob(&world, &["eval", code]).stdin(text).go_long();
+    let first = eval("(read-line)", "first\nleft\n");
+    assert_eq!(first.text(), "\"first\"\n", "{}", first.complaint());
+    assert_eq!(eval("(read-line)", "second\n").text(), "\"second\"\n");
+    let three = eval("[(read-line) (read-line) (read-line)]", "a\nb\n");
+    assert_eq!(three.text(), "[\"a\" \"b\" nil]\n", "{}", three.complaint());
+}
+
+#[test]
+fn an_interrupted_command_leaves_that_before_it_in_its_turn() {
+    let world = World::new();
+    hob(&world, &["eval", "(def p (promise))"]).go_long().succeeded();
+    let first = hob(&world, &["eval", "(do (println :begun) @p)"]).start();
+    wait::until("it evaluates", || (first.out() == b":begun\n").then_some(()));
+    let second = hob(&world, &["eval", "(println :never-first)"]).start();
+    wait::until("it waits", || (sessions(&world)[0]["clients"] == 2).then_some(()));
+    second.signal(Signal::INT);
+    let _ = second.finish();
+    let editor = hob(&world, &["repl"]).start();
+    let socket = world.hob_dir().join("main.repl");
+    wait::until("it listens", || socket.exists().then_some(()));
+    Editor::unix(&socket).cloned().eval("(deliver (deref (resolve 'p)) :given)");
+    let first = first.finish();
+    assert_eq!((first.end, first.text().as_str()), (End::Code(0), ":begun\n:given\n"));
+    editor.signal(Signal::TERM);
+    let _ = editor.finish();
 }
 
 /// What a project's nREPL is to hob, in short. As that does, it keeps of a dialogue the connection on
@@ -123,6 +155,13 @@ fn a_projects_nrepl_asks_for_input_who_evaluates_and_not_who_has_cloned() {
     assert_eq!(first.text(), "\"first\\n\"\n", "{}", first.complaint());
     for text in ["second\n", "third\n"] {
         assert_eq!(eval(text).go().text(), format!("{text:?}\n"));
+    }
+    // A script's input goes to the script.
+    let script = world.file("script.clj", "(prn (read-line) (read-line))");
+    for text in ["fourth\n", "fifth\n"] {
+        let run = world.hob(&["run", "-S", "main", &script.display().to_string()]).stdin(text);
+        let out = run.env("HOB_CLOJURE", &path).go();
+        assert_eq!(out.text(), format!("{:?} nil\n", text.trim()), "{}", out.complaint());
     }
 }
 

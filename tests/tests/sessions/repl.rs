@@ -89,6 +89,88 @@ fn an_editor_finds_what_nrepl_has_and_names_go_with_the_server() {
 }
 
 #[test]
+fn a_client_that_connects_by_a_socket_of_ipv6_is_served() {
+    // Every client of a JVM does, to an address of IPv4 too.
+    let world = World::new();
+    let repl = Repl::serve(&world, &[]);
+    let mapped = std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+    let mut editor = Editor::of(TcpStream::connect((mapped, repl.port)).unwrap()).cloned();
+    assert_eq!(editor.eval("(+ 1 2)").text("value"), "3");
+}
+
+#[test]
+fn what_an_eval_has_not_read_is_there_for_the_next_of_its_dialogue() {
+    let world = World::new();
+    let repl = Repl::serve(&world, &[]);
+    let mut editor = repl.editor();
+    editor.ask("stdin", &[("stdin", "a\nb\n")]);
+    assert_eq!(editor.eval("(read-line)").text("value"), "\"a\"");
+    assert_eq!(editor.eval("(read-line)").text("value"), "\"b\"");
+    editor.ask("stdin", &[("stdin", ":form\nc\n")]);
+    assert_eq!(editor.eval("(read)").text("value"), ":form");
+    assert_eq!(editor.eval("(read-line)").text("value"), "\"c\"", "the end of the form's line");
+    // Clients say the end as an empty text, or as an empty list.
+    for end in ["0:", "le"] {
+        editor.send("eval", "ask", &[("code", "(read-line)")]);
+        assert!(String::from_utf8_lossy(&editor.next().unwrap()).contains("need-input"));
+        let session = &editor.session.clone();
+        let size = session.len();
+        editor.raw(format!("d2:id1:e2:op5:stdin7:session{size}:{session}5:stdin{end}e").as_bytes());
+        assert_eq!(editor.until_done("ask").text("value"), "nil");
+    }
+}
+
+#[test]
+fn an_eval_is_answered_as_nrepls_own_tests_ask() {
+    let world = World::new();
+    let repl = Repl::serve(&world, &[]);
+    let mut editor = repl.editor();
+    // After a form that throws the next one follows, but for one that cannot be read.
+    let said = editor.eval("5 (/ 5 0) (+ 5 6 7)");
+    assert_eq!(said.text("value"), "518");
+    assert!(said.says("eval-error") && said.text("err").contains("Divide by zero"));
+    let torn = editor.eval("1 ) 2");
+    assert_eq!(torn.text("value"), "1");
+    assert!(torn.text("err").contains("Unmatched delimiter"), "{}", torn.all());
+    // What a lazy sequence prints is output.
+    let said = editor.eval("(map #(do (println %) :v) [1 2])");
+    assert_eq!((said.text("out"), said.text("value")), ("1\n2\n".into(), "(:v :v)".into()));
+    editor.eval("(set! *warn-on-reflection* true)");
+    assert_eq!(editor.eval("*warn-on-reflection*").text("value"), "true");
+    // Much is sent without a flush.
+    editor.send("eval", "much", &[("code", "(do (dotimes [_ 10000] (print \"x\")) @(promise))")]);
+    assert!(String::from_utf8_lossy(&editor.next().unwrap()).contains("xxxx"));
+    editor.ask("interrupt", &[]);
+    editor.until_done("much");
+    // What heeds an interrupt and comes to its end was interrupted all the same.
+    let code = "(try (println :begun) (Thread/sleep 600000) (catch InterruptedException _))";
+    editor.send("eval", "heeds", &[("code", code)]);
+    assert!(String::from_utf8_lossy(&editor.next().unwrap()).contains(":begun"));
+    editor.send("interrupt", "stop", &[]);
+    assert!(editor.until_done("heeds").says("interrupted"));
+    for (op, pairs, status) in [
+        ("eval", &[][..], "no-code"),
+        ("eval", &[("code", "1"), ("ns", "no.such")][..], "namespace-not-found"),
+        ("completions", &[], "completions-error"),
+        ("lookup", &[], "lookup-error"),
+    ] {
+        let said = editor.ask(op, pairs);
+        assert!(said.says(status) && said.says("error"), "{status}: {}", said.all());
+    }
+    let place = [("code", "(def there 1)"), ("file", "a.clj")];
+    editor.ask("eval", &place);
+    assert_eq!(editor.eval("(:file (meta #'there))").text("value"), "\"a.clj\"");
+    let kept = [("code", "#?(:clj 1)"), ("read-cond", "preserve")];
+    assert_eq!(editor.ask("eval", &kept).text("value"), "#?(:clj 1)");
+    let empty = editor.ask("load-file", &[("file", "; nothing")]);
+    assert!(!empty.all().contains("5:value"), "{}", empty.all());
+    let mut without = Editor::tcp(repl.port);
+    assert!(without.ask("interrupt", &[]).says("session-ephemeral"));
+    let strange = without.ask("eval", &[("code", "1"), ("session", "no-such")]);
+    assert!(strange.says("unknown-session"), "{}", strange.all());
+}
+
+#[test]
 fn two_editors_have_dialogues_of_their_own_in_one_session() {
     let world = World::new();
     let repl = Repl::serve(&world, &[]);

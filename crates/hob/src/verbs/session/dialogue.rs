@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use hob_os::uds;
+use hob_os::{clock, uds};
 use hob_wire::bencode::{Item, Message, Scanner, message};
 use hob_wire::exit::ExitCode;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -38,6 +38,10 @@ pub(super) struct Dialogue {
     bytes: Vec<u8>,
     scanner: Scanner,
     session: Vec<u8>,
+    /// Of what is evaluated. Commands share one dialogue: an interrupt must name this one's.
+    id: String,
+    /// The op that takes its input.
+    input: &'static [u8],
     /// The beginning of a letter whose end has not been read from standard input.
     torn: Vec<u8>,
 }
@@ -45,9 +49,15 @@ pub(super) struct Dialogue {
 impl Dialogue {
     /// Opens it: joins the one of all who ask for a moment.
     pub(super) fn begin(socket: OwnedFd) -> Result<Dialogue, Failure> {
-        let (bytes, scanner) = (Vec::new(), Scanner::default());
-        let mut dialogue =
-            Dialogue { socket, bytes, scanner, session: Vec::new(), torn: Vec::new() };
+        let mut dialogue = Dialogue {
+            socket,
+            bytes: Vec::new(),
+            scanner: Scanner::default(),
+            session: Vec::new(),
+            id: format!("{}.{}", std::process::id(), clock::now_ns()),
+            input: b"stdin",
+            torn: Vec::new(),
+        };
         dialogue.send(&message(&[("op", Item::Text(b"clone")), ("id", Item::Text(b"0"))]))?;
         loop {
             let bytes = dialogue.next()?;
@@ -64,9 +74,10 @@ impl Dialogue {
     /// Evaluates to the end; returns the exit code.
     pub(super) fn eval(&mut self, eval: &Eval<'_>) -> Result<u8, Failure> {
         let session = self.session.clone();
+        let id = self.id.clone();
         let mut pairs = vec![
             ("op", Item::Text(eval.op.as_bytes())),
-            ("id", Item::Text(b"1")),
+            ("id", Item::Text(id.as_bytes())),
             ("session", Item::Text(&session)),
         ];
         pairs.extend(eval.pairs.iter().map(|(key, text)| (*key, Item::Text(text.as_bytes()))));
@@ -76,7 +87,9 @@ impl Dialogue {
         if eval.op != "eval" {
             pairs.push(("args", Item::Texts(&eval.args)));
             pairs.push(("keep", Item::Number(i64::from(eval.keep))));
+            self.input = b"hob/stdin";
         }
+        pairs.push(("own-input", Item::Number(1)));
         self.send(&message(&pairs))?;
         let mut code = 0;
         loop {
@@ -101,7 +114,7 @@ impl Dialogue {
             if read.says("status", "need-input") {
                 self.give_input()?;
             }
-            if read.says("status", "done") && read.text("id") == Some(b"1") {
+            if read.says("status", "done") && read.text("id") == Some(id.as_bytes()) {
                 return Ok(code);
             }
         }
@@ -131,11 +144,17 @@ impl Dialogue {
             && error.error_len().is_none()
         {
             self.torn = piece.split_off(error.valid_up_to());
+            // A piece of a letter alone is not the end.
+            if piece.is_empty() {
+                return self.give_input();
+            }
         }
         let session = self.session.clone();
+        let is_end = piece.is_empty() && self.input == b"stdin";
+        let op: &[u8] = if is_end { b"hob/end" } else { self.input };
         self.send(&message(&[
-            ("op", Item::Text(b"stdin")),
-            ("id", Item::Text(b"2")),
+            ("op", Item::Text(op)),
+            ("id", Item::Text(b"input")),
             ("session", Item::Text(&session)),
             ("stdin", Item::Text(&piece)),
         ]))

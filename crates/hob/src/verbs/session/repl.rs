@@ -36,6 +36,12 @@ const PORT_FILE: &str = ".nrepl-port";
 const PIECE: usize = 64 * 1024;
 /// How long a client may take to read what it is told last, and to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What stands before an address of IPv4 in the kernel's table of IPv6: `::ffff:`.
+const MAPPED: &str = if cfg!(target_endian = "little") {
+    "0000000000000000FFFF0000"
+} else {
+    "00000000000000000000FFFF"
+};
 /// Signals that end it: SIGHUP (1), SIGINT (2), SIGTERM (15), each its bit.
 const ENDS: signals::Set = signals::Set(1 | 1 << 1 | 1 << 14);
 
@@ -336,14 +342,18 @@ fn own_uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Whose the other end of a connection on the loopback interface is, as the kernel lists it.
+/// Whose the other end of a connection on the loopback interface is, as the kernel lists it. Clients
+/// of a JVM connect by a socket of IPv6, which stands in a table of its own.
 fn owner_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
-    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    owner_in(&table, peer, own)
+    let owner = |table: &str, prefix: &str| {
+        let table = std::fs::read_to_string(table).ok()?;
+        owner_in(&table, prefix, peer, own)
+    };
+    owner("/proc/net/tcp", "").or_else(|| owner("/proc/net/tcp6", MAPPED))
 }
 
-fn owner_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
-    let (peer, own) = (listed(peer)?, listed(own)?);
+fn owner_in(table: &str, prefix: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    let (peer, own) = (listed(prefix, peer)?, listed(prefix, own)?);
     table.lines().skip(1).find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let is_it = words.next() == Some(&peer) && words.next() == Some(&own);
@@ -352,11 +362,11 @@ fn owner_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     })
 }
 
-/// An address as the kernel's table has it: the bytes of the address in the machine's order.
-fn listed(address: SocketAddr) -> Option<String> {
+/// An address as the kernel's table has it: words of 32 bits in the machine's order.
+fn listed(prefix: &str, address: SocketAddr) -> Option<String> {
     let SocketAddr::V4(address) = address else { return None };
     let number = u32::from_ne_bytes(address.ip().octets());
-    Some(format!("{number:08X}:{:04X}", address.port()))
+    Some(format!("{prefix}{number:08X}:{:04X}", address.port()))
 }
 
 #[cfg(test)]
@@ -369,7 +379,8 @@ mod tests {
              0: 0100007F:1E61 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 1\n\
              1: 0100007F:D431 0100007F:1E61 01 00000000:00000000 00:00000000 00000000  1000        0 2\n";
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        assert_eq!(owner_in(table, at(0xD431), at(0x1E61)), Some(1000));
-        assert_eq!(owner_in(table, at(0xD432), at(0x1E61)), None);
+        assert_eq!(owner_in(table, "", at(0xD431), at(0x1E61)), Some(1000));
+        assert_eq!(owner_in(table, "", at(0xD432), at(0x1E61)), None);
+        assert_eq!(owner_in(table, MAPPED, at(0xD431), at(0x1E61)), None);
     }
 }
