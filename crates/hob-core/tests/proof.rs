@@ -2,6 +2,7 @@
 //! that drift and are held up in bursts. A failure tells the seed; `HOB_PROOF_SEED` sets it.
 
 use hob_core::proof::looks::{Question, SAME, Verdict};
+use hob_core::proof::many::{Many, differs, many};
 use hob_core::proof::score::estimate;
 
 /// A small generator (xorshift*): the same series for the same seed, everywhere.
@@ -122,4 +123,44 @@ fn an_interval_covers_the_truth() {
         let seed = machine.seed;
         assert!(covered >= 915, "{covered} of 1000 with {pairs} pairs at {ratio}, seed {seed}");
     }
+}
+
+/// Forty cells of two servers, twenty pairs of each, round by round; the first one takes `ratio` of
+/// its time, the others `rest` of theirs.
+fn cells(machine: &mut Machine, ratio: f64, rest: f64) -> Many {
+    let mut pairs = vec![Vec::new(); 40];
+    for _ in 0..20 {
+        for (at, pairs) in pairs.iter_mut().enumerate() {
+            pairs.push(machine.pair(1.0, if at == 0 { ratio } else { rest }));
+        }
+    }
+    many(&pairs)
+}
+
+#[test]
+fn of_many_cells_one_is_called_different_in_at_most_five_of_a_hundred_series() {
+    let mut machine = machine();
+    let (mut one, mut all) = (0, 0);
+    for _ in 0..400 {
+        let found = cells(&mut machine, 1.0, 1.0);
+        one += usize::from(found.cells.iter().flatten().any(differs));
+        all += usize::from(found.all.as_ref().is_some_and(differs));
+    }
+    let seed = machine.seed;
+    println!("{one} with a cell, {all} as a whole, of 400");
+    // Five standard deviations of a rate of 5 % in 400 are 22.
+    assert!(one <= 42 && all <= 42, "{one} with a cell, {all} as a whole, of 400, seed {seed}");
+}
+
+#[test]
+fn of_many_cells_one_that_is_half_as_slow_again_is_found_and_a_small_move_of_all() {
+    let mut machine = machine();
+    let (mut one, mut all) = (0, 0);
+    for _ in 0..200 {
+        let found = cells(&mut machine, 1.5, 1.02);
+        one += usize::from(found.cells[0].as_ref().is_some_and(|cell| cell.low > 0.0));
+        all += usize::from(found.all.as_ref().is_some_and(|all| all.low > 0.0));
+    }
+    println!("{one} cells, {all} wholes, of 200");
+    assert!(one >= 190 && all >= 190, "{one} and {all} of 200, seed {}", machine.seed);
 }

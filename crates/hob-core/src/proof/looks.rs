@@ -56,7 +56,8 @@ impl Range {
     }
 
     /// Whether an estimate lies in it.
-    fn has(self, estimate: &Estimate) -> Gate {
+    #[must_use]
+    pub fn judges(self, estimate: &Estimate) -> Gate {
         // A logarithm of nothing is below all.
         let (least, most) = (self.least.max(0.0).ln(), self.most.ln());
         if estimate.low > most || estimate.high < least {
@@ -169,12 +170,12 @@ impl Question {
             Verdict::Slower
         } else if estimate.at_zero < -z {
             Verdict::Faster
-        } else if Range::around(self.same).has(&estimate) == Gate::Passed {
+        } else if Range::around(self.same).judges(&estimate) == Gate::Passed {
             Verdict::Same
         } else {
             Verdict::Undecided
         };
-        let gate = self.gate.map(|range| range.has(&estimate));
+        let gate = self.gate.map(|range| range.judges(&estimate));
         let decided = match gate {
             Some(gate) => gate != Gate::Undecided,
             None => verdict != Verdict::Undecided,

@@ -14,5 +14,7 @@
 //! that is called slower.
 
 pub mod looks;
+pub mod many;
+pub mod normal;
 pub mod runs;
 pub mod score;

@@ -4,6 +4,7 @@ use hob_tests::{End, Outcome, Running, World, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
+mod against;
 mod earlier;
 mod reports;
 
@@ -16,6 +17,7 @@ GATE = threading.Event()
 
 class Answers(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -86,23 +88,30 @@ server.serve_forever()
 /// The server, until the test ends.
 struct Server<'a> {
     world: &'a World,
+    name: &'static str,
     _running: Running,
     base: String,
 }
 
 impl Server<'_> {
     fn start(world: &World) -> Server<'_> {
+        Server::named(world, "port")
+    }
+
+    /// One of several; its name is that of its files.
+    fn named<'a>(world: &'a World, name: &'static str) -> Server<'a> {
         world.file("server.py", SERVER);
-        let running = world.run(&["python3", "server.py", "port"]).start();
+        let running = world.run(&["python3", "server.py", name]).start();
         let port = wait::until("the server's port", || {
-            std::fs::read_to_string(world.path("work/port")).ok()
+            std::fs::read_to_string(world.path("work").join(name)).ok()
         });
-        Server { world, _running: running, base: format!("http://127.0.0.1:{port}") }
+        Server { world, name, _running: running, base: format!("http://127.0.0.1:{port}") }
     }
 
     /// The requests that came.
     fn asked(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.world.path("work/port.log")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.world.path(format!("work/{}.log", self.name)))
+            .unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 

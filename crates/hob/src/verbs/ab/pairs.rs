@@ -10,6 +10,7 @@ use super::run::{Left, Run, by_shell, ended, run};
 use super::side::Side;
 use super::{Ab, cannot};
 use crate::verbs::Failure;
+use crate::verbs::repeated::coin::Coin;
 use crate::verbs::repeated::input::{self, Input};
 use crate::verbs::repeated::interrupts::Interrupts;
 use crate::verbs::repeated::progress::Progress;
@@ -265,29 +266,4 @@ enum One {
     Unlike(String),
     /// A signal came.
     Stopped,
-}
-
-/// A fair coin (xorshift*), from a seed that is told.
-struct Coin {
-    seed: u64,
-    state: u64,
-}
-
-impl Coin {
-    fn new() -> Coin {
-        let mut bytes = [0; 8];
-        // Without random bytes the time will do: nobody plays against it.
-        if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
-            bytes = Timestamp::now().as_microsecond().to_ne_bytes();
-        }
-        let seed = u64::from_ne_bytes(bytes) | 1;
-        Coin { seed, state: seed }
-    }
-
-    fn toss(&mut self) -> bool {
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 63 == 1
-    }
 }

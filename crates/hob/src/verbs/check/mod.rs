@@ -7,6 +7,7 @@
 //! Invariants: one bound over everything; each body and each wait has an end; what has no sample has
 //! not passed; what is slower than before is told only if fresh times say so; what a profile may show goes to its own origin and to no other; no secret is shown.
 
+mod against;
 mod command;
 mod counts;
 mod earlier;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
+use hob_core::proof::looks::Gate;
 use hob_os::signals;
 
 use super::{Failure, out};
@@ -79,9 +81,19 @@ pub(crate) struct Check {
     /// Write a report: .html, .xml (JUnit), .json or .md, by the name's ending [may be repeated]
     #[arg(long, value_name = "FILE")]
     report: Vec<PathBuf>,
-    /// Exit code 4 if a check is surely slower by more than this share than in the runs before, as `10%`
+    /// Exit code 4 if one is surely slower by more than this share, such as 10%, than in the runs before
+    /// or at the other server
     #[arg(long, value_name = "SHARE", value_parser = crate::verbs::repeated::share)]
     gate: Option<f64>,
+    /// Compare with another server: both are asked, in pairs and in random order
+    #[arg(long, value_name = "base=URL", value_parser = other_base)]
+    against: Option<String>,
+}
+
+/// What `--against` names.
+fn other_base(text: &str) -> Result<String, String> {
+    let url = text.strip_prefix("base=").filter(|url| !url.is_empty());
+    url.map(str::to_owned).ok_or_else(|| "write it as base=http://127.0.0.1:8081".to_owned())
 }
 
 /// Checks; returns the exit code.
@@ -90,15 +102,27 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
     let mut plans = Vec::new();
     for path in &asked.files {
         let name = path.display().to_string();
-        let plan = read(path).and_then(|file| Plan::new(file, asked));
-        let plan = plan.map_err(|error| Failure::with_code(format!("{name}: {error}"), WRONG))?;
-        plans.push((name, Rc::new(plan)));
+        let plan = |asked: &Check| read(path).and_then(|file| Plan::new(file, asked));
+        let wrong = |error: String| Failure::with_code(format!("{name}: {error}"), WRONG);
+        let this = plan(asked).map_err(wrong)?;
+        let that = match &asked.against {
+            None => None,
+            Some(_) => {
+                let there = Check { base: asked.against.clone(), ..asked.clone() };
+                let plan = plan(&there).map_err(|error| wrong(format!("--against: {error}")))?;
+                Some(Rc::new(plan))
+            }
+        };
+        plans.push((name, Rc::new(this), that));
     }
     let reports = asked.report.iter().map(|path| Report::new(path)).collect::<Result<Vec<_>, _>>();
     let reports = reports.map_err(|why| Failure::with_code(format!("--report {why}"), WRONG))?;
     let mut all = Vec::new();
-    for (path, (file, plan)) in asked.files.iter().zip(plans) {
-        let ran = ran(path, file, plan, asked.gate);
+    for (path, (file, plan, other)) in asked.files.iter().zip(plans) {
+        let ran = match other {
+            Some(other) => with_other(file, plan, &other, asked),
+            None => ran(path, file, plan, asked.gate),
+        };
         let ran = ran.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
         if asked.json {
             out(&format!("{}\n", report::json::json(&ran)))?;
@@ -153,7 +177,30 @@ fn ran(path: &Path, file: String, plan: Rc<Plan>, gate: Option<f64>) -> std::io:
             None => NOT_CONCLUSIVE,
         };
     }
-    Ok(Ran { file, plan, found, earlier, code })
+    Ok(Ran { file, plan, found, earlier, against: None, code })
+}
+
+/// Performs a file at both servers, and compares them. The run is not one of those that later ones
+/// are compared with: the other server may have disturbed it.
+fn with_other(
+    file: String,
+    plan: Rc<Plan>,
+    other: &Rc<Plan>,
+    asked: &Check,
+) -> std::io::Result<Ran> {
+    let (caller, there) = (Caller::new(&plan), Caller::new(other));
+    let mut found = caller.run()?;
+    let wanted = against::Asked { times: asked.times, gate: asked.gate };
+    let against = against::against(&caller, (&plan, &mut found), (&there, other), wanted)?;
+    let mut code = code(&plan, &found);
+    if code == 0 && asked.gate.is_some() {
+        code = match against.as_ref().and_then(|against| against.gate) {
+            Some(Gate::Passed) => 0,
+            Some(Gate::Failed) => SLOWER,
+            Some(Gate::Undecided) | None => NOT_CONCLUSIVE,
+        };
+    }
+    Ok(Ran { file, plan, found, earlier: None, against, code })
 }
 
 /// The code of all files.

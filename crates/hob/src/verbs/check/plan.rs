@@ -157,6 +157,18 @@ impl Plan {
         self.profiles[cell.profile].login.filter(|login| *login != cell.check)
     }
 
+    /// Whether a cell may be asked many times more than the file says: it only reads, or the file
+    /// itself has it repeated.
+    pub(super) fn may_be_repeated(&self, at: usize) -> bool {
+        let cell = &self.cells[at];
+        let check = &self.checks[cell.check];
+        let reads = match &check.what {
+            What::Request(request) => matches!(request.method, "GET" | "HEAD" | "OPTIONS"),
+            What::Run { .. } => false,
+        };
+        !self.is_login(cell) && (reads || check.times > 1)
+    }
+
     /// Whether this cell is a profile's login.
     pub(super) fn is_login(&self, cell: &Cell) -> bool {
         self.profiles[cell.profile].login == Some(cell.check)

@@ -16,6 +16,7 @@ use super::plan::{Plan, What};
 use super::request::{self, Cookies};
 use super::sample::{SHOWN_BYTES, Sample, body_faults};
 use super::secrets::Secrets;
+use crate::verbs::repeated::coin::Coin;
 use crate::verbs::repeated::progress::Progress;
 
 /// What became of a cell.
@@ -182,9 +183,7 @@ impl Caller {
         let mut rounds = Rounds {
             shared,
             cells: cells.to_vec(),
-            left: (0..=rounds)
-                .flat_map(|round| (0..cells.len()).map(move |at| (round, at)))
-                .collect(),
+            left: in_rounds(rounds, cells.len()),
             ends: Instant::now() + within,
             again: Again { took_us, calls: 0, interrupted: None },
             progress: Progress::new(),
@@ -193,6 +192,84 @@ impl Caller {
         let interrupted = turns::perform(&mut rounds, self.plan.jobs, end)?;
         rounds.progress.clear();
         Ok(Again { interrupted, ..rounds.again })
+    }
+
+    /// Asks cells of this plan and of another, which has the same cells, in pairs and in rounds; a
+    /// coin says which is first. The first round makes connections and does not count.
+    ///
+    /// # Errors
+    /// The system has no signals or sockets to give.
+    pub(super) fn pairs(
+        &self,
+        other: &Caller,
+        cells: &[usize],
+        rounds: usize,
+    ) -> std::io::Result<Paired> {
+        let (this, that) = (self.shared(), other.shared());
+        let stops = [this.stop.clone(), that.stop.clone()];
+        let mut pairs = Pairs {
+            both: [this, that],
+            cells: cells.to_vec(),
+            left: in_rounds(rounds, cells.len()),
+            coin: Coin::new(),
+            paired: Paired { took_us: vec![Vec::new(); cells.len()], interrupted: None },
+            progress: Progress::new(),
+        };
+        let end = || stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
+        let interrupted = turns::perform(&mut pairs, self.plan.jobs, end)?;
+        pairs.progress.clear();
+        Ok(Paired { interrupted, ..pairs.paired })
+    }
+}
+
+/// Each place once in each round, one round more than are wanted.
+fn in_rounds(rounds: usize, places: usize) -> VecDeque<(usize, usize)> {
+    (0..=rounds).flat_map(|round| (0..places).map(move |at| (round, at))).collect()
+}
+
+/// What pairs took.
+#[derive(Debug)]
+pub(super) struct Paired {
+    /// By the place in what was asked for: the times of this plan and of the other, in microseconds,
+    /// where both answered as they should.
+    pub(super) took_us: Vec<Vec<[u64; 2]>>,
+    pub(super) interrupted: Option<i32>,
+}
+
+/// Cells of two plans, pair by pair.
+struct Pairs {
+    both: [Rc<Shared>; 2],
+    cells: Vec<usize>,
+    left: VecDeque<(usize, usize)>,
+    coin: Coin,
+    paired: Paired,
+    progress: Progress,
+}
+
+impl Work for Pairs {
+    type Done = [Sample; 2];
+
+    fn next(&mut self) -> Option<Piece<[Sample; 2]>> {
+        let (round, at) = self.left.pop_front()?;
+        self.progress.show(&format!("{} cells of both, pair {round}", self.cells.len()));
+        let ([this, that], cell, swapped) = (self.both.clone(), self.cells[at], self.coin.toss());
+        let pair = async move {
+            if swapped {
+                let second = that.once(cell).await;
+                [this.once(cell).await, second]
+            } else {
+                let first = this.once(cell).await;
+                [first, that.once(cell).await]
+            }
+        };
+        Some((round * self.cells.len() + at, Box::pin(pair)))
+    }
+
+    fn done(&mut self, number: usize, samples: [Sample; 2]) {
+        let (round, at) = (number / self.cells.len(), number % self.cells.len());
+        if round > 0 && samples.iter().all(Sample::is_right) {
+            self.paired.took_us[at].push(samples.map(|sample| sample.took_us()));
+        }
     }
 }
 
@@ -233,7 +310,7 @@ impl Work for Rounds {
     fn done(&mut self, number: usize, sample: Sample) {
         self.again.calls += 1;
         let (round, at) = (number / self.cells.len(), number % self.cells.len());
-        if round > 0 && sample.faults.is_empty() && sample.code.is_some() {
+        if round > 0 && sample.is_right() {
             self.again.took_us[at].push(sample.took_us());
         }
     }

@@ -28,6 +28,11 @@ impl Sample {
         u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX)
     }
 
+    /// Whether there was an answer, and as it should be.
+    pub(super) fn is_right(&self) -> bool {
+        self.code.is_some() && self.faults.is_empty()
+    }
+
     /// One without an answer.
     pub(super) fn failed(took: Duration, text: String) -> Sample {
         Sample { took, code: None, faults: vec![text], left: Vec::new() }

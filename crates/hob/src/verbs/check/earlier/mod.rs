@@ -11,7 +11,7 @@ use hob_core::proof::runs::{Compared, FRESH, Judged, RECENT, RECENT_MIN, compare
 pub(super) use store::Run;
 use store::{CELLS_MAX, Kept, RUNS_MAX, Store};
 
-use super::plan::{Plan, What};
+use super::plan::Plan;
 use super::run::{Caller, Done, Found, State};
 
 /// So long cells are asked again, beside the round that is under way.
@@ -68,6 +68,34 @@ impl Earlier {
         (self.compared > 0).then(|| format!("runs {} to {}", first.number, last.number))
     }
 
+    /// The cells that are surely off, those of one check together. Whether they are slower.
+    fn sure(&self, plan: &Plan) -> Vec<(bool, String)> {
+        let mut groups: Vec<(usize, bool, Vec<&Off>)> = Vec::new();
+        for off in self.off.iter().filter(|off| off.sure) {
+            let (check, slower) = (plan.cells[off.cell].check, off.ratio > 1.0);
+            match groups.iter_mut().find(|group| (group.0, group.1) == (check, slower)) {
+                Some((.., all)) => all.push(off),
+                None => groups.push((check, slower, vec![off])),
+            }
+        }
+        let words = |(check, slower, all): (usize, bool, Vec<&Off>)| {
+            let profiles = all.iter().map(|off| plan.cells[off.cell].profile);
+            let profiles: Vec<&str> =
+                profiles.map(|profile| plan.profiles[profile].name.as_str()).collect();
+            let cells = plan.cells.iter().filter(|cell| cell.check == check).count();
+            let who = match cells == all.len() {
+                true => String::new(),
+                false => format!(" as {}", profiles.join(", ")),
+            };
+            let most = all
+                .iter()
+                .max_by(|one, other| one.ratio.ln().abs().total_cmp(&other.ratio.ln().abs()));
+            let ratio = most.map_or_else(String::new, |off| off.words());
+            (slower, format!("{}{who} {ratio}", plan.checks[check].name))
+        };
+        groups.into_iter().map(words).collect()
+    }
+
     /// All of it in parts of a line, the most important first. Those that are sure are named.
     pub(super) fn words(&self, plan: &Plan) -> Vec<(bool, String)> {
         let mut words = Vec::new();
@@ -75,16 +103,7 @@ impl Earlier {
             let alike = self.alike.map(|alike| format!("all {alike:.2} ×"));
             let alike = alike.unwrap_or_else(|| "too few checks to say what all did".to_owned());
             words.push((false, format!("since {since}   {alike}")));
-            let sure = self.off.iter().filter(|off| off.sure);
-            words.extend(sure.map(|off| {
-                let cell = &plan.cells[off.cell];
-                let check = &plan.checks[cell.check].name;
-                let name = match plan.profiles.len() {
-                    1 => check.clone(),
-                    _ => format!("{check} as {}", plan.profiles[cell.profile].name),
-                };
-                (off.ratio > 1.0, format!("{name} {}", off.words()))
-            }));
+            words.extend(self.sure(plan));
             let unsure = self.off.iter().filter(|off| !off.sure).count();
             if unsure > 0 {
                 words.push((false, format!("{unsure} off, not surely")));
@@ -230,9 +249,10 @@ fn decide(
 ) -> std::io::Result<Option<i32>> {
     let suspects = compared.suspects();
     let (again, left): (Vec<_>, Vec<_>) =
-        suspects.iter().copied().partition(|at| may_be_repeated(plan, found, *at));
+        suspects.iter().copied().partition(|at| is_right(found, *at) && plan.may_be_repeated(*at));
     let controls: Vec<usize> = compared.controls();
-    let controls = controls.into_iter().filter(|at| may_be_repeated(plan, found, *at));
+    let controls =
+        controls.into_iter().filter(|at| is_right(found, *at) && plan.may_be_repeated(*at));
     let mut cells = again.clone();
     cells.extend(controls);
     let mut interrupted = None;
@@ -258,16 +278,8 @@ fn decide(
     Ok(interrupted)
 }
 
-/// Whether a cell may be asked 30 times more: it only reads, or the file itself has it repeated.
-fn may_be_repeated(plan: &Plan, found: &Found, at: usize) -> bool {
-    let cell = &plan.cells[at];
-    let check = &plan.checks[cell.check];
-    let reads = match &check.what {
-        What::Request(request) => matches!(request.method, "GET" | "HEAD" | "OPTIONS"),
-        What::Run { .. } => false,
-    };
-    let answers = matches!(found.cells[at].state, State::Passed | State::Slow);
-    answers && !plan.is_login(cell) && (reads || check.times > 1)
+fn is_right(found: &Found, at: usize) -> bool {
+    matches!(found.cells[at].state, State::Passed | State::Slow)
 }
 
 fn is_answer(state: &str) -> bool {

@@ -53,14 +53,17 @@ fn head(page: &mut Page, ran: &Ran) {
     if let Some(earlier) = &ran.earlier {
         page.raw("<h2>Runs</h2>\n");
         strip(page, ran, earlier);
-        page.raw("<p>");
-        for (at, (bad, words)) in earlier.words(&ran.plan).into_iter().enumerate() {
-            page.raw(if at > 0 { " · " } else { "" });
-            page.raw(if bad { "<b class=\"word warning\">" } else { "<span>" }).text(words);
-            page.raw(if bad { "</b>" } else { "</span>" });
-        }
-        page.raw("</p>\n");
     }
+    let compared = ran.compared();
+    if !compared.is_empty() {
+        page.raw("<p>");
+    }
+    for (at, (bad, words)) in compared.iter().enumerate() {
+        page.raw(if at > 0 { " · " } else { "" });
+        page.raw(if *bad { "<b class=\"word warning\">" } else { "<span>" }).text(words);
+        page.raw(if *bad { "</b>" } else { "</span>" });
+    }
+    page.raw("\n");
     if ran.plan.cells.is_empty() {
         page.raw("<p>Nothing was checked: no check is left.</p>\n");
     }

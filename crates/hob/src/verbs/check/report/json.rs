@@ -1,8 +1,11 @@
 //! What a run found, for programs: `hob.check/1`.
 
+use hob_core::proof::many::differs;
+use hob_core::proof::score::Estimate;
 use serde_json::{Value, json};
 
 use super::{Ran, causes, failures};
+use crate::verbs::check::against::Against;
 use crate::verbs::check::earlier::Earlier;
 use crate::verbs::check::plan::Plan;
 
@@ -20,7 +23,7 @@ pub(super) fn report(all: &[Ran], code: u8) -> Value {
 
 /// A file's run as JSON.
 pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
-    let Ran { file, plan, found, code, earlier } = ran;
+    let Ran { file, plan, found, code, earlier, against } = ran;
     let cells = plan.cells.iter().zip(&found.cells).enumerate();
     let cells = cells.map(|(at, (cell, done))| {
         json!({
@@ -58,6 +61,7 @@ pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
         "cells": cells,
         "failures": failures,
         "earlier": earlier.as_ref().map(|earlier| beside(plan, earlier)),
+        "against": against.as_ref().map(|against| other(plan, against)),
     })
 }
 
@@ -82,5 +86,29 @@ fn beside(plan: &Plan, earlier: &Earlier) -> Value {
         "off": off.collect::<Vec<Value>>(),
         "calls": earlier.calls,
         "notes": earlier.notes,
+    })
+}
+
+/// The other server.
+fn other(plan: &Plan, against: &Against) -> Value {
+    let ratios = |found: &Estimate| {
+        let [middle, low, high] = [found.middle, found.low, found.high].map(Estimate::ratio);
+        json!({"ratio": middle, "low": low, "high": high, "sure": differs(found)})
+    };
+    let named = |at: usize, mut value: Value| {
+        let cell = &plan.cells[at];
+        value["check"] = plan.checks[cell.check].name.clone().into();
+        value["profile"] = plan.profiles[cell.profile].name.clone().into();
+        value
+    };
+    let cells = against.cells.iter().map(|(at, found)| named(*at, ratios(found)));
+    let left_out = against.left_out.iter().map(|(at, why)| named(*at, json!({"why": why})));
+    json!({
+        "base": against.base,
+        "pairs": against.pairs,
+        "all": against.all.as_ref().map(ratios),
+        "cells": cells.collect::<Vec<Value>>(),
+        "left_out": left_out.collect::<Vec<Value>>(),
+        "gate": against.gate.map(|gate| gate.word()),
     })
 }

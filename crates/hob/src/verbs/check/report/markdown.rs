@@ -23,13 +23,12 @@ pub(super) fn markdown(all: &[Ran]) -> String {
             Counts::new(&ran.found).verdict(),
             escaped(&ran.extent())
         );
-        if let Some(earlier) = &ran.earlier {
-            let words = earlier.words(&ran.plan).into_iter();
-            let words = words.map(|(bad, words)| {
-                let words = escaped(&words);
-                if bad { format!("**{words}**") } else { words }
-            });
-            let words: Vec<_> = words.collect();
+        let words = ran.compared().into_iter().map(|(bad, words)| {
+            let words = escaped(&words);
+            if bad { format!("**{words}**") } else { words }
+        });
+        let words: Vec<_> = words.collect();
+        if !words.is_empty() {
             let _ = write!(out, "{}\n\n", words.join(" · "));
         }
         matrix(&mut out, ran);

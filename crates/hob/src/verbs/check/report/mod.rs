@@ -11,6 +11,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::against::Against;
 use super::counts::Counts;
 use super::earlier::Earlier;
 use super::plan::{Plan, What};
@@ -30,6 +31,8 @@ pub(super) struct Ran {
     pub(super) found: Found,
     /// `None`: it was stopped, or asked nothing.
     pub(super) earlier: Option<Earlier>,
+    /// `None`: no other server was asked for, or it was stopped before.
+    pub(super) against: Option<Against>,
     pub(super) code: u8,
 }
 
@@ -75,6 +78,13 @@ impl Ran {
     fn title(&self) -> String {
         let base = self.plan.base.as_ref();
         base.map_or_else(|| self.file.clone(), |base| self.plan.secrets.redacted(&base.to_string()))
+    }
+
+    /// What the runs before and the other server say, in parts of a line, and which are bad.
+    fn compared(&self) -> Vec<(bool, String)> {
+        let earlier = self.earlier.iter().flat_map(|earlier| earlier.words(&self.plan));
+        let against = self.against.iter().flat_map(|against| against.words(&self.plan));
+        earlier.chain(against).collect()
     }
 
     /// How much was asked, and how.

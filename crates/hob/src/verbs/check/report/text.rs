@@ -69,14 +69,12 @@ pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
     }
     text += &failed(plan, found, look);
     text.push('\n');
-    if let Some(earlier) = earlier {
-        let parts = earlier.words(plan).into_iter().map(|(bad, words)| {
-            let tone = if bad { Tone::Watch } else { Tone::Dim };
-            (tone, printable(&words, look.charset))
-        });
-        for line in look.flow(&parts.collect::<Vec<_>>(), columns) {
-            let _ = writeln!(text, "{line}");
-        }
+    let parts = ran.compared().into_iter().map(|(bad, words)| {
+        let tone = if bad { Tone::Watch } else { Tone::Dim };
+        (tone, printable(&words, look.charset))
+    });
+    for line in look.flow(&parts.collect::<Vec<_>>(), columns) {
+        let _ = writeln!(text, "{line}");
     }
     for line in look.flow(&summary(plan, found), columns) {
         let _ = writeln!(text, "{line}");
