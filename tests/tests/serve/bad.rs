@@ -25,6 +25,23 @@ fn a_request_that_breaks_a_rule_is_refused_and_nothing_behind_it_is_answered() {
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(text.matches("HTTP/1.1 ").count(), 1, "{head:?}: {text}");
     }
+    for (line, status) in [
+        ("GET / HTTP/1.2", 505),
+        ("GET / HTTP/2.0", 505),
+        ("GET / HTTP/0.9", 400),
+        ("GET  / HTTP/1.1", 400),
+        ("GET / a HTTP/1.1", 400),
+        ("G:T / HTTP/1.1", 400),
+        ("GET /", 400),
+    ] {
+        let bytes = site.raw(format!("{line}\r\nHost: a\r\n\r\n{behind}").as_bytes());
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(
+            (response(&bytes).status, text.matches("HTTP/1.1 ").count()),
+            (status, 1),
+            "{text}"
+        );
+    }
     site.stop();
 }
 

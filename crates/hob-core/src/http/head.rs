@@ -38,6 +38,14 @@ enum At {
     Done,
 }
 
+/// The words of a request line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Method,
+    Target,
+    Version,
+}
+
 /// The bytes of a request line beside its target: a method, two spaces, a version.
 const AROUND_TARGET: u64 = 64;
 
@@ -50,6 +58,9 @@ pub struct Scan {
     headers: u64,
     fields: u64,
     skipped: bool,
+    word: Word,
+    /// How many bytes the word has.
+    in_word: usize,
     in_query: bool,
     limits: Limits,
     refused: Option<Refusal>,
@@ -66,6 +77,8 @@ impl Scan {
             headers: 0,
             fields: 0,
             skipped: false,
+            word: Word::Method,
+            in_word: 0,
             in_query: false,
             limits,
             refused: None,
@@ -134,7 +147,8 @@ impl Scan {
         match byte {
             b'\r' if first && !self.skipped => Ok(At::StartEnd),
             b'\r' if first => Err(Refusal::bad("empty lines in front of the request")),
-            b'\r' => Ok(At::LineEnd),
+            b'\r' if self.word == Word::Version && self.in_word == VERSION.len() => Ok(At::LineEnd),
+            b'\r' => Err(LINE),
             b'\n' => Err(BARE_LF),
             _ if byte.is_ascii_control() => {
                 Err(Refusal::bad("a control character in the request line"))
@@ -150,9 +164,38 @@ impl Scan {
                 if self.line > self.limits.target_bytes.saturating_add(AROUND_TARGET) {
                     return Err(TARGET_TOO_LONG);
                 }
+                self.in_words(byte)?;
                 Ok(At::Line)
             }
         }
+    }
+
+    /// The parser behind answers by itself where a word is not valid, and it looks at each byte that
+    /// it is given: so none of these may reach it.
+    fn in_words(&mut self, byte: u8) -> Result<(), Refusal> {
+        if byte == b' ' {
+            self.word = match self.word {
+                Word::Method if self.in_word > 0 => Word::Target,
+                Word::Target if self.in_word > 0 => Word::Version,
+                Word::Method | Word::Target | Word::Version => return Err(LINE),
+            };
+            self.in_word = 0;
+            return Ok(());
+        }
+        let fits = match self.word {
+            Word::Method if !is_token_byte(byte) => return Err(BAD_METHOD),
+            Word::Method | Word::Target => true,
+            Word::Version if self.in_word == VERSION.len() - 1 => matches!(byte, b'0' | b'1'),
+            Word::Version => VERSION.get(self.in_word) == Some(&byte),
+        };
+        if !fits {
+            // What is behind it is not waited for; a version that begins with 0 is written otherwise.
+            let is_number = VERSION.get(self.in_word).is_some_and(u8::is_ascii_digit);
+            let is_other = is_number && matches!(byte, b'1'..=b'9');
+            return Err(if is_other { OTHER_VERSION } else { BAD_VERSION });
+        }
+        self.in_word += 1;
+        Ok(())
     }
 
     fn in_field(&mut self, byte: u8) -> Result<At, Refusal> {
@@ -191,13 +234,20 @@ fn line_feed(byte: u8, next: At) -> Result<At, Refusal> {
     if byte == b'\n' { Ok(next) } else { Err(Refusal::bad("a bare CR in the head")) }
 }
 
+/// A version that is spoken here, but for its last digit.
+const VERSION: &[u8] = b"HTTP/1.1";
+const LINE: Refusal = Refusal::bad("the request line is not METHOD TARGET VERSION");
 const BARE_LF: Refusal = Refusal::bad("a bare LF in the head");
+const BAD_METHOD: Refusal = Refusal::bad("the method is not valid");
+const BAD_VERSION: Refusal = Refusal::bad("the version is not valid");
+const OTHER_VERSION: Refusal =
+    Refusal { status: 505, what: "this version of HTTP is not spoken here" };
+
 /// Takes apart the bytes of a head for which [`Scan`] has said [`Step::Done`].
 ///
 /// # Errors
 /// If the request line is not a method, a target and a version that is spoken here.
 pub fn parse(head: &[u8]) -> Result<Head<'_, Fields<'_>>, Refusal> {
-    const LINE: Refusal = Refusal::bad("the request line is not METHOD TARGET VERSION");
     let head = head.strip_prefix(b"\r\n").unwrap_or(head);
     let end = head.iter().position(|byte| *byte == b'\r').unwrap_or(head.len());
     let (line, fields) = head.split_at(end);
@@ -208,7 +258,7 @@ pub fn parse(head: &[u8]) -> Result<Head<'_, Fields<'_>>, Refusal> {
         return Err(LINE);
     };
     if !is_token(method) {
-        return Err(Refusal::bad("the method is not valid"));
+        return Err(BAD_METHOD);
     }
     if target.is_empty() {
         return Err(LINE);
@@ -219,9 +269,9 @@ pub fn parse(head: &[u8]) -> Result<Head<'_, Fields<'_>>, Refusal> {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
-            return Err(Refusal { status: 505, what: "this version of HTTP is not spoken here" });
+            return Err(OTHER_VERSION);
         }
-        _ => return Err(Refusal::bad("the version is not valid")),
+        _ => return Err(BAD_VERSION),
     };
     let headers = Fields { rest: fields.strip_prefix(b"\r\n").unwrap_or(fields) };
     Ok(Head { version, method, target, headers })
@@ -353,6 +403,32 @@ mod tests {
         ] {
             let refusal = parse(format!("{line}\r\n\r\n").as_bytes()).unwrap_err();
             assert_eq!(refusal.status, status, "{line}: {}", refusal.what);
+        }
+    }
+
+    #[test]
+    fn a_request_line_is_refused_before_the_byte_that_the_parser_would_answer() {
+        for (line, good, status) in [
+            (&b"GET / HTTP/1.2\r\n"[..], 13, 505),
+            (b"PRI * HTTP/2.0\r\n", 11, 505),
+            (b"GET / HTTP/x.1\r\n", 11, 400),
+            (b"GET / HTTP/1.1x\r\n", 14, 400),
+            (b"GET / HTTP/1\r\n", 12, 400),
+            (b"GET / http/1.1\r\n", 6, 400),
+            (b"GET /\r\n", 5, 400),
+            (b"GET  / HTTP/1.1\r\n", 4, 400),
+            (b"GET / b HTTP/1.1\r\n", 6, 400),
+            (b"GET / HTTP/1.1 \r\n", 14, 400),
+            (b"G:T / HTTP/1.1\r\n", 1, 400),
+        ] {
+            let mut scan = Scan::new(Limits::default());
+            let text = String::from_utf8_lossy(line);
+            match scan.feed(line) {
+                Step::Refused(refusal) => {
+                    assert_eq!((scan.seen() - 1, refusal.status), (good, status), "{text}");
+                }
+                other @ (Step::NeedMore | Step::Done(_)) => panic!("{other:?} for {text}"),
+            }
         }
     }
 
