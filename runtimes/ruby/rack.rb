@@ -22,6 +22,7 @@ module Http
     HIJACK = "rack.hijack"
     HINTS = "rack.early_hints"
     HTTP_1_1 = "HTTP/1.1"
+    HTTP_2 = "HTTP/2"
     NO_HEAD = [0, 0].pack("vV").freeze
 
     def initialize(file)
@@ -42,7 +43,7 @@ module Http
       @input = body
       @env = env_of(words, body)
       @status = @headers = @error = @hijacked = nil
-      @env[HIJACK] = -> { hijack(number) }
+      offer_hijack(@env, number, words[5])
       env = @env
       env[HINTS] = ->(headers) { hint(number, headers) if awaited?(env) } if words[5] == HTTP_1_1
       answer = @app.call(@env)
@@ -163,6 +164,13 @@ module Http
 
     # --- Hijacking ---
 
+    # A connection of HTTP/2 belongs to other requests too: no app may have it.
+    def offer_hijack(env, number, protocol)
+      return env["rack.hijack?"] = false if protocol == HTTP_2
+
+      env[HIJACK] = -> { hijack(number) }
+    end
+
     # The client's connection, which is the app's from now on; its end too.
     def hijack(number)
       @hijacked ||= @env["rack.hijack_io"] = Http.connection(number, NO_HEAD)
@@ -177,6 +185,7 @@ module Http
 
     # The client is sent status and headers; what comes behind is the app's to say.
     def hijack_behind(head, number, hijacker)
+      raise TypeError, "`rack.hijack` over HTTP/2, which has no connection to give" unless @env["rack.hijack?"]
       raise TypeError, "`rack.hijack` is #{hijacker.class}, which has no `call`" unless hijacker.respond_to?(:call)
 
       hijacker.call(@hijacked = Http.connection(number, head))

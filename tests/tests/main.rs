@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure of it")]
 
-mod browser;
 mod blobs;
+mod browser;
 mod chaos;
 mod cli;
 mod fallback;

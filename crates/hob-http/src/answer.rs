@@ -96,7 +96,8 @@ pub(crate) struct Beside {
     /// Where the site listens that it was made to.
     pub(crate) local: SocketAddr,
     pub(crate) in_body: InBody,
-    pub(crate) taken: Arc<TakenOver>,
+    /// `None`: it is no one request's to take, as in HTTP/2.
+    pub(crate) taken: Option<Arc<TakenOver>>,
     /// What apps say before their answers.
     pub(crate) hints: Hints,
 }
@@ -171,8 +172,10 @@ impl Front {
         let bytes = sent(&parts.method, &response);
         let ended = measured.end(line.status, bytes);
         self.log.take(&line, bytes, &ended);
-        if response.extensions().get::<NoResponse>().is_some() {
-            beside.taken.hijacked.store(true, Ordering::Relaxed);
+        if let Some(taken) = &beside.taken
+            && response.extensions().get::<NoResponse>().is_some()
+        {
+            taken.hijacked.store(true, Ordering::Relaxed);
             // The connection is taken from hyper, and this with it.
             std::future::pending::<()>().await;
         }
@@ -188,13 +191,13 @@ impl Front {
     ) -> Result<Response<Body>, Refused> {
         let target = parts.uri.to_string();
         let method = parts.method.as_str().as_bytes();
-        let version = match parts.version {
-            Version::HTTP_10 => filter::Version::Http10,
-            _ => filter::Version::Http11,
-        };
+        let version = version(parts.version);
         let head =
             Head { version, method, target: target.as_bytes(), headers: headers.iter().copied() };
-        let accepted = filter::check(head, &self.limits)?;
+        let mut accepted = filter::check(head, &self.limits)?;
+        if body.is_end_stream() {
+            accepted.body = Length::Empty;
+        }
         let found = self.mounts.find(&accepted.path).ok_or_else(nothing)?;
         measured.is_of(&found.value.tally);
         match &found.value.served {
@@ -248,7 +251,7 @@ impl Front {
                     measured.app_failed(*reason, *by_client);
                 }
                 let asked = (&parts.method, handshake);
-                let mut response = ended(asked, outcome, app, &beside.taken)?;
+                let mut response = ended(asked, outcome, app, beside.taken.as_deref())?;
                 if let Some(session) = session {
                     session.tell(&mut response, found.prefix, seen.secure);
                 }
@@ -396,8 +399,20 @@ async fn repository(
     Ok(response)
 }
 
+fn version(version: Version) -> filter::Version {
+    match version {
+        Version::HTTP_10 => filter::Version::Http10,
+        Version::HTTP_2 => filter::Version::Http2,
+        _ => filter::Version::Http11,
+    }
+}
+
 fn protocol(version: Version) -> &'static str {
-    if version == Version::HTTP_10 { "HTTP/1.0" } else { "HTTP/1.1" }
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
 }
 
 /// An app's answer as a response, if it is one.
@@ -448,16 +463,16 @@ fn ended(
     (method, handshake): (&Method, Option<(Handshake<'_>, u64)>),
     outcome: Outcome,
     app: &App,
-    taken: &TakenOver,
+    taken: Option<&TakenOver>,
 ) -> Result<Response<Body>, Refused> {
     let begun = match outcome {
         Outcome::Answered(payload) => return answered(method, payload),
         Outcome::Begun(begun) => begun,
         Outcome::Failed(reason, text) => return Err(failed(app.name(), reason, &text)),
     };
-    match (begun.source, handshake) {
-        (Source::Socket, Some(asked)) => accepting(asked, begun, app, taken),
-        (Source::Connection, _) => hijacking(method, begun, app, taken),
+    match (begun.source, handshake, taken) {
+        (Source::Socket, Some(asked), Some(taken)) => accepting(asked, begun, app, taken),
+        (Source::Connection, _, Some(taken)) => hijacking(method, begun, app, taken),
         _ => answering(method, begun, app),
     }
 }

@@ -23,6 +23,7 @@ mod connection;
 mod control;
 mod files;
 mod hijack;
+mod http2;
 mod link;
 mod listen;
 mod log;

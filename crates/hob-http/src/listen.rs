@@ -28,13 +28,14 @@ use crate::control::meter::Meter;
 use crate::control::{self, Control};
 use crate::files::Files;
 use crate::hijack;
+use crate::http2;
 use crate::link::{App, Link};
 use crate::log::{self, Log};
 use crate::websocket;
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 10_000;
-/// When a site stops, its last lines of log may take this long.
+/// When a site stops, its last lines of log may take this long, and its last words to the loop.
 const LOG_TIME: Duration = Duration::from_secs(1);
 /// When a site stops, requests that are being answered may take this long.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
@@ -194,6 +195,7 @@ async fn serve(
     stops();
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
+    let _ = tokio::time::timeout(LOG_TIME, front.link.flush()).await;
     // The log's thread ends with the last who could write a line; or nobody reads what it writes.
     drop(front);
     let _ = tokio::time::timeout(LOG_TIME, written).await;
@@ -240,10 +242,11 @@ async fn connection(
     let broken = Arc::clone(&in_body);
     let taken = Arc::<TakenOver>::default();
     let hints = Hints::default();
-    let beside = Beside { local, in_body, taken: Arc::clone(&taken), hints };
+    let beside = Beside { local, in_body, taken: Some(Arc::clone(&taken)), hints };
     let unwritten = Unwritten::default();
     let hints = beside.hints.clone();
     let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten), hints));
+    let second = Arc::clone(&front);
     let service = service_fn(move |request| {
         let (front, beside) = (Arc::clone(&front), beside.clone());
         Box::pin(async move { front.answer(request, peer, &beside).await })
@@ -280,6 +283,10 @@ async fn connection(
         Some(Taken::Connection(hijacked)) => {
             let stream = stream.raw(Heard::default());
             Box::pin(hijack::run((stream, parts.read_buf), hijacked, &mut stop)).await;
+        }
+        None if stream.is_http2() => {
+            let run = http2::run(stream.into_http2(), (peer, local), second, &mut stop);
+            Box::pin(run).await;
         }
         None => {
             if let Some(status) = stream.finish().await {

@@ -6,6 +6,7 @@ mod canary;
 mod fields;
 mod files;
 mod hijack;
+mod http2;
 mod operate;
 mod queue;
 mod rack;

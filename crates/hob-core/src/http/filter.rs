@@ -17,6 +17,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2, whose pseudo-headers have become a method, a target and a `Host`.
+    Http2,
 }
 
 /// A request's head, as received.
@@ -39,7 +41,7 @@ pub enum Body {
     Empty,
     /// So many bytes.
     Length(u64),
-    /// In chunks.
+    /// In chunks, or, in HTTP/2, until the end of its stream.
     Chunked,
 }
 
@@ -198,7 +200,7 @@ impl<'a> Collected<'a> {
         const INVALID: Refusal = Refusal::bad("the Host is not valid");
         let asked = match self.host {
             Some(value) => Some(host(value).ok_or(INVALID)?),
-            None if version == Version::Http11 => return Err(Refusal::bad("no Host")),
+            None if version != Version::Http10 => return Err(Refusal::bad("no Host")),
             None => None,
         };
         let Some(Absolute { secure, host: named }) = absolute else { return Ok(asked) };
@@ -216,6 +218,9 @@ impl<'a> Collected<'a> {
 
     fn body(&self, version: Version) -> Result<Body, Refusal> {
         match (self.coding, self.length) {
+            (Some(_), _) if version == Version::Http2 => {
+                Err(Refusal::bad("Transfer-Encoding in HTTP/2"))
+            }
             (Some(_), Some(_)) => Err(Refusal::bad("Content-Length with Transfer-Encoding")),
             (Some(_), None) if version == Version::Http10 => {
                 Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"))
@@ -229,6 +234,7 @@ impl<'a> Collected<'a> {
                 Some(length) => Ok(Body::Length(length)),
                 None => Err(Refusal::bad("the Content-Length is not a number")),
             },
+            (None, None) if version == Version::Http2 => Ok(Body::Chunked),
             (None, None) => Ok(Body::Empty),
         }
     }
@@ -324,6 +330,8 @@ mod tests {
         assert_eq!(reason(get(&several)), "several Transfer-Encoding");
         let old = judge((Version::Http10, "POST", "/"), &[("Transfer-Encoding", "chunked")]);
         assert_eq!(reason(old), "Transfer-Encoding in HTTP/1.0");
+        let new = judge((Version::Http2, "POST", "/"), &[HOST, ("Transfer-Encoding", "chunked")]);
+        assert_eq!(reason(new), "Transfer-Encoding in HTTP/2");
     }
 
     #[test]

@@ -24,6 +24,11 @@ pub struct Limits {
     /// Milliseconds in which no byte comes on a WebSocket that is read: its client is sent a ping, and
     /// has left after as many again.
     pub ping_ms: u64,
+    /// Requests of one HTTP/2 connection at one time: more are refused, and may be repeated.
+    pub streams: u64,
+    /// Requests that an HTTP/2 client may take back beyond those whose answers it took: the connection
+    /// is cut after that, since each may have cost a worker.
+    pub resets: u64,
 }
 
 const KIB: u64 = 1024;
@@ -41,6 +46,8 @@ impl Default for Limits {
             body_gap_ms: 30_000,
             write_gap_ms: 30_000,
             ping_ms: 30_000,
+            streams: 100,
+            resets: 100,
         }
     }
 }
@@ -60,6 +67,8 @@ impl Limits {
             body_gap_ms,
             write_gap_ms,
             ping_ms,
+            streams,
+            resets,
         } = *self;
         [
             ("header_count", header_count, "headers"),
@@ -72,6 +81,8 @@ impl Limits {
             ("body_gap_ms", body_gap_ms, "ms"),
             ("write_gap_ms", write_gap_ms, "ms"),
             ("ping_ms", ping_ms, "ms"),
+            ("streams", streams, "requests"),
+            ("resets", resets, "requests"),
         ]
         .into_iter()
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hob_core::http::Refusal;
 use hob_core::http::limits::Limits;
 use hob_core::http::stream::Requests;
@@ -31,6 +32,9 @@ pub(crate) struct Checked {
     over: bool,
     /// What comes is no HTTP any more: how much of it has come.
     raw: Option<Heard>,
+    opening: Opening,
+    /// Bytes that are read before those of the stream.
+    early: Bytes,
     unanswered: Option<Refusal>,
     in_body: InBody,
     unwritten: Unwritten,
@@ -38,6 +42,31 @@ pub(crate) struct Checked {
     write_gap: Duration,
     /// Since when the reader has taken nothing, if something waits for it.
     waits: Option<Pin<Box<Sleep>>>,
+}
+
+/// What HTTP/2 begins with (RFC 9113, section 3.4). In HTTP/1 it would be a request that is refused.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a connection has begun with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// Nothing has come.
+    Before,
+    /// So many bytes of HTTP/2's first, which are withheld.
+    Preface(usize),
+    Http1,
+    Http2,
+}
+
+impl Opening {
+    /// How many bytes are withheld, while it is not known what has begun.
+    fn withheld(self) -> Option<usize> {
+        match self {
+            Opening::Before => Some(0),
+            Opening::Preface(had) => Some(had),
+            Opening::Http1 | Opening::Http2 => None,
+        }
+    }
 }
 
 /// The status of what was refused in a body of a connection; 0: nothing was.
@@ -62,6 +91,8 @@ impl Checked {
             requests,
             over: false,
             raw: None,
+            opening: Opening::Before,
+            early: Bytes::new(),
             unanswered: None,
             in_body,
             unwritten,
@@ -75,6 +106,16 @@ impl Checked {
     /// waited for that to be accepted nothing more is read.
     pub(crate) fn raw(self, heard: Heard) -> Checked {
         Checked { raw: Some(heard), ..self }
+    }
+
+    /// Whether its client speaks HTTP/2, of which nothing has been passed on.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.opening == Opening::Http2
+    }
+
+    /// The same connection of HTTP/2: from its first byte on, and not judged here.
+    pub(crate) fn into_http2(self) -> Checked {
+        Checked { raw: Some(Heard::default()), over: false, ..self }
     }
 
     /// Answers what was refused in a head, and ends the connection. Returns the answer's status, if
@@ -106,7 +147,16 @@ impl AsyncRead for Checked {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        match self.opening {
+            Opening::Before | Opening::Preface(_) => ready!(self.open(context, buffer))?,
+            _ if !self.early.is_empty() => {
+                let count = self.early.len().min(buffer.remaining());
+                buffer.put_slice(&self.early.split_to(count));
+            }
+            Opening::Http1 | Opening::Http2 => {
+                ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            }
+        }
         if let Some(heard) = &self.raw {
             let came = buffer.filled().len() - before;
             heard.fetch_add(came as u64, Ordering::Relaxed);
@@ -127,6 +177,39 @@ impl AsyncRead for Checked {
 }
 
 impl Checked {
+    /// The first read, or several if less has come than tells HTTP/2 from HTTP/1. Of a client that
+    /// speaks HTTP/2 nothing is passed on, as if it had left.
+    fn open(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        while let Some(had) = self.opening.withheld() {
+            // The parser's first buffer has room for far more.
+            buffer.put_slice(&PREFACE[..had]);
+            let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+            let came = &buffer.filled()[before..];
+            let told = came.len().min(PREFACE.len());
+            let is_more = came.len() > had && came[..told] == PREFACE[..told];
+            self.opening = match (&read, is_more) {
+                (Poll::Pending, _) => self.opening,
+                (Poll::Ready(_), false) => Opening::Http1,
+                (Poll::Ready(_), true) if told < PREFACE.len() => Opening::Preface(told),
+                (Poll::Ready(_), true) => {
+                    self.early = Bytes::copy_from_slice(came);
+                    self.over = true;
+                    Opening::Http2
+                }
+            };
+            if self.opening != Opening::Http1 {
+                buffer.set_filled(before);
+            }
+            ready!(read)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Passes on what came of a write, unless it has waited for its reader for too long.
     fn written<T>(
         &mut self,

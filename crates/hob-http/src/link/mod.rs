@@ -547,6 +547,11 @@ impl Link {
         wanted.values().for_each(|desk| lane::lock(desk).came(None));
     }
 
+    /// Awaits that what was to be sent is on its way: what the loop is told of the last requests.
+    pub(crate) async fn flush(&self) {
+        let _ = self.0.out.reserve_many(OUTBOX_MAX).await;
+    }
+
     /// Awaits that the loop has left.
     pub(crate) async fn ended(self) {
         let mut over = self.0.over.clone();
