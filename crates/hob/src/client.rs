@@ -496,7 +496,13 @@ impl Line<'_> {
             Fate::Lost => ("lost", "null".to_owned(), "null".to_owned()),
         };
         let reason = self.cold.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
-        let (call, warm) = (self.call, self.cold.is_none());
+        let call = self.call;
+        let warm = match (self.fate, self.cold) {
+            // The daemon that knew how far it was has died.
+            (Fate::Lost, None) if call == 0 => "null",
+            (_, None) => "true",
+            (_, Some(_)) => "false",
+        };
         Self::put(
             caller,
             &format!(

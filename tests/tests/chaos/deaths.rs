@@ -115,6 +115,23 @@ fn a_killed_worker_is_a_program_that_was_killed() {
 }
 
 #[test]
+fn the_outcome_line_of_a_call_whose_daemon_died_says_what_is_not_known() {
+    let world = World::started();
+    let (first, ..) = begun(&world);
+    let words = ["run", "--status-fd", "9", "waits.py"];
+    let running = world.hob(&words).after("exec 9>line").stdin_pipe().start();
+    running.expect("\n");
+    kill(world.daemon(), Signal::KILL);
+    assert_eq!(running.finish().end, End::Code(125));
+    assert_eq!(first.finish().end, End::Code(125));
+    let line: serde_json::Value = serde_json::from_slice(&read(world.path("work/line"))).unwrap();
+    let (warm, reason) = (&line["warm"], &line["reason"]);
+    assert!(line["outcome"] == "lost" && warm.is_null() && reason.is_null(), "{line}");
+    assert_eq!(line["call"], 0, "{line}");
+    world.warmed(&["run", "waits.py"]);
+}
+
+#[test]
 fn a_killed_zygote_loses_its_calls_with_one_line_and_is_made_anew() {
     let world = World::started();
     let (running, worker, zygote) = begun(&world);
