@@ -100,14 +100,14 @@ final class End {
      */
     private static void tell(int code) {
         World ended = world;
-        if (ended == null || ended.hasMore() || hasLibraries()) {
+        if (ended == null || ended.descriptors.hasMore() || hasLibraries()) {
             return;
         }
         long finished = System.nanoTime();
         Frames.Out toCaller = Frames.ended(ended.call, code & 0xff);
         Frames.Out toDaemon = Frames.finished(ended.call, code & 0xff, main, finished);
         Kernel.call(Kernel.UNLINKAT, Kernel.AT_FDCWD, Kernel.text(statistics.getBytes(Charset.defaultCharset())), 0);
-        ended.closeAllBut(channel);
+        ended.descriptors.closeAllBut(ended.reply, channel);
         toCaller.send(ended.reply);
         toDaemon.send(channel);
         Kernel.call(Kernel.EXIT_GROUP, code & 0xff, 0, 0);

@@ -64,7 +64,7 @@ final class Standby {
         }
         main = mainOf(program);
         failing = -1;
-        world.look();
+        world.descriptors.look();
         Notes notes = new Notes(directory, prefix);
         Frames.ready((int) ProcessHandle.current().pid(), notes.threads(), notes.all()).send(channel.fd);
         Frames.In give = channel.next();

@@ -61,7 +61,8 @@ final class World {
     private long[] environment;
     /** What could not be taken on; -1: nothing. */
     private int unfit = -1;
-    private final Descriptors descriptors = new Descriptors();
+    /** What is open, and may be at its end. */
+    final Descriptors descriptors = new Descriptors();
 
     /** Looks at what this process has by itself. */
     World(Directory directory, byte[][] prefix) throws ReflectiveOperationException {
@@ -132,21 +133,6 @@ final class World {
         }
         descriptors.settle();
         return true;
-    }
-
-    /** Looks, ahead of a call, at what stays open to its very end. */
-    void look() {
-        descriptors.look();
-    }
-
-    /** Closes all but the reply's descriptor, the channel and the JVM's own. */
-    void closeAllBut(int channel) {
-        descriptors.closeAllBut(reply, channel);
-    }
-
-    /** Whether the caller has given more descriptors than 0 to 2. */
-    boolean hasMore() {
-        return descriptors.hasMore();
     }
 
     /** Without this the call cannot be performed here; the first that is missing is told. */
