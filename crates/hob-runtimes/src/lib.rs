@@ -27,7 +27,8 @@ pub use program::{
     ColdNote, CommandLine, EnvChanges, Lookup, Program, Start, Target, TargetKind, WorkingDirectory,
 };
 pub use sessions::{
-    Interpreter, Launcher, Libraries, Session, Sessions, launched, session_language, with_sessions,
+    Interpreter, Launcher, Libraries, NewProject, Session, Sessions, launched, session_language,
+    with_sessions,
 };
 pub use table::{
     App, Environments, File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version, apps,

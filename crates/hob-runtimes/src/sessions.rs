@@ -24,8 +24,23 @@ pub struct Sessions {
     pub advice: &'static str,
     /// Its files below the daemon's directory, the one that is started last.
     pub files: &'static [File],
+    /// What `hob new` makes of it.
+    pub new: NewProject,
     /// The argv of a session.
     pub command: fn(Session<'_>) -> Vec<Vec<u8>>,
+}
+
+/// A small project that runs at once.
+#[derive(Debug, Clone, Copy)]
+pub struct NewProject {
+    /// The word for it on the command line.
+    pub kind: &'static str,
+    /// What stands in the texts for its name.
+    pub placeholder: &'static str,
+    /// Its files, and what is in them.
+    pub files: &'static [(&'static str, &'static str)],
+    /// Command lines to go on with, and what they do.
+    pub steps: &'static [(&'static str, &'static str)],
 }
 
 /// Where an interpreter is found.
@@ -222,7 +237,23 @@ const CLOJURE: Sessions = Sessions {
              `HOB_CLOJURE=clojure.jar:spec.alpha.jar:core.specs.alpha.jar`), or install the \
              `clojure` command",
     files: &FILES,
+    new: NEW,
     command,
+};
+
+const NEW: NewProject = NewProject {
+    kind: "clj",
+    placeholder: "PROJECT",
+    files: &[
+        ("core.clj", include_str!("../../../runtimes/jvm/new/core.clj")),
+        ("main.clj", include_str!("../../../runtimes/jvm/new/main.clj")),
+        ("test.clj", include_str!("../../../runtimes/jvm/new/test.clj")),
+    ],
+    steps: &[
+        ("hob run main.clj Ada", "Run it; from the second call on it is warm"),
+        ("hob run test.clj", "Test it"),
+        ("hob repl --port", "Serve a session to an editor"),
+    ],
 };
 
 /// The one that is started is written last: it loads the others from beside it.

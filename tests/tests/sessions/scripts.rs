@@ -37,6 +37,54 @@ fn the_shim_for_scripts_with_a_main_is_as_the_page_says() {
     let run = hob(&world, &["run", "-S", "work", "genie.clj", "old.clj", "a", "b"]);
     let out = run.go_long();
     assert_eq!(out.text(), "(:cwd :script) (a b)\n", "{}", out.complaint());
+    // The last namespace counts, or none; and a script may load another from beside it.
+    world.file("lib.clj", "(ns lib)\n(def x 7)");
+    world.file(
+        "two.clj",
+        "(genied.client/load-relative-file \"lib.clj\")\n(ns one)\n(defn main [& _] :wrong)\n\
+         (ns two)\n(defn main [_ args] (println lib/x args))",
+    );
+    world.file("none.clj", "(defn main [_ args] (println :none args))");
+    let run = |script: &str| hob(&world, &["run", "-S", "work", "genie.clj", script, "a"]).go();
+    assert_eq!(run("two.clj").text(), "7 (a)\n", "{}", run("two.clj").complaint());
+    assert_eq!(run("none.clj").text(), ":none (a)\n");
+}
+
+#[test]
+fn a_new_project_runs_and_tests_itself_and_what_is_there_is_left() {
+    let world = World::new();
+    let made = world.hob(&["new", "clj", "hello"]).go();
+    assert!(made.text().contains("hob run main.clj"), "{} {}", made.text(), made.complaint());
+    let within = |words: &[&str]| hob(&world, words).within(world.path("work/hello")).go_long();
+    assert_eq!(within(&["run", "main.clj", "Ada", "Bob"]).text(), "Hello, Ada and Bob!\n");
+    assert_eq!(within(&["run", "-S", "work", "main.clj"]).text(), "Hello, world!\n");
+    let tested = within(&["run", "test.clj"]);
+    assert_eq!(tested.end, End::Code(0), "{}", tested.complaint());
+    assert!(tested.text().contains("0 failures, 0 errors"), "{}", tested.text());
+    let core = std::fs::read_to_string(world.path("work/hello/core.clj")).unwrap();
+    world.file("hello/core.clj", core.replace("Hello", "Good-bye"));
+    assert_eq!(within(&["run", "test.clj"]).end, End::Code(1));
+    let again = world.hob(&["new", "clj", "hello"]).go();
+    assert!(again.end == End::Code(1) && again.complaint().contains("is there already"));
+    assert_eq!(within(&["run", "main.clj"]).text(), "Good-bye, world!\n");
+    for name in ["Hello", "a/b", "", "-x", "1a"] {
+        let bad = world.hob(&["new", "clj", "--", name]).go();
+        assert_eq!(bad.end, End::Code(2), "{name}: {}", bad.complaint());
+    }
+}
+
+#[test]
+fn a_manifest_that_no_command_reads_is_told_with_what_to_do() {
+    let world = World::new();
+    world.file("deps.edn", "{:deps {}}");
+    world.file("script.clj", "(println :never)");
+    let out = world.hob(&["run", "script.clj"]).env("PATH", "/usr/bin:/bin").go();
+    assert_eq!((out.end, out.text().as_str()), (End::Code(126), ""));
+    let said = out.complaint();
+    assert!(said.contains("deps.edn") && said.contains("`clojure`"), "{said}");
+    assert!(said.contains("install it"), "{said}");
+    // With the jars named the script runs.
+    assert_eq!(hob(&world, &["run", "script.clj"]).go_long().text(), ":never\n");
 }
 
 #[test]

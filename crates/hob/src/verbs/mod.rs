@@ -15,6 +15,7 @@ pub mod launcher;
 pub mod lifecycle;
 pub mod log;
 pub mod message;
+pub mod new;
 mod repeated;
 pub mod request;
 pub mod serve;
@@ -69,6 +70,8 @@ enum Verb {
     Sessions(Format),
     /// End a session, or all of them
     Kill(session::Kill),
+    /// Make a small project that runs at once
+    New(new::New),
     /// Run a directory of hooks, for one target or for thousands
     #[command(subcommand)]
     Hooks(hooks::Hooks),
@@ -231,6 +234,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Repl(asked) => session::repl::run(start, &asked).map(done),
         Verb::Sessions(format) => session::sessions(start, format).map(done),
         Verb::Kill(asked) => session::kill(start, &asked).map(done),
+        Verb::New(asked) => new::run(&asked).map(done),
         Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
         Verb::Dead(asked) => dead::run(start, asked).map(done),
         Verb::Serve(asked) => serve::run(start, asked).map(done),

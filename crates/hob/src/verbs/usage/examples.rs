@@ -60,6 +60,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ("cat script.clj | hob eval -S work -", "Evaluate what comes on standard input"),
         ],
     ),
+    ("new", &[("hob new clj hello", "A script with a test, in the directory `hello`")]),
     (
         "repl",
         &[

@@ -1,0 +1,3 @@
+;; hob run main.clj ARGUMENTS...
+(load-file (str (java.io.File. (.getParentFile (.getAbsoluteFile (java.io.File. *file*))) "core.clj")))
+(apply (resolve 'PROJECT.core/-main) *command-line-args*)
