@@ -25,6 +25,7 @@ pub mod pool;
 pub mod proof;
 pub mod receipt;
 pub mod requests;
+pub mod rights;
 pub mod series;
 pub mod sessions;
 pub mod status;

@@ -33,6 +33,8 @@ use crate::files::Files;
 use crate::hijack::Hijacked;
 use crate::link::{App, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
+use crate::rights::Rights;
+use crate::rights::access::Access;
 use crate::session::Session;
 use crate::stream::AppBody;
 use crate::upload::{self, Gathered};
@@ -43,17 +45,39 @@ use crate::websocket::Accepted;
 pub(crate) struct Mounted {
     pub(crate) served: Served,
     pub(crate) tally: Arc<Tally>,
+    /// Who may have it; `None`: who reaches it.
+    pub(crate) rights: Option<Arc<Rights>>,
+}
+
+/// An app, and what its requests are held to.
+#[derive(Debug)]
+pub(crate) struct ServedApp {
+    pub(crate) app: Arc<App>,
+    pub(crate) body_bytes: u64,
+    pub(crate) message_bytes: Option<u64>,
+    pub(crate) by_client: bool,
 }
 
 /// What is served at a prefix.
 #[derive(Debug)]
 pub(crate) enum Served {
     /// An app.
-    App { app: Arc<App>, body_bytes: u64, message_bytes: Option<u64>, by_client: bool },
+    App(ServedApp),
     /// A folder.
     Files(Files),
     /// Repositories.
     Blobs(Blobs),
+}
+
+/// A request to an app, judged and routed.
+struct Routed<'r> {
+    parts: &'r Parts,
+    headers: &'r Headers<'r>,
+    seen: Seen<'r>,
+    accepted: &'r filter::Accepted<'r>,
+    target: &'r [u8],
+    prefix: &'r [u8],
+    rest: &'r [u8],
 }
 
 /// Names and values, as they came.
@@ -95,6 +119,8 @@ impl TakenOver {
 pub(crate) struct Beside {
     /// Where the site listens that it was made to.
     pub(crate) local: SocketAddr,
+    /// Who has made it.
+    pub(crate) peer: SocketAddr,
     pub(crate) in_body: InBody,
     /// `None`: it is no one request's to take, as in HTTP/2.
     pub(crate) taken: Option<Arc<TakenOver>>,
@@ -200,64 +226,86 @@ impl Front {
         }
         let found = self.mounts.find(&accepted.path).ok_or_else(nothing)?;
         measured.is_of(&found.value.tally);
+        let client = seen.address;
+        let by_proxy = self.proxies.have(beside.peer.ip());
+        let access = Access { of: &found.value.rights, link: &self.link, parts, client, by_proxy };
         match &found.value.served {
-            Served::Files(files) => folder(files, parts, (found.prefix, found.rest)).await,
+            Served::Files(files) => {
+                access.check(found.rest, measured).await?;
+                folder(files, parts, (found.prefix, found.rest)).await
+            }
             Served::Blobs(blobs) => {
                 let asked = (found.rest, accepted.target.query);
-                repository(blobs, parts, asked, measured).await
+                repository(blobs, (parts, &access), asked, measured).await
             }
-            Served::App { app, body_bytes, message_bytes, by_client } => {
-                let asked = message_bytes.map(|bytes| (version, method, bytes));
-                let handshake = handshake(asked, headers, accepted.body)?;
-                let bounds = (accepted.body.told(), *body_bytes);
-                let gathered = self.gather(app, (body, beside), bounds, measured).await?;
-                let usual = if seen.secure { 443 } else { 80 };
-                let server = seen.host.or(accepted.host);
-                let port = server.map_or(Some(beside.local.port()), |host| host.port);
-                let port = port.unwrap_or(usual).to_string();
-                let (address, peer_port) = (seen.address.to_string(), seen.port.unwrap_or(0));
-                let (local, peer_port) = (beside.local.ip().to_string(), peer_port.to_string());
-                // What an app makes of the address that was asked for begins with this.
-                let host = seen.host.map(|host| host.text(usual));
-                let line: [&[u8]; http::WORDS] = [
-                    method,
-                    target.as_bytes(),
-                    found.prefix,
-                    found.rest,
-                    accepted.target.query,
-                    protocol(parts.version).as_bytes(),
-                    scheme(seen.secure, handshake.is_some()),
-                    server.map_or(local.as_bytes(), |host| host.name),
-                    port.as_bytes(),
-                    address.as_bytes(),
-                    peer_port.as_bytes(),
-                ];
-                let (length, inline) = (gathered.length.to_string(), &gathered.inline);
-                let dropped = [&accepted.dropped, &seen.dropped];
-                let mut passed = passed(headers, dropped, host.as_deref());
-                if accepted.body != Length::Empty {
-                    passed.push((b"content-length", length.as_bytes()));
-                }
-                let mut payload = Vec::with_capacity(2048 + inline.len());
-                http::encode_request(&line, &passed, inline, &mut payload);
-                let begin = || Session::of(headers.iter().copied(), handshake.is_some());
-                let session = by_client.then(begin).transpose()?;
-                let key = session.as_ref().map_or("", Session::name);
-                let may_hint = version == filter::Version::Http11 && handshake.is_none();
-                let hints = may_hint.then_some(&beside.hints);
-                let asked = (&payload[..], gathered.file);
-                let outcome = self.ask((app, key), asked, hints, measured).await;
-                if let Outcome::Failed(reason, _) = &outcome {
-                    measured.app_failed(*reason, *by_client);
-                }
-                let asked = (&parts.method, handshake);
-                let mut response = ended(asked, outcome, app, beside.taken.as_deref())?;
-                if let Some(session) = session {
-                    session.tell(&mut response, found.prefix, seen.secure);
-                }
-                Ok(response)
+            Served::App(served) => {
+                access.check(found.rest, measured).await?;
+                let (prefix, rest) = (found.prefix, found.rest);
+                let target = target.as_bytes();
+                let to = Routed { parts, headers, seen, accepted: &accepted, target, prefix, rest };
+                self.perform_app(served, to, (body, beside), measured).await
             }
         }
+    }
+
+    /// Has an app answer.
+    async fn perform_app(
+        &self,
+        ServedApp { app, body_bytes, message_bytes, by_client }: &ServedApp,
+        Routed { parts, headers, seen, accepted, target, prefix, rest }: Routed<'_>,
+        (body, beside): (Incoming, &Beside),
+        measured: &mut Measured,
+    ) -> Result<Response<Body>, Refused> {
+        let (method, version) = (parts.method.as_str().as_bytes(), version(parts.version));
+        let asked = message_bytes.map(|bytes| (version, method, bytes));
+        let handshake = handshake(asked, headers, accepted.body)?;
+        let bounds = (accepted.body.told(), *body_bytes);
+        let gathered = self.gather(app, (body, beside), bounds, measured).await?;
+        let usual = if seen.secure { 443 } else { 80 };
+        let server = seen.host.or(accepted.host);
+        let port = server.map_or(Some(beside.local.port()), |host| host.port);
+        let port = port.unwrap_or(usual).to_string();
+        let (address, peer_port) = (seen.address.to_string(), seen.port.unwrap_or(0));
+        let (local, peer_port) = (beside.local.ip().to_string(), peer_port.to_string());
+        // What an app makes of the address that was asked for begins with this.
+        let host = seen.host.map(|host| host.text(usual));
+        let line: [&[u8]; http::WORDS] = [
+            method,
+            target,
+            prefix,
+            rest,
+            accepted.target.query,
+            protocol(parts.version).as_bytes(),
+            scheme(seen.secure, handshake.is_some()),
+            server.map_or(local.as_bytes(), |host| host.name),
+            port.as_bytes(),
+            address.as_bytes(),
+            peer_port.as_bytes(),
+        ];
+        let (length, inline) = (gathered.length.to_string(), &gathered.inline);
+        let dropped = [&accepted.dropped, &seen.dropped];
+        let mut passed = passed(headers, dropped, host.as_deref());
+        if accepted.body != Length::Empty {
+            passed.push((b"content-length", length.as_bytes()));
+        }
+        let mut payload = Vec::with_capacity(2048 + inline.len());
+        http::encode_request(&line, &passed, inline, &mut payload);
+        let begin = || Session::of(headers.iter().copied(), handshake.is_some());
+        let session = by_client.then(begin).transpose()?;
+        let key = session.as_ref().map_or("", Session::name);
+        let may_hint = version == filter::Version::Http11 && handshake.is_none();
+        let hints = may_hint.then_some(&beside.hints);
+        let asked = (&payload[..], gathered.file);
+        let outcome = self.ask((app, key), asked, hints, measured).await;
+        if let Outcome::Failed(reason, _) = &outcome {
+            measured.app_failed(*reason, *by_client);
+        }
+        let asked = (&parts.method, handshake);
+        let mut response = ended(asked, outcome, app, beside.taken.as_deref())?;
+        if let Some(session) = session {
+            session.tell(&mut response, prefix, seen.secure);
+        }
+        Ok(response)
     }
 }
 
@@ -386,12 +434,13 @@ fn nothing() -> Refused {
 /// Answers of repositories.
 async fn repository(
     blobs: &Blobs,
-    parts: &Parts,
+    (parts, access): (&Parts, &Access<'_>),
     (rest, query): (&[u8], &[u8]),
     measured: &mut Measured,
 ) -> Result<Response<Body>, Refused> {
     let asked = Blobs::asked(parts, rest, query)?;
-    let (mut response, times) = blobs.answer(parts, asked).await?;
+    let denied = access.denied(&asked, measured).await?;
+    let (mut response, times) = blobs.answer(parts, asked, &denied).await?;
     measured.read(times);
     if response.body().size_hint().exact().is_none() {
         response.extensions_mut().insert(Streamed);

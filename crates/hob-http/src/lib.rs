@@ -27,6 +27,7 @@ mod http2;
 mod link;
 mod listen;
 mod log;
+pub mod rights;
 mod session;
 mod spill;
 mod stream;

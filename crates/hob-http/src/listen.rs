@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-use crate::answer::{Beside, Front, Mounted, Served, Taken, TakenOver};
+use crate::answer::{Beside, Front, Mounted, Served, ServedApp, Taken, TakenOver};
 use crate::blobs::Blobs;
 use crate::connection::checked::{Checked, Heard, InBody, Unwritten};
 use crate::connection::hints::Hints;
@@ -31,6 +31,7 @@ use crate::hijack;
 use crate::http2;
 use crate::link::{App, Link};
 use crate::log::{self, Log};
+use crate::rights::{self, Rights};
 use crate::websocket;
 
 /// Connections at one time; more wait in the kernel's queue.
@@ -86,6 +87,8 @@ pub enum Mount {
 pub struct Site<'a> {
     /// The mounts, by their paths.
     pub mounts: BTreeMap<String, Mount>,
+    /// The rights of those that have some.
+    pub rights: BTreeMap<String, rights::Terms>,
     /// The socket of the loop that has the apps.
     pub socket: &'a Path,
     /// This build.
@@ -135,33 +138,7 @@ async fn serve(
 ) -> std::io::Result<()> {
     let (stopping, stop) = watch::channel(false);
     let meter = Arc::new(Meter::new(site.listens, site.mounts.keys()));
-    let mut mounts = Mounts::default();
-    for (path, mount) in site.mounts {
-        let tally = meter.tally(&path);
-        let served = match mount {
-            Mount::App {
-                timeout_us,
-                body_bytes,
-                message_bytes,
-                answer_bytes,
-                shared,
-                by_client,
-            } => {
-                let bounds = (timeout_us, answer_bytes);
-                let app = App::new(path.clone(), bounds, shared, &tally.waiting);
-                Served::App { app, body_bytes, message_bytes, by_client }
-            }
-            Mount::Static { root, fallback, cache_control } => {
-                let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
-                Served::Files(files)
-            }
-            Mount::Git { root, terms, jobs, queue } => {
-                Served::Blobs(Blobs::new(root, terms, (jobs, queue), false))
-            }
-        };
-        let mounted = Mounted { served, tally };
-        mounts.insert(&path, mounted).map_err(std::io::Error::other)?;
-    }
+    let (mounts, all_rights) = mounted(site.mounts, site.rights, &meter)?;
     let link = Link::connect(site.socket, site.build, &site.attach).await?;
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -177,7 +154,12 @@ async fn serve(
     let listeners: Vec<Accepting> =
         listeners.into_iter().map(Accepting::new).collect::<Result<_, _>>()?;
     let (log, written) = Log::begin(site.log, Arc::clone(&meter.lines_dropped))?;
-    control::begin(site.control, Arc::clone(&meter))?;
+    let forget = move |user: Option<&str>| {
+        let who = user.map(|user| rights::who(Some(user)));
+        all_rights.iter().for_each(|each: &Arc<Rights>| each.forget(who.as_ref()));
+        all_rights.len()
+    };
+    control::begin(site.control, Arc::clone(&meter), Box::new(forget))?;
     let (limits, proxies) = (site.limits, site.proxies);
     let front = Arc::new(Front { mounts, link, limits, proxies, log, meter });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -200,6 +182,44 @@ async fn serve(
     drop(front);
     let _ = tokio::time::timeout(LOG_TIME, written).await;
     Ok(())
+}
+
+/// What is served, and the rights of it.
+fn mounted(
+    all: BTreeMap<String, Mount>,
+    mut terms: BTreeMap<String, rights::Terms>,
+    meter: &Meter,
+) -> std::io::Result<(Mounts<Mounted>, Vec<Arc<Rights>>)> {
+    let (mut mounts, mut all_rights) = (Mounts::default(), Vec::new());
+    for (path, mount) in all {
+        let rights = terms.remove(&path).map(Rights::new);
+        all_rights.extend(rights.clone());
+        let tally = meter.tally(&path);
+        let served = match mount {
+            Mount::App {
+                timeout_us,
+                body_bytes,
+                message_bytes,
+                answer_bytes,
+                shared,
+                by_client,
+            } => {
+                let bounds = (timeout_us, answer_bytes);
+                let app = App::new(path.clone(), bounds, shared, &tally.waiting);
+                Served::App(ServedApp { app, body_bytes, message_bytes, by_client })
+            }
+            Mount::Static { root, fallback, cache_control } => {
+                let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
+                Served::Files(files)
+            }
+            Mount::Git { root, terms, jobs, queue } => {
+                Served::Blobs(Blobs::new(root, terms, (jobs, queue), rights.is_some()))
+            }
+        };
+        let mounted = Mounted { served, tally, rights };
+        mounts.insert(&path, mounted).map_err(std::io::Error::other)?;
+    }
+    Ok((mounts, all_rights))
 }
 
 /// Takes connections at one place until the site stops.
@@ -242,7 +262,7 @@ async fn connection(
     let broken = Arc::clone(&in_body);
     let taken = Arc::<TakenOver>::default();
     let hints = Hints::default();
-    let beside = Beside { local, in_body, taken: Some(Arc::clone(&taken)), hints };
+    let beside = Beside { local, peer, in_body, taken: Some(Arc::clone(&taken)), hints };
     let unwritten = Unwritten::default();
     let hints = beside.hints.clone();
     let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten), hints));

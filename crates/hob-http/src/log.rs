@@ -215,6 +215,9 @@ impl Ended {
         if let Some(why) = self.failure {
             text.push_str(&format!(",\"failure\":\"{why}\""));
         }
+        if let Some((us, from)) = self.rights {
+            text.push_str(&format!(",\"rights\":\"{from}\",\"rights_us\":{us}"));
+        }
         let read = self.read_us.iter().flatten();
         for (name, us) in self.phases_us.iter().flatten().chain(read) {
             text.push_str(&format!(",\"{name}_us\":{us}"));
@@ -272,6 +275,7 @@ mod tests {
             mount: "/a\"".to_owned(),
             total_us: 9,
             phases_us: Some([("body", 1), ("app", 2), ("write", 6)]),
+            rights: None,
             read_us: None,
             failure: Some("lost"),
         };

@@ -3,6 +3,7 @@
 mod bad;
 mod files;
 mod listing;
+mod rights;
 
 use hob_tests::World;
 use hob_tests::site::Site;

@@ -16,6 +16,7 @@
 
 mod describe;
 pub mod git;
+pub mod rights;
 mod section;
 pub mod site;
 

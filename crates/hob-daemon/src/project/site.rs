@@ -40,6 +40,7 @@ use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
 
 use super::git::{self, Git};
+use super::rights::{self, Rights};
 use super::section::{Section, is_name, microseconds};
 use super::{Declared, ProjectError, one_line};
 use crate::trust::{self, Trusted};
@@ -73,6 +74,8 @@ pub struct Site {
     pub socket_mode: Option<u32>,
     /// The mounts, by their paths.
     pub mounts: BTreeMap<String, Mount>,
+    /// The rights of those that have some.
+    pub rights: BTreeMap<String, Rights>,
     /// The networks of the proxies that are believed.
     pub proxies: Proxies,
     /// How its access log looks.
@@ -156,8 +159,8 @@ struct File {
     serve: Serve,
     #[serde(default)]
     mount: BTreeMap<String, Table>,
-    #[serde(default, rename = "program")]
-    _program: toml::Table,
+    #[serde(default)]
+    program: toml::Table,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -216,6 +219,7 @@ struct Table {
     env: Vec<String>,
     fallback: Option<String>,
     cache_control: Option<String>,
+    rights: Option<rights::Keys>,
     #[serde(flatten)]
     git: git::Keys,
     /// The interface and its file, or `static`; anything else is a mistake.
@@ -304,6 +308,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
         listen,
         socket_mode: None,
         mounts,
+        rights: BTreeMap::new(),
         proxies,
         log: Log::default(),
         control: None,
@@ -323,8 +328,16 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     if file.mount.is_empty() {
         return Err(fault("has no mount; add one, as `[mount.\"/\"]`".to_owned()));
     }
-    let mut served = BTreeMap::new();
-    for (at, table) in file.mount {
+    let proxies = Proxies::read(&file.serve.trusted_proxies)
+        .map_err(|what| fault(format!("[serve]: trusted_proxies: {what}")))?;
+    let has_proxies = !file.serve.trusted_proxies.is_empty();
+    let (mut served, mut rights) = (BTreeMap::new(), BTreeMap::new());
+    for (at, mut table) in file.mount {
+        if let Some(keys) = table.rights.take() {
+            let of = keys.rights(&file.program, has_proxies);
+            let of = of.map_err(|what| fault(format!("[mount.\"{at}\"]: {what}")))?;
+            rights.insert(at.clone(), of);
+        }
         let mount = mounts::check_path(&at).and_then(|()| table.mount(&root));
         let mount = mount.map_err(|what| fault(format!("[mount.\"{at}\"]: {what}")))?;
         served.insert(at, mount);
@@ -350,13 +363,12 @@ pub(super) fn read(dir: &Path, bytes: &[u8]) -> Result<Site, ProjectError> {
     let ping_us = Timeouts::time("ping", file.serve.timeouts.ping.as_ref()).map_err(fault)?;
     let write_gap_us =
         Timeouts::time("write", file.serve.timeouts.write.as_ref()).map_err(fault)?;
-    let proxies = Proxies::read(&file.serve.trusted_proxies)
-        .map_err(|what| fault(format!("[serve]: trusted_proxies: {what}")))?;
     let control = file.serve.control;
     Ok(Site {
         listen,
         socket_mode,
         mounts: served,
+        rights,
         proxies,
         log: file.serve.log,
         control,

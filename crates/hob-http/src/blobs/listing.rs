@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hob_git::Failure;
 use hyper::body::Frame;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -16,33 +17,43 @@ use super::readers::{Done, Readers, Wanted};
 use super::{status_of, text_of};
 use crate::body::Broken;
 
+/// A line that is to come.
+#[derive(Debug)]
+enum Coming {
+    /// It looks as if there were no such project.
+    Denied,
+    Read(oneshot::Receiver<Done>),
+}
+
 /// The lines that are still to come.
 #[derive(Debug)]
 pub(super) struct Listing {
     readers: Arc<Readers>,
-    left: VecDeque<Wanted>,
+    /// With whether it is denied.
+    left: VecDeque<(Wanted, bool)>,
     /// What is being read, with the project's name, in the order of the lines.
-    reading: VecDeque<(Vec<u8>, oneshot::Receiver<Done>)>,
+    reading: VecDeque<(Vec<u8>, Coming)>,
 }
 
 impl Listing {
     /// Begins one, or gives back what is to be read if there is no room for the first of it.
     pub(super) fn begin(
         readers: &Arc<Readers>,
-        wanted: VecDeque<Wanted>,
+        wanted: VecDeque<(Wanted, bool)>,
     ) -> Result<Listing, Wanted> {
         let readers = Arc::clone(readers);
         let mut listing = Listing { readers, left: wanted, reading: VecDeque::new() };
-        if let Some(wanted) = listing.left.pop_front() {
-            listing.read(wanted)?;
+        if let Some((wanted, is_denied)) = listing.left.pop_front() {
+            listing.read(wanted, is_denied)?;
         }
         listing.go_on();
         Ok(listing)
     }
 
-    fn read(&mut self, wanted: Wanted) -> Result<(), Wanted> {
+    fn read(&mut self, wanted: Wanted, is_denied: bool) -> Result<(), Wanted> {
         let project = wanted.project.clone();
-        let coming = self.readers.ask(wanted)?;
+        let coming =
+            if is_denied { Coming::Denied } else { Coming::Read(self.readers.ask(wanted)?) };
         self.reading.push_back((project, coming));
         Ok(())
     }
@@ -50,9 +61,9 @@ impl Listing {
     /// Has as many read as there are readers, if there is room.
     fn go_on(&mut self) {
         while self.reading.len() < self.readers.count() {
-            let Some(wanted) = self.left.pop_front() else { return };
-            if let Err(wanted) = self.read(wanted) {
-                self.left.push_front(wanted);
+            let Some((wanted, is_denied)) = self.left.pop_front() else { return };
+            if let Err(wanted) = self.read(wanted, is_denied) {
+                self.left.push_front((wanted, is_denied));
                 return;
             }
         }
@@ -69,16 +80,20 @@ impl hyper::body::Body for Listing {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let line = match self.reading.front_mut() {
             Some((_, coming)) => {
-                let done = ready!(Pin::new(coming).poll(context));
+                let done = match coming {
+                    Coming::Denied => None,
+                    Coming::Read(coming) => Some(ready!(Pin::new(coming).poll(context))),
+                };
                 let Some((project, _)) = self.reading.pop_front() else { return Poll::Ready(None) };
                 match done {
-                    Ok(done) => line(&project, done),
-                    Err(_) => refused(&project, "the site stops"),
+                    None => failed(&project, &Failure::Absent("project")),
+                    Some(Ok(done)) => line(&project, done),
+                    Some(Err(_)) => refused(&project, "the site stops"),
                 }
             }
             // Others have filled the queue meanwhile.
             None => match self.left.pop_front() {
-                Some(wanted) => refused(&wanted.project, "too many requests wait"),
+                Some((wanted, _)) => refused(&wanted.project, "too many requests wait"),
                 None => return Poll::Ready(None),
             },
         };
@@ -87,32 +102,34 @@ impl hyper::body::Body for Listing {
     }
 }
 
+fn failed(project: &[u8], failure: &Failure) -> Bytes {
+    let mut fields = Map::new();
+    fields.insert("project".to_owned(), String::from_utf8_lossy(project).into());
+    fields.insert("status".to_owned(), status_of(failure).as_u16().into());
+    fields.insert("error".to_owned(), text_of(failure).into());
+    ended(fields)
+}
+
 fn line(project: &[u8], done: Done) -> Bytes {
+    let found = match done.result {
+        Err(failure) => return failed(project, &failure),
+        Ok(found) => found,
+    };
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
     put("project", String::from_utf8_lossy(project).into());
-    match done.result {
-        Err(failure) => {
-            put("status", status_of(&failure).as_u16().into());
-            put("error", text_of(&failure).into());
-        }
-        Ok(found) => {
-            let located = found.located;
-            put("status", 200.into());
-            put("oid", located.oid.into());
-            put("commit", located.commit.into());
-            put("mode", format!("{:o}", located.mode).into());
-            if let Some(blob) = found.blob {
-                put("bytes", blob.bytes.len().into());
-                match std::str::from_utf8(&blob.bytes) {
-                    Ok(text) if blob.is_text => put("text", text.into()),
-                    Ok(_) | Err(_) => {
-                        put("base64", data_encoding::BASE64.encode(&blob.bytes).into());
-                    }
-                }
-            }
+    let located = found.located;
+    put("status", 200.into());
+    put("oid", located.oid.into());
+    put("commit", located.commit.into());
+    put("mode", format!("{:o}", located.mode).into());
+    if let Some(blob) = found.blob {
+        put("bytes", blob.bytes.len().into());
+        match std::str::from_utf8(&blob.bytes) {
+            Ok(text) if blob.is_text => put("text", text.into()),
+            Ok(_) | Err(_) => put("base64", data_encoding::BASE64.encode(&blob.bytes).into()),
         }
     }
     ended(fields)

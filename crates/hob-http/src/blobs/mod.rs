@@ -59,12 +59,24 @@ impl Blobs {
         Ok(asked)
     }
 
-    /// Answers what is asked for.
+    /// Answers what is asked for. Projects that are denied, by their place, are as those that are not
+    /// there.
     ///
     /// # Errors
     /// If too many requests wait.
-    pub(crate) async fn answer(&self, parts: &Parts, asked: Asked) -> Result<Answered, Refused> {
+    pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        asked: Asked,
+        denied: &[bool],
+    ) -> Result<Answered, Refused> {
+        let is_denied = |place: usize| denied.get(place).copied().unwrap_or(false);
         match asked {
+            Asked::One { .. } if is_denied(0) => {
+                let mut response = failed(&Failure::Absent("project"));
+                harmless(response.headers_mut());
+                Ok((response, None))
+            }
             Asked::One { project, rev, path } => {
                 let has = parts.headers.get_all(header::IF_NONE_MATCH);
                 let has = has.into_iter().map(|value| value.as_bytes().to_vec()).collect();
@@ -76,9 +88,10 @@ impl Blobs {
                 if parts.method == Method::HEAD {
                     return Ok((listed(whole(Bytes::new()), self.private), None));
                 }
-                let wanted = projects.into_iter().map(|project| {
+                let wanted = projects.into_iter().enumerate().map(|(place, project)| {
                     let has = Vec::new();
-                    Wanted { project, rev: rev.clone(), path: path.clone(), has }
+                    let wanted = Wanted { project, rev: rev.clone(), path: path.clone(), has };
+                    (wanted, is_denied(place))
                 });
                 let listing = Listing::begin(&self.readers, wanted.collect());
                 let listing = listing.map_err(|_| busy())?;

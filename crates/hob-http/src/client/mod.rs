@@ -1,4 +1,4 @@
-//! The client of HTTP that hob asks others with: `hob check` today.
+//! The client of HTTP that hob asks others with: `hob check`, and the rights of mounts.
 //!
 //! ```text
 //!   request ─▶ an idle connection of the origin, or a new one ─▶ head ─▶ body, up to a bound
@@ -11,9 +11,9 @@
 
 pub mod turns;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -186,8 +186,8 @@ pub enum Error {
 /// The client: one for a process.
 #[derive(Debug, Default)]
 pub struct Client {
-    idle: RefCell<HashMap<Origin, Vec<Idle>>>,
-    names: RefCell<HashMap<Origin, (Instant, Vec<SocketAddr>)>>,
+    idle: Mutex<HashMap<Origin, Vec<Idle>>>,
+    names: Mutex<HashMap<Origin, (Instant, Vec<SocketAddr>)>>,
 }
 
 #[derive(Debug)]
@@ -197,6 +197,11 @@ struct Idle {
 }
 
 type Sender = SendRequest<Full<Bytes>>;
+
+/// No lock is held while anything is awaited.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Client {
     /// A client without connections.
@@ -255,7 +260,7 @@ impl Client {
     /// A connection that waits and still stands.
     async fn take(&self, origin: &Origin) -> Option<Sender> {
         loop {
-            let idle = self.idle.borrow_mut().get_mut(origin)?.pop()?;
+            let idle = lock(&self.idle).get_mut(origin)?.pop()?;
             let mut sender = idle.sender;
             if idle.since.elapsed() < IDLE && sender.ready().await.is_ok() {
                 return Some(sender);
@@ -264,7 +269,7 @@ impl Client {
     }
 
     fn keep(&self, origin: &Origin, sender: Sender) {
-        let mut idle = self.idle.borrow_mut();
+        let mut idle = lock(&self.idle);
         let waiting = idle.entry(origin.clone()).or_default();
         if waiting.len() < IDLE_MAX {
             waiting.push(Idle { since: Instant::now(), sender });
@@ -293,7 +298,7 @@ impl Client {
     }
 
     async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
-        if let Some((since, known)) = self.names.borrow().get(origin)
+        if let Some((since, known)) = lock(&self.names).get(origin)
             && since.elapsed() < NAMES
         {
             return Ok(known.clone());
@@ -301,7 +306,7 @@ impl Client {
         let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await;
         let found = found.map_err(|error| Error::Name { host: origin.host.clone(), error })?;
         let found: Vec<SocketAddr> = found.collect();
-        self.names.borrow_mut().insert(origin.clone(), (Instant::now(), found.clone()));
+        lock(&self.names).insert(origin.clone(), (Instant::now(), found.clone()));
         Ok(found)
     }
 }

@@ -144,6 +144,7 @@ impl Meter {
             answered: None,
             failure: None,
             passing: None,
+            rights: None,
             read: None,
             ended: false,
         }
@@ -211,6 +212,8 @@ pub(crate) struct Measured {
     failure: Option<&'static str>,
     /// Where it is said when its answer has ended.
     passing: Option<Passing>,
+    /// How long its rights took, and where they came from.
+    rights: Option<(Duration, &'static str)>,
     /// The parts of reading a repository, in microseconds.
     read: Option<[(&'static str, u64); 3]>,
     ended: bool,
@@ -225,6 +228,8 @@ pub(crate) struct Ended {
     pub(crate) total_us: u64,
     /// Of its phases, if an app was asked.
     pub(crate) phases_us: Option<[(&'static str, u64); PHASES.len()]>,
+    /// How long its rights took in microseconds, and where they came from, if they were asked for.
+    pub(crate) rights: Option<(u64, &'static str)>,
     /// Of the parts of reading a repository, if one was read.
     pub(crate) read_us: Option<[(&'static str, u64); 3]>,
     /// Why it was not answered to the end.
@@ -277,6 +282,12 @@ impl Measured {
         self.passing = passing;
     }
 
+    /// Its rights were judged; of several judgements the times are added, and the last is told.
+    pub(crate) fn rights(&mut self, took: Duration, from: &'static str) {
+        let before = self.rights.map_or(Duration::ZERO, |(before, _)| before);
+        self.rights = Some((before + took, from));
+    }
+
     /// A repository was read for it.
     pub(crate) fn read(&mut self, times_us: Option<[(&'static str, u64); 3]>) {
         self.read = times_us;
@@ -309,7 +320,8 @@ impl Measured {
         let named = |us| (names.next().unwrap_or_default(), us);
         let phases_us = phases.map(|phases| phases.map(named));
         let mount = self.tally.path.clone();
-        Ended { mount, total_us, phases_us, read_us: self.read, failure: self.failure }
+        let rights = self.rights.map(|(took, from)| (us(took), from));
+        Ended { mount, total_us, phases_us, rights, read_us: self.read, failure: self.failure }
     }
 }
 

@@ -49,19 +49,23 @@ struct Asked {
     meter: Arc<Meter>,
     status: Arc<dyn Fn() -> Option<Status> + Send + Sync>,
     room: Semaphore,
+    forget: Forget,
 }
 
+/// Forgets the rights of a user, or of all; how many mounts have some.
+pub(crate) type Forget = Box<dyn Fn(Option<&str>) -> usize + Send + Sync>;
+
 /// Answers until the runtime ends.
-pub(crate) fn begin(control: Control, meter: Arc<Meter>) -> io::Result<()> {
+pub(crate) fn begin(control: Control, meter: Arc<Meter>, forget: Forget) -> io::Result<()> {
     let room = Semaphore::new(CONNECTIONS_MAX);
-    let asked = Arc::new(Asked { meter, status: control.status, room });
+    let asked = Arc::new(Asked { meter, status: control.status, room, forget });
     control.socket.set_nonblocking(true)?;
     let socket = UnixListener::from_std(control.socket)?;
     let of_socket = Arc::clone(&asked);
     tokio::spawn(async move {
         loop {
             let accepted = socket.accept().await.map(|(stream, _)| stream);
-            take(accepted, &of_socket).await;
+            take(accepted, &of_socket, true).await;
         }
     });
     let Some(address) = control.address else { return Ok(()) };
@@ -70,13 +74,13 @@ pub(crate) fn begin(control: Control, meter: Arc<Meter>) -> io::Result<()> {
     tokio::spawn(async move {
         loop {
             let accepted = address.accept().await.map(|(stream, _)| stream);
-            take(accepted, &asked).await;
+            take(accepted, &asked, false).await;
         }
     });
     Ok(())
 }
 
-async fn take<S>(accepted: io::Result<S>, asked: &Arc<Asked>)
+async fn take<S>(accepted: io::Result<S>, asked: &Arc<Asked>, is_own: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -89,7 +93,7 @@ where
         let Ok(_permit) = asked.room.acquire().await else { return };
         let service = service_fn(|request| {
             let asked = Arc::clone(&asked);
-            async move { Ok::<_, std::convert::Infallible>(answer(&request, &asked).await) }
+            async move { Ok::<_, std::convert::Infallible>(answer(&request, &asked, is_own).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -101,7 +105,10 @@ where
     });
 }
 
-async fn answer<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
+async fn answer<B>(request: &Request<B>, asked: &Asked, is_own: bool) -> Response<Body> {
+    if request.method() == Method::POST && request.uri().path() == FORGET && is_own {
+        return forget(request, asked);
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "GET /health, /ready, /metrics, /status\n");
     }
@@ -122,6 +129,28 @@ async fn answer<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
         _ => plain(StatusCode::NOT_FOUND, "there are /health, /ready, /metrics and /status\n"),
     }
 }
+
+/// Forgets what is known of rights: of the user whose header `hob-user` has it in hex, or of all.
+/// Only on the socket that the site's user alone reaches.
+const FORGET: &str = "/rights/forget";
+
+fn forget<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
+    let user = match request.headers().get(USER) {
+        None => None,
+        Some(value) => {
+            let text = data_encoding::HEXLOWER.decode(value.as_bytes()).ok();
+            let Some(text) = text.and_then(|bytes| String::from_utf8(bytes).ok()) else {
+                return plain(StatusCode::BAD_REQUEST, "hob-user is who it is, in hex\n");
+            };
+            Some(text)
+        }
+    };
+    let count = (asked.forget)(user.as_deref());
+    plain(StatusCode::OK, &format!("{count}\n"))
+}
+
+/// The header that names a user.
+const USER: &str = "hob-user";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -77,6 +77,9 @@ enum Verb {
     Hooks(hooks::Hooks),
     /// Serve web apps and files at prefixes, each app with the isolation that it needs
     Serve(serve::Serve),
+    /// Forget who may do what at sites that run, so that it is asked for again
+    #[command(subcommand)]
+    Rights(serve::rights::Rights),
     /// Show the receipt of the last call, or of the last N
     Last(last::Last),
     /// Show the receipt of the call with this number
@@ -238,6 +241,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
         Verb::Dead(asked) => dead::run(start, asked).map(done),
         Verb::Serve(asked) => serve::run(start, asked).map(done),
+        Verb::Rights(asked) => serve::rights::run(start, &asked).map(done),
         Verb::Last(asked) => last::run(start, asked).map(done),
         Verb::Show(asked) => last::show(start, asked).map(done),
         Verb::Log(log) => log::run(start, &log).map(done),

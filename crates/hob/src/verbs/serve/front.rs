@@ -49,14 +49,28 @@ pub(super) fn is_alive(directory: &Path) -> bool {
     get(directory, "/health").is_some()
 }
 
+/// Has the front of a site forget the rights of a user, or of all; how many mounts have some.
+pub(super) fn forget(directory: &Path, user: Option<&str>) -> Option<u64> {
+    let field = user.map_or_else(String::new, |user| {
+        let hex: String = user.bytes().map(|byte| format!("{byte:02x}")).collect();
+        format!("hob-user: {hex}\r\n")
+    });
+    let count = answered(directory, &format!("POST /rights/forget HTTP/1.0\r\n{field}\r\n"))?;
+    String::from_utf8(count).ok()?.trim().parse().ok()
+}
+
 /// The body of an answer that is 200.
 fn get(directory: &Path, path: &str) -> Option<Vec<u8>> {
+    // The older version, since its answers end with their connection and have no chunks.
+    answered(directory, &format!("GET {path} HTTP/1.0\r\n\r\n"))
+}
+
+fn answered(directory: &Path, request: &str) -> Option<Vec<u8>> {
     let mut stream = UnixStream::connect(directory.join(SOCKET)).ok()?;
     let bound = Some(Duration::from_millis(ANSWER_MS));
     stream.set_read_timeout(bound).ok()?;
     stream.set_write_timeout(bound).ok()?;
-    // The older version, since its answers end with their connection and have no chunks.
-    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n")?;

@@ -7,6 +7,7 @@
 mod front;
 mod places;
 mod reload;
+pub(crate) mod rights;
 mod sites;
 mod systemd;
 
@@ -146,6 +147,7 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
     }
     let front = hob_http::Site {
         mounts: fronted_all(site.mounts)?,
+        rights: rights::fronted(site.rights)?,
         socket: &socket,
         build: build_id::own(),
         attach,

@@ -1,0 +1,131 @@
+//! A question put: to a program, or to an address.
+
+use std::time::Duration;
+
+use hob_core::rights::{Allowed, Verb, Verdict};
+use hob_os::clock;
+use serde_json::Value;
+
+use super::{At, Question};
+use crate::client::Asked;
+use crate::link::passed::Times;
+use crate::link::{Link, Outcome};
+use crate::log;
+
+/// Bytes of an address's answer that are read: its status is what counts.
+const BODY_MAX: usize = 64 * 1024;
+
+pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
+    match at {
+        At::Program(app) => {
+            let now_ns = clock::now_ns();
+            let times = Times { begun_ns: now_ns, now_ns };
+            let asked = (&question.payload[..], None);
+            let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
+            match outcome {
+                Outcome::Answered(payload) => read(&payload).unwrap_or_else(|what| {
+                    log::say(&format!("rights: {}: {what}", app.name()));
+                    Verdict::Failed
+                }),
+                Outcome::Failed(reason, text) => {
+                    log::say(&format!("rights: {}: {}: {text}", app.name(), reason.code()));
+                    Verdict::Failed
+                }
+                Outcome::Begun(_) => Verdict::Failed,
+            }
+        }
+        At::Url(url, client) => {
+            let asked = Asked {
+                method: "GET".to_owned(),
+                url: url.clone(),
+                headers: question.headers.clone(),
+                body: Vec::new(),
+            };
+            match client.ask(&asked, within, BODY_MAX).await {
+                Ok(answer) if (200..300).contains(&answer.status) => Verdict::Yes,
+                Ok(answer) if matches!(answer.status, 401 | 403) => Verdict::No,
+                Ok(answer) => {
+                    log::say(&format!(
+                        "rights: {url} answered {}, which is neither yes nor no",
+                        answer.status
+                    ));
+                    Verdict::Failed
+                }
+                Err(error) => {
+                    log::say(&format!("rights: {url}: {error}"));
+                    Verdict::Failed
+                }
+            }
+        }
+    }
+}
+
+/// What a program has answered: `true`, `false`, or all that this user may do.
+fn read(payload: &[u8]) -> Result<Verdict, &'static str> {
+    const WRONG: &str = "its answer is neither true, false nor {\"allow\":[\"read:PROJECT\"]}";
+    let value: Value = serde_json::from_slice(payload).map_err(|_| WRONG)?;
+    match value {
+        Value::Bool(true) => Ok(Verdict::Yes),
+        Value::Bool(false) => Ok(Verdict::No),
+        Value::Object(mut fields) if fields.len() == 1 => {
+            let Some(Value::Array(list)) = fields.remove("allow") else { return Err(WRONG) };
+            let all: Option<Vec<Allowed>> = list.iter().map(allowed).collect();
+            all.map(Verdict::All).ok_or(WRONG)
+        }
+        Value::Object(_) | Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(WRONG)
+        }
+    }
+}
+
+/// `VERB:PROJECT`, of which each may be `*`.
+fn allowed(entry: &Value) -> Option<Allowed> {
+    let (verb, what) = entry.as_str()?.split_once(':')?;
+    let verb = match verb {
+        "*" => None,
+        "read" => Some(Verb::Read),
+        "write" => Some(Verb::Write),
+        _ => return None,
+    };
+    let what = match what {
+        "" => return None,
+        "*" => None,
+        what => Some(what.as_bytes().to_vec()),
+    };
+    Some(Allowed { verb, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_what_it_says_or_none() {
+        assert_eq!(read(b"true"), Ok(Verdict::Yes));
+        assert_eq!(read(b" false\n"), Ok(Verdict::No));
+        let all = vec![
+            Allowed { verb: Some(Verb::Read), what: None },
+            Allowed { verb: None, what: Some(b"a:b".to_vec()) },
+        ];
+        assert_eq!(read(br#"{"allow":["read:*","*:a:b"]}"#), Ok(Verdict::All(all)));
+        assert_eq!(read(br#"{"allow":[]}"#), Ok(Verdict::All(Vec::new())));
+        for wrong in [
+            "",
+            "yes",
+            "1",
+            "null",
+            "\"true\"",
+            "[true]",
+            "true false",
+            "{}",
+            r#"{"allow":true}"#,
+            r#"{"allow":["read"]}"#,
+            r#"{"allow":["admin:*"]}"#,
+            r#"{"allow":["read:"]}"#,
+            r#"{"allow":["read:*"],"x":1}"#,
+            "{\"allow\":[\"read:*\"",
+        ] {
+            assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
