@@ -51,7 +51,7 @@ const USAGE: &str =
             or of `places`: the name of one, as the table has it
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
-            or of `http`: fork prefork foolsgold python static websockets mounts idle soak
+            or of `http`: fork prefork foolsgold python static blobs websockets mounts idle soak
             or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes

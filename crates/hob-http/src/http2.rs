@@ -49,7 +49,8 @@ pub(crate) async fn run(
     let limits = front.limits;
     let quiet = Duration::from_millis(limits.head_ms);
     let streams = Streams::new(&limits);
-    let beside = Beside { local, in_body: InBody::default(), taken: None, hints: Hints::default() };
+    let beside =
+        Beside { local, peer, in_body: InBody::default(), taken: None, hints: Hints::default() };
     let answering = streams.clone();
     let service = service_fn(move |request| {
         let (front, beside, streams) = (Arc::clone(&front), beside.clone(), answering.clone());

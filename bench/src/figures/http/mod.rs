@@ -1,11 +1,12 @@
 //! `hob serve` beside servers that others wrote: one app for all of Rack, one for all of Python, each
-//! served by two workers where a server has them. Static files beside a file server, WebSockets, and what
+//! served by two workers where a server has them. Static files beside a file server, files of repositories beside git, WebSockets, and what
 //! lasts: many mounts, idle connections, many requests.
 //!
 //! In each round every server is started, asked in bursts (with a pause between, as from people) and
 //! then without a pause, a connection for each request and then on kept ones, and ended; the next round begins with another. Processor time is that of
 //! the server's processes, ended ones too; on a shared machine it moves least.
 
+mod blobs;
 mod client;
 mod files;
 mod lasting;
@@ -86,12 +87,13 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let hob = private(setting, &[])?;
     let mut figure = Figure::new("http", "hob serve beside servers that others wrote");
     type Part = fn(&Setting, &Hob, &mut Figure) -> Result<()>;
-    let parts: [(&str, Part); 9] = [
+    let parts: [(&str, Part); 10] = [
         ("fork", rack::fork),
         ("prefork", rack::prefork),
         ("foolsgold", rack::example),
         ("python", python::python),
         ("static", files::files),
+        ("blobs", blobs::blobs),
         ("websockets", sockets::sockets),
         ("mounts", lasting::mounts),
         ("idle", lasting::idle),

@@ -1,0 +1,225 @@
+//! Files of repositories: read in this process by `hob-git`, by `git show`, by one `git cat-file
+//! --batch` that is kept open, and over HTTP on kept connections, all on the same machine and files.
+//! The ref is read again for each read. The time of git is that of whole processes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use hob_git::{Asked, Reader, Root, Terms};
+
+use crate::Setting;
+use crate::hob::Hob;
+use crate::report::{Figure, Want};
+use crate::stats;
+
+use super::client::{Connections, Load, Page};
+use super::{fact, take_turns, trusted};
+
+/// The file's size: that of the description that the original read.
+const BYTES: usize = 24 << 10;
+const PROJECTS: usize = 100;
+const ROUNDS: usize = 10;
+/// Reads in a round of what takes microseconds, and of what takes a process.
+const READS: usize = 2000;
+const PROCESSES: usize = 20;
+const REQUESTS: usize = 4096;
+const WIDTH: usize = 16;
+const FILE: &str = "application.xml";
+
+/// What was measured, in microseconds.
+#[derive(Debug, Default)]
+struct Measured {
+    warm: Vec<f64>,
+    show: Vec<f64>,
+    batch: Vec<f64>,
+    first: Vec<f64>,
+    shown: Vec<f64>,
+    load: Load,
+    cpu_us: f64,
+}
+
+pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<()> {
+    let folder = hob.folder("blobs")?;
+    let root = folder.join("srv");
+    let text = projects(&root)?;
+    let mut recipe = trusted(hob, "hob, git", &folder, "[mount.\"/git\"]\ngit = \"srv\"\n")?;
+    recipe.page = Page::new(&format!("/git/blob/p0/main?path={FILE}"), &text[..64]);
+    let mut seen = Measured::default();
+    let mut reader = reader(&root);
+    let mut cat = Cat::start(&root.join("p0"))?;
+    take_turns("http, blobs", (setting.rounds(ROUNDS), 4), |at| {
+        match at {
+            0 => {
+                ensure!(read(&mut reader, "p0")? == text, "hob-git reads something else");
+                for _ in 0..READS {
+                    let begun = Instant::now();
+                    let bytes = read(&mut reader, "p0")?;
+                    seen.warm.push(us(begun));
+                    drop(bytes);
+                }
+            }
+            1 => {
+                for _ in 0..PROCESSES {
+                    let begun = Instant::now();
+                    ensure!(git_show(&root.join("p0"))? == text, "git shows something else");
+                    seen.show.push(us(begun));
+                }
+                for _ in 0..READS {
+                    let begun = Instant::now();
+                    let bytes = cat.read()?;
+                    seen.batch.push(us(begun));
+                    ensure!(bytes == text.len(), "git's batch reads something else");
+                }
+            }
+            2 => {
+                let begun = Instant::now();
+                let mut fresh = self::reader(&root);
+                for project in 0..PROJECTS {
+                    read(&mut fresh, &format!("p{project}"))?;
+                }
+                seen.first.push(us(begun));
+                let begun = Instant::now();
+                for project in 0..PROJECTS {
+                    git_show(&root.join(format!("p{project}")))?;
+                }
+                seen.shown.push(us(begun));
+            }
+            _ => {
+                let server = recipe.start(&folder, &hob.environment())?;
+                server.ask((4, Connections::Kept), 256)?;
+                let (each, cpu) = server.ask_timed((WIDTH, Connections::Kept), REQUESTS)?;
+                seen.load.add(each);
+                seen.cpu_us += cpu;
+            }
+        }
+        Ok(())
+    })?;
+    cat.end();
+    told(figure, &seen);
+    Ok(())
+}
+
+fn told(figure: &mut Figure, seen: &Measured) {
+    let load = &seen.load;
+    let [warm, show, batch] = [&seen.warm, &seen.show, &seen.batch].map(|all| stats::median(all));
+    let [first, shown] = [&seen.first, &seen.shown].map(|all| stats::median(all));
+    for (name, value) in [
+        ("24 KiB by branch, in process: p50 in us", warm),
+        ("git show: p50 in us", show),
+        ("git cat-file --batch: p50 in us", batch),
+        ("100 projects never opened, in process: us", first),
+        ("100 projects, git show: us", shown),
+        ("hob, git: requests a second", load.throughput()),
+        ("hob, git: p50 in us", stats::median(&load.us)),
+    ] {
+        fact(figure, name, value);
+    }
+    figure.target("24 KiB by branch, in process: us", Want::AtMost(10.0), warm);
+    figure.target("git show over it", Want::AtLeast(300.0), show / warm);
+    figure.target("git cat-file --batch over it", Want::AtLeast(40.0), batch / warm);
+    figure.target("100 projects never opened: ms", Want::AtMost(60.0), first / 1000.0);
+    figure.target("100 projects: git show over it", Want::AtLeast(7.0), shown / first);
+    let each = seen.cpu_us / load.us.len() as f64;
+    figure.target("processor time of a blob over HTTP: us", Want::AtMost(40.0), each);
+}
+
+fn us(begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() * 1e6
+}
+
+fn reader(root: &Path) -> Reader {
+    let terms = Terms {
+        refs: None,
+        oids: None,
+        owners: Vec::new(),
+        blob_bytes: 32 << 20,
+        cache_bytes: 64 << 20,
+    };
+    Reader::new(Arc::new(Root::new(root.to_path_buf(), terms)))
+}
+
+fn read(reader: &mut Reader, project: &str) -> Result<bytes::Bytes> {
+    let asked = Asked { project: project.as_bytes(), rev: b"main", path: FILE.as_bytes() };
+    let located = reader.locate(&asked)?;
+    Ok(reader.read(&located)?.0.bytes)
+}
+
+/// Makes the projects, packed as a server has them, and says what is in their file.
+fn projects(root: &Path) -> Result<Vec<u8>> {
+    let first = root.join("p0");
+    std::fs::create_dir_all(&first)?;
+    let lines = (0..).map(|number: u32| {
+        format!("  <entry name=\"n{}\"/>\n", number.wrapping_mul(2_654_435_761))
+    });
+    let text: String = lines
+        .scan(0, |sum, line| {
+            *sum += line.len();
+            (*sum <= BYTES).then_some(line)
+        })
+        .collect();
+    std::fs::write(first.join(FILE), &text)?;
+    for args in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "--all"],
+        &["-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "x"],
+        &["gc", "--quiet"],
+    ] {
+        let status = git(&first).args(args).status().context("git cannot be started")?;
+        ensure!(status.success(), "git {args:?} failed");
+    }
+    for project in 1..PROJECTS {
+        let at: PathBuf = root.join(format!("p{project}"));
+        let copied = Command::new("cp").arg("-a").arg(&first).arg(&at).status()?;
+        ensure!(copied.success(), "the first project cannot be copied");
+    }
+    Ok(text.into_bytes())
+}
+
+fn git(at: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(at).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", at);
+    git
+}
+
+fn git_show(at: &Path) -> Result<Vec<u8>> {
+    let output = git(at).args(["show", &format!("main:{FILE}")]).output()?;
+    ensure!(output.status.success(), "git show failed");
+    Ok(output.stdout)
+}
+
+/// One `git cat-file --batch`.
+struct Cat {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Cat {
+    fn start(at: &Path) -> Result<Cat> {
+        let mut command = git(at);
+        command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let answers = BufReader::new(child.stdout.take().context("a pipe")?);
+        Ok(Cat { child, answers })
+    }
+
+    /// Reads the file; its bytes.
+    fn read(&mut self) -> Result<usize> {
+        let asked = self.child.stdin.as_mut().context("a pipe")?;
+        asked.write_all(format!("main:{FILE}\n").as_bytes())?;
+        let mut head = String::new();
+        self.answers.read_line(&mut head)?;
+        let size: usize = head.trim().rsplit(' ').next().context("a size")?.parse()?;
+        let mut bytes = vec![0; size + 1];
+        self.answers.read_exact(&mut bytes)?;
+        Ok(size)
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
