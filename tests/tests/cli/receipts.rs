@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use hob_tests::bytes::contains;
 use hob_tests::run::{kill, read};
-use hob_tests::{World, leftovers};
+use hob_tests::{End, World, leftovers};
 use rustix::process::Signal;
 use serde_json::Value;
+
+use crate::browser::pixels;
 
 #[test]
 fn the_last_receipt_is_of_the_call_that_has_just_ended() {
@@ -104,6 +106,27 @@ fn a_line_of_a_cold_call_says_why() {
     let record = world.record(outcome.pid);
     assert_eq!((&record["warm"], &record["reason"]), (&false.into(), &"learning".into()));
     assert!(record.get("worker").is_none_or(Value::is_null));
+}
+
+#[test]
+fn the_last_calls_are_a_page_that_a_browser_shows() {
+    let world = World::new();
+    world.file("main.py", "print(1)\n");
+    world.file("<b>bad.py", "import sys; sys.exit(3)\n");
+    for (script, code) in [("main.py", 0), ("<b>bad.py", 3)] {
+        assert_eq!(world.hob(&["run", "python3", script]).go().end, End::Code(code));
+    }
+    let outcome = world.hob(&["last", "9", "--html"]).go();
+    outcome.succeeded();
+    let page = outcome.text();
+    for foreign in ["http:", "https:", "src=", "url(", "<script", "<b>"] {
+        assert!(!page.contains(foreign), "{foreign}: {page}");
+    }
+    assert_eq!(page.matches("<tr><th>").count(), 2, "{page}");
+    assert!(page.contains("<td>main</td>") && page.contains("&lt;b&gt;bad.py"), "{page}");
+    world.file("calls.html", page);
+    let found = pixels(&world, "calls.html", &[], &["ffffff", "2e9e5b", "d92d20", "5b7fa6"]);
+    assert!(found.iter().all(|count| *count > 40), "{found:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::log::{flush, state_dir, unreadable};
 use super::{Failure, out};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
+use crate::show::page;
 use crate::show::style::Look;
 use crate::show::waterfall;
 
@@ -20,6 +21,9 @@ pub(crate) struct Last {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Print one page of HTML, which needs no script and no network
+    #[arg(long, conflicts_with = "json")]
+    html: bool,
 }
 
 /// What `hob show` is asked.
@@ -39,6 +43,9 @@ pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     let entries = entries::recent(&state_dir()?, usize::from(asked.count)).map_err(unreadable)?;
     if entries.is_empty() {
         return Err(Failure::new("no call has been recorded yet; `hob run PROGRAM` makes one"));
+    }
+    if asked.html {
+        return out(&page::calls::page(&entries, &Clock::now()));
     }
     shown(&entries, asked.json)
 }

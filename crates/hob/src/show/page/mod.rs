@@ -1,6 +1,7 @@
 //! Pages of HTML: one file that needs nothing else, no script, and no network. Light or dark as the
 //! reader's system is, readable on a narrow screen and on paper.
 
+pub(crate) mod calls;
 pub(crate) mod markup;
 
 use std::fmt::Display;

@@ -118,7 +118,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("serve stop", &[("hob serve stop 8000", "Stop the site at a port")]),
-    ("last", &[("hob last --json", "Print the receipt for a program")]),
+    (
+        "last",
+        &[
+            ("hob last --json", "Print the receipt for a program"),
+            ("hob last 20 --html > calls.html", "Show the last 20 calls as a page"),
+        ],
+    ),
     ("show", &[("hob show 412", "Show the receipt of call 412")]),
     (
         "log",
