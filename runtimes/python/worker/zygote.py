@@ -47,7 +47,7 @@ class Zygote:
                 # As the copy does: nobody knows who of the two comes first.
                 join_group(leader, pid)
             if leader:
-                posix.waitpid(leader, 0)
+                let_go(leader)
         posix.close(fd)
         if pid == 0:
             send_all(CHANNEL_FD, encode_forked(worker, 0, error))
@@ -65,7 +65,7 @@ class Zygote:
         # `wait4` imports `resource`: lend it ours.
         lent = "resource" not in sys.modules
         sys.modules.setdefault("resource", resource)
-        _, status, usage = posix.wait4(pid, 0)
+        status, usage = wait_for(pid)
         if lent:
             del sys.modules["resource"]
         posix.close(pidfd)
@@ -73,7 +73,9 @@ class Zygote:
             pair = (1, posix.WTERMSIG(status))
         else:
             pair = (0, posix.WEXITSTATUS(status))
-        used = int(usage.ru_utime * 1e6), int(usage.ru_stime * 1e6), usage.ru_maxrss
+        used = 0, 0, 0
+        if usage is not None:
+            used = int(usage.ru_utime * 1e6), int(usage.ru_stime * 1e6), usage.ru_maxrss
         send_all(CHANNEL_FD, encode_gone(worker, pair, used))
 
     def leave(self):
@@ -83,6 +85,28 @@ class Zygote:
         posix.close(PAGES_FD)
         for pidfd in self.children:
             posix.close(pidfd)
+
+
+def let_go(child):
+    """Takes the end of a child that has ended. One that cannot be taken ends with the zygote."""
+    try:
+        posix.waitpid(child, 0)
+    except OSError:
+        pass
+
+
+def wait_for(pid):
+    """The status of a child that ends, and what it has used. Where the kernel refuses to say, it is
+    as if it had been killed: a zygote that fails over that would take its other copies along."""
+    try:
+        _, status, usage = posix.wait4(pid, 0)
+        return status, usage
+    except OSError:
+        return KILLED, None
+
+
+# The status of a process that was ended by SIGKILL.
+KILLED = 9
 
 
 def attempt_quietly(step, *arguments):

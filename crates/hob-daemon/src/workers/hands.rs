@@ -655,7 +655,9 @@ impl Hands {
             }),
             // Nobody else waits for it, so that this means that it is long gone.
             Err(Errno::CHILD) => Some(Ended::killed(*worker)),
-            Ok(Waited::Stopped(_) | Waited::Nothing) | Err(_) => None,
+            Ok(Waited::Stopped(_) | Waited::Nothing) => None,
+            // The kernel refuses to say how it ended. That it did, its calls must not wait for.
+            Err(_) => process::has_ended(process.pid).then(|| Ended::killed(*worker)),
         })
         .collect()
     }

@@ -67,6 +67,19 @@ pub fn status_of(pid: u32) -> io::Result<Status> {
         .map_err(|error| io::Errno::from_io_error(&error).unwrap_or(io::Errno::IO))
 }
 
+/// Whether a child has ended, as the kernel shows it: for where it refuses to let one wait.
+#[must_use]
+pub fn has_ended(pid: u32) -> bool {
+    match std::fs::read(format!("/proc/{pid}/stat")) {
+        // Behind the name, which may hold anything, stands the state.
+        Ok(text) => {
+            let state = text.rsplit(|byte| *byte == b')').next().unwrap_or_default();
+            matches!(state.trim_ascii_start().first(), Some(b'Z' | b'X'))
+        }
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
 fn parse_status(text: &[u8]) -> Status {
     let mut status = Status { context: Vec::with_capacity(512), ..Status::default() };
     for line in text.split(|byte| *byte == b'\n') {
@@ -253,6 +266,20 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn a_child_that_was_not_waited_for_shows_that_it_has_ended() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(!has_ended(child.id()) && !has_ended(std::process::id()));
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        drop(child.stdin.take());
+        let until = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), until).unwrap();
+        assert!(has_ended(child.id()));
+        child.wait().unwrap();
+        assert!(has_ended(child.id()));
+    }
 
     #[test]
     fn a_status_is_read_field_by_field() {
