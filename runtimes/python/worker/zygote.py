@@ -47,7 +47,7 @@ class Zygote:
                 # As the copy does: nobody knows who of the two comes first.
                 join_group(leader, pid)
             if leader:
-                let_go(leader)
+                take_end(leader)
         posix.close(fd)
         if pid == 0:
             send_all(CHANNEL_FD, encode_forked(worker, 0, error))
@@ -87,7 +87,7 @@ class Zygote:
             posix.close(pidfd)
 
 
-def let_go(child):
+def take_end(child):
     """Takes the end of a child that has ended. One that cannot be taken ends with the zygote."""
     try:
         posix.waitpid(child, 0)

@@ -9,7 +9,7 @@ use hob_tests::World;
 use hob_tests::site::{Response, Site};
 use hob_tests::wait;
 
-use super::{commit, serve};
+use super::{commit, git, serve};
 
 /// Answers as the file `answer` beside it says, after a line in the file `asked`.
 const PROGRAM: &str = r#"
@@ -205,6 +205,32 @@ fn files_have_rights_by_their_path() {
     assert_eq!(get(&site, "bob", "/files/page").status, 404);
     let question = &asked(&world)[0];
     assert!(question["project"].is_null() && question["path"] == "/page", "{question}");
+    site.stop();
+}
+
+/// What one thing may be called by several names is asked for by one, so that a program that knows
+/// that one cannot be passed by.
+#[test]
+fn another_spelling_is_the_same_question() {
+    let world = world("q['project'] not in ('acme', 'shop') and q['path'] != '/page'", "");
+    git(&world, "", &["clone", "--quiet", "--bare", "shop", "bare.git"]);
+    std::fs::rename(world.path("work/srv/shop"), world.path("work/gone")).unwrap();
+    std::fs::rename(world.path("work/srv/bare.git"), world.path("work/srv/shop.git")).unwrap();
+    let site = serve(&world);
+    for target in [
+        "/git/blob/acme/main?path=f",
+        "/git/blob/%61cme/main?path=f",
+        "/git/blob/shop/main?path=f",
+        "/git/blob/shop.git/main?path=f",
+        "/git/blob/shop%2egit/main?path=f",
+        "/files/page",
+        "/files/%70age",
+        "/files//page",
+        "/files/x/../page",
+        "/files/%70%61%67%65",
+    ] {
+        assert_eq!(get(&site, "alice", target).status, 404, "{target}: {:?}", asked(&world).last());
+    }
     site.stop();
 }
 

@@ -1,5 +1,6 @@
 //! A question: who wants to do what with what, and the key by which its answer is kept.
 
+use hob_core::http::paths;
 use hob_core::rights::{Key, Verb};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -77,24 +78,38 @@ impl Question {
 /// projects, about this path.
 fn asked(about: &About<'_>, user: &User, verb: Verb) -> Result<Question, Refused> {
     let user = credential(about, user)?;
-    let project = about.project.map(String::from_utf8_lossy);
+    let names = names(about);
+    let project = about.project.map(|_| String::from_utf8_lossy(&names.0));
     let payload = json!({
         "user": user,
         "verb": verb.code(),
         "project": project,
-        "path": String::from_utf8_lossy(about.path),
+        "path": String::from_utf8_lossy(&names.1),
         "method": about.parts.method.as_str(),
     });
-    let what = match about.project {
-        Some(project) => project.to_vec(),
-        None => about.path.to_vec(),
-    };
+    let what = if about.project.is_some() { &names.0 } else { &names.1 };
+    let what = what.clone();
     let who = who(user.as_deref());
     Ok(Question {
         key: Key { who, verb, what },
         payload: payload.to_string().into(),
         headers: Vec::new(),
     })
+}
+
+/// The project and the path as they are asked for: what has several spellings has one here, so that
+/// a program which knows one of them is not passed by.
+fn names(about: &About<'_>) -> (Vec<u8>, Vec<u8>) {
+    let Some(mut project) = about.project else {
+        let mut path = paths::decode(about.path);
+        path.dedup_by(|next, before| *next == b'/' && *before == b'/');
+        return (Vec::new(), path);
+    };
+    // `acme.git` is served where there is `acme`, and the other way round.
+    while let Some(bare) = project.strip_suffix(b".git") {
+        project = bare;
+    }
+    (project.to_vec(), about.path.to_vec())
 }
 
 /// The digest of a credential; nobody's differs from that of an empty one.

@@ -118,6 +118,14 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("serve stop", &[("hob serve stop 8000", "Stop the site at a port")]),
+    ("rights", &[("hob rights forget", "Ask again for the rights of all users")]),
+    (
+        "rights forget",
+        &[
+            ("hob rights forget", "Ask again for the rights of all users"),
+            ("hob rights forget 192.0.2.7 --site 8000", "Those of one, at one site"),
+        ],
+    ),
     (
         "last",
         &[
