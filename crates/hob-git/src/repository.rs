@@ -47,8 +47,8 @@ pub(crate) struct Repository {
 /// What makes an opened repository another one: its format, and where else its objects lie.
 const STAMPED: [&str; 2] = ["config", "objects/info/alternates"];
 
-/// Finds the repository of a project: the directory of its name, the one in it that is called
-/// `.git`, or the one that is called as it is with `.git` behind.
+/// Finds the repository of a project: the directory `.git` in the one of its name, that one itself,
+/// or the one that is called as it is with `.git` behind.
 pub(crate) fn find(root: &Root, project: &[u8]) -> Result<Place, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = openat(CWD, &root.path, flags, Mode::empty()).map_err(|_| absent())?;
@@ -56,7 +56,8 @@ pub(crate) fn find(root: &Root, project: &[u8]) -> Result<Place, Failure> {
     let mut bare = name.to_owned();
     bare.push(".git");
     let inside = Path::new(name).join(".git");
-    for place in [Path::new(name), &inside, Path::new(&bare)] {
+    // As git does: what is checked out may look like a repository, and is content.
+    for place in [&inside, Path::new(name), Path::new(&bare)] {
         let dir = match open_beneath(top.as_fd(), place, flags) {
             Ok(dir) => dir,
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO) => {

@@ -30,6 +30,23 @@ fn nothing_outside_the_root_is_a_project() {
 }
 
 #[test]
+fn what_is_checked_out_is_no_repository() {
+    let place = Place::new();
+    place.commit("other", &[("f", b"of the other")]);
+    place.commit("acme", &[("f", b"its own")]);
+    for name in ["HEAD", "objects", "refs", "config"] {
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(place.root().join("other/.git").join(name))
+            .arg(place.root().join("acme"))
+            .status();
+        assert!(copied.expect("cp runs").success(), "{name}");
+    }
+    let mut reader = place.reader(usual());
+    assert_eq!(bytes(&mut reader, "acme", "main", "f"), Ok(b"its own".to_vec()));
+}
+
+#[test]
 fn a_file_over_the_limit_is_refused_before_it_is_read() {
     let place = Place::new();
     place.commit("acme", &[("large", &[b'x'; 5000]), ("small", b"1")]);
