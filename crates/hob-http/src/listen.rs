@@ -209,6 +209,9 @@ fn mounted(
                 Served::App(ServedApp { app, body_bytes, message_bytes, by_client })
             }
             Mount::Static { root, fallback, cache_control } => {
+                // A cache that others share must not have what rights are for.
+                let private = rights.is_some().then(|| "private, no-cache".to_owned());
+                let cache_control = cache_control.or(private);
                 let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
                 Served::Files(files)
             }

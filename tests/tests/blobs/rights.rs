@@ -198,7 +198,9 @@ fn files_have_rights_by_their_path() {
     let world = world("q['user'] == 'alice' and q['path'] == '/page'", "");
     world.file("public/other", "another");
     let site = serve(&world);
-    assert_eq!(get(&site, "alice", "/files/page").text(), "a page");
+    let page = get(&site, "alice", "/files/page");
+    assert_eq!(page.text(), "a page");
+    assert_eq!(page.header("cache-control"), Some("private, no-cache"));
     let other = get(&site, "alice", "/files/other");
     let absent = get(&site, "alice", "/files/absent");
     assert_eq!((other.status, whole(&other)), (404, whole(&absent)));
