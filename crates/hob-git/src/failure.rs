@@ -1,5 +1,6 @@
 //! Why there is no file.
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why there is no file. No text of these has a place of the file system in it: they are for the
@@ -59,4 +60,22 @@ impl Failure {
     pub(crate) fn may_be_outdated(&self) -> bool {
         matches!(self, Failure::Absent(_) | Failure::Object { .. } | Failure::Repository(_))
     }
+}
+
+/// Whether the system lacks something, rather than what is read.
+pub(crate) fn is_of_system(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO)
+}
+
+/// The failure of an error of a library's: of the system, if that is what is behind it.
+pub(crate) fn behind(error: &(dyn std::error::Error + 'static), or: Failure) -> Failure {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        if code.map(Errno::from_raw_os_error).is_some_and(is_of_system) {
+            return Failure::System;
+        }
+        next = error.source();
+    }
+    or
 }

@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::failure::{behind, is_of_system};
 use crate::identity::{Identity, Stamp, stamp};
 use crate::{Failure, Root};
 
@@ -51,7 +52,8 @@ const STAMPED: [&str; 2] = ["config", "objects/info/alternates"];
 /// or the one that is called as it is with `.git` behind.
 pub(crate) fn find(root: &Root, project: &[u8]) -> Result<Place, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = openat(CWD, &root.path, flags, Mode::empty()).map_err(|_| absent())?;
+    let top = openat(CWD, &root.path, flags, Mode::empty());
+    let top = top.map_err(|error| if is_of_system(error) { Failure::System } else { absent() })?;
     let name = os(project);
     let mut bare = name.to_owned();
     bare.push(".git");
@@ -60,9 +62,7 @@ pub(crate) fn find(root: &Root, project: &[u8]) -> Result<Place, Failure> {
     for place in [&inside, Path::new(name), Path::new(&bare)] {
         let dir = match open_beneath(top.as_fd(), place, flags) {
             Ok(dir) => dir,
-            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO) => {
-                return Err(Failure::System);
-            }
+            Err(error) if is_of_system(error) => return Err(Failure::System),
             Err(_) => continue,
         };
         if !is_repository(dir.as_fd()) {
@@ -122,9 +122,7 @@ impl Place {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match open_beneath(self.dir.as_fd(), name, flags) {
             Ok(file) => file,
-            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO) => {
-                return Err(Failure::System);
-            }
+            Err(error) if is_of_system(error) => return Err(Failure::System),
             // Denied is as good as absent: the client shall not tell them apart.
             Err(_) => return Ok(None),
         };
@@ -146,6 +144,9 @@ impl Place {
     }
 }
 
+const UNRESOLVED: Failure = Failure::Repository("its alternates cannot be resolved");
+const UNOPENED: Failure = Failure::Repository("its objects cannot be opened");
+
 impl Repository {
     /// Opens what was found.
     pub(crate) fn open(place: Place, root: &Root) -> Result<Repository, Failure> {
@@ -154,7 +155,7 @@ impl Repository {
         let objects = place.path.join("objects");
         let here = Path::new("/");
         let elsewhere = gix_odb::alternate::resolve(objects.clone(), here)
-            .map_err(|_| Failure::Repository("its alternates cannot be resolved"))?;
+            .map_err(|error| behind(&error, UNRESOLVED))?;
         let top = std::fs::canonicalize(&root.path).map_err(|_| absent())?;
         for each in elsewhere {
             // What is not there has no objects.
@@ -171,7 +172,7 @@ impl Repository {
             ..Options::default()
         };
         let store = gix_odb::Store::at_opts(objects, hash, &mut std::iter::empty(), options);
-        let store = store.map_err(|_| Failure::Repository("its objects cannot be opened"))?;
+        let store = store.map_err(|error| behind(&error, UNOPENED))?;
         let objects = Arc::new(store).to_cache_arc();
         Ok(Repository { place, hash, objects, packed: None, stamps })
     }

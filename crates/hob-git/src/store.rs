@@ -5,6 +5,7 @@ use gix_object::{Find as _, FindHeader as _, Kind, TreeRefIter};
 
 use crate::Failure;
 use crate::cache::File;
+use crate::failure::behind;
 use crate::repository::Repository;
 
 /// The most bytes of a commit, a tag or a directory.
@@ -133,15 +134,5 @@ fn object(id: ObjectId, what: &'static str) -> Failure {
 
 /// An object that is there and cannot be decoded, unless it is the system that cannot read it.
 fn broken(id: ObjectId, error: &(dyn std::error::Error + 'static)) -> Failure {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let code = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-        let code = code.map(rustix::io::Errno::from_raw_os_error);
-        use rustix::io::Errno;
-        if matches!(code, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO)) {
-            return Failure::System;
-        }
-        next = error.source();
-    }
-    object(id, "broken")
+    behind(error, object(id, "broken"))
 }

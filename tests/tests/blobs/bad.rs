@@ -95,6 +95,32 @@ fn limits_and_refs_that_may_be_named_are_kept() {
     site.stop();
 }
 
+/// What the system lacks is no fault of the repository's, and no file is absent for it.
+#[test]
+fn a_site_without_descriptors_says_neither_absent_nor_broken() {
+    let world = world("jobs = 1\n");
+    commit(&world, "acme", &[("d/f", b"1")]);
+    let site = serve(&world);
+    let mut kept = site.keep();
+    assert_eq!(kept.get("/git/blob/gone/main?path=d/f").status, 404);
+    let pid = rustix::process::Pid::from_raw(site.pid().cast_signed());
+    let open = std::fs::read_dir(format!("/proc/{}/fd", site.pid())).unwrap().count() as u64;
+    let limit = |most: u64| {
+        let limit = rustix::process::Rlimit { current: Some(most), maximum: Some(4096) };
+        rustix::process::prlimit(pid, rustix::process::Resource::Nofile, limit).unwrap();
+    };
+    let mut statuses = Vec::new();
+    for spare in 0..8 {
+        limit(open + spare);
+        statuses.push(kept.get("/git/blob/acme/main?path=d/f").status);
+    }
+    assert!(statuses.starts_with(&[500]) && statuses.ends_with(&[200]), "{statuses:?}");
+    assert!(statuses.iter().all(|status| [500, 200].contains(status)), "{statuses:?}");
+    limit(1024);
+    drop(kept);
+    site.stop();
+}
+
 #[test]
 fn nothing_is_written() {
     let world = world("");
