@@ -112,7 +112,8 @@ fn what_an_eval_has_not_read_is_there_for_the_next_of_its_dialogue() {
     // Clients say the end as an empty text, or as an empty list.
     for end in ["0:", "le"] {
         editor.send("eval", "ask", &[("code", "(read-line)")]);
-        assert!(String::from_utf8_lossy(&editor.next().unwrap()).contains("need-input"));
+        // The answer to the end that was sent before may come first.
+        while !String::from_utf8_lossy(&editor.next().unwrap()).contains("need-input") {}
         let session = &editor.session.clone();
         let size = session.len();
         editor.raw(format!("d2:id1:e2:op5:stdin7:session{size}:{session}5:stdin{end}e").as_bytes());

@@ -198,7 +198,9 @@ fn warm_is_compared_with_cold_and_the_workers_time_is_part_of_it() {
     let world = World::started();
     world.file("computes.py", COMPUTES);
     let (end, found) = ab(&world, &["--warm", "computes.py", "3000000"]);
-    assert_eq!(end, End::Code(0), "{found}");
+    // A machine on which A differs from A, as one in a hundred does by chance, has no verdict.
+    let differs = ["slower", "faster"].contains(&found["a_and_a"]["verdict"].as_str().unwrap());
+    assert!(end == End::Code(0) || (end == End::Code(3) && differs), "{end:?}: {found}");
     assert_eq!(found["b"]["warm_runs"], found["pairs"], "{found}");
     // The client alone takes next to nothing; the sum is the worker's.
     let cpu = |side: &str| found[side]["cpu_us"]["median"].as_f64().unwrap();

@@ -129,6 +129,9 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         site::shown(&dir)
     };
     let site = site.map_err(|error| Failure::new(error.to_string()))?;
+    // What cannot be served is told before anything begins.
+    let (mounts, rights) =
+        (fronted_all(site.mounts.clone())?, rights::fronted(site.rights.clone())?);
     let root = std::fs::canonicalize(&dir).map_err(|error| Failure::new(error.to_string()))?;
     let places = opened(start, &site, &root, listen)?;
     let place = Directory::make(start, &places.name)?;
@@ -146,8 +149,8 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         said.push_str(&format!("  control at http://{address}/\n"));
     }
     let front = hob_http::Site {
-        mounts: fronted_all(site.mounts)?,
-        rights: rights::fronted(site.rights)?,
+        mounts,
+        rights,
         socket: &socket,
         build: build_id::own(),
         attach,
