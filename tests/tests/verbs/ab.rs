@@ -16,9 +16,21 @@ fn json(outcome: &Outcome) -> Value {
     value
 }
 
+/// How often a comparison is asked for that finds its machine at fault.
+const AGAIN: usize = 6;
+
+/// Compares. On a busy machine A may differ from A, and then there is no verdict: it is tried again.
 fn ab(world: &World, words: &[&str]) -> (End, Value) {
-    let outcome = world.hob(&[&["ab", "--json"], words].concat()).go_long();
-    (outcome.end, json(&outcome))
+    let mut tries = 0;
+    loop {
+        let outcome = world.hob(&[&["ab", "--json"], words].concat()).go_long();
+        let found = json(&outcome);
+        let why = found["why_none"].as_str().unwrap_or_default();
+        tries += 1;
+        if tries == AGAIN || !why.starts_with("A differs from itself") {
+            return (outcome.end, found);
+        }
+    }
 }
 
 #[test]
@@ -198,9 +210,7 @@ fn warm_is_compared_with_cold_and_the_workers_time_is_part_of_it() {
     let world = World::started();
     world.file("computes.py", COMPUTES);
     let (end, found) = ab(&world, &["--warm", "computes.py", "3000000"]);
-    // A machine on which A differs from A, as one in a hundred does by chance, has no verdict.
-    let differs = ["slower", "faster"].contains(&found["a_and_a"]["verdict"].as_str().unwrap());
-    assert!(end == End::Code(0) || (end == End::Code(3) && differs), "{end:?}: {found}");
+    assert_eq!(end, End::Code(0), "{found}");
     assert_eq!(found["b"]["warm_runs"], found["pairs"], "{found}");
     // The client alone takes next to nothing; the sum is the worker's.
     let cpu = |side: &str| found[side]["cpu_us"]["median"].as_f64().unwrap();
