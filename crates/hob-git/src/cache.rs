@@ -117,11 +117,6 @@ impl Kept {
             self.blobs.insert((of, id), blob.clone());
         }
     }
-
-    /// The bytes that are kept now, about.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.paths.weight() + self.blobs.weight()
-    }
 }
 
 #[cfg(test)]

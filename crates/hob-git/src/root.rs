@@ -54,10 +54,4 @@ impl Root {
         let kept = Kept::new(terms.cache_bytes);
         Root { path, terms, kept }
     }
-
-    /// The bytes that are kept now, about.
-    #[must_use]
-    pub fn kept_bytes(&self) -> u64 {
-        self.kept.bytes()
-    }
 }

@@ -8,9 +8,9 @@
 //! The coin is what makes it right: if A and B are the same, the sign of each `d` is a fair coin,
 //! whatever drifts, comes in bursts or depends on the run before.
 //!
-//! Invariants (held by `tests/proof.rs`, in simulated machines with drift and bursts): A against A
+//! Invariants (held by `tests/proof/looks.rs`, in simulated machines with drift and bursts): A against A
 //! is called different in at most 5 of 100 series; an interval covers the truth in about 95. Of runs of
-//! many cells (`runs`, held by `tests/runs.rs`): at most 5 of 100 that are as those before have a cell
+//! many cells (`runs`, held by `tests/proof/runs.rs`): at most 5 of 100 that are as those before have a cell
 //! that is called slower.
 
 pub mod looks;

@@ -150,7 +150,7 @@ impl Rights {
             table.next += 1;
             let waiter = table.next;
             table.waiting.entry(number).or_default().push((waiter, tell));
-            (number, from, Waits { rights: self, question: number, waiter, coming: Some(coming) })
+            (number, from, Waits { rights: self, question: number, waiter, coming })
         };
         if from == From::Asked {
             let (rights, link) = (Arc::clone(self), link.clone());
@@ -195,14 +195,13 @@ struct Waits<'r> {
     rights: &'r Rights,
     question: u64,
     waiter: u64,
-    coming: Option<oneshot::Receiver<Told>>,
+    coming: oneshot::Receiver<Told>,
 }
 
 impl Waits<'_> {
     async fn told(mut self, within: Duration) -> Told {
-        let Some(coming) = self.coming.as_mut() else { return Told::Failed };
         // The question has an end of its own; this one holds if it was lost.
-        let told = tokio::time::timeout(within + SPARE, coming).await;
+        let told = tokio::time::timeout(within + SPARE, &mut self.coming).await;
         match told {
             Ok(Ok(told)) => told,
             Ok(Err(_)) | Err(_) => Told::Failed,

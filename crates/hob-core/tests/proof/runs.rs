@@ -4,30 +4,10 @@
 
 use hob_core::proof::runs::{FRESH, RECENT, compare};
 
+use crate::chance::Chance;
+
 /// Times of each cell in a run.
 const TIMES: usize = 4;
-
-/// A small generator (xorshift*): the same series for the same seed, everywhere.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// From 0 to 1.
-    fn unit(&mut self) -> f64 {
-        f64::from(u32::try_from(self.next() >> 32).expect("32 bits")) / f64::from(u32::MAX)
-    }
-
-    /// About a normal one: the sum of twelve.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
-}
 
 /// A server and the machine between: how much times scatter, and cells from run to run.
 struct World {
