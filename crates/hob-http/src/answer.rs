@@ -29,6 +29,7 @@ use crate::body::{Body, Refused, plain, refused, whole};
 use crate::connection::checked::InBody;
 use crate::connection::hints::Hints;
 use crate::control::meter::{Measured, Meter, Tally};
+use crate::control::slow::Slow;
 use crate::files::Files;
 use crate::hijack::Hijacked;
 use crate::link::{App, Begun, Link, Outcome};
@@ -126,6 +127,8 @@ pub(crate) struct Beside {
     pub(crate) taken: Option<Arc<TakenOver>>,
     /// What apps say before their answers.
     pub(crate) hints: Hints,
+    /// Where it is said which answer its client is to take.
+    pub(crate) slow: Slow,
 }
 
 /// All that a connection needs.
@@ -182,6 +185,7 @@ impl Front {
                 response
             }
         };
+        beside.slow.answers(measured.tally());
         let field = |name| parts.headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
         let line = Line {
             client,

@@ -28,6 +28,7 @@ use crate::answer::{Beside, Front};
 use crate::body::{Body, Broken, whole};
 use crate::connection::checked::{Checked, InBody};
 use crate::connection::hints::Hints;
+use crate::control::slow::Slow;
 
 /// What a client may send of one body before it is read, and of all.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -41,7 +42,7 @@ const HEADER_EXTRA: u64 = 32;
 
 /// Answers requests until the connection ends, by its client, by a limit, or with the site.
 pub(crate) async fn run(
-    stream: Checked,
+    (stream, slow): (Checked, &Slow),
     (peer, local): (SocketAddr, SocketAddr),
     front: Arc<Front>,
     stop: &mut watch::Receiver<bool>,
@@ -49,17 +50,21 @@ pub(crate) async fn run(
     let limits = front.limits;
     let quiet = Duration::from_millis(limits.head_ms);
     let streams = Streams::new(&limits);
-    let beside =
-        Beside { local, peer, in_body: InBody::default(), taken: None, hints: Hints::default() };
+    let (in_body, hints) = (InBody::default(), Hints::default());
+    let slow = slow.clone();
+    let beside = Beside { local, peer, in_body, taken: None, hints, slow };
     let answering = streams.clone();
     let service = service_fn(move |request| {
-        let (front, beside, streams) = (Arc::clone(&front), beside.clone(), answering.clone());
+        let (front, streams, slow) = (Arc::clone(&front), answering.clone(), beside.slow.clone());
+        let beside = beside.clone();
         Box::pin(async move {
             let asked = streams.asks();
             let request = as_http1(request);
             let is_head = *request.method() == Method::HEAD;
-            let response = front.answer(request, peer, &beside).await?;
             let pace = PACE.try_with(Arc::clone).unwrap_or_default();
+            let beside = Beside { slow: pace.slow.clone(), ..beside };
+            let response = front.answer(request, peer, &beside).await?;
+            slow.is_that_of(&pace.slow);
             Ok::<_, std::convert::Infallible>(paced(response, is_head, (pace, asked)))
         })
     });
@@ -230,7 +235,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
             tokio::select! {
                 biased;
                 () = stream => {}
-                () = watched.stalls(gap) => {}
+                () = watched.stalls(gap) => watched.slow.reached(),
             }
             drop(entered);
         }));
@@ -242,6 +247,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
 struct Pace {
     since: Mutex<Option<Instant>>,
     changed: Notify,
+    slow: Slow,
 }
 
 impl Pace {

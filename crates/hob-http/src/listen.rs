@@ -21,10 +21,11 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, ServedApp, Taken, TakenOver};
 use crate::blobs::Blobs;
-use crate::connection::checked::{Checked, Heard, InBody, Unwritten};
+use crate::connection::checked::{Checked, Heard, InBody, Stalled, Unwritten};
 use crate::connection::hints::Hints;
 use crate::connection::socket::{Accepting, Listener, Stream};
 use crate::control::meter::Meter;
+use crate::control::slow::Slow;
 use crate::control::{self, Control};
 use crate::files::Files;
 use crate::hijack;
@@ -265,10 +266,18 @@ async fn connection(
     let broken = Arc::clone(&in_body);
     let taken = Arc::<TakenOver>::default();
     let hints = Hints::default();
-    let beside = Beside { local, peer, in_body, taken: Some(Arc::clone(&taken)), hints };
+    let slow = Slow::default();
+    let beside = Beside { local, peer, in_body, taken: Some(Arc::clone(&taken)), hints, slow };
     let unwritten = Unwritten::default();
     let hints = beside.hints.clone();
-    let checked = Checked::new(stream, limits, (broken, Arc::clone(&unwritten), hints));
+    let (slow, stalled) = (beside.slow.clone(), Stalled::default());
+    let told = (broken, Arc::clone(&unwritten), Arc::clone(&stalled), hints);
+    let checked = Checked::new(stream, limits, told);
+    let count = |slow: &Slow| {
+        if stalled.load(Ordering::Relaxed) {
+            slow.reached();
+        }
+    };
     let second = Arc::clone(&front);
     let service = service_fn(move |request| {
         let (front, beside) = (Arc::clone(&front), beside.clone());
@@ -294,6 +303,8 @@ async fn connection(
             }
         }
     }
+    // Before its client can know that it has ended.
+    count(&slow);
     let parts = connection.into_parts();
     let stream = parts.io.into_inner();
     match taken.take() {
@@ -308,7 +319,7 @@ async fn connection(
             Box::pin(hijack::run((stream, parts.read_buf), hijacked, &mut stop)).await;
         }
         None if stream.is_http2() => {
-            let run = http2::run(stream.into_http2(), (peer, local), second, &mut stop);
+            let run = http2::run((stream.into_http2(), &slow), (peer, local), second, &mut stop);
             Box::pin(run).await;
         }
         None => {
@@ -317,4 +328,5 @@ async fn connection(
             }
         }
     }
+    count(&slow);
 }

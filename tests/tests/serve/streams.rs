@@ -499,6 +499,8 @@ fn a_client_that_reads_nothing_is_cut_off_and_its_app_is_closed() {
         await_file(&world.path("work/closed"));
         assert_eq!(site.get("/app/").text(), "here", "{kind:?}");
         let _ = client.rest();
+        let shown = world.hob(&["serve", "status"]).go().text();
+        assert!(shown.contains("limits reached: timeouts.write 1"), "{kind:?}: {shown}");
         site.stop();
     });
 }

@@ -40,6 +40,7 @@ pub(crate) struct Checked {
     unwritten: Unwritten,
     hints: Hints,
     write_gap: Duration,
+    stalled: Stalled,
     /// Since when the reader has taken nothing, if something waits for it.
     waits: Option<Pin<Box<Sleep>>>,
 }
@@ -78,11 +79,14 @@ pub(crate) type Heard = Arc<AtomicU64>;
 /// Whether bytes wait for a reader: as long as that is so, hyper has others that it has not passed on.
 pub(crate) type Unwritten = Arc<AtomicBool>;
 
+/// Whether the connection has ended because its client took nothing for too long.
+pub(crate) type Stalled = Arc<AtomicBool>;
+
 impl Checked {
     pub(crate) fn new(
         stream: Stream,
         limits: Limits,
-        (in_body, unwritten, hints): (InBody, Unwritten, Hints),
+        (in_body, unwritten, stalled, hints): (InBody, Unwritten, Stalled, Hints),
     ) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
@@ -98,6 +102,7 @@ impl Checked {
             unwritten,
             hints,
             write_gap,
+            stalled,
             waits: None,
         }
     }
@@ -224,6 +229,7 @@ impl Checked {
         let gap = self.write_gap;
         let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep(gap)));
         ready!(waits.as_mut().poll(context));
+        self.stalled.store(true, Ordering::Relaxed);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

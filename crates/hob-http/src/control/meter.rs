@@ -70,6 +70,11 @@ impl Tally {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A request has reached the limit of this name.
+    pub(crate) fn reached(&self, limit: &'static str) {
+        *self.lock().limits.entry(limit).or_default() += 1;
+    }
+
     fn counts(&self) -> MountCounts {
         let counted = self.lock();
         let at = |quantile| counted.times.as_ref().map_or(0, |all| all.value_at_quantile(quantile));
@@ -262,7 +267,12 @@ impl Measured {
 
     /// It has reached the limit of this name.
     pub(crate) fn reached(&self, limit: &'static str) {
-        *self.tally.lock().limits.entry(limit).or_default() += 1;
+        self.tally.reached(limit);
+    }
+
+    /// The mount that it belongs to, as far as is known.
+    pub(crate) fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// Its body is whole, and its app is asked.

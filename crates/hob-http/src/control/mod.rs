@@ -6,6 +6,7 @@
 
 pub(crate) mod meter;
 mod metrics;
+pub(crate) mod slow;
 
 use std::fmt;
 use std::io;

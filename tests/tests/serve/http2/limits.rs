@@ -60,6 +60,13 @@ fn who_takes_nothing_of_an_answer_loses_that_answer_alone() {
         assert!(error.is_reset(), "{path}: {error}");
         assert_eq!(client.get("/next").body, "/next 0");
     }
+    let shown = world.hob(&["serve", "status", "--json"]).go().text();
+    let told: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let mounts = told["sites"][0]["front"]["mounts"].as_array().unwrap();
+    let of = |path: &str| mounts.iter().find(|mount| mount["path"] == path).unwrap();
+    for path in ["/files", "/"] {
+        assert_eq!(of(path)["limits"]["timeouts.write"], 1, "{path}: {shown}");
+    }
     site.stop();
 }
 
