@@ -40,6 +40,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 INSTALLED = $(DESTDIR)$(PREFIX)
 GENERATED = target/generated
+DIST = target/dist
+XTASK_CLI = cargo run --locked --quiet $(PROFILE) --package xtask --features cli --
 
 .PHONY: help
 help: ## Lists the targets.
@@ -85,6 +87,15 @@ uninstall: ## Removes what `make install` installed.
 	rm -f $(INSTALLED)/share/bash-completion/completions/hob $(INSTALLED)/share/zsh/site-functions/_hob
 	rm -f $(INSTALLED)/share/fish/vendor_completions.d/hob.fish
 
+.PHONY: dist
+dist: build ## Packs what `make build` made, in target/dist: tarball, wheel, deb, rpm, licences, digests.
+	@bash .ci/deps $(TRIPLE) dist
+	$(XTASK_CLI) dist $(HOB) $(GENERATED) $(DIST)
+
+.PHONY: packages
+packages: dist ## Installs and removes each package in a root of its own, by its own tool.
+	bash .ci/packages $(HOB) $(GENERATED) $(DIST)
+
 .PHONY: demo
 demo: binary ## Shows three real commands, cold and warm, and a receipt.
 	@echo "building what measures ..." >&2
@@ -113,6 +124,7 @@ test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM a
 	@$(MAKE) runtimes
 	bash .ci/jvm $(HOB)
 	bash .ci/suites $(HOB)
+	@$(MAKE) packages
 	HOB_BIN=$(HOB) $(TESTS) --package hob-tests
 
 .PHONY: suites
@@ -168,8 +180,9 @@ mutants: ## Finds policy that no test would miss (cargo-mutants on hob-core and 
 
 .PHONY: generated
 generated: ## Writes man pages and shell completions to target/generated.
-	cargo run --locked --quiet $(PROFILE) --package xtask --features cli -- man $(GENERATED)/man
-	cargo run --locked --quiet $(PROFILE) --package xtask --features cli -- completions $(GENERATED)/completions
+	@rm -rf $(GENERATED)
+	$(XTASK_CLI) man $(GENERATED)/man
+	$(XTASK_CLI) completions $(GENERATED)/completions
 
 .PHONY: clean
 clean: ## Removes everything that was built or measured.

@@ -3,6 +3,7 @@
 //! Owns nothing of the product. `tidy` is also a test, so that `cargo test` finds what it finds.
 //! Deliberately not here: building, testing and measuring (see the Makefile and `bench/`).
 
+mod dist;
 #[cfg(feature = "cli")]
 mod manual;
 mod tidy;
@@ -17,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy         checks the house rules of the repository
   wire         writes what comes of hob-wire's schema: tables in docs/wire.md, constants of runtimes
   bless-wire   writes the hash of the wire into docs/wire.md, after the page was read
+  dist HOB GENERATED FOLDER  packs a binary, with man pages and completions, for people to install
 with `--features cli`, which builds hob:
   man FOLDER          writes man pages
   completions FOLDER  writes shell completions";
@@ -35,6 +37,13 @@ fn main() -> Result<ExitCode> {
         }
         ["bless-wire"] => {
             say(&wire::hash::bless(&root)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        ["dist", hob, generated, folder] => {
+            for line in dist::make(&root, Path::new(hob), Path::new(generated), Path::new(folder))?
+            {
+                say(&line);
+            }
             Ok(ExitCode::SUCCESS)
         }
         #[cfg(feature = "cli")]
