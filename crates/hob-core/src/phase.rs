@@ -4,8 +4,8 @@
 //! start ─connect─ connected ─send─ received ─plan─ planned ─queue─ queued ─give─ given
 //!       ─enter─ main ─main─ finished ─settle─ settled ─leave─ ended
 //! ```
-//! Between `connected` and `received` a request of a web app has `whole` (its phase is *body*),
-//! between `settled` and `ended` it has `passed` (*write*).
+//! Between `connected` and `received` a request of a web app has `parsed` (its phase is *head*) and
+//! `whole` (*body*), between `settled` and `ended` it has `passed` (*write*).
 //! A cold run has no `queued` and `given`; its `enter` begins at `planned`.
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ pub enum Mark {
     Start,
     /// It began to send.
     Connected,
+    /// The front had the request's head.
+    Parsed,
     /// The front had the whole request, its body too.
     Whole,
     /// The daemon had the whole call.
@@ -43,9 +45,10 @@ pub enum Mark {
 
 impl Mark {
     /// Every mark in order.
-    pub const ALL: [Mark; 12] = [
+    pub const ALL: [Mark; 13] = [
         Mark::Start,
         Mark::Connected,
+        Mark::Parsed,
         Mark::Whole,
         Mark::Received,
         Mark::Planned,
@@ -65,6 +68,8 @@ impl Mark {
 pub enum Phase {
     /// The client finds the daemon (ends at `Connected`).
     Connect,
+    /// The head of a request comes (ends at `Parsed`).
+    Head,
     /// The body of a request comes (ends at `Whole`).
     Body,
     /// The call travels (ends at `Received`).
@@ -89,8 +94,9 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase in order.
-    pub const ALL: [Phase; 11] = [
+    pub const ALL: [Phase; 12] = [
         Phase::Connect,
+        Phase::Head,
         Phase::Body,
         Phase::Send,
         Phase::Plan,
@@ -109,6 +115,7 @@ impl Phase {
         match mark {
             Mark::Start => None,
             Mark::Connected => Some(Phase::Connect),
+            Mark::Parsed => Some(Phase::Head),
             Mark::Whole => Some(Phase::Body),
             Mark::Received => Some(Phase::Send),
             Mark::Planned => Some(Phase::Plan),
@@ -127,6 +134,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
+            Phase::Head => "head",
             Phase::Body => "body",
             Phase::Send => "send",
             Phase::Plan => "plan",

@@ -16,7 +16,7 @@ use hob_core::http::mounts::Mounts;
 use hob_core::http::websocket::{self, Handshake};
 use hob_wire::frames::http::Source;
 use hob_wire::http::{self, Answered};
-use hob_wire::message::{Reason, Turned};
+use hob_wire::message::{Protocol, Reason, Turned};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::blobs::Blobs;
 use crate::body::{Body, Refused, plain, refused, whole};
-use crate::connection::checked::InBody;
+use crate::connection::checked::{Heads, InBody};
 use crate::connection::hints::Hints;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::control::slow::Slow;
@@ -123,6 +123,8 @@ pub(crate) struct Beside {
     /// Who has made it.
     pub(crate) peer: SocketAddr,
     pub(crate) in_body: InBody,
+    /// When heads began to come.
+    pub(crate) heads: Heads,
     /// `None`: it is no one request's to take, as in HTTP/2.
     pub(crate) taken: Option<Arc<TakenOver>>,
     /// What apps say before their answers.
@@ -150,8 +152,8 @@ impl Front {
         peer: SocketAddr,
         beside: &Beside,
     ) -> Result<Response<Body>, std::convert::Infallible> {
-        let mut measured = self.meter.begin();
         let (parts, body) = request.into_parts();
+        let mut measured = self.meter.begin(beside.heads.next(), protocol(parts.version));
         let headers: Headers<'_> = parts
             .headers
             .iter()
@@ -191,7 +193,7 @@ impl Front {
             client,
             method: parts.method.as_str(),
             target: &parts.uri.to_string(),
-            protocol: protocol(parts.version),
+            protocol: protocol(parts.version).name(),
             status: response.status().as_u16(),
             referer: field(header::REFERER),
             agent: field(header::USER_AGENT),
@@ -279,7 +281,7 @@ impl Front {
             prefix,
             rest,
             accepted.target.query,
-            protocol(parts.version).as_bytes(),
+            protocol(parts.version).name().as_bytes(),
             scheme(seen.secure, handshake.is_some()),
             server.map_or(local.as_bytes(), |host| host.name),
             port.as_bytes(),
@@ -460,11 +462,11 @@ fn version(version: Version) -> filter::Version {
     }
 }
 
-fn protocol(version: Version) -> &'static str {
+fn protocol(version: Version) -> Protocol {
     match version {
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2",
-        _ => "HTTP/1.1",
+        Version::HTTP_10 => Protocol::Http10,
+        Version::HTTP_2 => Protocol::Http2,
+        _ => Protocol::Http11,
     }
 }
 

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::answer::{Beside, Front};
 use crate::body::{Body, Broken, whole};
-use crate::connection::checked::{Checked, InBody};
+use crate::connection::checked::{Checked, Heads, InBody};
 use crate::connection::hints::Hints;
 use crate::control::slow::Slow;
 
@@ -50,9 +50,9 @@ pub(crate) async fn run(
     let limits = front.limits;
     let quiet = Duration::from_millis(limits.head_ms);
     let streams = Streams::new(&limits);
-    let (in_body, hints) = (InBody::default(), Hints::default());
+    let (in_body, heads, hints) = (InBody::default(), Heads::default(), Hints::default());
     let slow = slow.clone();
-    let beside = Beside { local, peer, in_body, taken: None, hints, slow };
+    let beside = Beside { local, peer, in_body, heads, taken: None, hints, slow };
     let answering = streams.clone();
     let service = service_fn(move |request| {
         let (front, streams, slow) = (Arc::clone(&front), answering.clone(), beside.slow.clone());

@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, ServedApp, Taken, TakenOver};
 use crate::blobs::Blobs;
-use crate::connection::checked::{Checked, Heard, InBody, Stalled, Unwritten};
+use crate::connection::checked::{Checked, Heads, Heard, InBody, Stalled, Unwritten};
 use crate::connection::hints::Hints;
 use crate::connection::socket::{Accepting, Listener, Stream};
 use crate::control::meter::Meter;
@@ -262,17 +262,18 @@ async fn connection(
 ) {
     let (limits, meter) = (front.limits, Arc::clone(&front.meter));
     let _connected = meter.connection();
-    let in_body = InBody::default();
-    let broken = Arc::clone(&in_body);
+    let (in_body, heads) = (InBody::default(), Heads::default());
+    let seen = (Arc::clone(&in_body), heads.clone());
     let taken = Arc::<TakenOver>::default();
     let hints = Hints::default();
     let slow = Slow::default();
-    let beside = Beside { local, peer, in_body, taken: Some(Arc::clone(&taken)), hints, slow };
+    let given = Some(Arc::clone(&taken));
+    let beside = Beside { local, peer, in_body, heads, taken: given, hints, slow };
     let unwritten = Unwritten::default();
     let hints = beside.hints.clone();
     let (slow, stalled) = (beside.slow.clone(), Stalled::default());
-    let told = (broken, Arc::clone(&unwritten), Arc::clone(&stalled), hints);
-    let checked = Checked::new(stream, limits, told);
+    let told = (Arc::clone(&unwritten), Arc::clone(&stalled), hints);
+    let checked = Checked::new(stream, limits, seen, told);
     let count = |slow: &Slow| {
         if stalled.load(Ordering::Relaxed) {
             slow.reached();

@@ -21,7 +21,7 @@ use hob_wire::hooks::{
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
     Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Passed,
-    Reason, State, StateReply, StateVerb, Turned,
+    Protocol, Reason, State, StateReply, StateVerb, Turned,
 };
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
@@ -248,13 +248,22 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     put(Kind::LeaveLane, 0, &|out| Numbered { id: 13 }.encode(out));
     let passed = Passed {
         id: 0,
+        lane: 0,
         turned: Turned::BodyBytes,
+        protocol: Protocol::Http11,
+        head_ns: 900,
         begun_ns: 1_000,
         whole_ns: 0,
+        given_ns: 0,
+        ended_ns: 0,
         passed_ns: 3_000,
         program: b"/shop",
     };
     put(Kind::Passed, 0, &|out| passed.encode(out));
+    answers(put);
+}
+
+fn answers(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
     let state = State {
         id: 14,
         verb: StateVerb::Set,

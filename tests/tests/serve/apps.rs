@@ -206,7 +206,9 @@ fn requests_have_receipts() {
     assert_eq!(receipt["outcome"]["kind"], "answered");
     assert!(receipt["total_us"].as_u64().unwrap() > 0, "{receipt}");
     let phases: Vec<&str> = receipt["phases"].as_array().unwrap().iter().map(name).collect();
-    assert!(phases.starts_with(&["body", "send"]) && phases.ends_with(&["settle", "write"]));
+    assert!(phases.starts_with(&["head", "body", "send"]), "{phases:?}");
+    assert!(phases.ends_with(&["settle", "write"]), "{phases:?}");
+    assert_eq!(receipt["message"]["protocol"], "HTTP/1.1");
 }
 
 #[test]

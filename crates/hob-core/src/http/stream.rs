@@ -9,6 +9,7 @@ use super::chunks::Chunks;
 use super::filter::{self, Body};
 use super::head::{self, Scan, Step};
 use super::limits::Limits;
+use crate::ids::Time;
 
 /// What became of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +37,31 @@ enum At {
 pub struct Requests {
     at: At,
     limits: Limits,
+    /// When the head that is coming began.
+    began: Time,
+    /// The same of those that are whole, until somebody asks.
+    whole: Vec<Time>,
 }
 
 impl Requests {
     /// Stands before the first byte of a connection.
     #[must_use]
     pub fn new(limits: Limits) -> Requests {
-        Requests { at: At::Head(Scan::new(limits), Vec::new()), limits }
+        let at = At::Head(Scan::new(limits), Vec::new());
+        Requests { at, limits, began: Time::default(), whole: Vec::new() }
     }
 
-    /// Takes the next bytes of the connection.
-    pub fn feed(&mut self, bytes: &[u8]) -> Fed {
+    /// When the first bytes came of each head that has become whole since this was asked last, in
+    /// order.
+    pub fn heads(&mut self) -> std::vec::Drain<'_, Time> {
+        self.whole.drain(..)
+    }
+
+    /// Takes the next bytes of the connection, which came now.
+    pub fn feed(&mut self, bytes: &[u8], now: Time) -> Fed {
         let mut passed = 0;
         while passed < bytes.len() {
-            match self.part(&bytes[passed..]) {
+            match self.part(&bytes[passed..], now) {
                 Ok(taken) => passed += taken,
                 Err((good, refusal)) => {
                     let in_head = matches!(self.at, At::Head(..));
@@ -62,7 +74,7 @@ impl Requests {
     }
 
     /// Takes bytes of one head or one body: how many; or how many are good, and the refusal.
-    fn part(&mut self, bytes: &[u8]) -> Result<usize, (usize, Refusal)> {
+    fn part(&mut self, bytes: &[u8], now: Time) -> Result<usize, (usize, Refusal)> {
         let (taken, next) = match &mut self.at {
             At::Refused(refusal) => return Err((0, *refusal)),
             At::Length(left) => {
@@ -76,6 +88,9 @@ impl Requests {
                 (taken, done.then_some(Body::Empty))
             }
             At::Head(scan, kept) => {
+                if kept.is_empty() {
+                    self.began = now;
+                }
                 let (taken, done) =
                     take(bytes, kept.len(), |bytes| (scan.feed(bytes), scan.seen()))?;
                 kept.extend_from_slice(&bytes[..taken]);
@@ -85,7 +100,9 @@ impl Requests {
                         .map(|accepted| accepted.body)
                 });
                 // The last byte would make the head whole for the parser.
-                (taken, body.transpose().map_err(|refusal| (taken - 1, refusal))?)
+                let body = body.transpose().map_err(|refusal| (taken - 1, refusal))?;
+                self.whole.extend(body.map(|_| self.began));
+                (taken, body)
             }
         };
         match next {
@@ -126,7 +143,7 @@ mod tests {
         let mut passed = 0;
         let mut status = None;
         for piece in bytes.chunks(piece) {
-            let fed = requests.feed(piece);
+            let fed = requests.feed(piece, Time::default());
             assert!(status.is_none() || fed.passed == 0, "bytes passed behind a refusal");
             passed += fed.passed;
             status = fed.refused.map(|refusal| refusal.status);
@@ -139,6 +156,22 @@ mod tests {
         let bytes = [FIRST, SECOND, b"GET / HTTP/1.0\r\n\r\n", FIRST].concat();
         for piece in 1..bytes.len() + 1 {
             assert_eq!(feed(&bytes, piece), (bytes.len(), None), "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_head_began_with_its_first_byte_whatever_came_with_that() {
+        let bytes = [FIRST, SECOND, b"GET / HTTP/1.0\r\n\r\n"].concat();
+        let starts = [0, FIRST.len(), FIRST.len() + SECOND.len()];
+        for piece in 1..bytes.len() + 1 {
+            let mut requests = Requests::new(Limits::default());
+            let mut began = Vec::new();
+            for (count, piece) in (0_u64..).zip(bytes.chunks(piece)) {
+                requests.feed(piece, Time(count));
+                began.extend(requests.heads());
+            }
+            let want = starts.map(|at| Time((at / piece) as u64));
+            assert_eq!(began, want, "pieces of {piece}");
         }
     }
 

@@ -124,13 +124,16 @@ pub struct HooksPart {
 }
 
 /// What a message's receipt says besides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePart {
     /// The bytes of its payload; 0 where only its worker knows.
     pub bytes: usize,
     /// How many messages this receipt stands for: those before it that have none of their own, and
-    /// itself.
+    /// itself; 0 where another stood for it before its client had all of its answer.
     pub stands_for: u64,
+    /// What the client of a request speaks, as `HTTP/1.1`; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
 }
 
 /// What was called.

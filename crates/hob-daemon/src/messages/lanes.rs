@@ -20,7 +20,7 @@ use hob_core::requests::{Event, Over};
 use hob_os::tally::{self, Tally};
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
-use hob_wire::message::{Handled, Lend, Lent, Reason};
+use hob_wire::message::{Handled, Lend, Lent, Passed, Reason};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::Shutdown;
 
@@ -31,7 +31,7 @@ use crate::messages::Messages;
 use crate::workers::hands::Process;
 
 use super::loading::Face;
-use super::settle::part_of;
+use super::settle::{part_of, stamp};
 use super::thin::{ANSWERED, EVERY_US, Told};
 
 /// A lane that is lent.
@@ -286,7 +286,7 @@ impl Messages {
         let Some(lane) = lane else { return };
         lane.reported.0 += u64::from(handled.count);
         lane.reported.1 += u64::from(handled.raised);
-        self.count_lane(ctx, id);
+        self.count_lane(ctx, id, None);
         if handled.over {
             self.count_cut_off(ctx, id);
             self.lanes.remove(&id);
@@ -317,7 +317,7 @@ impl Messages {
         let due = self.lanes.iter().filter(|(_, lane)| lane.look_at.is_some_and(|at| at <= now));
         let due: Vec<LaneId> = due.map(|(id, _)| *id).collect();
         for id in due {
-            if self.count_lane(ctx, id) {
+            if self.count_lane(ctx, id, None) {
                 self.look_again(id);
             }
         }
@@ -334,14 +334,67 @@ impl Messages {
     pub(crate) fn count_lanes(&mut self, ctx: &mut Ctx<'_>) {
         let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
         for lane in lanes {
-            self.count_lane(ctx, lane);
+            self.count_lane(ctx, lane, None);
         }
     }
 
-    /// Counts what has ended on a lane since it was counted last; whether there was anything.
-    fn count_lane(&mut self, ctx: &mut Ctx<'_>, id: LaneId) -> bool {
+    /// A front is done with a request of a lane, whose worker had come to its end.
+    pub(super) fn passed_on_lane(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        sender: SenderId,
+        passed: &Passed<'_>,
+    ) {
+        let id = LaneId(passed.lane);
+        let lane = self.lanes.get(&id).filter(|lane| lane.sender == sender);
+        let Some(before) = lane.map(|lane| lane.counted.0) else { return };
+        self.count_lane(ctx, id, Some(passed));
+        self.look_again(id);
+        if passed.id > before {
+            return;
+        }
+        // It has been counted, and its receipt may have been left.
+        let Some((pool, told)) = self.told_by_front(ctx, id, passed) else { return };
+        let slow = Time(passed.passed_ns).us_since(Time(passed.ended_ns)) >= EVERY_US;
+        if let Some(told) = self.thin.amend(pool, told)
+            && slow
+        {
+            self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 0);
+        }
+    }
+
+    /// What a front tells of a request of a lane that was answered.
+    fn told_by_front(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: LaneId,
+        passed: &Passed<'_>,
+    ) -> Option<(PoolId, Told)> {
+        let tally = self.lanes.get(&id)?.tally();
+        let mut marks = Marks::default();
+        marks.stamp(Mark::Queued, Time(passed.given_ns));
+        let mut main_ns = passed.given_ns;
+        if tally.ended == passed.id && tally.begun == passed.id {
+            // Its worker has not gone on since, and knows better.
+            main_ns = tally.begun_ns;
+            marks.stamp(Mark::Given, Time(main_ns));
+            marks.stamp(Mark::Main, Time(main_ns));
+            marks.stamp(Mark::Finished, Time(tally.ended_ns));
+            marks.stamp(Mark::Settled, Time(passed.ended_ns));
+        } else {
+            marks.stamp(Mark::Finished, Time(passed.ended_ns));
+        }
+        let (pool, mut told) = self.told_of_lane(ctx, id, (ANSWERED, main_ns), marks)?;
+        stamp(&mut told, passed);
+        Some((pool, told))
+    }
+
+    /// Counts what has ended on a lane since it was counted last; whether there was anything. Of
+    /// one of these a front may have told.
+    fn count_lane(&mut self, ctx: &mut Ctx<'_>, id: LaneId, passed: Option<&Passed<'_>>) -> bool {
         let Some(lane) = self.lanes.get_mut(&id) else { return false };
         lane.look_at = None;
+        let passed = passed.filter(|passed| passed.id > lane.counted.0);
         let counted = lane.count();
         let count: u64 = counted.iter().map(|newest| newest.count).sum();
         if count == 0 {
@@ -352,7 +405,14 @@ impl Messages {
             ctx.request(Event::Handled { worker, lane: id, count, lane_over: Over::No });
         }
         for newest in counted.iter().filter(|newest| newest.count > 0) {
-            self.record_lane(ctx, id, newest);
+            match passed {
+                Some(passed) if newest.outcome == ANSWERED => {
+                    if let Some((pool, told)) = self.told_by_front(ctx, id, passed) {
+                        self.thin.hold(pool, Time(clock::now_ns()), told, newest.count);
+                    }
+                }
+                Some(_) | None => self.record_lane(ctx, id, newest),
+            }
         }
         true
     }
@@ -373,7 +433,7 @@ impl Messages {
     /// what it was in the middle of has failed.
     pub(super) fn lane_lost(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) {
         let Some((id, _)) = self.lane_of(worker) else { return };
-        self.count_lane(ctx, id);
+        self.count_lane(ctx, id, None);
         let open = self.lanes.get(&id).and_then(Lane::open);
         if let Some(open) = open {
             self.record_lane(ctx, id, &open);
@@ -383,16 +443,33 @@ impl Messages {
 
     /// The receipt of what was handled on a lane.
     fn record_lane(&mut self, ctx: &mut Ctx<'_>, id: LaneId, newest: &Newest) {
-        let Some(lane) = self.lanes.get(&id) else { return };
-        let (pool, pid, ended) = (lane.pool, lane.pid, lane.ended);
-        let face = Arc::clone(&lane.face);
-        let worker = lane.worker.and_then(|id| self.worker_part(ctx, id)).or(ended);
-        let now = Time(clock::now_ns());
         let mut marks = Marks::default();
         marks.stamp(Mark::Given, Time(newest.main_ns));
         marks.stamp(Mark::Main, Time(newest.main_ns));
         marks.stamp(Mark::Finished, Time(newest.finished_ns));
-        let ago = now.0.saturating_sub(newest.main_ns);
+        let of = (newest.outcome, newest.main_ns);
+        let Some((pool, told)) = self.told_of_lane(ctx, id, of, marks) else { return };
+        let now = Time(clock::now_ns());
+        if newest.outcome == ANSWERED && !self.mounts.is_empty() {
+            self.thin.hold(pool, now, told, newest.count);
+        } else {
+            self.leave_receipt(ctx, pool, now, told, newest.count);
+        }
+    }
+
+    /// What a receipt says of a message of a lane that was begun then.
+    fn told_of_lane(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: LaneId,
+        (outcome, main_ns): (&'static str, u64),
+        marks: Marks,
+    ) -> Option<(PoolId, Told)> {
+        let lane = self.lanes.get(&id)?;
+        let (pool, pid, ended) = (lane.pool, lane.pid, lane.ended);
+        let face = Arc::clone(&lane.face);
+        let worker = lane.worker.and_then(|id| self.worker_part(ctx, id)).or(ended);
+        let ago = clock::now_ns().saturating_sub(main_ns);
         let ago = jiff::SignedDuration::from_nanos(i64::try_from(ago).unwrap_or(0));
         let told = Told {
             face,
@@ -403,9 +480,10 @@ impl Messages {
             marks,
             at: jiff::Timestamp::now().checked_sub(ago).unwrap_or_default(),
             reason: "lane",
-            outcome: newest.outcome,
+            outcome,
             bytes: 0,
+            protocol: None,
         };
-        self.leave_receipt(ctx, pool, now, told, newest.count);
+        Some((pool, told))
     }
 }

@@ -11,7 +11,7 @@ use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, Wo
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Answer, Failure, Passed, Reason, Turned};
+use hob_wire::message::{Answer, Failure, Passed, Protocol, Reason, Turned};
 
 use crate::channel;
 use crate::ctx::Ctx;
@@ -139,6 +139,7 @@ impl Messages {
             },
             outcome: if answered { ANSWERED } else { reason.code() },
             bytes: open.payload.len(),
+            protocol: None,
         };
         self.record_when_passed(ctx, open, told);
     }
@@ -147,7 +148,7 @@ impl Messages {
     fn record_when_passed(&mut self, ctx: &mut Ctx<'_>, open: &Open, mut told: Told) {
         let front = open.sender.filter(|(id, _)| self.senders.contains_key(id));
         match (front, &open.passed) {
-            (Some(_), Some(passed)) => stamp(&mut told.marks, passed),
+            (Some(_), Some(passed)) => stamp(&mut told, passed),
             (Some(number), None) if !self.mounts.is_empty() && self.held.len() < HELD_MAX => {
                 self.held.insert(number, Held { pool: open.pool, told });
                 return;
@@ -169,11 +170,15 @@ impl Messages {
             self.record_turned(ctx, sender, &passed, program);
             return;
         }
+        if passed.lane != 0 {
+            self.passed_on_lane(ctx, sender, &passed);
+            return;
+        }
         let call = self.senders.get(&sender).and_then(|known| known.open.get(&passed.id));
         if let Some(open) = call.and_then(|call| self.open.get_mut(call)) {
             open.passed = Some(passed);
         } else if let Some(Held { pool, mut told }) = self.held.remove(&(sender, passed.id)) {
-            stamp(&mut told.marks, &passed);
+            stamp(&mut told, &passed);
             self.leave_late(ctx, pool, told);
         }
     }
@@ -194,7 +199,7 @@ impl Messages {
             return;
         };
         let mut marks = Marks::default();
-        marks.stamp(Mark::Start, Time(passed.begun_ns));
+        stamp_head(&mut marks, passed);
         let was_whole = passed.whole_ns > 0;
         let whole_ns = if was_whole { passed.whole_ns } else { passed.passed_ns };
         marks.stamp(Mark::Whole, Time(whole_ns));
@@ -212,6 +217,7 @@ impl Messages {
             reason: passed.turned.code(),
             outcome: REFUSED,
             bytes: 0,
+            protocol: Some(passed.protocol),
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
     }
@@ -302,7 +308,14 @@ impl Messages {
             demoted: None,
             imported: None,
             hooks: None,
-            message: Some(MessagePart { bytes: told.bytes, stands_for }),
+            message: Some(MessagePart {
+                bytes: told.bytes,
+                stands_for,
+                protocol: told
+                    .protocol
+                    .filter(|protocol| *protocol != Protocol::Nothing)
+                    .map(|protocol| protocol.name().to_owned()),
+            }),
         });
     }
 }
@@ -319,10 +332,22 @@ fn refused_for(outcome: Settled) -> Option<&'static str> {
 }
 
 /// Stamps what a front says of a request.
-fn stamp(marks: &mut Marks, passed: &Passed<'_>) {
-    marks.stamp(Mark::Start, Time(passed.begun_ns));
+pub(super) fn stamp(told: &mut Told, passed: &Passed<'_>) {
+    told.protocol = Some(passed.protocol);
+    let marks = &mut told.marks;
+    stamp_head(marks, passed);
     marks.stamp(Mark::Whole, Time(passed.whole_ns));
     marks.stamp(Mark::Passed, Time(passed.passed_ns));
+}
+
+/// The head of HTTP/2 is not seen before it is whole.
+fn stamp_head(marks: &mut Marks, passed: &Passed<'_>) {
+    if passed.head_ns == 0 {
+        marks.stamp(Mark::Start, Time(passed.begun_ns));
+    } else {
+        marks.stamp(Mark::Start, Time(passed.head_ns));
+        marks.stamp(Mark::Parsed, Time(passed.begun_ns));
+    }
 }
 
 /// What a receipt says of a worker's process.

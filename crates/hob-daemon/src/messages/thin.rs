@@ -13,6 +13,8 @@ use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
 
+use hob_wire::message::Protocol;
+
 use super::loading::Face;
 
 /// How often a pool leaves a receipt of a message that was answered.
@@ -55,6 +57,8 @@ pub(super) struct Told {
     pub(super) reason: &'static str,
     pub(super) outcome: &'static str,
     pub(super) bytes: usize,
+    /// What its client speaks, if its front has said.
+    pub(super) protocol: Option<Protocol>,
 }
 
 impl Thin {
@@ -78,6 +82,35 @@ impl Thin {
         }
         last.failures += 1;
         vec![last.kept.swap_remove(at)]
+    }
+
+    /// Takes in `count` messages of a lane that its front may still tell more of: what it tells comes
+    /// in time to be in their receipt, which is left after the usual while.
+    pub(super) fn hold(&mut self, pool: PoolId, now: Time, told: Told, count: u64) {
+        let last = self.pools.entry(pool).or_default();
+        if last.kept.is_empty() && last.is_due(now) {
+            last.at = now;
+        }
+        if let Some(at) = last.place_of(&told)
+            && last.kept[at].0.protocol.is_some()
+            && told.protocol.is_none()
+        {
+            // More is known of that one.
+            last.kept[at].1 += count;
+            return;
+        }
+        last.keep(told, count);
+    }
+
+    /// Tells more of a message that was taken in. Returns it where its receipt has been left.
+    pub(super) fn amend(&mut self, pool: PoolId, told: Told) -> Option<Told> {
+        let kept = self.pools.get_mut(&pool).and_then(|last| {
+            let at = last.place_of(&told)?;
+            last.kept.get_mut(at)
+        });
+        let Some((kept, _)) = kept else { return Some(told) };
+        *kept = told;
+        None
     }
 
     /// When the next message is due that no other has come to stand for.
@@ -117,16 +150,20 @@ impl Last {
 
     /// Keeps the newest of its kind; where.
     fn keep(&mut self, told: Told, count: u64) -> usize {
-        let is_alike =
-            |(kept, _): &(Told, u64)| (kept.reason, kept.outcome) == (told.reason, told.outcome);
-        let known = self.kept.iter().position(is_alike);
-        if let Some(at) = known {
+        if let Some(at) = self.place_of(&told) {
             let before = self.kept[at].1;
             self.kept[at] = (told, before + count);
             return at;
         }
         self.kept.push((told, count));
         self.kept.len() - 1
+    }
+
+    /// Where one of its kind is kept.
+    fn place_of(&self, told: &Told) -> Option<usize> {
+        let is_alike =
+            |(kept, _): &(Told, u64)| (kept.reason, kept.outcome) == (told.reason, told.outcome);
+        self.kept.iter().position(is_alike)
     }
 
     fn leave(&mut self, now: Time) -> Vec<(Told, u64)> {
@@ -164,6 +201,7 @@ mod tests {
             reason: "lane",
             outcome,
             bytes: 0,
+            protocol: None,
         }
     }
 
@@ -203,6 +241,23 @@ mod tests {
         let all = [(ANSWERED, 7), ("lost", 1), (RAISED, 3)];
         assert_eq!(take(&mut thin, EVERY_US, (1, ANSWERED)), all);
         assert_eq!(take(&mut thin, EVERY_US + 1, (1, RAISED)), [(RAISED, 1)]);
+    }
+
+    #[test]
+    fn what_a_front_tells_of_a_message_is_in_the_receipt_that_stands_for_it() {
+        let by_front = |pid| Told { pid, protocol: Some(Protocol::Http11), ..told(ANSWERED) };
+        let mut thin = Thin::default();
+        thin.hold(POOL, at(0), told(ANSWERED), 1);
+        assert!(thin.due(at(EVERY_US - 1)).is_empty(), "its front may still tell of it");
+        assert!(thin.amend(POOL, by_front(2)).is_none());
+        thin.hold(POOL, at(5), told(ANSWERED), 3);
+        let left = thin.due(at(EVERY_US));
+        assert_eq!((left[0].0.pid, left[0].1), (2, 4));
+        assert!(thin.amend(POOL, by_front(3)).is_some(), "its receipt has been left");
+        thin.hold(POOL, at(EVERY_US), by_front(4), 1);
+        assert!(thin.due(at(2 * EVERY_US - 1)).is_empty());
+        let left = thin.due(at(2 * EVERY_US));
+        assert_eq!((left[0].0.pid, left[0].1), (4, 1));
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //!
 //! The other way, a client that takes nothing of its answer for too long is cut off.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use bytes::Bytes;
 use hob_core::http::Refusal;
 use hob_core::http::limits::Limits;
 use hob_core::http::stream::Requests;
+use hob_core::ids::Time;
+use hob_os::clock;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Sleep;
 
@@ -37,6 +40,7 @@ pub(crate) struct Checked {
     early: Bytes,
     unanswered: Option<Refusal>,
     in_body: InBody,
+    heads: Heads,
     unwritten: Unwritten,
     hints: Hints,
     write_gap: Duration,
@@ -73,6 +77,24 @@ impl Opening {
 /// The status of what was refused in a body of a connection; 0: nothing was.
 pub(crate) type InBody = Arc<AtomicU16>;
 
+/// When the heads of requests that are not answered yet began to come, in order. Copies of it are the
+/// same; it has no more of them than the parser has in its buffer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heads(Arc<Mutex<VecDeque<Time>>>);
+
+impl Heads {
+    fn extend(&self, heads: impl ExactSizeIterator<Item = Time>) {
+        if heads.len() > 0 {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(heads);
+        }
+    }
+
+    /// That of the request which is to be answered; `None` in HTTP/2, whose heads are not seen.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
 /// How many bytes have come since a connection is no HTTP any more.
 pub(crate) type Heard = Arc<AtomicU64>;
 
@@ -86,7 +108,8 @@ impl Checked {
     pub(crate) fn new(
         stream: Stream,
         limits: Limits,
-        (in_body, unwritten, stalled, hints): (InBody, Unwritten, Stalled, Hints),
+        (in_body, heads): (InBody, Heads),
+        (unwritten, stalled, hints): (Unwritten, Stalled, Hints),
     ) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
@@ -99,6 +122,7 @@ impl Checked {
             early: Bytes::new(),
             unanswered: None,
             in_body,
+            heads,
             unwritten,
             hints,
             write_gap,
@@ -167,7 +191,10 @@ impl AsyncRead for Checked {
             heard.fetch_add(came as u64, Ordering::Relaxed);
             return Poll::Ready(Ok(()));
         }
-        let fed = self.requests.feed(&buffer.filled()[before..]);
+        let came = &buffer.filled()[before..];
+        let fed = self.requests.feed(came, Time(clock::now_ns()));
+        let Checked { requests, heads, .. } = &mut *self;
+        heads.extend(requests.heads());
         buffer.set_filled(before + fed.passed);
         if let Some(refusal) = fed.refused {
             self.over = true;

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
+use hob_core::ids::Time;
 use hob_os::clock;
-use hob_wire::message::{Reason, Turned};
+use hob_wire::message::{Protocol, Reason, Turned};
 
 use crate::link::passed::{Passing, Times};
 
@@ -140,10 +141,14 @@ impl Meter {
     }
 
     /// A request has come. It belongs to no mount until it is said to.
-    pub(crate) fn begin(&self) -> Measured {
+    ///
+    /// `head` is when its head began to come, if that is known.
+    pub(crate) fn begin(&self, head: Option<Time>, protocol: Protocol) -> Measured {
         self.nowhere.lock().active += 1;
         Measured {
             tally: Arc::clone(&self.nowhere),
+            head,
+            protocol,
             begun: Instant::now(),
             asked: None,
             answered: None,
@@ -208,6 +213,9 @@ impl Drop for Connected {
 #[derive(Debug)]
 pub(crate) struct Measured {
     tally: Arc<Tally>,
+    /// When its head began to come.
+    head: Option<Time>,
+    protocol: Protocol,
     begun: Instant,
     /// When its body was whole, and its app was asked.
     asked: Option<Instant>,
@@ -284,7 +292,9 @@ impl Measured {
     pub(crate) fn times(&self) -> Times {
         let now_ns = clock::now_ns();
         let ago = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Times { begun_ns: now_ns.saturating_sub(ago), now_ns }
+        let head_ns = self.head.map_or(0, |head| head.0);
+        let protocol = self.protocol;
+        Times { protocol, head_ns, begun_ns: now_ns.saturating_sub(ago), now_ns }
     }
 
     /// Its receipt is told when its answer has ended.
@@ -356,7 +366,7 @@ mod tests {
     fn a_request_counts_once_where_it_belongs() {
         let paths = ["/".to_owned(), "/shop".to_owned()];
         let meter = Meter::new(Vec::new(), paths.iter());
-        let mut request = meter.begin();
+        let mut request = meter.begin(None, Protocol::Http11);
         request.is_of(&meter.tally("/shop"));
         assert_eq!(meter.counts().mounts[1].active, 1);
         request.failed("lost");
@@ -370,7 +380,7 @@ mod tests {
         let told = meter.counts().mounts[1].phases["body"];
         assert!(told.p50_us >= 29_000, "{told:?}");
         drop(request);
-        drop(meter.begin());
+        drop(meter.begin(None, Protocol::Http11));
         let counts = meter.counts();
         let active: u64 = counts.mounts.iter().map(|mount| mount.active).sum();
         let shop = &counts.mounts[1];
@@ -387,7 +397,7 @@ mod tests {
         let meter = Meter::new(Vec::new(), std::iter::empty());
         let lasted = [50, 2_000, 70_000, 90_000].map(std::time::Duration::from_millis);
         for time in lasted {
-            let mut request = meter.begin();
+            let mut request = meter.begin(None, Protocol::Http11);
             request.begun -= time;
             request.end(200, 0);
         }

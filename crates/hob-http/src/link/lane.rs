@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 
 use super::desk::{Desk, Want, Way};
+use super::passed::{Lately, Passing, Times};
 use super::{App, Beginning, Link, Told};
 use crate::connection::hints::Hints;
 
@@ -36,6 +37,7 @@ pub(super) struct Lane {
     number: u64,
     /// Requests that it has had.
     had: u32,
+    lately: Lately,
     socket: AsyncFd<OwnedFd>,
     /// What has come and is no whole frame yet.
     room: Vec<u8>,
@@ -50,7 +52,14 @@ impl Lane {
         rustix::io::ioctl_fionbio(&socket, true)?;
         let alarm = Box::pin(tokio::time::sleep_until(Instant::now()));
         let (room, fds) = (vec![0; READ_BYTES], Vec::new());
-        Ok(Lane { number, had: 0, socket: adopt(socket)?, room, have: 0, fds, alarm })
+        let lately = Lately::default();
+        Ok(Lane { number, had: 0, lately, socket: adopt(socket)?, room, have: 0, fds, alarm })
+    }
+
+    /// What tells of a request that is given to it now.
+    pub(super) fn passing(&mut self, link: &Link, times: Times) -> Passing {
+        let place = (self.number, u64::from(self.had) + 1);
+        Passing::on_lane(link, place, times, &mut self.lately)
     }
 
     /// Sends a request, whole. `false`: the lane was over before it, and nothing was given.

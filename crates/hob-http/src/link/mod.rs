@@ -226,7 +226,7 @@ async fn loop_ends(
 }
 
 /// The same from the worker.
-async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
+async fn lane_ends(mut turn: Turn, ends: Option<Arc<AtomicU64>>) -> Option<(Reason, String)> {
     let told = turn.lane()?.next(None, None).await;
     match told {
         // Its worker ends the lane then.
@@ -238,7 +238,10 @@ async fn lane_ends(mut turn: Turn) -> Option<(Reason, String)> {
             turn.is_done();
             match told {
                 Some(Told::Failed(reason, text)) => Some((reason, text)),
-                Some(Told::Answered(_) | Told::Begun(..)) | None => None,
+                Some(Told::Answered(_) | Told::Begun(..)) | None => {
+                    passed::ended(ends.as_deref());
+                    None
+                }
             }
         }
         Err(Over) => {
@@ -365,8 +368,8 @@ impl Link {
             }
         };
         let turn = match turn {
-            Some(turn) => match ask_lane(turn, payload, (until, hints)).await {
-                Ok(outcome) => return (outcome, None),
+            Some(turn) => match ask_lane(turn, payload, (until, times, hints)).await {
+                Ok((outcome, passing)) => return (outcome, passing),
                 Err(turn) => Some(turn),
             },
             None => None,
@@ -493,7 +496,7 @@ impl Link {
 
     fn enter(&self, answer: oneshot::Sender<Told>, hints: Option<&Hints>) -> Option<u64> {
         let mut waiting = self.lock();
-        // Said under the lock: who enters before that is cleared away with the others.
+        // Told under the lock: who enters before that is cleared away with the others.
         if *self.0.over.borrow() {
             return None;
         }
@@ -628,16 +631,19 @@ fn is_transient(error: &std::io::Error) -> bool {
 async fn ask_lane(
     mut turn: Turn,
     payload: &[u8],
-    (until, hints): (Instant, Option<&Hints>),
-) -> Result<Outcome, Turn> {
+    (until, times, hints): (Instant, Times, Option<&Hints>),
+) -> Result<(Outcome, Option<Passing>), Turn> {
+    let link = turn.link.clone();
     let Some(lane) = turn.lane() else { return Err(turn) };
     let left = until.saturating_duration_since(Instant::now());
     // One at a time: its number tells nothing.
     let message = message(1, ("", ""), left, payload);
     let Some(bytes) = encode(Kind::Message, 0, |out| message.encode(out)) else {
         turn.is_done();
-        return Ok(too_large());
+        return Ok((too_large(), None));
     };
+    let passing = lane.passing(&link, times);
+    let ends = passing.ends();
     let told = match lane.give(&bytes).await {
         Ok(true) => lane.next(Some(until), hints).await,
         Ok(false) => {
@@ -646,13 +652,14 @@ async fn ask_lane(
         }
         Err(over) => Err(over),
     };
-    Ok(match told {
-        Ok(Some(Told::Begun(first, _))) => first.until(lane_ends(turn)),
+    let outcome = match told {
+        Ok(Some(Told::Begun(first, _))) => first.until(lane_ends(turn, ends)),
         Ok(Some(Told::Failed(Reason::Again, _))) => {
             turn.is_diverted();
             return Err(turn);
         }
         Ok(Some(Told::Answered(payload))) => {
+            passed::ended(ends.as_deref());
             turn.is_done();
             Outcome::Answered(payload)
         }
@@ -666,7 +673,8 @@ async fn ask_lane(
             turn.is_over();
             Outcome::Failed(Reason::Lost, LOST.to_owned())
         }
-    })
+    };
+    Ok((outcome, Some(passing)))
 }
 
 fn message<'a>(

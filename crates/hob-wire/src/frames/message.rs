@@ -86,12 +86,22 @@ frames! {
     frame Passed<'a>: Copy {
         /// The number of the message by which its app was asked; 0: it was not.
         id: u64,
+        /// The lane that it went on, as the message of this number there; 0: it went by the daemon.
+        lane: u64,
         /// Why its app was not asked.
         turned: Turned,
+        /// What its client speaks.
+        protocol: Protocol,
+        /// When the first byte of its head came; 0: that is not known.
+        head_ns: u64 = "head",
         /// When its head was whole.
         begun_ns: u64 = "begun",
         /// When its body was whole; 0: never.
         whole_ns: u64 = "whole",
+        /// When it went on its lane; 0 without one.
+        given_ns: u64 = "given",
+        /// When its app had come to its end on a lane; 0 without one.
+        ended_ns: u64 = "ended",
         /// When the last byte of its answer was passed on, or its client had left.
         passed_ns: u64 = "passed",
         /// Its app, where `id` is 0.
@@ -224,6 +234,18 @@ numbers! {
         Timeout = 6,
     }
 
+    /// What a client of a site speaks.
+    enum Protocol {
+        /// Nothing: the front asks by itself.
+        Nothing = 0,
+        /// HTTP/1.0.
+        Http10 = 1,
+        /// HTTP/1.1.
+        Http11 = 2,
+        /// HTTP/2.
+        Http2 = 3,
+    }
+
     /// What is asked of the shared state.
     enum StateVerb {
         /// Add to a counter, and read it.
@@ -268,6 +290,19 @@ impl Reason {
             Reason::Malformed => "malformed",
             Reason::NotKept => "not-kept",
             Reason::Context => "context",
+        }
+    }
+}
+
+impl Protocol {
+    /// Its name, as requests and apps have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Nothing => "",
+            Protocol::Http10 => "HTTP/1.0",
+            Protocol::Http11 => "HTTP/1.1",
+            Protocol::Http2 => "HTTP/2",
         }
     }
 }

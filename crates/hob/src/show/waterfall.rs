@@ -163,7 +163,8 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
         parts.push(printable(&receipt.isolation, charset));
         parts.push(printable(&program.runtime, charset));
     }
-    parts.push(arguments);
+    let protocol = receipt.message.as_ref().and_then(|message| message.protocol.as_deref());
+    parts.push(protocol.map_or(arguments, |protocol| printable(protocol, charset)));
     parts.extend(receipt.worker.map(|worker| format!("worker {}", worker.pid)));
     let parts: Vec<_> = parts.into_iter().map(|part| (Tone::Dim, part)).collect();
     let mut lines = look.flow(&parts, columns);

@@ -94,6 +94,13 @@ fn curl_gets_from_apps_and_folders_what_it_asks_for() {
     assert!(out.contains("\"GET /files/big.bin HTTP/2\" 200 3000000"), "{out}");
     let receipts = world.records(6);
     assert!(receipts.iter().all(|receipt| receipt["program"]["name"] == "/"), "{receipts:?}");
+    let told: Vec<&serde_json::Value> =
+        receipts.iter().filter(|receipt| receipt["message"]["protocol"].is_string()).collect();
+    assert!(!told.is_empty());
+    for receipt in told {
+        assert_eq!(receipt["message"]["protocol"], "HTTP/2");
+        assert_eq!(receipt["phases"][0]["name"], "body", "its head is not seen: {receipt}");
+    }
 }
 
 #[test]

@@ -1,3 +1,4 @@
 //! Workers of apps: how requests reach them, and what becomes of them.
 
 mod lanes;
+mod phases;
