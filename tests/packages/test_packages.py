@@ -111,6 +111,8 @@ class SystemPackages(Case):
         files = place.files("root/usr")
         self.assertIn("bin/hob", files)
         self.assertIn("share/doc/hob/THIRD-PARTY.txt", files)
+        with open(place.path("root/usr/lib/systemd/user/hob.service")) as unit:
+            self.assertIn("\nExecStart=/usr/bin/hob daemon\n", unit.read())
         scripts = [name for name in place.files("root", own) if name.endswith("inst")]
         self.assertEqual(scripts, [], "something is run by installing")
         hob = place.path("root/usr/bin/hob")

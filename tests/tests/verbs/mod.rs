@@ -4,6 +4,7 @@ mod ab;
 mod check;
 mod doctor;
 mod gain;
+mod setup;
 mod shims;
 mod top;
 mod trust;

@@ -54,6 +54,8 @@ pub(crate) fn make(root: &Path, hob: &Path, generated: &Path, out: &Path) -> Res
     unpacked.add(&tree::doc("install.sh"), File::program(installer.clone()));
     files.add(&tarball::name(&release), File::text(tarball::bytes(&release, &unpacked)?));
     files.add(&wheel::name(&release), File::text(wheel::bytes(root, &release, &tree)?));
+    // What is installed for everybody is never enabled by itself.
+    tree.add_unit(root)?;
     files.add(&deb::name(&release), File::text(deb::bytes(&release, &tree)?));
     files.add(&rpm::name(&release), File::text(rpm::bytes(&release, &tree)?));
     files.add(&format!("{}.cdx.json", release.stem()), File::text(bill));

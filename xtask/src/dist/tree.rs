@@ -86,6 +86,19 @@ impl Tree {
         Ok(())
     }
 
+    /// The unit of systemd that every user may enable, for a hob in `/usr/bin`.
+    pub(crate) fn add_unit(&mut self, root: &Path) -> Result<()> {
+        let unit = fs::read_to_string(root.join("crates/hob/src/verbs/setup/hob.service"))?;
+        let unit = unit
+            .replace("@MARK@", "For each user: `systemctl --user enable hob` starts it at login.")
+            .replace("@HOB@", "/usr/bin/hob")
+            .replace("@ENVIRONMENT@", "")
+            .replace("@TASKS@\n", "");
+        ensure!(!unit.contains('@'), "hob.service has a word that is not known here");
+        self.add("lib/systemd/user/hob.service", File::text(unit));
+        Ok(())
+    }
+
     /// Each path with its file, sorted.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
         self.0.iter().map(|(path, file)| (path.as_str(), file))

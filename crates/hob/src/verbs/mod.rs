@@ -20,6 +20,7 @@ mod repeated;
 pub mod request;
 pub mod serve;
 pub mod session;
+pub mod setup;
 pub mod shim;
 pub mod status;
 pub mod top;
@@ -115,6 +116,8 @@ enum Verb {
     /// Make commands warm wherever they are called: links to hob under their names
     #[command(subcommand)]
     Shim(shim::Shim),
+    /// Write what a user's system has to know of hob: a systemd unit, completions; or remove it
+    Setup(setup::Setup),
     /// Show the help of a verb
     Help(usage::help::Help),
     /// Serve in the foreground (what `start` starts in the background)
@@ -254,6 +257,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Status(format) => status::run(start, format).map(done),
         Verb::Doctor(format) => return doctor::run(start, format),
         Verb::Shim(what) => shim::run(start, what).map(done),
+        Verb::Setup(asked) => setup::run(start, &asked).map(done),
         Verb::Top(top) => top::run(start, top).map(done),
         Verb::Trust(trust) => trust::run(start, trust).map(done),
         Verb::Why(why) => why::run(start, &why).map(done),

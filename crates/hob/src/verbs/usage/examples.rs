@@ -60,6 +60,14 @@ const TABLE: &[(&str, &[Example])] = &[
             ("cat script.clj | hob eval -S work -", "Evaluate what comes on standard input"),
         ],
     ),
+    (
+        "setup",
+        &[
+            ("hob setup --dry-run", "Name the files that it would write"),
+            ("hob setup", "Write them"),
+            ("hob setup --remove", "Take all of them away"),
+        ],
+    ),
     ("new", &[("hob new clj hello", "A script with a test, in the directory `hello`")]),
     (
         "repl",
