@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::run::{End, Outcome, Running};
+use crate::run::{End, Outcome, Run, Running};
 use crate::{World, wait};
 
 /// How long an answer may take: a test that waits longer has found a fault.
@@ -58,7 +58,16 @@ impl Site {
         let mut all = vec!["serve"];
         all.extend(words);
         all.extend(["--listen", "0"]);
-        let running = world.hob(&all).start();
+        Site::start(&world.hob(&all))
+    }
+
+    /// Starts one that was told to listen at a port.
+    ///
+    /// # Panics
+    /// If it does not say where it serves.
+    #[must_use]
+    pub fn start(run: &Run) -> Site {
+        let running = run.start();
         running.expect("hob: serving http://");
         let address = wait::until("the site's address", || {
             let out = String::from_utf8_lossy(&running.out()).into_owned();

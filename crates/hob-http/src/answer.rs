@@ -197,13 +197,14 @@ impl Front {
             status: response.status().as_u16(),
             referer: field(header::REFERER),
             agent: field(header::USER_AGENT),
+            traceparent: field(HeaderName::from_static("traceparent")),
         };
         if response.extensions().get::<Streamed>().is_some() {
             return Ok(response.map(|body| Body::new(self.log.counted(&line, body, measured))));
         }
         let bytes = sent(&parts.method, &response);
         let ended = measured.end(line.status, bytes);
-        self.log.take(&line, bytes, &ended);
+        self.log.take(&line, bytes, ended);
         if let Some(taken) = &beside.taken
             && response.extensions().get::<NoResponse>().is_some()
         {

@@ -38,4 +38,4 @@ pub use connection::socket::Listener;
 pub use control::Control;
 pub use hob_git::{Pattern, Terms};
 pub use listen::{Mount, Site, run};
-pub use log::Format;
+pub use log::{Format, LogFile, Logs};

@@ -31,7 +31,7 @@ use crate::files::Files;
 use crate::hijack;
 use crate::http2;
 use crate::link::{App, Link};
-use crate::log::{self, Log};
+use crate::log::{Log, Logs};
 use crate::rights::{self, Rights};
 use crate::websocket;
 
@@ -100,8 +100,8 @@ pub struct Site<'a> {
     pub limits: Limits,
     /// The proxies that are believed.
     pub proxies: Proxies,
-    /// How its access log looks.
-    pub log: log::Format,
+    /// Where its access log goes.
+    pub log: Logs,
     /// Where it listens, for who asks.
     pub listens: Vec<String>,
     /// Where it is asked how it is.
@@ -154,7 +154,7 @@ async fn serve(
     });
     let listeners: Vec<Accepting> =
         listeners.into_iter().map(Accepting::new).collect::<Result<_, _>>()?;
-    let (log, written) = Log::begin(site.log, Arc::clone(&meter.lines_dropped))?;
+    let (log, written) = Log::begin(site.log, &meter.lines_dropped, &meter.log_fault)?;
     let forget = move |user: Option<&str>| {
         let who = user.map(|user| rights::who(Some(user)));
         all_rights.iter().for_each(|each: &Arc<Rights>| each.forget(who.as_ref()));
@@ -179,9 +179,14 @@ async fn serve(
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
     let _ = tokio::time::timeout(DRAIN_TIME, room.acquire_many(all)).await;
     let _ = tokio::time::timeout(LOG_TIME, front.link.flush()).await;
-    // The log's thread ends with the last who could write a line; or nobody reads what it writes.
+    // The log's threads end with the last who could write a line; or nobody reads what they write.
     drop(front);
-    let _ = tokio::time::timeout(LOG_TIME, written).await;
+    let all_written = async {
+        for each in written {
+            let _ = each.await;
+        }
+    };
+    let _ = tokio::time::timeout(LOG_TIME, all_written).await;
     Ok(())
 }
 

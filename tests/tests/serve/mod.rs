@@ -7,6 +7,7 @@ mod fields;
 mod files;
 mod hijack;
 mod http2;
+mod log;
 mod operate;
 mod queue;
 mod rack;

@@ -28,8 +28,11 @@ pub struct Counts {
     /// Requests whose head broke a rule or came too late, by the status of the answer. They belong
     /// to no mount.
     pub refused_heads: BTreeMap<String, u64>,
-    /// Lines of the access log that nobody read in time.
+    /// Lines of the access log that nobody read in time, or that could not be written.
     pub lines_dropped: u64,
+    /// What is wrong with the access log's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_fault: Option<String>,
     /// One entry for each mount, by path; the last, with an empty one, is what no mount serves.
     pub mounts: Vec<MountCounts>,
 }

@@ -3,10 +3,11 @@
 //! In the order of a request: [`head`] reads the raw bytes of a head, [`filter`] judges it,
 //! [`forwarded`] finds out who asks, [`paths`] cleans its path, [`mounts`] finds the mount, and reads what one of the kind `git` is asked, [`chunks`] follows a body in chunks.
 //! [`stream`] does all of it that needs the raw bytes of a connection. [`answer`] judges what a program answers.
-//! [`counts`] is what the front tells of itself.
+//! [`counts`] is what the front tells of itself, [`access`] a line of its log.
 //! [`websocket`] judges a handshake on either side.
 //! A parser that comes behind may be lenient: what is refused here never reaches it.
 
+pub mod access;
 pub mod answer;
 pub mod chunks;
 pub mod counts;

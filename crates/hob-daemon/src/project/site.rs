@@ -6,7 +6,7 @@
 //! listen = "127.0.0.1:8000"
 //! trusted_proxies = ["10.0.0.0/8", "::1"]
 //! control = "127.0.0.1:9100"      # metrics and health for whoever reaches it; usually none
-//! log = "combined"               # or json, none
+//! log = "combined"               # or json, none, or a file as access.ndjson
 //! timeouts = { head = "10s", body = "30s", write = "30s", ping = "30s" }
 //!
 //! [mount."/shop"]
@@ -52,17 +52,37 @@ const TIMEOUT_US: u64 = 30_000_000;
 /// The folder of files that a directory shows without a word.
 const PUBLIC: &str = "public";
 
-/// How the access log looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Where the access log goes, and how it looks there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Log {
-    /// The combined format.
+    /// The combined format, on standard output.
     #[default]
     Combined,
-    /// A JSON object a line.
+    /// A JSON object a line, on standard output.
     Json,
+    /// The same in this file, which is of the site's directory if it is relative.
+    File(PathBuf),
     /// No log.
     None,
+}
+
+impl TryFrom<String> for Log {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Log, String> {
+        match word.as_str() {
+            "combined" => Ok(Log::Combined),
+            "json" => Ok(Log::Json),
+            "none" => Ok(Log::None),
+            // A word that was mistyped is to be no file.
+            file if file.contains(['/', '.']) => Ok(Log::File(PathBuf::from(file))),
+            other => Err(format!(
+                "log = \"{other}\": it is combined, json, none, or a file, as access.ndjson or \
+                 ./access"
+            )),
+        }
+    }
 }
 
 /// What is served.
@@ -78,7 +98,7 @@ pub struct Site {
     pub rights: BTreeMap<String, Rights>,
     /// The networks of the proxies that are believed.
     pub proxies: Proxies,
-    /// How its access log looks.
+    /// Where its access log goes.
     pub log: Log,
     /// An address at which anybody may ask how the site is, if it is to have one.
     pub control: Option<String>,

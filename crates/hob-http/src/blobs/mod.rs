@@ -31,7 +31,7 @@ pub(crate) struct Blobs {
 }
 
 /// An answer, and how long its parts took.
-pub(crate) type Answered = (Response<Body>, Option<[(&'static str, u64); 3]>);
+pub(crate) type Answered = (Response<Body>, Option<[u64; 3]>);
 
 impl Blobs {
     pub(crate) fn new(
@@ -103,8 +103,7 @@ impl Blobs {
     fn respond(&self, parts: &Parts, done: Done) -> Answered {
         let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let times = done.times;
-        let times =
-            [("queue", us(times.queue)), ("ref", us(times.find)), ("object", us(times.read))];
+        let times = [us(times.queue), us(times.find), us(times.read)];
         let mut response = match done.result {
             Ok(found) => self.file(parts, found),
             Err(failure) => failed(&failure),

@@ -18,6 +18,9 @@ use crate::link::passed::{Passing, Times};
 /// Two digits of a time are right.
 const DIGITS: u8 = 2;
 
+/// What is wrong with the log's file; `None`: nothing.
+pub(crate) type Fault = Arc<Mutex<Option<String>>>;
+
 /// All that one front counts.
 #[derive(Debug)]
 pub(crate) struct Meter {
@@ -27,6 +30,7 @@ pub(crate) struct Meter {
     accepts: AtomicBool,
     refused_heads: Mutex<BTreeMap<u16, u64>>,
     pub(crate) lines_dropped: Arc<AtomicU64>,
+    pub(crate) log_fault: Fault,
     mounts: Vec<Arc<Tally>>,
     /// Of what no mount serves, and of requests that were refused before one was looked for.
     nowhere: Arc<Tally>,
@@ -112,6 +116,10 @@ fn record(times: &mut Option<Histogram<u64>>, us: u64) {
     }
 }
 
+fn fault_of(fault: &Fault) -> Option<String> {
+    fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -129,6 +137,7 @@ impl Meter {
             accepts: AtomicBool::new(false),
             refused_heads: Mutex::default(),
             lines_dropped: Arc::default(),
+            log_fault: Fault::default(),
             mounts: paths.map(|path| Tally::of(path)).collect(),
             nowhere: Tally::of(""),
         }
@@ -194,6 +203,7 @@ impl Meter {
             accepts: self.accepts(),
             refused_heads: named(&refused),
             lines_dropped: self.lines_dropped.load(Ordering::Relaxed),
+            log_fault: fault_of(&self.log_fault),
             mounts: self.tallies().map(|tally| tally.counts()).collect(),
         }
     }
@@ -228,23 +238,24 @@ pub(crate) struct Measured {
     /// How long its rights took, and where they came from.
     rights: Option<(Duration, &'static str)>,
     /// The parts of reading a repository, in microseconds.
-    read: Option<[(&'static str, u64); 3]>,
+    read: Option<[u64; 3]>,
     ended: bool,
 }
 
 /// What became of a request, for the log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ended {
     /// The mount's path; empty: none.
     pub(crate) mount: String,
     /// From its head to its end, in microseconds.
     pub(crate) total_us: u64,
     /// Of its phases, if an app was asked.
-    pub(crate) phases_us: Option<[(&'static str, u64); PHASES.len()]>,
+    pub(crate) phases_us: Option<[u64; PHASES.len()]>,
     /// How long its rights took in microseconds, and where they came from, if they were asked for.
     pub(crate) rights: Option<(u64, &'static str)>,
-    /// Of the parts of reading a repository, if one was read.
-    pub(crate) read_us: Option<[(&'static str, u64); 3]>,
+    /// Of reading a repository, if one was: until a reader took it, until the object was known, until
+    /// it was read.
+    pub(crate) read_us: Option<[u64; 3]>,
     /// Why it was not answered to the end.
     pub(crate) failure: Option<&'static str>,
 }
@@ -309,7 +320,7 @@ impl Measured {
     }
 
     /// A repository was read for it.
-    pub(crate) fn read(&mut self, times_us: Option<[(&'static str, u64); 3]>) {
+    pub(crate) fn read(&mut self, times_us: Option<[u64; 3]>) {
         self.read = times_us;
     }
 
@@ -336,12 +347,16 @@ impl Measured {
         for (times, us) in counted.phases.iter_mut().zip(phases.into_iter().flatten()) {
             record(times, us);
         }
-        let mut names = PHASES.into_iter();
-        let named = |us| (names.next().unwrap_or_default(), us);
-        let phases_us = phases.map(|phases| phases.map(named));
         let mount = self.tally.path.clone();
         let rights = self.rights.map(|(took, from)| (us(took), from));
-        Ended { mount, total_us, phases_us, rights, read_us: self.read, failure: self.failure }
+        Ended {
+            mount,
+            total_us,
+            phases_us: phases,
+            rights,
+            read_us: self.read,
+            failure: self.failure,
+        }
     }
 }
 
@@ -376,7 +391,7 @@ mod tests {
         let ended = request.end(502, 20);
         assert_eq!((ended.mount.as_str(), ended.failure), ("/shop", Some("lost")));
         let phases = ended.phases_us.expect("an app was asked");
-        assert!(phases[0].0 == "body" && phases[0].1 >= 30_000 && ended.total_us >= 30_000);
+        assert!(phases[0] >= 30_000 && ended.total_us >= 30_000);
         let told = meter.counts().mounts[1].phases["body"];
         assert!(told.p50_us >= 29_000, "{told:?}");
         drop(request);

@@ -4,6 +4,7 @@
 //! A site has a directory of its own below the daemon's, `serve/PORT`, with a socket that only its
 //! user reaches. What asks a daemon asks a site in the same way.
 
+pub(crate) mod access;
 mod front;
 mod places;
 mod reload;
@@ -155,11 +156,7 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         build: build_id::own(),
         attach,
         limits,
-        log: match site.log {
-            site::Log::Combined => hob_http::Format::Combined,
-            site::Log::Json => hob_http::Format::Json,
-            site::Log::None => hob_http::Format::None,
-        },
+        log: logs(&site.log, &root),
         proxies: site.proxies,
         listens: places.names.clone(),
         control,
@@ -191,6 +188,21 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
         Ok(Err(error)) => Err(Failure::new(error.to_string())),
         Err(panic) => std::panic::resume_unwind(panic),
     }
+}
+
+/// Where the access log goes. Without a place to keep it, it is not kept, which is said.
+fn logs(log: &site::Log, root: &Path) -> hob_http::Logs {
+    let (stdout, own) = match log {
+        site::Log::None => return hob_http::Logs::default(),
+        site::Log::Combined => (Some(hob_http::Format::Combined), None),
+        site::Log::Json => (Some(hob_http::Format::Json), None),
+        site::Log::File(file) => (None, Some(root.join(file))),
+    };
+    let file = access::place(root, own.as_deref());
+    let file = file.inspect_err(|why| {
+        say::line(format!("the access log is not kept for `hob log --http`: {why}").as_bytes());
+    });
+    hob_http::Logs { stdout, file: file.ok() }
 }
 
 /// The places where it is to listen: what systemd has passed, else what the command says, else what

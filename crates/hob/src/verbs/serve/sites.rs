@@ -132,7 +132,7 @@ pub(super) fn status(start: &Start, format: Format) -> Result<(), Failure> {
         })?;
         out(&format!("{called}\n{}", show::status::status(&status, &look)))?;
         if let Some(counts) = site.counts {
-            out(&format!("\n{}", show::mounts::mounts(&counts, &look)))?;
+            out(&format!("\n{}", show::sites::mounts::mounts(&counts, &look)))?;
         }
     }
     Ok(())

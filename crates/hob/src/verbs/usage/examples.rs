@@ -147,6 +147,10 @@ const TABLE: &[(&str, &[Example])] = &[
         &[
             ("hob log -n 50", "List the last 50 calls"),
             ("hob log black --slower 200ms --since 1h", "List the slow ones of one program"),
+            (
+                "hob log --http --follow --where 'status>=500'",
+                "Requests of sites that failed, live",
+            ),
         ],
     ),
     (

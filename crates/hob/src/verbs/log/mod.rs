@@ -1,5 +1,7 @@
 //! `hob log`, and where receipts are read from.
 
+mod http;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,10 +52,17 @@ pub(crate) struct Log {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    requests: http::Requests,
 }
 
 /// Lists recent receipts, the newest last.
 pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
+    if log.requests.http {
+        let Filter { failed, slower_us, since, .. } = filter(log)?;
+        let (count, json) = (log.count, log.json);
+        return http::run(&log.requests, http::Narrowed { count, failed, slower_us, since, json });
+    }
     let export = log.export.as_deref().map(target).transpose()?;
     let filter = filter(log)?;
     flush(start);

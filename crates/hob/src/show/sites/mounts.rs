@@ -2,9 +2,9 @@
 
 use hob_core::http::counts::{Counts, MountCounts, Phase};
 
-use super::style::{Look, Tone};
-use super::text::{printable, width, wrap};
-use super::{columns, units};
+use super::super::style::{Look, Tone};
+use super::super::text::{printable, width, wrap};
+use super::super::{columns, units};
 
 const HEADS: [&str; COLUMNS] =
     ["MOUNT", "REQUESTS", "ACTIVE", "P50", "P99", "SLOWEST", "SENT", "4XX", "5XX"];
@@ -46,8 +46,13 @@ pub fn mounts(counts: &Counts, look: &Look) -> String {
         lines.extend(note("refused before their path was known", &counts.refused_heads, look));
     }
     if counts.lines_dropped > 0 {
-        let text = format!("{} lines of the log dropped: nobody read them", counts.lines_dropped);
+        let text = format!("{} lines of the log dropped", counts.lines_dropped);
         lines.push(look.paint(Tone::Watch, &text));
+    }
+    if let Some(what) = &counts.log_fault {
+        let text = printable(&format!("the access log: {what}"), look.charset);
+        let all = wrap(&text, "  ", look.columns.unwrap_or(usize::MAX), look.charset);
+        lines.extend(all.into_iter().map(|line| look.paint(Tone::Watch, &line)));
     }
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -113,7 +118,7 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::samples::in_every_look;
+    use super::super::super::samples::in_every_look;
     use super::*;
 
     fn counted(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
@@ -125,6 +130,7 @@ mod tests {
         let counts = Counts {
             refused_heads: counted(&[("400", 7), ("431", 1)]),
             lines_dropped: 12,
+            log_fault: Some("/var/log/site.ndjson: No space left on device".to_owned()),
             mounts: vec![
                 MountCounts {
                     path: "/a-shop-with-a-long-name/and-a-part".to_owned(),
