@@ -9,6 +9,7 @@ pub mod claim;
 pub mod clock;
 pub mod dir;
 pub mod process;
+pub mod ring;
 pub mod signals;
 pub mod spawn;
 pub mod start;
