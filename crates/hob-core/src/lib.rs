@@ -28,5 +28,6 @@ pub mod requests;
 pub mod rights;
 pub mod series;
 pub mod sessions;
+pub mod span;
 pub mod status;
 pub mod supervisor;

@@ -30,6 +30,8 @@ pub struct Config {
     pub mounts: BTreeMap<String, Declared>,
     /// Where handlers print.
     pub prints: Prints,
+    /// Whether spans are noted.
+    pub notes_spans: bool,
 }
 
 /// How a daemon meets one that is there already.
@@ -42,7 +44,7 @@ pub enum StartAs {
 }
 
 impl Config {
-    /// Reads the settings from variables: `HOB_RECEIPTS=0`, `HOB_MEMORY_MB`, `HOB_IDLE_EXIT_S`,
+    /// Reads the settings from variables: `HOB_RECEIPTS=0`, `HOB_RING=0`, `HOB_MEMORY_MB`, `HOB_IDLE_EXIT_S`,
     /// `HOB_SLOWER_RETRY_S`, `HOB_SESSION_IDLE_S`, `HOB_SESSION_MEMORY_MB`.
     /// What is not a number keeps its default: a typo must not keep a daemon from starting.
     #[must_use]
@@ -81,6 +83,7 @@ impl Config {
             sessions,
             mounts: BTreeMap::new(),
             prints: Prints::Files,
+            notes_spans: variable("HOB_RING").is_none_or(|value| value != "0"),
         }
     }
 }

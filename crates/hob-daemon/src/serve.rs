@@ -21,7 +21,7 @@ use crate::fronts::local::Accepting;
 use crate::inputs::{INBOX_MAX, Input};
 use crate::messages::Messages;
 use crate::outbox::Outbox;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, ring};
 use crate::run::Daemon;
 use crate::sessions::Sessions;
 use crate::sets::Sets;
@@ -96,6 +96,9 @@ async fn serve(
         sets: sets.clone(),
     };
     let runtimes = Runtimes::write(&config.directory, config.state_dir.as_deref())?;
+    if config.notes_spans {
+        ring::begin(&config.directory);
+    }
     let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near), config.prints)?;
     let accepting = Accepting::begin(listener, front);
     let told = inbox.clone();

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_os::{dir, uds};
+use hob_os::{dir, ring, uds};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -129,6 +129,7 @@ impl Drop for Socket {
             let ours = OURS.contains(&name)
                 || runtimes::is_ours(name)
                 || name.starts_with(NOTES)
+                || name.starts_with(ring::NAME.as_bytes())
                 || name.ends_with(REPL);
             if ours {
                 let _ = std::fs::remove_file(entry.path());

@@ -7,6 +7,7 @@ mod gain;
 mod setup;
 mod shims;
 mod top;
+mod trace;
 mod trust;
 mod verify;
 mod worlds;

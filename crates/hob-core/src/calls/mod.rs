@@ -35,7 +35,7 @@ mod workers;
 use std::collections::BTreeMap;
 
 use crate::event::Event;
-use crate::ids::{CallId, ProgramId, Time};
+use crate::ids::{CallId, PoolId, ProgramId, Time};
 use crate::pool::engine::Engine;
 
 pub use tables::Demotion;
@@ -90,6 +90,14 @@ impl Calls {
     pub(crate) fn counts(&self) -> (usize, usize) {
         let cold = |call: &&Call| matches!(call.state, CallState::Cold { .. });
         (self.calls.len(), self.calls.values().filter(cold).count())
+    }
+
+    /// The pool that a call waits in, if it waits.
+    pub(crate) fn waits_in(&self, call: CallId) -> Option<PoolId> {
+        match self.calls.get(&call)?.state {
+            CallState::Queued { pool, .. } => Some(pool),
+            CallState::Cold { .. } | CallState::Given { .. } => None,
+        }
     }
 
     /// Programs that are remembered.

@@ -97,6 +97,12 @@ impl Requests {
         self.requests.contains_key(&call)
     }
 
+    /// The pool that a request waits in, if it waits, and its session.
+    pub(crate) fn waits_in(&self, call: CallId) -> Option<(PoolId, &[u8])> {
+        let request = self.requests.get(&call).filter(|request| request.worker.is_none())?;
+        Some((request.pool, &request.key))
+    }
+
     /// Something changed that may give this pool something to do.
     pub(crate) fn touch(&mut self, pool: PoolId) {
         self.touched.insert(pool);

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{PoolId, ProgramId, Time, WorkerId};
+use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
 use crate::pool::engine::Stage;
-use crate::pool::worker::State;
+use crate::pool::terms::Affinity;
+use crate::pool::worker::{State, Worker};
 use crate::pool::{Mode, Pool};
+use crate::span::Holder;
 use crate::status::WorkersPart;
 
 use super::{Demotion, Supervisor};
@@ -135,6 +137,36 @@ impl Supervisor {
             }
         }
         generations.into_values().rev().collect()
+    }
+
+    /// Who has what a call waits for now, in the order of their numbers; nobody, if it does not
+    /// wait. A call that waits because of the bound on all of them waits for any.
+    #[must_use]
+    pub fn holders(&self, call: CallId) -> Vec<Holder> {
+        let engine = &self.engine;
+        let (pool, key) = match (self.calls.waits_in(call), self.requests.waits_in(call)) {
+            (Some(_), _) if self.calls.given >= engine.limits.calls_max => (None, None),
+            (Some(pool), _) => (Some(pool), None),
+            (None, Some((pool, key))) => (Some(pool), Some(key)),
+            (None, None) => return Vec::new(),
+        };
+        let terms = pool.and_then(|pool| engine.pools.get(&pool)).map(|pool| pool.terms);
+        let has_own = terms.is_some_and(|terms| terms.affinity == Affinity::Session);
+        let own = key.filter(|_| has_own);
+        let concerns = |entry: &Worker| match pool {
+            Some(pool) => entry.pool == pool && (own.is_none() || entry.key.as_deref() == own),
+            None => entry.serves.program().is_some(),
+        };
+        let mut holders = Vec::new();
+        for (id, entry) in engine.workers.iter().filter(|(_, entry)| concerns(entry)) {
+            match entry.state {
+                State::Busy(_) => holders.extend(entry.work.iter().copied().map(Holder::Call)),
+                State::Lent(lane) | State::Recalled(lane) => holders.push(Holder::Lane(lane.0)),
+                State::Starting => holders.push(Holder::Starting(id.0)),
+                State::Ready | State::Retiring | State::Gone => {}
+            }
+        }
+        holders
     }
 
     /// Whether it stops, or has been told to exit: every new call runs cold.

@@ -40,21 +40,21 @@ impl Calls {
         let facts = self.facts(ctx, &call, &seen, &resolved);
         let marks = first_marks(&call, received_ns);
         let refusal = resolved.as_ref().err().map(|error| (error.exit_code(), error.to_string()));
-        let resolved = resolved.ok();
         let program = resolved
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
         let Call { asked, pid, terminal, processor, world, env, closed, beyond, .. } = call;
-        let env = Arc::new(effective(env, resolved.as_ref()));
+        let env = Arc::new(effective(env, resolved.as_ref().ok()));
         let entry = Entry {
+            id,
             caller,
             streams: Streams::of(&fds.stdio),
             fds: Some(fds),
             closed,
             beyond,
             program,
-            resolved,
+            resolved: resolved.ok(),
             refusal,
             directory,
             key: None,

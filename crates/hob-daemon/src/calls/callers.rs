@@ -12,6 +12,7 @@ use hob_wire::strings::Strings;
 use crate::calls::Calls;
 use crate::ctx::Ctx;
 use crate::inputs::CallerEvent;
+use crate::recorder::ring;
 use crate::warm::lesson::Lesson;
 
 /// Signals that wait for a call to be given.
@@ -39,6 +40,7 @@ impl Calls {
                 let Received { exit, at_ns } = received;
                 for mark in [Mark::Settled, Mark::Ended] {
                     entry.marks.stamp_as_told(mark, Time(at_ns));
+                    ring::edge(call, mark, at_ns);
                 }
                 if let Some(worker) = entry.worker {
                     ctx.events.push_back(Event::Finished { worker, exit });

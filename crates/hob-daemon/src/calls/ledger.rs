@@ -22,7 +22,7 @@ use hob_wire::strings::Strings;
 
 use crate::channel::Stream;
 use crate::inputs::CallFds;
-use crate::recorder::format;
+use crate::recorder::{format, ring};
 use crate::warm::lesson::Streams;
 use crate::warm::programs::Entry as Known;
 
@@ -31,6 +31,7 @@ const USAGE_WAIT_US: u64 = 1_000_000;
 /// One open call.
 #[derive(Debug)]
 pub(crate) struct Entry {
+    pub(crate) id: CallId,
     pub(crate) caller: Arc<Stream>,
     /// What its standard streams are.
     pub(crate) streams: Streams,
@@ -117,6 +118,8 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn open(&mut self, id: CallId, mut entry: Entry) {
         self.came += 1;
+        let received = entry.marks.get(Mark::Received).unwrap_or_default();
+        ring::edge(id, Mark::Received, received.0);
         entry.company = Company { number: self.came, alone: self.running() == 0 };
         self.calls.insert(id, entry);
     }
@@ -291,6 +294,7 @@ impl Entry {
     /// The phase that a call is in: the one after the last mark it passed.
     pub(crate) fn stamp(&mut self, mark: Mark, ns: u64) {
         self.marks.stamp(mark, Time(ns));
+        ring::edge(self.id, mark, ns);
     }
 }
 

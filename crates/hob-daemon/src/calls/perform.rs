@@ -6,6 +6,7 @@ use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
+use hob_core::span::Kind as Noted;
 use hob_core::supervisor::Demotion;
 use hob_os::{claim, clock};
 use hob_wire::call::Terminal;
@@ -21,6 +22,7 @@ use crate::calls::Calls;
 use crate::calls::ledger::Entry;
 use crate::channel;
 use crate::ctx::Ctx;
+use crate::recorder::ring;
 use crate::warm::lesson::Lesson;
 use crate::workers::hands::{self, Crowd, Given};
 
@@ -35,7 +37,7 @@ impl Calls {
                 self.run_cold(ctx, call, reason, learning);
             }
             Effect::Refuse { call, reason } => self.refuse(call, reason),
-            Effect::Queue { call } => self.queue(call),
+            Effect::Queue { call } => self.queue(ctx, call),
             Effect::Give { call, worker, told } => self.give(ctx, call, worker, told),
             Effect::Settle { call, outcome, how } => self.settle(ctx, call, outcome, how),
             Effect::StartZygote { .. }
@@ -116,9 +118,10 @@ impl Calls {
         send(entry, Kind::Refused, |out| refused.encode(out));
     }
 
-    fn queue(&mut self, call: CallId) {
+    fn queue(&mut self, ctx: &Ctx<'_>, call: CallId) {
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Planned, clock::now_ns());
+        ring::waits(call, &ctx.core.holders(call));
         send(entry, Kind::Queued, |_| ());
     }
 
@@ -172,6 +175,7 @@ impl Calls {
         match ctx.hands.give(worker, given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
+                ring::note(Noted::Given, call, worker.0, 0);
                 entry.worker = Some(worker);
                 entry.profiles = told == Told::Profiled;
                 entry.worker_gone = false;

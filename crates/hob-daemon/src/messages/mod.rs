@@ -36,8 +36,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
+use hob_core::phase::Mark;
 use hob_core::requests::shared_state::Shared;
 use hob_core::requests::{Event, Found};
+use hob_core::supervisor::Supervisor;
 use hob_os::clock;
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
@@ -49,6 +51,7 @@ use crate::ctx::Ctx;
 use crate::inputs::{SenderEvent, SenderId, Sent};
 use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
+use crate::recorder::ring;
 
 use lanes::Lane;
 use loading::{Loaded, Reload};
@@ -69,6 +72,8 @@ pub(crate) struct Messages {
     open: HashMap<CallId, Open>,
     /// Tells of which the core has not said yet whether it takes them.
     undecided: Vec<CallId>,
+    /// What has come since the core was last asked.
+    came: Vec<CallId>,
     lanes: HashMap<LaneId, Lane>,
     /// Processes that have ended and whose channel is not read to its end yet: their last words
     /// come before their end. Each with its handler and how it ended.
@@ -154,6 +159,7 @@ impl Messages {
             senders: HashMap::new(),
             open: HashMap::new(),
             undecided: Vec::new(),
+            came: Vec::new(),
             lanes: HashMap::new(),
             leaving: HashMap::new(),
             silent: HashSet::new(),
@@ -294,8 +300,7 @@ impl Messages {
             passed: None,
             told: None,
         };
-        self.open_bytes += open.payload.len();
-        self.open.insert(call, open);
+        self.opened(call, open);
         if let Some(sender) = self.senders.get_mut(&id) {
             sender.open.insert(message.id, call);
         }
@@ -305,6 +310,23 @@ impl Messages {
             self.undecided.push(call);
         }
         Ok(())
+    }
+
+    fn opened(&mut self, call: CallId, open: Open) {
+        ring::edge(call, Mark::Received, open.received_ns);
+        self.open_bytes += open.payload.len();
+        self.open.insert(call, open);
+        self.came.push(call);
+    }
+
+    /// After the core has decided: what came and was not given waits, and is noted with what it
+    /// waits for.
+    pub(crate) fn note_waits(&mut self, core: &Supervisor) {
+        for call in self.came.drain(..) {
+            if self.open.get(&call).is_some_and(|open| open.given_ns.is_none()) {
+                ring::waits(call, &core.holders(call));
+            }
+        }
     }
 
     /// After the core has decided: the tells that it did not refuse are accepted, and their senders

@@ -1,7 +1,9 @@
 //! What the core answers, performed.
 
 use hob_core::ids::{CallId, PoolId, WorkerId};
+use hob_core::phase::Mark;
 use hob_core::requests::{Effect, Event, Found, Loaded};
+use hob_core::span::Kind as Noted;
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Message;
@@ -11,6 +13,7 @@ use rustix::fd::AsFd;
 use crate::channel;
 use crate::ctx::Ctx;
 use crate::messages::Messages;
+use crate::recorder::ring;
 use crate::workers::hands::{self, Origin};
 
 use super::loading;
@@ -84,6 +87,8 @@ impl Messages {
         let remaining_us =
             open.deadline_ns.map_or(0, |at| (at.saturating_sub(now_ns) / 1000).max(1));
         (open.given_ns, open.worker, open.found) = (Some(now_ns), Some(worker), found);
+        ring::edge(call, Mark::Queued, now_ns);
+        ring::note(Noted::Given, call, worker.0, 0);
         open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
         let message = Message {
             id: call.0,

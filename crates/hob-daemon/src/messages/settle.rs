@@ -22,7 +22,7 @@ use crate::workers::hands::Process;
 use super::loading::ended_early;
 use super::thin::{ANSWERED, Told};
 use super::{Open, Said};
-use crate::recorder::format;
+use crate::recorder::{format, ring};
 
 /// Outcomes that wait for their fronts; above that receipts lack what the front would say.
 const HELD_MAX: usize = 16_384;
@@ -38,6 +38,7 @@ impl Messages {
     /// Tells a message's outcome, once.
     pub(super) fn settle_message(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Settled) {
         let Some(open) = self.open.remove(&call) else { return };
+        ring::edge(call, Mark::Settled, clock::now_ns());
         self.open_bytes -= open.payload.len();
         // Who takes back what its worker has left behind may only be the first to see that.
         let outcome = match open.worker {

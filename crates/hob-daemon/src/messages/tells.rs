@@ -321,8 +321,7 @@ impl Messages {
             passed: None,
             told: Some(id),
         };
-        self.open_bytes += open.payload.len();
-        self.open.insert(call, open);
+        self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: None });
     }
 

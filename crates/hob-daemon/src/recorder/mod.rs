@@ -21,6 +21,8 @@ pub mod format;
 pub mod gain;
 pub mod place;
 pub mod reader;
+pub(crate) mod ring;
+pub mod spans;
 mod store;
 mod writer;
 

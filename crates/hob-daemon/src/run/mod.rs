@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::event::{Effect, Event, ForkFailure};
-use hob_core::ids::{Time, WorkerId};
+use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::receipt::Receipt;
+use hob_core::span::Kind;
 use hob_core::supervisor::Supervisor;
 use hob_os::clock;
 use hob_wire::worker::Role;
@@ -24,7 +25,7 @@ use crate::ctx::Ctx;
 use crate::fronts::local::Accepting;
 use crate::inputs::{Input, WorkerEvent};
 use crate::messages::Messages;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, ring};
 use crate::sessions::Sessions;
 use crate::sets::Sets;
 use crate::socket::Socket;
@@ -113,6 +114,7 @@ impl Daemon {
                 }
             }
             self.settle_events();
+            self.messages.note_waits(&self.core);
             self.messages.accept_tells();
             self.leaving = self.retired && self.sets.is_empty() && self.sessions.is_empty();
             self.record_runs();
@@ -241,6 +243,7 @@ impl Daemon {
                 }
             }
             Effect::Fork { zygote, worker, pages } => {
+                ring::note(Kind::Fork, CallId(0), worker.0, zygote.0);
                 if !ctx.hands.fork(zygote, worker, pages) {
                     ctx.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
                 }
@@ -262,6 +265,9 @@ impl Daemon {
     }
 
     fn worker(&mut self, worker: WorkerId, event: WorkerEvent) {
+        if let WorkerEvent::Forked(forked, _) = &event {
+            ring::note(Kind::Forked, CallId(0), forked.worker, forked.pid.into());
+        }
         let (_, messages, mut ctx) = self.parts();
         if messages.is_handlers(&mut ctx, worker) {
             ctx.hands.is_busy();

@@ -20,6 +20,7 @@ pub mod status;
 pub mod style;
 pub mod table;
 pub mod text;
+pub mod trace;
 pub mod units;
 pub mod waterfall;
 pub mod why;

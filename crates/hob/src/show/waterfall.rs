@@ -42,9 +42,8 @@ pub fn entry(entry: &Entry, clock: &Clock, look: &Look) -> String {
 /// A receipt as a figure.
 #[must_use]
 pub fn receipt(receipt: &Receipt, clock: &Clock, look: &Look) -> String {
-    let columns = look.figure_columns().min(COLUMNS_MAX);
-    let mut lines = header(receipt, columns, look);
-    lines.extend(particulars(receipt, columns, clock, look));
+    let columns = columns(look);
+    let mut lines = head(receipt, clock, look);
     if !receipt.phases.is_empty() {
         lines.push(String::new());
         lines.extend(figure(receipt, columns, look));
@@ -55,6 +54,19 @@ pub fn receipt(receipt: &Receipt, clock: &Clock, look: &Look) -> String {
         lines.extend(footer);
     }
     joined(&lines)
+}
+
+/// How wide a figure is.
+pub(super) fn columns(look: &Look) -> usize {
+    look.figure_columns().min(COLUMNS_MAX)
+}
+
+/// What stands above a receipt's figure.
+pub(super) fn head(receipt: &Receipt, clock: &Clock, look: &Look) -> Vec<String> {
+    let columns = columns(look);
+    let mut lines = header(receipt, columns, look);
+    lines.extend(particulars(receipt, columns, clock, look));
+    lines
 }
 
 fn fallback(line: &FallbackLine, clock: &Clock, look: &Look) -> String {
@@ -75,7 +87,7 @@ fn fallback(line: &FallbackLine, clock: &Clock, look: &Look) -> String {
     joined(&lines)
 }
 
-fn joined(lines: &[String]) -> String {
+pub(super) fn joined(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -234,19 +246,21 @@ pub(super) fn rows(
         let name = pad(&fit(&name, names, look.charset), names, Align::Left);
         let time = pad(&time, time_columns, Align::Right);
         let share = pad(&share(phase.us, span_us), 4, Align::Right);
-        let bar = bar(phase, span_us, cells, look.charset);
-        let tone = if phase.name == "main" { Tone::Own } else { Tone::Ours };
         let figures = format!("{name}  {time} {}", look.paint(Tone::Dim, &share));
-        let row = if bar.is_empty() {
-            figures
-        } else {
-            let shape = bar.trim_start();
-            let indent = " ".repeat(2 + width(&bar) - width(shape));
-            figures + &indent + &look.paint(tone, shape)
-        };
-        lines.push(row);
+        lines.push(figures + &drawn(phase, span_us, cells, look));
     }
     lines
+}
+
+/// The bar of a phase within a span, with the space before it.
+pub(super) fn drawn(phase: &PhasePart, span_us: u64, cells: usize, look: &Look) -> String {
+    let bar = bar(phase, span_us, cells, look.charset);
+    if bar.is_empty() {
+        return bar;
+    }
+    let tone = if phase.name == "main" { Tone::Own } else { Tone::Ours };
+    let shape = bar.trim_start();
+    " ".repeat(2 + width(&bar) - width(shape)) + &look.paint(tone, shape)
 }
 
 fn share(us: u64, span_us: u64) -> String {

@@ -24,6 +24,7 @@ pub mod setup;
 pub mod shim;
 pub mod status;
 pub mod top;
+pub mod trace;
 pub mod trust;
 pub(crate) mod usage;
 pub mod verify;
@@ -85,6 +86,8 @@ enum Verb {
     Last(last::Last),
     /// Show the receipt of the call with this number
     Show(last::Show),
+    /// Show where a call waited, and for whom: its phases, and what was beneath
+    Trace(trace::Trace),
     /// List recent receipts, the newest last; find some, or export them
     Log(log::Log),
     /// Write receipts in another program's format: perfetto, otlp, chrome
@@ -247,6 +250,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Rights(asked) => serve::rights::run(start, &asked).map(done),
         Verb::Last(asked) => last::run(start, asked).map(done),
         Verb::Show(asked) => last::show(start, asked).map(done),
+        Verb::Trace(asked) => trace::run(start, asked).map(done),
         Verb::Log(log) => log::run(start, &log).map(done),
         Verb::Export(asked) => export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),

@@ -59,7 +59,7 @@ impl Format {
 }
 
 /// When the call came, in nanoseconds since 1970.
-fn begun_ns(receipt: &Receipt) -> Option<u64> {
+pub(super) fn begun_ns(receipt: &Receipt) -> Option<u64> {
     let at: Timestamp = receipt.at.parse().ok()?;
     u64::try_from(at.as_nanosecond()).ok()
 }

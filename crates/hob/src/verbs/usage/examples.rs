@@ -143,6 +143,14 @@ const TABLE: &[(&str, &[Example])] = &[
     ),
     ("show", &[("hob show 412", "Show the receipt of call 412")]),
     (
+        "trace",
+        &[
+            ("hob trace", "Where the last call waited, and for whom"),
+            ("hob trace --slowest", "The same of the slowest of the last 1000"),
+            ("hob trace 412 --json", "Of call 412, for a program"),
+        ],
+    ),
+    (
         "log",
         &[
             ("hob log -n 50", "List the last 50 calls"),

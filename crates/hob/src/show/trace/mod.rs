@@ -1,0 +1,177 @@
+//! A call's phases as bars, and beneath each what it waited for.
+
+use std::path::PathBuf;
+
+use hob_core::receipt::{PhasePart, Receipt};
+use hob_daemon::recorder::spans::{Coverage, Held, Span, Spans, What};
+use hob_os::ring::Unread;
+use serde_json::{Map, Value, json};
+
+use super::clock::Clock;
+use super::style::{Look, Tone};
+use super::text::{Align, fit, pad, printable, width, wrap};
+use super::units;
+use super::waterfall::{columns, drawn, head, joined};
+
+/// The columns of names.
+const NAMES: usize = 9;
+/// What stands before the name of a span.
+const INDENT: &str = "  ";
+/// The fewest cells of a bar.
+const CELLS_MIN: usize = 8;
+
+/// The figure; with rings that could not be read.
+#[must_use]
+pub fn figure(
+    receipt: &Receipt,
+    (spans, unread): (&Spans, &[(PathBuf, Unread)]),
+    clock: &Clock,
+    look: &Look,
+) -> String {
+    let mut lines = head(receipt, clock, look);
+    lines.push(String::new());
+    lines.extend(rows(receipt, &spans.spans, look));
+    let mut notes: Vec<String> = covered(spans.coverage).map(str::to_owned).into_iter().collect();
+    notes.extend(unread.iter().map(|(path, why)| {
+        let path = printable(&path.display().to_string(), look.charset);
+        format!("not read: {path}: {why}")
+    }));
+    if !notes.is_empty() {
+        lines.push(String::new());
+    }
+    for note in notes {
+        let wrapped = wrap(&note, INDENT, columns(look), look.charset);
+        lines.extend(wrapped.iter().map(|line| look.paint(Tone::Dim, line)));
+    }
+    joined(&lines)
+}
+
+/// What is to be said of what is missing.
+fn covered(coverage: Coverage) -> Option<&'static str> {
+    match coverage {
+        Coverage::Whole => None,
+        Coverage::Part => Some(
+            "The older spans of this call were overwritten: what is beneath its phases is not all.",
+        ),
+        Coverage::Overwritten => Some(
+            "The spans of this call were overwritten by newer ones: what it waited for is not known.",
+        ),
+        Coverage::NoRing => Some(
+            "No spans are kept of this call: they are those of processes that run, or were killed. \
+             What it waited for is not known.",
+        ),
+    }
+}
+
+/// A row for each phase, and below it one for each span that began in it.
+fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
+    let ends = receipt.phases.iter().map(|phase| phase.start_us.saturating_add(phase.us));
+    let whole_us = ends.max().unwrap_or(0).max(receipt.total_us);
+    let time = |us: u64| units::duration(us, look.micro());
+    let times = receipt.phases.iter().map(|phase| phase.us).chain(spans.iter().map(|it| it.us));
+    let time_columns = times.map(|us| width(&time(us))).max().unwrap_or(0);
+    let before = NAMES + 2 + time_columns + 2;
+    let cells = columns(look).saturating_sub(before).max(CELLS_MIN);
+    let end = pad(&time(whole_us), cells - 1, Align::Right);
+    let mut lines = vec![look.paint(Tone::Dim, &format!("{}0{end}", " ".repeat(before)))];
+    let row = |name: &str, us: u64| {
+        let name = printable(name, look.charset);
+        let name = pad(&fit(&name, NAMES, look.charset), NAMES, Align::Left);
+        format!("{name}  {}", pad(&time(us), time_columns, Align::Right))
+    };
+    for (number, phase) in receipt.phases.iter().enumerate() {
+        lines.push(row(&phase.name, phase.us) + &drawn(phase, whole_us, cells, look));
+        let beneath = spans.iter().filter(|span| place(&receipt.phases, span) == number);
+        for span in beneath {
+            let (name, text) = (name(span), text(span, look));
+            let wrapped = wrap(&text, "", cells, look.charset);
+            for (number, part) in wrapped.iter().enumerate() {
+                let first = row(&format!("{INDENT}{name}"), span.us);
+                let start = if number == 0 { first } else { " ".repeat(before - 2) };
+                lines.push(format!("{start}  {}", look.paint(Tone::Dim, part)));
+            }
+        }
+    }
+    lines
+}
+
+/// The phase in which a span began: the last one that did not begin after it. What came before all
+/// is the first one's.
+fn place(phases: &[PhasePart], span: &Span) -> usize {
+    let begun = phases.iter().filter(|phase| phase.start_us <= span.start_us).count();
+    // A phase that took no time has nothing beneath it, where the next one began with it.
+    begun.saturating_sub(1)
+}
+
+fn name(span: &Span) -> &'static str {
+    match span.what {
+        What::Waited { .. } => "waited",
+        What::Forked { .. } => "fork",
+        What::Unknown(_) => "?",
+    }
+}
+
+fn text(span: &Span, look: &Look) -> String {
+    match &span.what {
+        What::Waited { holders, of, then } => waited((holders, *of), then, look),
+        What::Forked { pid: 0 } => "a worker was forked for it".to_owned(),
+        What::Forked { pid } => format!("worker {pid} was forked for it"),
+        What::Unknown(number) => format!("kind {number}, which another build of hob notes"),
+    }
+}
+
+/// For whom a call waited.
+fn waited((holders, of): (&[Held], u64), then: &[(u64, u64)], look: &Look) -> String {
+    let one = |held: &Held| match held {
+        Held::Call(call, Some(us)) => {
+            format!("call {call} ({})", units::duration(*us, look.micro()))
+        }
+        Held::Call(call, None) => format!("call {call} (all the while)"),
+        Held::Lane(lane) => format!("a sender with a worker of its own (lane {lane})"),
+        Held::Starting(_) => "a worker that was not ready".to_owned(),
+    };
+    let named: Vec<_> = holders.iter().map(one).collect();
+    let more = of.saturating_sub(holders.len() as u64);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let then: String = then
+        .iter()
+        .map(|(call, us)| format!(", then call {call} ({})", units::duration(*us, look.micro())))
+        .collect();
+    format!("for {}{more}{then}", named.join(", "))
+}
+
+/// The same for a program: an object, and a line end.
+#[must_use]
+pub fn json(receipt: &Receipt, spans: &Spans) -> String {
+    let parts: Vec<Value> = spans.spans.iter().map(|span| part(receipt, span)).collect();
+    let value = json!({
+        "schema": "hob.trace/1", "call": receipt.call, "coverage": spans.coverage.code(),
+        "spans": parts, "receipt": receipt,
+    });
+    format!("{value}\n")
+}
+
+fn part(receipt: &Receipt, span: &Span) -> Value {
+    let phase = receipt.phases.get(place(&receipt.phases, span));
+    let mut part = Map::new();
+    part.insert("name".to_owned(), name(span).into());
+    part.insert("phase".to_owned(), phase.map(|phase| phase.name.clone()).into());
+    part.insert("start_us".to_owned(), span.start_us.into());
+    part.insert("us".to_owned(), span.us.into());
+    match &span.what {
+        What::Waited { holders, of, then } => {
+            let held = |held: &Held| match held {
+                Held::Call(call, us) => json!({ "call": call, "us": us.unwrap_or(span.us) }),
+                Held::Lane(lane) => json!({ "lane": lane }),
+                Held::Starting(worker) => json!({ "starting": worker }),
+            };
+            part.insert("for".to_owned(), holders.iter().map(held).collect());
+            part.insert("of".to_owned(), (*of).into());
+            let then = then.iter().map(|(call, us)| json!({ "call": call, "us": us }));
+            part.insert("then".to_owned(), then.collect());
+        }
+        What::Forked { pid } => _ = part.insert("pid".to_owned(), (*pid).into()),
+        What::Unknown(kind) => _ = part.insert("kind".to_owned(), (*kind).into()),
+    }
+    Value::Object(part)
+}
