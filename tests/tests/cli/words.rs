@@ -291,3 +291,18 @@ fn each_listing_names_its_format() {
         assert!(page.contains(&format!("hob.{schema}/1")), "{schema} is not documented");
     }
 }
+
+#[test]
+fn a_reason_is_explained_without_a_daemon_and_an_unknown_one_has_its_neighbour_named() {
+    let world = World::new();
+    let said = world.hob(&["why", "--code", "stale"]).without("HOME").go();
+    said.succeeded();
+    assert!(said.text().starts_with("stale (cold)\n  means: a file, directory or"), "{said:?}");
+    assert!(said.text().contains("\n  what to do: nothing: this call is"), "{said:?}");
+    assert!(world.daemon_if_any().is_none());
+    let refused = world.hob(&["why", "--code", "stael"]).go();
+    assert_eq!(refused.end, End::Code(2));
+    assert_eq!(refused.complaint(), "hob: stael: no reason code; did you mean `stale`?\n");
+    let both = world.hob(&["why", "--code", "stale", "true"]).go();
+    assert_eq!(both.end, End::Code(2));
+}

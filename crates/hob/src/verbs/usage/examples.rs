@@ -209,7 +209,13 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob trust --remove", "Trust it no longer"),
         ],
     ),
-    ("why", &[("hob why pytest -q tests/test_a.py", "Show what a cold start spends")]),
+    (
+        "why",
+        &[
+            ("hob why pytest -q tests/test_a.py", "Show what a cold start spends"),
+            ("hob why --code stale", "Say what that reason in a receipt means"),
+        ],
+    ),
     ("start", &[("hob start", "Start the daemon before the first call")]),
     ("stop", &[("hob stop", "Stop the daemon and all that waits")]),
     ("restart", &[("hob restart", "Give everything up, and begin again")]),

@@ -39,6 +39,7 @@ use hob_os::process;
 use hob_os::signals::Set;
 use hob_os::spawn::Image;
 use hob_os::start::Start;
+use hob_resolve::near::nearest;
 use hob_resolve::{Program, TargetKind};
 use hob_runtimes::RuntimeId;
 
@@ -66,7 +67,7 @@ const MEASURED_MAX: usize = 200;
 /// The options of `hob why`.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "hob why [OPTIONS] PROGRAM [ARGUMENT]...\n       hob why [OPTIONS] -m MODULE [ARGUMENT]..."
+    override_usage = "hob why [OPTIONS] PROGRAM [ARGUMENT]...\n       hob why [OPTIONS] -m MODULE [ARGUMENT]...\n       hob why --code CODE"
 )]
 pub(crate) struct Why {
     /// How many rounds: each executes the program twice, plain and watched. Without this at most
@@ -82,14 +83,20 @@ pub(crate) struct Why {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Say what a reason code of a receipt means, and what to do; nothing is executed
+    #[arg(long, value_name = "CODE", exclusive = true)]
+    code: Option<String>,
     /// A script, a command, an interpreter with its script, or `-m MODULE`; then its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required_unless_present = "code", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "PROGRAM [ARGUMENT]...")]
     program: Vec<OsString>,
 }
 
 /// Measures, and prints the report.
 pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
+    if let Some(code) = &why.code {
+        return explain(code);
+    }
     let argv: Vec<&[u8]> = why.program.iter().map(|word| word.as_bytes()).collect();
     let (program, image) = cold::image(start, &argv)
         .map_err(|error| usage::not_resolved(start, argv.first().copied(), &error))?;
@@ -143,6 +150,19 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         return out(&format!("{text}\n"));
     }
     out(&show::why::report(&report, &Look::of_stdout()))
+}
+
+/// What a reason code means, wherever it can stand.
+fn explain(code: &str) -> Result<(), Failure> {
+    let look = Look::of_stdout();
+    if let Some(text) = show::reasons::codes::explained(code, &look) {
+        return out(&text);
+    }
+    let code = show::text::printable(code, look.charset);
+    Err(Failure::usage(match nearest(&code, show::reasons::codes::all()) {
+        Some(near) => format!("{code}: no reason code; did you mean `{near}`?"),
+        None => format!("{code}: no reason code; `hob last --json` has that of a call"),
+    }))
 }
 
 fn cannot(what: &str, why: &dyn std::fmt::Display) -> Failure {

@@ -2,6 +2,8 @@
 //! something can be done. `docs/receipts.md` says the same at length; tests hold the lists equal
 //! to the enums that the codes come from, and the page to the lists.
 
+pub(crate) mod codes;
+
 /// What a warm call found.
 pub const WARM: &[(&str, &str)] = &[
     ("copy-ready", "a forked copy was waiting"),
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_code() {
-        let page = include_str!("../../../../docs/receipts.md");
+        let page = include_str!("../../../../../docs/receipts.md");
         for (code, _) in [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten() {
             assert!(page.contains(&format!("\n| `{code}` |")), "docs/receipts.md lacks {code}");
         }
