@@ -34,6 +34,7 @@ const USAGE: &str =
   edits     the first call of a script, and the call right after an edit
   places    which part of the calls is warm where people are, in twelve places
   saved     what receipts call saved, against measured cold runs of the same arguments
+  spans     what notes of spans cost a warm call
   same      other people's commands: the same cold and through hob? (installs some 70)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
@@ -157,6 +158,7 @@ fn run() -> Result<ExitCode> {
         "edits" => measure(&setting, "edits", &[("edits", figures::edits::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
         "saved" => measure(&setting, "saved", &[("saved", figures::receipts::saved::measure)]),
+        "spans" => measure(&setting, "spans", &[("spans", figures::receipts::spans::measure)]),
         "same" => measure(&setting, "same", &[("same", figures::same::measure)]),
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),

@@ -1,5 +1,5 @@
 //! The staleness check by itself, for tests and for the bench: what it costs, and whether an edit
-//! ever escapes it.
+//! ever escapes it; and what a note of a span costs.
 //!
 //! Not part of hob: built for tests and with the feature `measure`. Files, edits and the thread
 //! that makes them are real; an edit counts as made when its last system call has returned.
@@ -13,7 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
+use hob_core::ids::CallId;
+use hob_core::phase::Mark;
+
 use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::recorder::ring;
 
 /// How long a fingerprint may take to become possible after the last write.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const GENERATION: u64 = 1000;
 /// Programs that share a directory above.
 const NEIGHBOURS: u64 = 20;
+
+/// Rounds of notes that are timed.
+const ROUNDS: u32 = 20;
 
 /// How a check knows of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +77,30 @@ impl Check {
     pub fn is_fresh(&mut self) -> bool {
         self.freshness.verdict(self.id) == Verdict::Fresh
     }
+}
+
+/// How long a note of a span takes, in nanoseconds: the mean of so many, of the round that was held
+/// up least, in a ring in `folder`. Once in a process: its threads have their rings in the first
+/// folder.
+#[must_use]
+pub fn note_ns(folder: &Path, count: u32) -> f64 {
+    ring::begin(folder);
+    // The first note makes the ring, and the first lap touches its pages.
+    let note = |call: u64| ring::edge(CallId(call), Mark::Main, call);
+    (0..hob_os::ring::RECORDS as u64).for_each(note);
+    let round = |_| {
+        let start = Instant::now();
+        (0..u64::from(count)).for_each(note);
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+    };
+    (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+}
+
+/// How many notes there are in the rings of a directory, with those that were overwritten.
+#[must_use]
+pub fn notes(directory: &Path) -> u64 {
+    let rings = hob_os::ring::files(directory);
+    rings.iter().filter_map(|file| Some(hob_os::ring::read(file).ok()?.written)).sum()
 }
 
 /// What the rounds of a torture came to.

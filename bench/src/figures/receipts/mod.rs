@@ -2,6 +2,7 @@
 //! Beside it: whether what receipts and `hob why` say is so.
 
 pub(crate) mod saved;
+pub(crate) mod spans;
 pub(in crate::figures) mod why;
 
 use std::time::{Duration, Instant};
@@ -38,7 +39,9 @@ const WARM_RUNS: usize = 10;
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let mut series: Vec<Series> = Vec::new();
     for pair in 1..=PAIRS {
-        for (whole, part) in with_and_without(setting, pair)?.into_iter().enumerate() {
+        for (whole, part) in
+            with_and_without(setting, "HOB_RECEIPTS", pair)?.into_iter().enumerate()
+        {
             match series.get_mut(whole) {
                 Some(whole) => whole.extend(part),
                 None => series.push(part),
@@ -54,11 +57,12 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 }
 
 /// The rounds of one pair of daemons.
-fn with_and_without(setting: &Setting, pair: usize) -> Result<Vec<Series>> {
+fn with_and_without(setting: &Setting, variable: &str, pair: usize) -> Result<Vec<Series>> {
     let with = private(setting, &[])?;
-    let without = private(setting, &[("HOB_RECEIPTS", "0")])?;
+    let without = private(setting, &[(variable, "0")])?;
+    let off = format!("hob, {variable}=0");
     let mut sides = Vec::new();
-    for (hob, name) in [(&with, "hob"), (&without, "hob without receipts")] {
+    for (hob, name) in [(&with, "hob"), (&without, off.as_str())] {
         let mut program = script(setting, hob, "hello.py", SCRIPT)?;
         let want = reference(&hob.cold(&program, 0))?;
         let mut side = hob.warm(&program, &[], 0);
@@ -68,9 +72,10 @@ fn with_and_without(setting: &Setting, pair: usize) -> Result<Vec<Series>> {
         sides.push(side);
     }
     let how = Rounds { count: setting.rounds(ROUNDS), gap: GAP, order: Order::Turned };
-    let name = format!("receipts, daemons {pair} of {PAIRS}");
+    let name = format!("{variable}, daemons {pair} of {PAIRS}");
     let series = rounds(&sides, how, &mut Progress::new(&name))?;
-    ensure!(without.receipts(1)?.is_empty(), "the daemon with HOB_RECEIPTS=0 kept a receipt");
+    let keeps = variable == "HOB_RECEIPTS" && !without.receipts(1)?.is_empty();
+    ensure!(!keeps, "the daemon with HOB_RECEIPTS=0 kept a receipt");
     with.stop()?;
     without.stop()?;
     Ok(series)
