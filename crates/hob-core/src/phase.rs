@@ -4,8 +4,10 @@
 //! start ─connect─ connected ─send─ received ─plan─ planned ─queue─ queued ─give─ given
 //!       ─enter─ main ─main─ finished ─settle─ settled ─leave─ ended
 //! ```
-//! Between `connected` and `received` a request of a web app has `parsed` (its phase is *head*) and
-//! `whole` (*body*), between `settled` and `ended` it has `passed` (*write*).
+//! Between `connected` and `received` a request of a web app has `parsed` (its phase is *head*),
+//! `judged` (*rights*) and `whole` (*body*), between `settled` and `ended` it has `passed` (*write*).
+//! A request of a file of a repository has, in place of what a program has, `queued`, `found` (*ref*) and
+//! `read` (*object*).
 //! A cold run has no `queued` and `given`; its `enter` begins at `planned`.
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,8 @@ pub enum Mark {
     Connected,
     /// The front had the request's head.
     Parsed,
+    /// It was known that the request has a right to what it asks for.
+    Judged,
     /// The front had the whole request, its body too.
     Whole,
     /// The daemon had the whole call.
@@ -33,6 +37,10 @@ pub enum Mark {
     Given,
     /// The program's own code began.
     Main,
+    /// It was known which object of a repository a request asks for.
+    Found,
+    /// That object was read.
+    Read,
     /// It ended.
     Finished,
     /// The outcome was known to the caller, where a worker told it, or to the daemon.
@@ -45,16 +53,19 @@ pub enum Mark {
 
 impl Mark {
     /// Every mark in order.
-    pub const ALL: [Mark; 13] = [
+    pub const ALL: [Mark; 16] = [
         Mark::Start,
         Mark::Connected,
         Mark::Parsed,
+        Mark::Judged,
         Mark::Whole,
         Mark::Received,
         Mark::Planned,
         Mark::Queued,
         Mark::Given,
         Mark::Main,
+        Mark::Found,
+        Mark::Read,
         Mark::Finished,
         Mark::Settled,
         Mark::Passed,
@@ -70,6 +81,8 @@ pub enum Phase {
     Connect,
     /// The head of a request comes (ends at `Parsed`).
     Head,
+    /// The rights of a request are judged (ends at `Judged`).
+    Rights,
     /// The body of a request comes (ends at `Whole`).
     Body,
     /// The call travels (ends at `Received`).
@@ -82,6 +95,10 @@ pub enum Phase {
     Give,
     /// The worker takes on the caller's world; cold: the interpreter starts (ends at `Main`).
     Enter,
+    /// A revision and a path are looked up in a repository (ends at `Found`).
+    Ref,
+    /// An object of a repository is read (ends at `Read`).
+    Object,
     /// The program runs (ends at `Finished`).
     Main,
     /// The outcome reaches the daemon (ends at `Settled`).
@@ -94,15 +111,18 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase in order.
-    pub const ALL: [Phase; 12] = [
+    pub const ALL: [Phase; 15] = [
         Phase::Connect,
         Phase::Head,
+        Phase::Rights,
         Phase::Body,
         Phase::Send,
         Phase::Plan,
         Phase::Queue,
         Phase::Give,
         Phase::Enter,
+        Phase::Ref,
+        Phase::Object,
         Phase::Main,
         Phase::Settle,
         Phase::Write,
@@ -116,12 +136,15 @@ impl Phase {
             Mark::Start => None,
             Mark::Connected => Some(Phase::Connect),
             Mark::Parsed => Some(Phase::Head),
+            Mark::Judged => Some(Phase::Rights),
             Mark::Whole => Some(Phase::Body),
             Mark::Received => Some(Phase::Send),
             Mark::Planned => Some(Phase::Plan),
             Mark::Queued => Some(Phase::Queue),
             Mark::Given => Some(Phase::Give),
             Mark::Main => Some(Phase::Enter),
+            Mark::Found => Some(Phase::Ref),
+            Mark::Read => Some(Phase::Object),
             Mark::Finished => Some(Phase::Main),
             Mark::Settled => Some(Phase::Settle),
             Mark::Passed => Some(Phase::Write),
@@ -135,12 +158,15 @@ impl Phase {
         match self {
             Phase::Connect => "connect",
             Phase::Head => "head",
+            Phase::Rights => "rights",
             Phase::Body => "body",
             Phase::Send => "send",
             Phase::Plan => "plan",
             Phase::Queue => "queue",
             Phase::Give => "give",
             Phase::Enter => "enter",
+            Phase::Ref => "ref",
+            Phase::Object => "object",
             Phase::Main => "main",
             Phase::Settle => "settle",
             Phase::Write => "write",

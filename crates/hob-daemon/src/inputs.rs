@@ -9,7 +9,7 @@ use hob_core::sessions::{ClientId, SessionId};
 use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
-use hob_wire::message::{Attach, Handled, Passed};
+use hob_wire::message::{Attach, Handled, Passed, Served};
 use hob_wire::session::OpenSession;
 use hob_wire::worker::{Executes, Failed, Finished, Forked, Gone, Joined, Notes, Ready};
 use rustix::fd::OwnedFd;
@@ -104,6 +104,8 @@ pub(crate) enum SenderEvent {
     LeaveLane { lane: u64 },
     /// A front is done with a request.
     Passed { passed: Passed<'static>, program: Vec<u8> },
+    /// A front has answered requests itself.
+    Served { served: Served<'static>, mount: Vec<u8> },
     /// A request to the shared state, not decoded.
     State { payload: Vec<u8> },
     /// Its connection has ended.
@@ -225,6 +227,7 @@ impl WorkerEvent {
             | Kind::LeaveLane
             | Kind::State
             | Kind::Passed
+            | Kind::Served
             | Kind::Lent
             | Kind::Accepted
             | Kind::StateReply

@@ -32,6 +32,7 @@ use crate::control::meter::{Measured, Meter, Tally};
 use crate::control::slow::Slow;
 use crate::files::Files;
 use crate::hijack::Hijacked;
+use crate::link::served::Telling;
 use crate::link::{App, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::rights::Rights;
@@ -65,9 +66,9 @@ pub(crate) enum Served {
     /// An app.
     App(ServedApp),
     /// A folder.
-    Files(Files),
+    Files(Files, Arc<Telling>),
     /// Repositories.
-    Blobs(Blobs),
+    Blobs(Blobs, Arc<Telling>),
 }
 
 /// A request to an app, judged and routed.
@@ -237,11 +238,13 @@ impl Front {
         let by_proxy = self.proxies.have(beside.peer.ip());
         let access = Access { of: &found.value.rights, link: &self.link, parts, client, by_proxy };
         match &found.value.served {
-            Served::Files(files) => {
+            Served::Files(files, telling) => {
+                measured.tells(telling);
                 access.check(found.rest, measured).await?;
                 folder(files, parts, (found.prefix, found.rest)).await
             }
-            Served::Blobs(blobs) => {
+            Served::Blobs(blobs, telling) => {
+                measured.tells(telling);
                 let asked = (found.rest, accepted.target.query);
                 repository(blobs, (parts, &access), asked, measured).await
             }

@@ -30,6 +30,7 @@ use crate::control::{self, Control};
 use crate::files::Files;
 use crate::hijack;
 use crate::http2;
+use crate::link::served::Telling;
 use crate::link::{App, Link};
 use crate::log::{Log, Logs};
 use crate::rights::{self, Rights};
@@ -139,8 +140,8 @@ async fn serve(
 ) -> std::io::Result<()> {
     let (stopping, stop) = watch::channel(false);
     let meter = Arc::new(Meter::new(site.listens, site.mounts.keys()));
-    let (mounts, all_rights) = mounted(site.mounts, site.rights, &meter)?;
     let link = Link::connect(site.socket, site.build, &site.attach).await?;
+    let (mounts, all_rights) = mounted(site.mounts, site.rights, (&meter, &link))?;
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let looped = link.clone();
@@ -194,7 +195,7 @@ async fn serve(
 fn mounted(
     all: BTreeMap<String, Mount>,
     mut terms: BTreeMap<String, rights::Terms>,
-    meter: &Meter,
+    (meter, link): (&Meter, &Link),
 ) -> std::io::Result<(Mounts<Mounted>, Vec<Arc<Rights>>)> {
     let (mut mounts, mut all_rights) = (Mounts::default(), Vec::new());
     for (path, mount) in all {
@@ -219,10 +220,11 @@ fn mounted(
                 let private = rights.is_some().then(|| "private, no-cache".to_owned());
                 let cache_control = cache_control.or(private);
                 let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
-                Served::Files(files)
+                Served::Files(files, Telling::new(link, &path))
             }
             Mount::Git { root, terms, jobs, queue } => {
-                Served::Blobs(Blobs::new(root, terms, (jobs, queue), rights.is_some()))
+                let blobs = Blobs::new(root, terms, (jobs, queue), rights.is_some());
+                Served::Blobs(blobs, Telling::new(link, &path))
             }
         };
         let mounted = Mounted { served, tally, rights };

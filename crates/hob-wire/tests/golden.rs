@@ -20,8 +20,8 @@ use hob_wire::hooks::{
 };
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
-    Answer, Attach, Failure, Handled, Held, Lend, Lent, Manner, Message, Named, Numbered, Passed,
-    Protocol, Reason, State, StateReply, StateVerb, Turned,
+    Answer, Attach, Failure, Handled, Held, Judged, Lend, Lent, Manner, Message, Named, Numbered,
+    Passed, Protocol, Reason, Served, State, StateReply, StateVerb, Turned,
 };
 use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
@@ -253,6 +253,8 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         protocol: Protocol::Http11,
         head_ns: 900,
         begun_ns: 1_000,
+        judged_ns: 1_500,
+        judged: Judged::Kept,
         whole_ns: 0,
         given_ns: 0,
         ended_ns: 0,
@@ -260,6 +262,22 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         program: b"/shop",
     };
     put(Kind::Passed, 0, &|out| passed.encode(out));
+    let served = Served {
+        stands_for: 3,
+        status: 200,
+        bytes: 24_900,
+        judged: Judged::Shared,
+        protocol: Protocol::Http2,
+        head_ns: 0,
+        begun_ns: 1_000,
+        judged_ns: 2_000,
+        queued_ns: 3_000,
+        found_ns: 4_000,
+        read_ns: 5_000,
+        passed_ns: 6_000,
+        mount: b"/git",
+    };
+    put(Kind::Served, 0, &|out| served.encode(out));
     answers(put);
 }
 

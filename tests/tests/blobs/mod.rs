@@ -3,6 +3,7 @@
 mod bad;
 mod files;
 mod listing;
+mod receipts;
 mod rights;
 
 use hob_tests::World;

@@ -70,6 +70,8 @@ pub struct Receipt {
 pub const BARE: &str = "bare-interpreter";
 /// The same of a copy with its installed packages.
 pub const INSTALLED: &str = "installed-packages";
+/// The isolation, runtime and reason of a request that the front of a site answered itself.
+pub const FRONT: &str = "front";
 
 impl Receipt {
     /// Whether the call found warm state of its own program: a copy of a layer, which is warm too,
@@ -134,6 +136,13 @@ pub struct MessagePart {
     /// What the client of a request speaks, as `HTTP/1.1`; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
+    /// Where the answer about the rights of a request came from: `asked`, `kept` or `shared`; absent
+    /// where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<String>,
+    /// The status of an answer that the front of a site gave itself; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
 }
 
 /// What was called.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
-use hob_wire::message::{Attach, Named, Numbered, Passed};
+use hob_wire::message::{Attach, Named, Numbered, Passed, Served};
 
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::Front;
@@ -91,6 +91,11 @@ fn decode(frame: Frame) -> Option<SenderEvent> {
         let passed = Passed::decode(&payload).ok()?;
         let program = passed.program.to_vec();
         return Some(SenderEvent::Passed { passed: Passed { program: b"", ..passed }, program });
+    }
+    if kind == Kind::Served {
+        let served = Served::decode(&payload).ok()?;
+        let mount = served.mount.to_vec();
+        return Some(SenderEvent::Served { served: Served { mount: b"", ..served }, mount });
     }
     let Numbered { id } = Numbered::decode(&payload).ok()?;
     if kind == Kind::Cancel {

@@ -20,7 +20,7 @@ use hob_core::requests::{Event, Over};
 use hob_os::tally::{self, Tally};
 use hob_os::{clock, uds};
 use hob_wire::frame::Kind;
-use hob_wire::message::{Handled, Lend, Lent, Passed, Reason};
+use hob_wire::message::{Handled, Judged, Lend, Lent, Passed, Reason};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::Shutdown;
 
@@ -483,6 +483,7 @@ impl Messages {
             outcome,
             bytes: 0,
             protocol: None,
+            judged: Judged::Not,
         };
         Some((pool, told))
     }

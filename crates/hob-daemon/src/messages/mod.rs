@@ -226,6 +226,7 @@ impl Messages {
             }
             SenderEvent::LeaveLane { lane } => self.lane_left(ctx, id, LaneId(lane)),
             SenderEvent::Passed { passed, program } => self.passed(ctx, id, passed, &program),
+            SenderEvent::Served { served, mount } => self.served(ctx, id, &served, &mount),
             SenderEvent::State { payload } => self.state(id, &payload),
             SenderEvent::Gone => self.sender_gone(ctx, id),
         }

@@ -13,7 +13,7 @@ use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
 
-use hob_wire::message::Protocol;
+use hob_wire::message::{Judged, Protocol};
 
 use super::loading::Face;
 
@@ -59,6 +59,8 @@ pub(super) struct Told {
     pub(super) bytes: usize,
     /// What its client speaks, if its front has said.
     pub(super) protocol: Option<Protocol>,
+    /// Where the answer about its rights came from.
+    pub(super) judged: Judged,
 }
 
 impl Thin {
@@ -202,6 +204,7 @@ mod tests {
             outcome,
             bytes: 0,
             protocol: None,
+            judged: Judged::Not,
         }
     }
 

@@ -18,6 +18,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use crate::body::{Body, Refused, plain, refused, whole};
+use crate::control::meter::ReadTimes;
 use crate::log;
 use listing::Listing;
 use readers::{Done, Found, Readers, Wanted};
@@ -30,8 +31,8 @@ pub(crate) struct Blobs {
     private: bool,
 }
 
-/// An answer, and how long its parts took.
-pub(crate) type Answered = (Response<Body>, Option<[u64; 3]>);
+/// An answer, and when its parts were done.
+pub(crate) type Answered = (Response<Body>, Option<ReadTimes>);
 
 impl Blobs {
     pub(crate) fn new(
@@ -101,9 +102,7 @@ impl Blobs {
     }
 
     fn respond(&self, parts: &Parts, done: Done) -> Answered {
-        let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let times = done.times;
-        let times = [us(times.queue), us(times.find), us(times.read)];
         let mut response = match done.result {
             Ok(found) => self.file(parts, found),
             Err(failure) => failed(&failure),

@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use hob_git::{Asked, Blob, Failure, Located, Reader, Root};
+use hob_os::clock;
 use tokio::sync::oneshot;
 
+use crate::control::meter::ReadTimes;
 use crate::log;
 
 /// What a reader is to find, and perhaps to read.
@@ -36,21 +37,10 @@ pub(super) struct Done {
     pub(super) times: ReadTimes,
 }
 
-/// The parts of a read.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ReadTimes {
-    /// Until a reader took it.
-    pub(super) queue: Duration,
-    /// Until it was known which object it is.
-    pub(super) find: Duration,
-    /// Until its bytes were there.
-    pub(super) read: Duration,
-}
-
 #[derive(Debug)]
 struct Job {
     wanted: Wanted,
-    since: Instant,
+    asked_ns: u64,
     done: oneshot::Sender<Done>,
 }
 
@@ -104,7 +94,7 @@ impl Readers {
         if !waiting.has_begun || waiting.jobs.len() >= self.queue_max {
             return Err(wanted);
         }
-        waiting.jobs.push_back(Job { wanted, since: Instant::now(), done });
+        waiting.jobs.push_back(Job { wanted, asked_ns: clock::now_ns(), done });
         drop(waiting);
         self.shared.news.notify_one();
         Ok(coming)
@@ -151,7 +141,8 @@ fn read_all(shared: &Shared) {
         if job.done.is_closed() {
             continue;
         }
-        let mut times = ReadTimes { queue: job.since.elapsed(), ..ReadTimes::default() };
+        let (asked_ns, queued_ns) = (job.asked_ns, clock::now_ns());
+        let mut times = ReadTimes { asked_ns, queued_ns, ..ReadTimes::default() };
         let read = catch_unwind(AssertUnwindSafe(|| read(&mut reader, &job.wanted, &mut times)));
         let result = read.unwrap_or_else(|_| {
             // What a repository did to the library may have left its state half-changed.
@@ -165,18 +156,16 @@ fn read_all(shared: &Shared) {
 }
 
 fn read(reader: &mut Reader, wanted: &Wanted, times: &mut ReadTimes) -> Result<Found, Failure> {
-    let begun = Instant::now();
     let asked = Asked { project: &wanted.project, rev: &wanted.rev, path: &wanted.path };
     let located = reader.locate(&asked);
-    times.find = begun.elapsed();
+    times.found_ns = clock::now_ns();
     let located = located?;
     let tag = super::tag(&located.oid);
     let has = wanted.has.iter().map(Vec::as_slice);
     if hob_core::http::mounts::blobs::none_match(has, tag.as_bytes()) {
         return Ok(Found { located, blob: None });
     }
-    let begun = Instant::now();
     let blob = reader.read(&located);
-    times.read = begun.elapsed();
+    times.read_ns = clock::now_ns();
     Ok(Found { located, blob: Some(blob?.0) })
 }

@@ -11,9 +11,10 @@ use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
 use hob_core::ids::Time;
 use hob_os::clock;
-use hob_wire::message::{Protocol, Reason, Turned};
+use hob_wire::message::{Judged, Protocol, Reason, Served, Turned};
 
 use crate::link::passed::{Passing, Times};
+use crate::link::served::Telling;
 
 /// Two digits of a time are right.
 const DIGITS: u8 = 2;
@@ -165,6 +166,7 @@ impl Meter {
             passing: None,
             rights: None,
             read: None,
+            telling: None,
             ended: false,
         }
     }
@@ -235,10 +237,12 @@ pub(crate) struct Measured {
     failure: Option<&'static str>,
     /// Where it is said when its answer has ended.
     passing: Option<Passing>,
-    /// How long its rights took, and where they came from.
-    rights: Option<(Duration, &'static str)>,
-    /// The parts of reading a repository, in microseconds.
-    read: Option<[u64; 3]>,
+    /// How long its rights took, where they came from, and when they were known.
+    rights: Option<(Duration, Judged, Time)>,
+    /// When a repository was read for it.
+    read: Option<ReadTimes>,
+    /// Where it is told of, if the front answers it itself.
+    telling: Option<Arc<Telling>>,
     ended: bool,
 }
 
@@ -252,7 +256,7 @@ pub(crate) struct Ended {
     /// Of its phases, if an app was asked.
     pub(crate) phases_us: Option<[u64; PHASES.len()]>,
     /// How long its rights took in microseconds, and where they came from, if they were asked for.
-    pub(crate) rights: Option<(u64, &'static str)>,
+    pub(crate) rights: Option<(u64, Judged)>,
     /// Of reading a repository, if one was: until a reader took it, until the object was known, until
     /// it was read.
     pub(crate) read_us: Option<[u64; 3]>,
@@ -305,7 +309,10 @@ impl Measured {
         let ago = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let head_ns = self.head.map_or(0, |head| head.0);
         let protocol = self.protocol;
-        Times { protocol, head_ns, begun_ns: now_ns.saturating_sub(ago), now_ns }
+        let begun_ns = now_ns.saturating_sub(ago);
+        let (judged_ns, judged) =
+            self.rights.map_or((0, Judged::Not), |(_, judged, at)| (at.0, judged));
+        Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns }
     }
 
     /// Its receipt is told when its answer has ended.
@@ -314,14 +321,19 @@ impl Measured {
     }
 
     /// Its rights were judged; of several judgements the times are added, and the last is told.
-    pub(crate) fn rights(&mut self, took: Duration, from: &'static str) {
-        let before = self.rights.map_or(Duration::ZERO, |(before, _)| before);
-        self.rights = Some((before + took, from));
+    pub(crate) fn rights(&mut self, took: Duration, from: Judged) {
+        let before = self.rights.map_or(Duration::ZERO, |(before, ..)| before);
+        self.rights = Some((before + took, from, Time(clock::now_ns())));
     }
 
     /// A repository was read for it.
-    pub(crate) fn read(&mut self, times_us: Option<[u64; 3]>) {
-        self.read = times_us;
+    pub(crate) fn read(&mut self, times: Option<ReadTimes>) {
+        self.read = times;
+    }
+
+    /// The front answers it itself, and tells of it there.
+    pub(crate) fn tells(&mut self, telling: &Arc<Telling>) {
+        self.telling = Some(Arc::clone(telling));
     }
 
     /// Its app's answer has begun, or it is known that there is none.
@@ -338,6 +350,9 @@ impl Measured {
         });
         self.ended = true;
         drop(self.passing.take());
+        if let Some(telling) = self.telling.take() {
+            telling.tell(self.served(status, bytes));
+        }
         let mut counted = self.tally.lock();
         counted.active -= 1;
         counted.bytes += bytes;
@@ -348,15 +363,54 @@ impl Measured {
             record(times, us);
         }
         let mount = self.tally.path.clone();
-        let rights = self.rights.map(|(took, from)| (us(took), from));
-        Ended {
-            mount,
-            total_us,
-            phases_us: phases,
-            rights,
-            read_us: self.read,
-            failure: self.failure,
+        let rights = self.rights.map(|(took, from, _)| (us(took), from));
+        let read_us = self.read.map(ReadTimes::us);
+        Ended { mount, total_us, phases_us: phases, rights, read_us, failure: self.failure }
+    }
+}
+
+impl Measured {
+    /// What its receipt says.
+    fn served(&self, status: u16, bytes: u64) -> Served<'static> {
+        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns } = self.times();
+        let ReadTimes { queued_ns, found_ns, read_ns, .. } = self.read.unwrap_or_default();
+        Served {
+            stands_for: 1,
+            status: u64::from(status),
+            bytes,
+            judged,
+            protocol,
+            head_ns,
+            begun_ns,
+            judged_ns,
+            queued_ns,
+            found_ns,
+            read_ns,
+            passed_ns: now_ns,
+            mount: b"",
         }
+    }
+}
+
+/// When a repository was read, in nanoseconds of the monotonic clock; 0: it did not come to that.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ReadTimes {
+    /// It was asked for.
+    pub(crate) asked_ns: u64,
+    /// A reader took it.
+    pub(crate) queued_ns: u64,
+    /// It was known which object it is.
+    pub(crate) found_ns: u64,
+    /// Its bytes were there.
+    pub(crate) read_ns: u64,
+}
+
+impl ReadTimes {
+    /// How long each part took, in microseconds.
+    fn us(self) -> [u64; 3] {
+        let ReadTimes { asked_ns, queued_ns, found_ns, read_ns } = self;
+        let part = |from: u64, to: u64| to.saturating_sub(from) / 1000;
+        [part(asked_ns, queued_ns), part(queued_ns, found_ns), part(found_ns, read_ns)]
     }
 }
 

@@ -10,10 +10,12 @@
 //! | `desk` | decides which way a request goes, and which waits |
 //! | `lane` | one lane: requests, answers, its end |
 //! | `passed` | what the loop is told of a request in the end |
+//! | `served` | the same of those that the front answers itself |
 
 mod desk;
 mod lane;
 pub(crate) mod passed;
+pub(crate) mod served;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;

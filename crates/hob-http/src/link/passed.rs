@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Passed, Protocol, Turned};
+use hob_wire::message::{Judged, Passed, Protocol, Turned};
 
 use super::{Link, Out, encode};
 
@@ -25,6 +25,10 @@ pub(crate) struct Times {
     pub(crate) head_ns: u64,
     /// Its head was whole.
     pub(crate) begun_ns: u64,
+    /// Its rights were judged; 0: it has none.
+    pub(crate) judged_ns: u64,
+    /// Where the answer about them came from.
+    pub(crate) judged: Judged,
     /// Its body was whole, or it was known that it would not be.
     pub(crate) now_ns: u64,
 }
@@ -97,7 +101,7 @@ pub(super) fn ended(ended_ns: Option<&AtomicU64>) {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        let Times { protocol, head_ns, begun_ns, now_ns } = self.times;
+        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns } = self.times;
         let passed_ns = clock::now_ns();
         let mut passed = Passed {
             id: self.id,
@@ -106,6 +110,8 @@ impl Drop for Passing {
             protocol,
             head_ns,
             begun_ns,
+            judged_ns,
+            judged,
             whole_ns: now_ns,
             given_ns: 0,
             ended_ns: 0,
@@ -136,6 +142,8 @@ impl Link {
             protocol: times.protocol,
             head_ns: times.head_ns,
             begun_ns: times.begun_ns,
+            judged_ns: times.judged_ns,
+            judged: times.judged,
             whole_ns: if is_whole { times.now_ns } else { 0 },
             given_ns: 0,
             ended_ns: 0,
@@ -144,7 +152,7 @@ impl Link {
         });
     }
 
-    fn passed(&self, passed: &Passed<'_>) {
+    pub(super) fn passed(&self, passed: &Passed<'_>) {
         if let Some(bytes) = encode(Kind::Passed, 0, |out| passed.encode(out)) {
             self.send_surely(Out { bytes, file: None });
         }

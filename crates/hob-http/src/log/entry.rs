@@ -111,7 +111,7 @@ impl Entry {
             bytes: self.bytes,
             mount: mount.clone(),
             failure: failure.map(str::to_owned),
-            rights: rights.map(|(_, from)| from.to_owned()),
+            rights: rights.and_then(|(_, from)| from.code()).map(str::to_owned),
             times,
             total_us: *total_us,
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hob_core::http::mounts::blobs::Asked;
+use hob_wire::message::Judged;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 
-use super::{About, From, Rights};
+use super::{About, Rights};
 use crate::body::{Refused, refused};
 use crate::control::meter::Measured;
 use crate::link::Link;
@@ -70,8 +71,8 @@ impl Access<'_> {
         let about = About { parts, project, path, client, by_proxy };
         let begun = Instant::now();
         let allowed = rights.allow(self.link, &about).await;
-        let from = allowed.as_ref().map_or(From::Asked, |(_, from)| *from);
-        measured.rights(begun.elapsed(), from.code());
+        let from = allowed.as_ref().map_or(Judged::Asked, |(_, from)| *from);
+        measured.rights(begun.elapsed(), from);
         match allowed {
             Ok((is_allowed, _)) => Ok(is_allowed),
             Err(refused) => {

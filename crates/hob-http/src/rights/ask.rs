@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hob_core::rights::{Allowed, Verb, Verdict};
 use hob_os::clock;
-use hob_wire::message::Protocol;
+use hob_wire::message::{Judged, Protocol};
 use serde_json::Value;
 
 use super::{At, Question};
@@ -20,8 +20,14 @@ pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Durat
     match at {
         At::Program(app) => {
             let now_ns = clock::now_ns();
-            let protocol = Protocol::Nothing;
-            let times = Times { protocol, head_ns: 0, begun_ns: now_ns, now_ns };
+            let times = Times {
+                protocol: Protocol::Nothing,
+                head_ns: 0,
+                begun_ns: now_ns,
+                judged_ns: 0,
+                judged: Judged::Not,
+                now_ns,
+            };
             let asked = (&question.payload[..], None);
             let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
             match outcome {

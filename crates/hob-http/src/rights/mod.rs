@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hob_core::rights::{self as core, Found, Told, Who};
+use hob_wire::message::Judged;
 use hyper::StatusCode;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
@@ -85,28 +86,6 @@ struct Table {
     asking: HashMap<u64, AbortHandle>,
 }
 
-/// Where an answer came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
-    /// It was asked for.
-    Asked,
-    /// It was kept.
-    Kept,
-    /// Another request had asked already.
-    Shared,
-}
-
-impl From {
-    /// Its word in the log.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            From::Asked => "asked",
-            From::Kept => "kept",
-            From::Shared => "shared",
-        }
-    }
-}
-
 impl Rights {
     pub(crate) fn new(terms: Terms) -> Arc<Rights> {
         let at = match terms.at {
@@ -135,16 +114,16 @@ impl Rights {
         self: &Arc<Rights>,
         link: &Link,
         about: &About<'_>,
-    ) -> Result<(bool, From), Refused> {
+    ) -> Result<(bool, Judged), Refused> {
         let question = Question::of(about, &self.user, matches!(self.at, At::Url(..)))?;
         let (number, from, coming) = {
             let mut table = self.lock();
             let (number, from) = match table.rights.arrive(now(), &question.key) {
-                Found::Yes => return Ok((true, From::Kept)),
-                Found::No => return Ok((false, From::Kept)),
+                Found::Yes => return Ok((true, Judged::Kept)),
+                Found::No => return Ok((false, Judged::Kept)),
                 Found::Full => return Err(full()),
-                Found::Ask(number) => (number, From::Asked),
-                Found::Wait(number) => (number, From::Shared),
+                Found::Ask(number) => (number, Judged::Asked),
+                Found::Wait(number) => (number, Judged::Shared),
             };
             let (tell, coming) = oneshot::channel();
             table.next += 1;
@@ -152,7 +131,7 @@ impl Rights {
             table.waiting.entry(number).or_default().push((waiter, tell));
             (number, from, Waits { rights: self, question: number, waiter, coming })
         };
-        if from == From::Asked {
+        if from == Judged::Asked {
             let (rights, link) = (Arc::clone(self), link.clone());
             let task = tokio::spawn(async move {
                 let verdict = ask::ask(&rights.at, &link, &question, rights.within).await;

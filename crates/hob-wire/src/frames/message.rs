@@ -96,6 +96,10 @@ frames! {
         head_ns: u64 = "head",
         /// When its head was whole.
         begun_ns: u64 = "begun",
+        /// When its rights were judged; 0: it has none.
+        judged_ns: u64 = "judged",
+        /// Where the answer about them came from.
+        judged: Judged,
         /// When its body was whole; 0: never.
         whole_ns: u64 = "whole",
         /// When it went on its lane; 0 without one.
@@ -106,6 +110,37 @@ frames! {
         passed_ns: u64 = "passed",
         /// Its app, where `id` is 0.
         program: &'a [u8] as Rest,
+    }
+
+    /// What a front says of a request that it has answered itself, for its receipt: files of a folder
+    /// or a repository.
+    frame Served<'a>: Copy {
+        /// How many requests of the same mount and status this stands for, itself among them.
+        stands_for: u64,
+        /// The status of the answer.
+        status: u64,
+        /// Bytes of the body that went out.
+        bytes: u64,
+        /// Where the answer about its rights came from.
+        judged: Judged,
+        /// What its client speaks.
+        protocol: Protocol,
+        /// When the first byte of its head came; 0: that is not known.
+        head_ns: u64 = "head",
+        /// When its head was whole.
+        begun_ns: u64 = "begun",
+        /// When its rights were judged; 0: it has none.
+        judged_ns: u64 = "judged",
+        /// When a reader took it; 0: none was needed.
+        queued_ns: u64 = "queued",
+        /// When it was known which object it is; 0: it is none.
+        found_ns: u64 = "found",
+        /// When the object was read; 0: it was not.
+        read_ns: u64 = "read",
+        /// When the last byte of its answer was passed on, or its client had left.
+        passed_ns: u64 = "passed",
+        /// The path of its mount.
+        mount: &'a [u8] as Rest,
     }
 
     /// The answer to a wanted lane: with the lane's descriptor, or without.
@@ -234,6 +269,18 @@ numbers! {
         Timeout = 6,
     }
 
+    /// Where the answer about the rights of a request came from.
+    enum Judged {
+        /// It has none.
+        Not = 0,
+        /// It was asked for.
+        Asked = 1,
+        /// It was kept.
+        Kept = 2,
+        /// Another request had asked already.
+        Shared = 3,
+    }
+
     /// What a client of a site speaks.
     enum Protocol {
         /// Nothing: the front asks by itself.
@@ -290,6 +337,19 @@ impl Reason {
             Reason::Malformed => "malformed",
             Reason::NotKept => "not-kept",
             Reason::Context => "context",
+        }
+    }
+}
+
+impl Judged {
+    /// The stable code, as receipts and logs show it; `None`: it has no rights.
+    #[must_use]
+    pub fn code(self) -> Option<&'static str> {
+        match self {
+            Judged::Not => None,
+            Judged::Asked => Some("asked"),
+            Judged::Kept => Some("kept"),
+            Judged::Shared => Some("shared"),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::frames::http::{Chunk, Close, End, Hint, MessagePart, Respond};
 use crate::hooks::{HookEnded, HookOutput, HookStarted, RunSet, SetBegun, SetEnded};
 use crate::launch::{Launch, Launched, Launcher};
 use crate::message::{
-    Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, Passed, State,
+    Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, Passed, Served, State,
     StateReply,
 };
 use crate::reply::{Ended, Queued, Refused, RunCold};
@@ -337,6 +337,8 @@ kinds! {
     State = 13: Sender => Daemon, State;
     /// A front is done with a request.
     Passed = 14: Sender => Daemon, Passed;
+    /// A front has answered requests itself.
+    Served = 15: Sender => Daemon, Served;
 
     /// Alive; the call waits. Disarms the client's budget.
     Queued = 16: Daemon => Client, Queued;

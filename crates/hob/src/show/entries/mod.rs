@@ -7,8 +7,8 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::Naming;
+use hob_core::receipt::{FRONT, Receipt};
 use hob_daemon::recorder::{PlaceError, reader};
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,8 @@ pub struct FallbackProgram {
 pub enum How {
     /// By a warm worker.
     Warm,
+    /// By the front of a site itself.
+    Front,
     /// By the client, in its own place.
     Cold,
     /// Not at all.
@@ -71,6 +73,7 @@ impl How {
         match (receipt.warm, receipt.isolation.as_str()) {
             (true, _) => How::Warm,
             (false, "none") => How::NotRun,
+            (false, FRONT) => How::Front,
             (false, _) => How::Cold,
         }
     }
@@ -80,6 +83,7 @@ impl How {
     pub fn word(self) -> &'static str {
         match self {
             How::Warm => "warm",
+            How::Front => "front",
             How::Cold => "cold",
             How::NotRun => "not run",
         }
@@ -89,7 +93,7 @@ impl How {
     #[must_use]
     pub fn tone(self) -> Tone {
         match self {
-            How::Warm => Tone::Good,
+            How::Warm | How::Front => Tone::Good,
             How::Cold => Tone::Watch,
             How::NotRun => Tone::Bad,
         }

@@ -19,6 +19,7 @@ pub const WARM: &[(&str, &str)] = &[
     ("old-code", "its handler was edited, and what was loaded before performed it"),
     ("session", "its session had been started"),
     ("session-started", "its session was started for it"),
+    ("front", "the front of the site answered it itself, without a program"),
     ("lane", "its sender was connected with a worker, and the daemon not asked"),
 ];
 

@@ -3,6 +3,8 @@
 //! Which of them have a receipt of their own is `thin`'s to say. That of a request is held until its
 //! front is done with it: only then is known what its client took.
 
+mod served;
+
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
@@ -11,7 +13,7 @@ use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, Wo
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Answer, Failure, Passed, Protocol, Reason, Turned};
+use hob_wire::message::{Answer, Failure, Judged, Passed, Protocol, Reason, Turned};
 
 use crate::channel;
 use crate::ctx::Ctx;
@@ -29,14 +31,19 @@ const HELD_MAX: usize = 16_384;
 
 /// What a receipt will say of a request, once its front is done with it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(in crate::messages) struct Held {
     pool: PoolId,
     told: Told,
 }
 
 impl Messages {
     /// Tells a message's outcome, once.
-    pub(super) fn settle_message(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Settled) {
+    pub(in crate::messages) fn settle_message(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        outcome: Settled,
+    ) {
         let Some(open) = self.open.remove(&call) else { return };
         ring::edge(call, Mark::Settled, clock::now_ns());
         self.open_bytes -= open.payload.len();
@@ -141,6 +148,7 @@ impl Messages {
             outcome: if answered { ANSWERED } else { reason.code() },
             bytes: open.payload.len(),
             protocol: None,
+            judged: Judged::Not,
         };
         self.record_when_passed(ctx, open, told);
     }
@@ -160,7 +168,7 @@ impl Messages {
     }
 
     /// A front is done with a request.
-    pub(super) fn passed(
+    pub(in crate::messages) fn passed(
         &mut self,
         ctx: &mut Ctx<'_>,
         sender: SenderId,
@@ -200,7 +208,7 @@ impl Messages {
             return;
         };
         let mut marks = Marks::default();
-        stamp_head(&mut marks, passed);
+        stamp_head(&mut marks, (passed.head_ns, passed.begun_ns, passed.judged_ns));
         let was_whole = passed.whole_ns > 0;
         let whole_ns = if was_whole { passed.whole_ns } else { passed.passed_ns };
         marks.stamp(Mark::Whole, Time(whole_ns));
@@ -219,6 +227,7 @@ impl Messages {
             outcome: REFUSED,
             bytes: 0,
             protocol: Some(passed.protocol),
+            judged: passed.judged,
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
     }
@@ -232,7 +241,7 @@ impl Messages {
     }
 
     /// Leaves what is held of a front that has left.
-    pub(super) fn leave_held_of(&mut self, ctx: &mut Ctx<'_>, sender: SenderId) {
+    pub(in crate::messages) fn leave_held_of(&mut self, ctx: &mut Ctx<'_>, sender: SenderId) {
         let held: Vec<Held> =
             self.held.extract_if(|(id, _), _| *id == sender).map(|(_, held)| held).collect();
         held.into_iter().for_each(|held| self.leave_late(ctx, held.pool, held.told));
@@ -244,13 +253,17 @@ impl Messages {
         held.into_values().for_each(|held| self.leave_late(ctx, held.pool, held.told));
     }
 
-    pub(super) fn worker_part(&mut self, ctx: &mut Ctx<'_>, id: WorkerId) -> Option<WorkerPart> {
+    pub(in crate::messages) fn worker_part(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: WorkerId,
+    ) -> Option<WorkerPart> {
         ctx.hands.get(id).map(|process| part_of(id, process))
     }
 
     /// Leaves the receipt of so many messages, the newest of which is told of; or keeps it, for a
     /// later one to stand for them.
-    pub(super) fn leave_receipt(
+    pub(in crate::messages) fn leave_receipt(
         &mut self,
         ctx: &mut Ctx<'_>,
         pool: PoolId,
@@ -312,10 +325,9 @@ impl Messages {
             message: Some(MessagePart {
                 bytes: told.bytes,
                 stands_for,
-                protocol: told
-                    .protocol
-                    .filter(|protocol| *protocol != Protocol::Nothing)
-                    .map(|protocol| protocol.name().to_owned()),
+                protocol: named(told.protocol),
+                rights: told.judged.code().map(str::to_owned),
+                status: None,
             }),
         });
     }
@@ -333,26 +345,36 @@ fn refused_for(outcome: Settled) -> Option<&'static str> {
 }
 
 /// Stamps what a front says of a request.
-pub(super) fn stamp(told: &mut Told, passed: &Passed<'_>) {
-    told.protocol = Some(passed.protocol);
+pub(in crate::messages) fn stamp(told: &mut Told, passed: &Passed<'_>) {
+    (told.protocol, told.judged) = (Some(passed.protocol), passed.judged);
     let marks = &mut told.marks;
-    stamp_head(marks, passed);
+    stamp_head(marks, (passed.head_ns, passed.begun_ns, passed.judged_ns));
     marks.stamp(Mark::Whole, Time(passed.whole_ns));
     marks.stamp(Mark::Passed, Time(passed.passed_ns));
 }
 
-/// The head of HTTP/2 is not seen before it is whole.
-fn stamp_head(marks: &mut Marks, passed: &Passed<'_>) {
-    if passed.head_ns == 0 {
-        marks.stamp(Mark::Start, Time(passed.begun_ns));
+/// The name of what a client speaks, if its front has said.
+fn named(protocol: Option<Protocol>) -> Option<String> {
+    let protocol = protocol.filter(|protocol| *protocol != Protocol::Nothing)?;
+    Some(protocol.name().to_owned())
+}
+
+/// When the head of a request came, and when its rights were judged. The head of HTTP/2 is not seen
+/// before it is whole.
+fn stamp_head(marks: &mut Marks, (head_ns, begun_ns, judged_ns): (u64, u64, u64)) {
+    if head_ns == 0 {
+        marks.stamp(Mark::Start, Time(begun_ns));
     } else {
-        marks.stamp(Mark::Start, Time(passed.head_ns));
-        marks.stamp(Mark::Parsed, Time(passed.begun_ns));
+        marks.stamp(Mark::Start, Time(head_ns));
+        marks.stamp(Mark::Parsed, Time(begun_ns));
+    }
+    if judged_ns > 0 {
+        marks.stamp(Mark::Judged, Time(judged_ns));
     }
 }
 
 /// What a receipt says of a worker's process.
-pub(super) fn part_of(id: WorkerId, process: &Process) -> WorkerPart {
+pub(in crate::messages) fn part_of(id: WorkerId, process: &Process) -> WorkerPart {
     let generation = process.zygote.unwrap_or(id).0;
     WorkerPart { pid: process.pid, generation }
 }

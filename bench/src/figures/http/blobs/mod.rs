@@ -1,6 +1,9 @@
 //! Files of repositories: read in this process by `hob-git`, by `git show`, by one `git cat-file
-//! --batch` that is kept open, and over HTTP on kept connections, all on the same machine and files.
-//! The ref is read again for each read. The time of git is that of whole processes.
+//! --batch` that is kept open, and over HTTP on kept connections; by cgit and gitweb, by a clone, and
+//! a plain file of the same bytes over HTTP; all on the same machine and files. The ref is read again
+//! for each read. The time of git, cgit and gitweb is that of whole processes.
+
+mod peers;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +19,7 @@ use crate::hob::Hob;
 use crate::report::{Figure, Want};
 use crate::stats;
 
-use super::client::{Connections, Load, Page};
+use super::super::http::client::{Connections, Load, Page};
 use super::{fact, take_turns, trusted};
 
 /// The file's size: that of the description that the original read.
@@ -40,6 +43,14 @@ struct Measured {
     shown: Vec<f64>,
     load: Load,
     cpu_us: f64,
+    /// Over HTTP, one at a time: a file of a repository, the same again as 304, a plain file.
+    alone: Load,
+    not_modified: Load,
+    not_modified_cpu_us: f64,
+    plain: Load,
+    cgit: Vec<f64>,
+    gitweb: Vec<f64>,
+    cloned: Vec<f64>,
 }
 
 pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<()> {
