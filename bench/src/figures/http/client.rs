@@ -40,11 +40,12 @@ pub(super) struct Page {
     pub(super) words: Vec<u8>,
     /// More lines of the request's head, each with its end.
     pub(super) head: String,
+    pub(super) status: u16,
 }
 
 impl Page {
     pub(super) fn new(path: &str, words: &[u8]) -> Page {
-        Page { path: path.to_owned(), words: words.to_vec(), head: String::new() }
+        Page { path: path.to_owned(), words: words.to_vec(), head: String::new(), status: 200 }
     }
 }
 
@@ -70,7 +71,7 @@ struct Open {
 }
 
 /// Makes `count` requests, at most `width` at one time, the next as soon as one has ended. Fails
-/// unless each is answered with 200 and the page.
+/// unless each is answered with the page and its status.
 pub(super) fn load(
     address: SocketAddr,
     (width, connections): (usize, Connections),
@@ -109,7 +110,7 @@ pub(super) fn load(
                 continue;
             }
             us.push(one.begun.elapsed().as_secs_f64() * 1e6);
-            check(&one.answer, &page.words)?;
+            check(&one.answer, page)?;
             if connections == Connections::Kept && one.is_kept {
                 kept.push(one.stream);
             }
@@ -186,15 +187,19 @@ impl Open {
         let text = String::from_utf8_lossy(&self.answer[..head]).to_ascii_lowercase();
         let field = |name| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let length = field("content-length:").and_then(|length| length.parse::<usize>().ok());
+        // It has no body, and need not say so.
+        let length = length.filter(|_| !text.starts_with("http/1.1 304"));
+        let length = length.or_else(|| text.starts_with("http/1.1 304").then_some(0));
         self.whole = length.map(|length| head + 4 + length);
         self.is_kept = self.whole.is_some() && field("connection:") != Some("close");
     }
 }
 
-fn check(answer: &[u8], words: &[u8]) -> Result<()> {
-    let has = answer.windows(words.len()).any(|part| part == words);
+fn check(answer: &[u8], page: &Page) -> Result<()> {
+    let Page { words, status, .. } = page;
+    let has = words.is_empty() || answer.windows(words.len()).any(|part| part == words);
     ensure!(
-        answer.starts_with(b"HTTP/1.1 200") && has,
+        answer.starts_with(format!("HTTP/1.1 {status}").as_bytes()) && has,
         "not the page: {}",
         String::from_utf8_lossy(&answer[..answer.len().min(300)])
     );

@@ -110,6 +110,18 @@ impl Server {
         Ok((load, self.cpu_us() - before))
     }
 
+    /// Asks for another page of its own in the same way.
+    pub(super) fn ask_page_timed(
+        &self,
+        page: &Page,
+        each: (usize, Connections),
+        count: usize,
+    ) -> Result<(Load, f64)> {
+        let before = self.cpu_us();
+        let load = load(self.address, each, count, page)?;
+        Ok((load, self.cpu_us() - before))
+    }
+
     /// Its processes: itself, and all that are below it.
     pub(super) fn processes(&self) -> usize {
         self.tree(&processes()).len()

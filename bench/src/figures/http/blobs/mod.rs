@@ -19,8 +19,10 @@ use crate::hob::Hob;
 use crate::report::{Figure, Want};
 use crate::stats;
 
-use super::super::http::client::{Connections, Load, Page};
+use super::client::{Connections, Load, Page};
+use super::server::Server;
 use super::{fact, take_turns, trusted};
+use peers::Cgi;
 
 /// The file's size: that of the description that the original read.
 const BYTES: usize = 24 << 10;
@@ -31,6 +33,9 @@ const READS: usize = 2000;
 const PROCESSES: usize = 20;
 const REQUESTS: usize = 4096;
 const WIDTH: usize = 16;
+/// Requests one after another, and clones, in a round.
+const ALONE: usize = 500;
+const CLONES: usize = 10;
 const FILE: &str = "application.xml";
 
 /// What was measured, in microseconds.
@@ -57,67 +62,121 @@ pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     let folder = hob.folder("blobs")?;
     let root = folder.join("srv");
     let text = projects(&root)?;
-    let mut recipe = trusted(hob, "hob, git", &folder, "[mount.\"/git\"]\ngit = \"srv\"\n")?;
+    let tables = "[mount.\"/git\"]\ngit = \"srv\"\n[mount.\"/files\"]\nstatic = \"srv/p0\"\n";
+    let mut recipe = trusted(hob, "hob, git", &folder, tables)?;
     recipe.page = Page::new(&format!("/git/blob/p0/main?path={FILE}"), &text[..64]);
+    let plain = Page::new(&format!("/files/{FILE}"), &text[..64]);
+    let oid = git(&root.join("p0")).args(["rev-parse", &format!("main:{FILE}")]).output()?.stdout;
+    let oid = String::from_utf8(oid)?;
+    let head = format!("If-None-Match: \"{}\"\r\n", oid.trim());
+    let known = Page { status: 304, head, words: Vec::new(), ..recipe.page.clone() };
+    let (cgit, gitweb) = (Cgi::cgit(&folder, &root)?, Cgi::gitweb(&folder, &root)?);
     let mut seen = Measured::default();
     let mut reader = reader(&root);
     let mut cat = Cat::start(&root.join("p0"))?;
-    take_turns("http, blobs", (setting.rounds(ROUNDS), 4), |at| {
-        match at {
-            0 => {
-                ensure!(read(&mut reader, "p0")? == text, "hob-git reads something else");
-                for _ in 0..READS {
-                    let begun = Instant::now();
-                    let bytes = read(&mut reader, "p0")?;
-                    seen.warm.push(us(begun));
-                    drop(bytes);
-                }
-            }
-            1 => {
-                for _ in 0..PROCESSES {
-                    let begun = Instant::now();
-                    ensure!(git_show(&root.join("p0"))? == text, "git shows something else");
-                    seen.show.push(us(begun));
-                }
-                for _ in 0..READS {
-                    let begun = Instant::now();
-                    let bytes = cat.read()?;
-                    seen.batch.push(us(begun));
-                    ensure!(bytes == text.len(), "git's batch reads something else");
-                }
-            }
-            2 => {
-                let begun = Instant::now();
-                let mut fresh = self::reader(&root);
-                for project in 0..PROJECTS {
-                    read(&mut fresh, &format!("p{project}"))?;
-                }
-                seen.first.push(us(begun));
-                let begun = Instant::now();
-                for project in 0..PROJECTS {
-                    git_show(&root.join(format!("p{project}")))?;
-                }
-                seen.shown.push(us(begun));
-            }
-            _ => {
-                let server = recipe.start(&folder, &hob.environment())?;
-                server.ask((4, Connections::Kept), 256)?;
-                let (each, cpu) = server.ask_timed((WIDTH, Connections::Kept), REQUESTS)?;
-                seen.load.add(each);
-                seen.cpu_us += cpu;
-            }
+    take_turns("http, blobs", (setting.rounds(ROUNDS), 5), |at| match at {
+        0 => in_process(&mut reader, &text, &mut seen),
+        1 => by_git(&root, &mut cat, &text, &mut seen),
+        2 => never_opened(&root, &mut seen),
+        3 => {
+            let server = recipe.start(&folder, &hob.environment())?;
+            over_http(&server, (&known, &plain), &mut seen)
         }
-        Ok(())
+        _ => {
+            by_others([&cgit, &gitweb], &text, &mut seen)?;
+            cloned(&folder, &root, &mut seen)
+        }
     })?;
     cat.end();
     told(figure, &seen);
     Ok(())
 }
 
+fn in_process(reader: &mut Reader, text: &[u8], seen: &mut Measured) -> Result<()> {
+    ensure!(read(reader, "p0")? == text, "hob-git reads something else");
+    for _ in 0..READS {
+        let begun = Instant::now();
+        let bytes = read(reader, "p0")?;
+        seen.warm.push(us(begun));
+        drop(bytes);
+    }
+    Ok(())
+}
+
+fn by_git(root: &Path, cat: &mut Cat, text: &[u8], seen: &mut Measured) -> Result<()> {
+    for _ in 0..PROCESSES {
+        let begun = Instant::now();
+        ensure!(git_show(&root.join("p0"))? == text, "git shows something else");
+        seen.show.push(us(begun));
+    }
+    for _ in 0..READS {
+        let begun = Instant::now();
+        let bytes = cat.read()?;
+        seen.batch.push(us(begun));
+        ensure!(bytes == text.len(), "git's batch reads something else");
+    }
+    Ok(())
+}
+
+fn never_opened(root: &Path, seen: &mut Measured) -> Result<()> {
+    let begun = Instant::now();
+    let mut fresh = reader(root);
+    for project in 0..PROJECTS {
+        read(&mut fresh, &format!("p{project}"))?;
+    }
+    seen.first.push(us(begun));
+    let begun = Instant::now();
+    for project in 0..PROJECTS {
+        git_show(&root.join(format!("p{project}")))?;
+    }
+    seen.shown.push(us(begun));
+    Ok(())
+}
+
+fn over_http(server: &Server, (known, plain): (&Page, &Page), seen: &mut Measured) -> Result<()> {
+    server.ask((4, Connections::Kept), 256)?;
+    let (wide, one) = ((WIDTH, Connections::Kept), (1, Connections::Kept));
+    let (each, cpu) = server.ask_timed(wide, REQUESTS)?;
+    seen.load.add(each);
+    seen.cpu_us += cpu;
+    let (each, cpu) = server.ask_page_timed(known, wide, REQUESTS)?;
+    seen.not_modified.add(each);
+    seen.not_modified_cpu_us += cpu;
+    seen.alone.add(server.ask(one, ALONE)?);
+    seen.plain.add(server.ask_page_timed(plain, one, ALONE)?.0);
+    Ok(())
+}
+
+fn by_others([cgit, gitweb]: [&Cgi; 2], text: &[u8], seen: &mut Measured) -> Result<()> {
+    let peers = [(cgit, &mut seen.cgit), (gitweb, &mut seen.gitweb)];
+    for (peer, times) in peers.into_iter().filter(|(peer, _)| peer.is_there()) {
+        for _ in 0..PROCESSES / 2 {
+            let begun = Instant::now();
+            peer.ask(text)?;
+            times.push(us(begun));
+        }
+    }
+    Ok(())
+}
+
+fn cloned(folder: &Path, root: &Path, seen: &mut Measured) -> Result<()> {
+    let clones = folder.join("clones");
+    std::fs::create_dir_all(&clones)?;
+    let begun = Instant::now();
+    for project in 0..CLONES {
+        peers::clone(root, &format!("p{project}"), &clones.join(project.to_string()))?;
+    }
+    seen.cloned.push(us(begun) / CLONES as f64 * PROJECTS as f64);
+    std::fs::remove_dir_all(&clones)?;
+    Ok(())
+}
+
 fn told(figure: &mut Figure, seen: &Measured) {
     let load = &seen.load;
     let [warm, show, batch] = [&seen.warm, &seen.show, &seen.batch].map(|all| stats::median(all));
-    let [first, shown] = [&seen.first, &seen.shown].map(|all| stats::median(all));
+    let [first, shown, cloned] =
+        [&seen.first, &seen.shown, &seen.cloned].map(|all| stats::median(all));
+    let alone = stats::median(&seen.alone.us);
     for (name, value) in [
         ("24 KiB by branch, in process: p50 in us", warm),
         ("git show: p50 in us", show),
@@ -126,9 +185,24 @@ fn told(figure: &mut Figure, seen: &Measured) {
         ("100 projects, git show: us", shown),
         ("hob, git: requests a second", load.throughput()),
         ("hob, git: p50 in us", stats::median(&load.us)),
+        ("hob, git, one at a time: p50 in us", alone),
+        ("hob, a plain file, one at a time: p50 in us", stats::median(&seen.plain.us)),
+        ("100 projects, cloned by git with their checkout: us", cloned),
     ] {
         fact(figure, name, value);
     }
+    for (name, times, least) in [("cgit", &seen.cgit, 10.0), ("gitweb", &seen.gitweb, 250.0)] {
+        if times.is_empty() {
+            continue;
+        }
+        let took = stats::median(times);
+        fact(figure, &format!("{name}, its process alone: p50 in us"), took);
+        let name = format!("{name} over hob by HTTP, one at a time");
+        figure.target(&name, Want::AtLeast(least), took / alone);
+    }
+    let each = seen.not_modified_cpu_us / seen.not_modified.us.len() as f64;
+    figure.target("processor time of a 304: us", Want::AtMost(20.0), each);
+    figure.target("100 projects: clones over it", Want::AtLeast(300.0), cloned / first);
     figure.target("24 KiB by branch, in process: us", Want::AtMost(10.0), warm);
     figure.target("git show over it", Want::AtLeast(300.0), show / warm);
     figure.target("git cat-file --batch over it", Want::AtLeast(40.0), batch / warm);
