@@ -40,8 +40,13 @@ pub(crate) const ROW: Runtime = Runtime {
 };
 
 /// What `rackup` takes, too.
-const APPS: [App; 1] =
-    [App { interface: "rack", file: "config.ru", callables: &[], websocket: false }];
+const APPS: [App; 1] = [App {
+    interface: "rack",
+    file: "config.ru",
+    callables: &[],
+    websocket: false,
+    concurrent: false,
+}];
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
 const FILES: [File; 19] = [

@@ -97,6 +97,8 @@ pub struct App {
     pub callables: &'static [&'static str],
     /// Whether its apps take WebSockets.
     pub websocket: bool,
+    /// Whether a process of it has several requests at one time, where its mount says so.
+    pub concurrent: bool,
 }
 
 /// What hob must know of a language.

@@ -10,6 +10,8 @@ class Loaded:
         self.directory = os.path.dirname(self.file)
         self.name = os.path.basename(self.file).rpartition(".")[0] or "handler"
         self.call = None
+        # What performs several messages at one time, where that can be.
+        self.attend = None
         self.error = None
         # Files that are not among what was loaded, and that what went wrong came from.
         self.tried = []

@@ -246,11 +246,17 @@ def serve(loaded, channel, role, collects):
         if kind == LEND and len(fds) == 3:
             lend(handler, payload, fds)
             continue
+        if kind == CANCEL:
+            # What it names was answered in this moment.
+            continue
         if kind != MESSAGE and (kind != REQUEST or len(fds) != 1):
             raise worker.WireError("a message was expected")
         whole = bytes(HEADER) + payload
         fields = FIXED.unpack_from(whole)
         FILES[:] = fds
+        if loaded.attend is not None:
+            loaded.attend(channel, fields, whole)
+            continue
         answer, _ = perform(handler, fields, whole, time.monotonic_ns())
         while FILES:
             posix.close(FILES.pop())

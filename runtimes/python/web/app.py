@@ -40,6 +40,7 @@ class App(message.Loaded):
             self.error = "%s has nothing to call that is named `%s`" % (self.file, self.function)
             return
         self.call = self.performer = make(found)
+        self.attend = getattr(self.performer, "attend", None)
 
     def module(self):
         """The module; in a package it is imported after that, which may have imported it."""

@@ -1,4 +1,5 @@
-"""ASGI 3: requests one at a time, on an event loop that lives as long as the process does.
+"""ASGI 3: requests on an event loop that lives as long as the process does; as many at one time as
+the daemon gives, and one where they come on a lane.
 
 A response in pieces goes out piece by piece. One that is whole at once goes out when the app has
 returned, or before that if it goes on behind it. Tasks that it leaves on the loop go on in the next
@@ -8,8 +9,6 @@ request.
 VERSION, SPEC, LIFESPAN_SPEC = "3.0", "2.4", "2.0"
 # The schemes of what asks for a WebSocket.
 WEBSOCKETS = b"ws", b"wss"
-# A worker that is to leave waits this long for the app's own end.
-END_S = 5
 # An app that has not returned so long after its response goes on behind it.
 RETURN_S = 0.001
 # A body that came in a file is received in such pieces.
@@ -27,7 +26,12 @@ class Asgi:
         self.asyncio = __import__("asyncio")
 
     def __call__(self, payload, given):
-        words, rest = take_apart(payload)
+        self.begin()
+        exchange = self.exchange(payload, given)
+        self.loop.run_until_complete(self.perform(exchange))
+        return exchange.answer()
+
+    def begin(self):
         if self.loop is None:
             self.loop = self.asyncio.new_event_loop()
         if self.lifespan is None:
@@ -35,19 +39,44 @@ class Asgi:
             lifespan = Lifespan(self.asyncio, self.application)
             self.loop.run_until_complete(lifespan.begin())
             self.lifespan = lifespan
+
+    def exchange(self, payload, given):
+        words, rest = take_apart(payload)
         scope = scope_of(words)
         if self.lifespan.up:
             scope["state"] = self.lifespan.state.copy()
-        with body_of(rest) as body, Response(given, words[0]) as response:
-            if scope["type"] == "websocket":
-                exchange = WebSocket(self.loop, response)
-            else:
-                exchange = Exchange(self.loop, (body, len(rest)), response)
-            self.loop.run_until_complete(exchange.run(self.asyncio, self.application, scope))
-            if exchange.error is not None:
-                # Raised here, it has no frame of the loop.
-                raise exchange.error
-            return response.encode()
+        body, response = body_of(rest), Response(given, words[0])
+        if scope["type"] == "websocket":
+            body.close()
+            exchange = WebSocket(self.loop, response)
+        else:
+            exchange = Exchange(self.loop, (body, len(rest)), response)
+        exchange.scope = scope
+        return exchange
+
+    async def perform(self, exchange):
+        try:
+            await exchange.run(self.asyncio, self.application, exchange.scope)
+        finally:
+            exchange.end()
+
+    def attend(self, channel, fields, frame):
+        """Performs this message, and those that come meanwhile: the daemon knows how many may."""
+        try:
+            self.begin()
+        except BaseException as error:
+            refused = error
+            answer, _ = message.perform(lambda *_: raises(refused), fields, frame, 0)
+            close_files()
+            channel.sendall(answer)
+            return
+        turns = Turns(self, channel)
+        self.loop.add_reader(channel.fileno(), turns.hear)
+        try:
+            turns.take(fields, frame)
+            self.loop.run_until_complete(turns.idle)
+        finally:
+            self.loop.remove_reader(channel.fileno())
 
     def end(self):
         """Tells an app that has begun of the end."""
@@ -107,7 +136,19 @@ class Exchange:
         self.complete = self.left = False
         # What the app raised before its response was complete.
         self.error = None
-        self.ended = self.timer = None
+        self.ended = self.timer = self.scope = None
+        # Whoever asked waits no more, and the app was told to end.
+        self.given_up = False
+
+    def end(self):
+        self.body.close()
+        self.response.close()
+
+    def answer(self):
+        if self.error is not None:
+            # Raised here, it has no frame of the loop.
+            raise self.error
+        return self.response.encode()
 
     async def run(self, asyncio, application, scope):
         # Before 3.10 an event belongs to the loop in which it is made.
@@ -119,7 +160,9 @@ class Exchange:
             elif not self.complete:
                 self.error = RuntimeError("the app has returned without a complete response")
         except BaseException as error:
-            if self.complete:
+            if self.given_up:
+                self.error = message.Left()
+            elif self.complete:
                 # What it did in the background failed: the response is what it was.
                 message.show(error)
             else:
@@ -217,56 +260,3 @@ def bytes_of(data):
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError("%r is %s where ASGI has bytes" % (data, type(data).__name__))
     return bytes(data)
-
-
-class Lifespan:
-    """The app's beginning and end, if it has a mind for these."""
-
-    def __init__(self, asyncio, application):
-        self.asyncio, self.application = asyncio, application
-        self.state = {}
-        self.up = False
-        # What it said of a failure, or what it raised.
-        self.failed = self.error = None
-        self.events = self.said = self.task = None
-
-    async def begin(self):
-        """Returns when the app has begun, or has shown that it knows nothing of this."""
-        self.events, self.said = self.asyncio.Queue(), self.asyncio.Event()
-        self.events.put_nowait({"type": "lifespan.startup"})
-        self.task = self.asyncio.ensure_future(self.run())
-        await self.said.wait()
-        if self.failed is not None:
-            self.task.cancel()
-            await self.asyncio.wait([self.task], timeout=END_S)
-            raise RuntimeError("the app's startup has failed: %s" % self.failed)
-        if self.error is not None and not isinstance(self.error, Exception):
-            raise self.error
-
-    async def run(self):
-        versions = {"version": VERSION, "spec_version": LIFESPAN_SPEC}
-        scope = {"type": "lifespan", "asgi": versions, "state": self.state}
-        try:
-            await self.application(scope, self.events.get, self.send)
-        except BaseException as error:
-            self.error = error
-            if self.up:
-                message.show(error)
-        finally:
-            self.said.set()
-
-    async def send(self, event):
-        kind = event["type"]
-        if kind == "lifespan.startup.complete":
-            self.up = True
-        elif kind == "lifespan.startup.failed":
-            self.failed = event.get("message") or "it says no more"
-        elif kind == "lifespan.shutdown.failed":
-            sys.stderr.write("the app's shutdown has failed: %s\n" % event.get("message", ""))
-        elif kind != "lifespan.shutdown.complete":
-            raise RuntimeError("%r is nothing of a lifespan" % kind)
-        self.said.set()
-
-    async def finish(self):
-        self.events.put_nowait({"type": "lifespan.shutdown"})
-        await self.asyncio.wait([self.task], timeout=END_S)

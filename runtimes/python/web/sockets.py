@@ -34,7 +34,18 @@ class WebSocket:
         # What of a message has not gone out: of a `send` that was cancelled, too.
         self.out, self.rest = [], None
         self.error = None
+        self.scope = None
+        # Whoever asked waits no more, and the app was told to end.
+        self.given_up = False
         self.decided = self.receiving = self.sending = None
+
+    def end(self):
+        self.response.close()
+
+    def answer(self):
+        if self.error is not None:
+            raise self.error
+        return self.response.encode()
 
     async def run(self, asyncio, application, scope):
         # Before 3.10 these belong to the loop in which they are made.
@@ -51,7 +62,9 @@ class WebSocket:
             elif self.response.status is None or self.state == CONNECTING:
                 self.error = RuntimeError("the app has neither accepted the websocket nor refused it")
         except BaseException as error:
-            if self.refusal.complete:
+            if self.given_up:
+                self.error = message.Left()
+            elif self.refusal.complete:
                 # The response is what it was.
                 message.show(error)
             elif self.left and isinstance(error, OSError):

@@ -147,9 +147,10 @@ fn on_lanes() -> [Constant; 5] {
     ]
 }
 
-/// What only interfaces with WebSockets have.
-fn on_sockets() -> [Constant; 4] {
+/// What only interfaces with WebSockets have, which have several requests at one time.
+fn on_sockets() -> [Constant; 5] {
     [
+        kind("CANCEL", Kind::Cancel),
         kind("SOCKET_TEXT", Kind::SocketText),
         kind("SOCKET_BINARY", Kind::SocketBinary),
         kind("SOCKET_CLOSE", Kind::SocketClose),

@@ -24,19 +24,37 @@ impl Requests {
         engine.out.push(Asked::Request(Effect::Settle { call, outcome }));
     }
 
-    /// A request ends before its handler has: a worker that has nothing else goes too.
+    /// A request ends before its handler has: its worker goes too, or where it has slots for others
+    /// is told to let go of it.
     pub(super) fn end_request(&mut self, engine: &mut Engine, call: CallId, outcome: Settled) {
         let Some(request) = self.requests.get(&call) else { return };
-        let worker = request.worker;
+        let (worker, pool) = (request.worker, request.pool);
         self.settle(engine, call, outcome);
-        if let Some(worker) = worker {
-            let others = engine.workers.get(&worker).map_or_else(Vec::new, |entry| {
-                entry.work.iter().copied().filter(|other| *other != call).collect()
-            });
-            engine.terminate(worker);
-            for other in others {
-                self.settle(engine, other, Settled::Lost);
-            }
+        let Some(worker) = worker else { return };
+        if engine.pools.get(&pool).is_some_and(|pool| pool.terms.slots > 1) {
+            engine.out.push(Asked::Request(Effect::Cancel { call, worker }));
+            self.leaving.insert(call, worker);
+            let patience = engine.now.after_us(engine.limits.retire_us);
+            engine.timers.set(Timer::Call(call), Some(patience));
+        } else {
+            self.end_worker(engine, worker);
+        }
+    }
+
+    /// Ends a worker, and what it has with it.
+    fn end_worker(&mut self, engine: &mut Engine, worker: WorkerId) {
+        let work = engine.workers.get(&worker).map_or_else(Vec::new, |entry| entry.work.clone());
+        engine.terminate(worker);
+        for other in work {
+            self.let_go(engine, other);
+            self.settle(engine, other, Settled::Lost);
+        }
+    }
+
+    /// A settled request is its worker's no more.
+    fn let_go(&mut self, engine: &mut Engine, call: CallId) {
+        if self.leaving.remove(&call).is_some() {
+            engine.timers.set(Timer::Call(call), None);
         }
     }
 
@@ -53,10 +71,13 @@ impl Requests {
         if !has {
             return;
         }
+        self.let_go(engine, call);
         self.settle(engine, call, Settled::Answered);
         engine.done(id, call);
         if let Some(pool) = engine.workers.get(&id).map(|entry| entry.pool) {
             Requests::is_used(engine, pool);
+            // It may have been settled before.
+            self.touch(pool);
         }
     }
 
@@ -65,6 +86,7 @@ impl Requests {
         let work = engine.workers.get(&id).map_or_else(Vec::new, |entry| entry.work.clone());
         engine.kill(id);
         for call in work {
+            self.let_go(engine, call);
             self.settle(engine, call, Settled::Lost);
         }
     }
@@ -118,6 +140,7 @@ impl Requests {
         let (role, pool, state) = (entry.role, entry.pool, entry.state);
         let current = engine.is_current(entry);
         for call in entry.work.clone() {
+            self.let_go(engine, call);
             self.settle(engine, call, Settled::Lost);
         }
         self.touch(pool);
@@ -192,8 +215,13 @@ impl Requests {
         self.refuse(engine, queued);
     }
 
-    /// A request's time has passed.
+    /// A request's time has passed; or its worker has not let go of it in time, and can be trusted
+    /// with the others no more.
     pub(crate) fn call_due(&mut self, engine: &mut Engine, call: CallId) {
+        if let Some(worker) = self.leaving.remove(&call) {
+            self.end_worker(engine, worker);
+            return;
+        }
         let given = match self.requests.get(&call).and_then(|request| request.worker) {
             Some(_) => Given::Yes,
             None => Given::No,

@@ -122,6 +122,14 @@ pub enum Effect {
         /// What it found.
         found: Found,
     },
+    /// Tell the worker to end this message, whose outcome is known, and to go on with its others. It
+    /// answers it when it has.
+    Cancel {
+        /// The message.
+        call: CallId,
+        /// The worker.
+        worker: WorkerId,
+    },
     /// Connect the lane's sender with the worker.
     Lend {
         /// The lane.

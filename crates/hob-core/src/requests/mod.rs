@@ -54,6 +54,8 @@ struct Request {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     requests: BTreeMap<CallId, Request>,
+    /// Requests that are settled, and that their workers have still to let go.
+    leaving: BTreeMap<CallId, WorkerId>,
     /// Pools to look at when the event is done.
     touched: BTreeSet<PoolId>,
 }
@@ -92,9 +94,9 @@ impl Requests {
         self.requests.len()
     }
 
-    /// Whether this is an open request.
+    /// Whether this is a request that is open, or that its worker has not let go.
     pub(crate) fn has(&self, call: CallId) -> bool {
-        self.requests.contains_key(&call)
+        self.requests.contains_key(&call) || self.leaving.contains_key(&call)
     }
 
     /// The pool that a request waits in, if it waits, and its session.

@@ -67,12 +67,11 @@ impl Requests {
                 continue;
             }
             match worker_of(engine, id, &key) {
-                Some((worker, State::Ready)) => {
+                Some((worker, state)) if has_room(engine, worker, state) => {
                     if let Some(entry) = engine.workers.get_mut(&worker) {
                         entry.key.get_or_insert_with(|| key.clone());
                     }
                     self.give(engine, call, worker);
-                    waiting.insert(key);
                 }
                 Some(_) => _ = waiting.insert(key),
                 None if is_full(engine, id) => {
@@ -124,6 +123,15 @@ fn free_worker(engine: &Engine, id: PoolId) -> Option<WorkerId> {
         (may && engine.uses_left(*worker) > 0).then_some((open, *worker))
     };
     engine.workers.iter().filter_map(|(worker, entry)| free(worker, entry)).min().map(|(_, id)| id)
+}
+
+/// Whether a session's worker has a free slot.
+fn has_room(engine: &Engine, id: WorkerId, state: State) -> bool {
+    let State::Busy(open) = state else { return state == State::Ready };
+    engine.workers.get(&id).is_some_and(|entry| {
+        let slots = engine.pools.get(&entry.pool).map_or(1, |pool| pool.terms.slots);
+        open < slots && engine.is_current(entry) && engine.uses_left(id) > 0
+    })
 }
 
 /// Workers of the pool that are on their way back from their senders.

@@ -303,6 +303,35 @@ fn a_worker_with_slots_has_several_requests_and_answers_in_any_order() {
 }
 
 #[test]
+fn a_request_of_a_worker_with_slots_ends_alone_or_takes_its_worker_with_it() {
+    let mut desk = Desk::new();
+    let mut terms = terms(Name::Prefork);
+    (terms.slots, terms.workers_max, terms.recipe.ahead) = (3, 1, 0);
+    let pool = open(&mut desk, terms);
+    let asked = ask(&mut desk, pool, 1);
+    let worker = comes_up(&mut desk, asked).unwrap();
+    ask(&mut desk, pool, 2);
+    ask(&mut desk, pool, 3);
+    let effects = desk.tell(Event::Request(Told::SenderGone { call: CallId(2) }));
+    assert_eq!(settled(&effects), [(2, Settled::Cancelled)]);
+    let cancel = |call| Effect::Request(Asked::Cancel { call: CallId(call), worker });
+    assert!(effects.contains(&cancel(2)) && signals(&effects).is_empty(), "{effects:?}");
+    // Its slot is free when its worker has let go of it.
+    assert_eq!(ask(&mut desk, pool, 4), []);
+    let effects = answer(&mut desk, worker, 2);
+    assert!(
+        matches!(effects[..], [Effect::Request(Asked::Give { call: CallId(4), .. })]),
+        "{effects:?}"
+    );
+    assert_eq!(signals(&desk.turn(10_000_000)), []);
+    // A worker that does not let go is not trusted with others.
+    desk.tell(Event::Request(Told::SenderGone { call: CallId(3) }));
+    let effects = desk.turn(10_000_000);
+    assert_eq!(settled(&effects), [(1, Settled::Lost), (4, Settled::Lost)]);
+    assert_eq!(signals(&effects).len(), 2, "it is asked to end, then killed: {effects:?}");
+}
+
+#[test]
 fn one_budget_is_kept_by_calls_and_handlers_together() {
     let (mut desk, zygote) = Desk::with_zygote(|limits| {
         limits.budget_kib = 80;

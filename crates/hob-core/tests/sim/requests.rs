@@ -107,7 +107,7 @@ fn terms(rng: &mut Rng) -> Terms {
     if name == Name::Prefork {
         recipe.uses = rng.pick(&[Uses::Times(5), Uses::Unlimited]);
     }
-    let reused = recipe.uses != Uses::Once && name != Name::Session;
+    let reused = recipe.uses != Uses::Once;
     Terms {
         recipe,
         slots: if reused { rng.pick(&[1, 1, 3]) } else { 1 },
@@ -292,6 +292,7 @@ impl World {
         match effect {
             Effect::Give { call, worker, .. } => self.give_request(call, worker),
             Effect::Settle { call, outcome } => self.settle_request(call, outcome),
+            Effect::Cancel { call, worker } => self.cancel_request(call, worker),
             Effect::Lend { lane, worker, uses } => {
                 hold!(self.handlers.wanted.remove(&lane), "{lane:?} is lent, and not wanted");
                 hold!(uses > 0, "{lane:?} is good for nothing");
@@ -354,6 +355,20 @@ impl World {
                 Ok(())
             }
         }
+    }
+
+    fn cancel_request(&mut self, call: CallId, worker: WorkerId) -> Result<(), String> {
+        hold!(self.handlers.sent[&call].settled, "{call:?} is to end, and has no outcome");
+        let process = self.processes.get(&worker).ok_or("its worker does not live")?;
+        let has = !process.alive || process.duty.work.contains(&call);
+        hold!(has, "{worker:?} is to let go of {call:?}, which it has not");
+        // Or it goes on until it would have ended, however long that is.
+        if self.rng.chance(600) {
+            let wait = self.rng.magnitude(100_000);
+            self.later(wait, Happening::RequestIsAnswered(worker, call));
+        }
+        self.handlers.count("let-go");
+        Ok(())
     }
 
     fn generation_of(&self, worker: WorkerId) -> Result<u64, String> {

@@ -6,7 +6,7 @@ use hob_core::requests::{Effect, Event, Found, Loaded};
 use hob_core::span::Kind as Noted;
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::Message;
+use hob_wire::message::{Message, Numbered};
 use hob_wire::worker::{Preload, Role};
 use rustix::fd::AsFd;
 
@@ -22,6 +22,13 @@ impl Messages {
     pub(crate) fn perform_message(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
         match effect {
             Effect::Give { call, worker, found } => self.give_message(ctx, call, worker, found),
+            Effect::Cancel { call, worker } => {
+                let cancel = Numbered { id: call.0 };
+                let bytes = channel::encode(Kind::Cancel, 0, |out| cancel.encode(out));
+                if !bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &[])) {
+                    ctx.request(Event::Unreached { worker });
+                }
+            }
             Effect::Lend { lane, worker, uses } => self.lend(ctx, lane, worker, uses),
             Effect::NoLane { lane } => self.refuse_lane(lane),
             Effect::Recall { worker } => self.recall(worker),

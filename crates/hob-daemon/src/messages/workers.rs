@@ -225,11 +225,14 @@ impl Messages {
     }
 
     fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {
-        let Some(open) = self.open.get_mut(&call) else { return };
-        if open.worker == Some(worker) {
+        if let Some(open) = self.open.get_mut(&call) {
+            if open.worker != Some(worker) {
+                return;
+            }
             open.said.get_or_insert(said);
-            ctx.request(Event::Answered { worker, call });
         }
+        // One that is settled already was let go by this.
+        ctx.request(Event::Answered { worker, call });
     }
 
     /// A handler's process has ended; its lane with it. What it said last (an answer, or why it

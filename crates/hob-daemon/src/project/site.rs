@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts;
-use hob_core::isolation::Name;
+use hob_core::isolation::{Name, Uses};
 use hob_core::requests::Stale;
 use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
@@ -51,6 +51,8 @@ const LISTEN: &str = "127.0.0.1:8000";
 const TIMEOUT_US: u64 = 30_000_000;
 /// The folder of files that a directory shows without a word.
 const PUBLIC: &str = "public";
+/// Requests that a worker may have at one time.
+const CONCURRENCY_MAX: u32 = 1000;
 
 /// Where the access log goes, and how it looks there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -232,6 +234,7 @@ struct Table {
     #[serde(default)]
     limits: Bounds,
     timeout: Option<String>,
+    concurrency: Option<u32>,
     stale: Option<String>,
     idle: Option<String>,
     interpreter: Option<String>,
@@ -455,6 +458,7 @@ impl Table {
             || self.limits.message.is_some()
             || self.limits.answer.is_some()
             || self.timeout.is_some()
+            || self.concurrency.is_some()
             || self.stale.is_some()
             || self.idle.is_some()
             || self.interpreter.is_some()
@@ -541,9 +545,13 @@ impl Table {
         };
         let usual = row.commands.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let stale = stale(self.stale.as_deref())?;
+        let concurrency = self.concurrency;
         let section = self.section()?;
         let mut terms = section.app_terms(row)?;
         terms.stale = stale;
+        if let Some(concurrency) = concurrency {
+            terms.slots = slots(concurrency, app, terms.recipe.uses)?;
+        }
         let root = file.parent().unwrap_or(root).to_path_buf();
         let declared = Declared {
             root,
@@ -623,6 +631,20 @@ fn defined(file: &Path, names: &[&'static str]) -> Option<&'static str> {
         })
     };
     names.iter().find(is_defined).or(names.first()).copied()
+}
+
+/// How many requests a worker has at one time.
+fn slots(concurrency: u32, app: &App, uses: Uses) -> Result<u32, String> {
+    if !app.concurrent {
+        return Err(format!("concurrency: {} has one request at a time", app.interface));
+    }
+    if uses == Uses::Once {
+        return Err("concurrency: only prefork and session have workers that go on".to_owned());
+    }
+    if !(1..=CONCURRENCY_MAX).contains(&concurrency) {
+        return Err(format!("concurrency = {concurrency}: it is between 1 and {CONCURRENCY_MAX}"));
+    }
+    Ok(concurrency)
 }
 
 /// What becomes of an app's code that was edited, until the new is ready.

@@ -47,14 +47,27 @@ pub(crate) const ROW: Runtime = Runtime {
 
 /// The files that frameworks make, and the names that servers look for in them.
 const APPS: [App; 3] = [
-    App { interface: "asgi", file: "asgi.py", callables: &["application", "app"], websocket: true },
+    App {
+        interface: "asgi",
+        file: "asgi.py",
+        callables: &["application", "app"],
+        websocket: true,
+        concurrent: true,
+    },
     App {
         interface: "wsgi",
         file: "wsgi.py",
         callables: &["application", "app"],
         websocket: false,
+        concurrent: false,
     },
-    App { interface: "wsgi", file: "app.py", callables: &["app", "application"], websocket: false },
+    App {
+        interface: "wsgi",
+        file: "app.py",
+        callables: &["app", "application"],
+        websocket: false,
+        concurrent: false,
+    },
 ];
 
 /// A file that `build.rs` has joined of the parts in its folder.

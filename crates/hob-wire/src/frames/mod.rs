@@ -328,7 +328,7 @@ kinds! {
     /// Where a sender's messages come from.
     Attach = 9: Sender => Daemon, Attach;
     /// A message or a hook set is taken back.
-    Cancel = 10: Sender => Daemon | Caller => Daemon, Numbered;
+    Cancel = 10: Sender => Daemon | Caller => Daemon | Daemon => Worker, Numbered;
     /// A lane to a program is wanted.
     WantLane = 11: Sender => Daemon, Named;
     /// A lane was left.

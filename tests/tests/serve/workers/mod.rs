@@ -1,4 +1,5 @@
 //! Workers of apps: how requests reach them, and what becomes of them.
 
+mod concurrency;
 mod lanes;
 mod phases;
