@@ -420,6 +420,9 @@ fn sent(method: &Method, response: &Response<Body>) -> u64 {
     }
 }
 
+/// A longer file is not sent at once: its request lasts until its client has it.
+const AT_ONCE_MAX: u64 = 64 * 1024;
+
 /// Answers of a folder.
 async fn folder(
     files: &Files,
@@ -434,7 +437,12 @@ async fn folder(
     let mut bare = Request::new(());
     *bare.method_mut() = parts.method.clone();
     *bare.headers_mut() = parts.headers.clone();
-    Ok(files.answer(&bare, prefix, if rest.is_empty() { "/" } else { &rest }).await)
+    let rest = if rest.is_empty() { "/" } else { &rest };
+    let mut response = files.answer(&bare, prefix, rest).await;
+    if parts.method == Method::GET && sent(&parts.method, &response) > AT_ONCE_MAX {
+        response.extensions_mut().insert(Streamed);
+    }
+    Ok(response)
 }
 
 fn nothing() -> Refused {

@@ -1,7 +1,9 @@
 //! Static files: what is found, what is not, and that nothing outside the folder is.
 
-use hob_tests::World;
+use std::io::{Read, Write};
+
 use hob_tests::site::Site;
+use hob_tests::{World, wait};
 
 fn world() -> World {
     let world = World::new();
@@ -140,5 +142,29 @@ fn a_fallback_answers_for_what_is_not_there() {
     for outside in ["/", "/apple", "/ap"] {
         assert_eq!(site.get(outside).status, 404, "{outside}");
     }
+    site.stop();
+}
+
+#[test]
+fn a_large_file_lasts_until_its_client_has_it() {
+    let world = World::new();
+    world.file("public/large.bin", vec![b'x'; 40_000_000]);
+    let site = Site::serve(&world, &["."]);
+    let mut slow = std::net::TcpStream::connect(site.address()).unwrap();
+    slow.write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut first = [0; 4096];
+    assert!(slow.read(&mut first).unwrap() > 0);
+    let begun = std::time::Instant::now();
+    // sleeps: it is the length of this pause that the log is to tell.
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let pause = begun.elapsed();
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).unwrap();
+    let line = wait::until("its line", || {
+        let log = world.hob(&["log", "--http", "--json"]).go().text();
+        serde_json::from_str::<serde_json::Value>(log.lines().next()?).ok()
+    });
+    assert_eq!(line["bytes"], 40_000_000);
+    assert!(u128::from(line["total_us"].as_u64().unwrap()) >= pause.as_micros(), "{line}");
     site.stop();
 }
