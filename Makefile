@@ -167,11 +167,13 @@ results-hooks: bench-hooks ## Measures hooks, and makes it what the README shows
 	$(BENCH) readme
 
 .PHONY: fuzz
-fuzz: ## Fuzzes the decoders of frames and bencode with libFuzzer (nightly Rust; FUZZ_SECONDS=600).
+fuzz: ## Fuzzes the decoders of frames and bencode, and names of git, with libFuzzer (nightly Rust; FUZZ_SECONDS=600).
 	cargo +nightly fuzz run frames fuzz/corpus/frames runtimes/golden -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 	cargo +nightly fuzz run bencode fuzz/corpus/bencode -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+	cargo +nightly fuzz run names fuzz/corpus/names -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=1100
 
 .PHONY: mutants
 mutants: ## Finds policy that no test would miss (cargo-mutants on hob-core and hob-wire).

@@ -72,6 +72,8 @@ fn jdk() -> Option<PathBuf> {
 fn pack(bin: &Path, out: &Path, jar: &Path) -> Result<(), Box<dyn Error>> {
     let mut sources = Vec::new();
     for folder in FOLDERS {
+        // All that is in it; not what is made below, or each build would be out of date at once.
+        watch(Path::new(folder));
         collect(Path::new(folder), "java", &mut sources)?;
     }
     let classes = out.join("classes");
@@ -100,7 +102,6 @@ fn collect(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) -> Result<(), Bo
     if !folder.exists() {
         return Ok(());
     }
-    watch(folder);
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     entries.sort();

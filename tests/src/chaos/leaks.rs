@@ -86,6 +86,7 @@ fn is_known(name: &str) -> bool {
     let mut files = hob_runtimes::rows().flat_map(|row| row.files).chain(sessions);
     NAMES.contains(&name)
         || name.starts_with("notes-")
+        || name.starts_with("ring-")
         || files.any(|(file, _)| file.split('/').any(|part| part == name))
 }
 

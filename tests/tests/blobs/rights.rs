@@ -318,3 +318,37 @@ fn rights_that_make_no_sense_serve_nothing() {
         assert!(text.contains(told), "{keys}: {text}");
     }
 }
+
+/// Yes to the first project; to each other one when three of them have been asked.
+const TOGETHER: &str = r#"
+q["project"] == "acme" or (
+    open(HERE + "/in-" + q["project"], "w").close(),
+    [time.sleep(0.01) for _ in range(300)
+     if sum(name.startswith("in-") for name in os.listdir(HERE)) < 3],
+    sum(name.startswith("in-") for name in os.listdir(HERE)) == 3,
+)[-1]
+"#;
+
+#[test]
+fn the_projects_of_a_list_are_asked_for_together_behind_the_first() {
+    let world = world(TOGETHER.trim(), "within = \"5s\"\nkeep = \"0s\"\nkeep_no = \"0s\"\n");
+    for project in ["a", "b", "c"] {
+        commit(&world, project, &[("f", project.as_bytes())]);
+    }
+    let site = serve(&world);
+    // Workers that are to be started first may take longer than that.
+    let list = (0..5).find_map(|_| {
+        for project in ["a", "b", "c"] {
+            let _ = std::fs::remove_file(world.path(format!("work/in-{project}")));
+        }
+        let target = "/git/blobs?rev=main&path=f&project=acme&project=a&project=b&project=c";
+        let text = site.get(target).text();
+        let lines = text.lines().map(serde_json::from_str::<serde_json::Value>);
+        // Between them stand the lengths of chunks.
+        let all: Vec<_> =
+            lines.filter_map(|line| Some(line.ok()?["text"].as_str()?.to_owned())).collect();
+        (all == ["of acme", "a", "b", "c"]).then_some(text)
+    });
+    assert!(list.is_some(), "{}", site.err());
+    site.stop();
+}

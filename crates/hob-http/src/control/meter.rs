@@ -237,8 +237,8 @@ pub(crate) struct Measured {
     failure: Option<&'static str>,
     /// Where it is said when its answer has ended.
     passing: Option<Passing>,
-    /// How long its rights took, where they came from, and when they were known.
-    rights: Option<(Duration, Judged, Time)>,
+    /// When its rights began to be judged, where they came from, and when they were known.
+    rights: Option<(Instant, Judged, Time)>,
     /// When a repository was read for it.
     read: Option<ReadTimes>,
     /// Where it is told of, if the front answers it itself.
@@ -320,10 +320,11 @@ impl Measured {
         self.passing = passing;
     }
 
-    /// Its rights were judged; of several judgements the times are added, and the last is told.
-    pub(crate) fn rights(&mut self, took: Duration, from: Judged) {
-        let before = self.rights.map_or(Duration::ZERO, |(before, ..)| before);
-        self.rights = Some((before + took, from, Time(clock::now_ns())));
+    /// Its rights were judged from then to now; of several judgements the first began it, and the
+    /// last is told.
+    pub(crate) fn rights(&mut self, begun: Instant, from: Judged) {
+        let begun = self.rights.map_or(begun, |(before, ..)| before.min(begun));
+        self.rights = Some((begun, from, Time(clock::now_ns())));
     }
 
     /// A repository was read for it.
@@ -363,7 +364,11 @@ impl Measured {
             record(times, us);
         }
         let mount = self.tally.path.clone();
-        let rights = self.rights.map(|(took, from, _)| (us(took), from));
+        let rights = self.rights.map(|(begun, from, at)| {
+            let since_ns = clock::now_ns().saturating_sub(at.0);
+            let took = begun.elapsed().saturating_sub(Duration::from_nanos(since_ns));
+            (us(took), from)
+        });
         let read_us = self.read.map(ReadTimes::us);
         Ended { mount, total_us, phases_us: phases, rights, read_us, failure: self.failure }
     }

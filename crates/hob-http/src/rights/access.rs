@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use hob_core::http::mounts::blobs::Asked;
 use hob_wire::message::Judged;
 use hyper::StatusCode;
@@ -13,6 +15,9 @@ use super::{About, Rights};
 use crate::body::{Refused, refused};
 use crate::control::meter::Measured;
 use crate::link::Link;
+
+/// Projects of one list whose rights are asked for at one time.
+const AT_ONE_TIME: usize = 16;
 
 /// A request, and who may judge it.
 #[derive(Debug)]
@@ -52,10 +57,21 @@ impl Access<'_> {
             Asked::Many { projects, path, .. } => (&projects[..], path),
         };
         let mut denied = vec![false; projects.len()];
-        let Some(rights) = self.of else { return Ok(denied) };
-        // One after the other: the first answer often says what all others are.
-        for (denied, project) in denied.iter_mut().zip(projects) {
-            *denied = !self.ask(rights, Some(project), path, measured).await?;
+        let (Some(rights), Some((first, others))) = (self.of, projects.split_first()) else {
+            return Ok(denied);
+        };
+        // The first alone: its answer often says what all others are.
+        denied[0] = !self.ask(rights, Some(first), path, measured).await?;
+        let (mut waiting, mut others, mut at) = (FuturesOrdered::new(), others.iter(), 1);
+        loop {
+            while waiting.len() < AT_ONE_TIME
+                && let Some(project) = others.next()
+            {
+                waiting.push_back(self.judge(rights, Some(project), path));
+            }
+            let Some(judged) = waiting.next().await else { break };
+            denied[at] = !told(judged, measured)?;
+            at += 1;
         }
         Ok(denied)
     }
@@ -67,18 +83,35 @@ impl Access<'_> {
         path: &[u8],
         measured: &mut Measured,
     ) -> Result<bool, Refused> {
+        told(self.judge(rights, project, path).await, measured)
+    }
+
+    async fn judge(
+        &self,
+        rights: &Arc<Rights>,
+        project: Option<&[u8]>,
+        path: &[u8],
+    ) -> (Result<(bool, Judged), Refused>, Instant) {
         let (parts, client, by_proxy) = (self.parts, self.client, self.by_proxy);
         let about = About { parts, project, path, client, by_proxy };
         let begun = Instant::now();
         let allowed = rights.allow(self.link, &about).await;
-        let from = allowed.as_ref().map_or(Judged::Asked, |(_, from)| *from);
-        measured.rights(begun.elapsed(), from);
-        match allowed {
-            Ok((is_allowed, _)) => Ok(is_allowed),
-            Err(refused) => {
-                measured.failed("rights-failed");
-                Err(refused)
-            }
+        (allowed, begun)
+    }
+}
+
+/// What was judged, as the request's receipt and its log have it.
+fn told(
+    (allowed, begun): (Result<(bool, Judged), Refused>, Instant),
+    measured: &mut Measured,
+) -> Result<bool, Refused> {
+    let from = allowed.as_ref().map_or(Judged::Asked, |(_, from)| *from);
+    measured.rights(begun, from);
+    match allowed {
+        Ok((is_allowed, _)) => Ok(is_allowed),
+        Err(refused) => {
+            measured.failed("rights-failed");
+            Err(refused)
         }
     }
 }

@@ -4,6 +4,7 @@
 //! for each read. The time of git, cgit and gitweb is that of whole processes.
 
 mod peers;
+mod stale;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ const WIDTH: usize = 16;
 /// Requests one after another, and clones, in a round.
 const ALONE: usize = 500;
 const CLONES: usize = 10;
+const STALE_ROUNDS: usize = 100_000;
 const FILE: &str = "application.xml";
 
 /// What was measured, in microseconds.
@@ -89,6 +91,11 @@ pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     })?;
     cat.end();
     told(figure, &seen);
+    let count = if setting.is_quick() { STALE_ROUNDS / 20 } else { STALE_ROUNDS };
+    let moved = stale::rounds(&folder, count)?;
+    fact(figure, "rounds of a moved branch", count as f64);
+    let wrong = (moved.stale + moved.failed) as f64;
+    figure.target("stale or failed reads in them", Want::AtMost(0.0), wrong);
     Ok(())
 }
 
