@@ -59,20 +59,6 @@ impl Kind {
     pub fn of(number: u16) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.number() == number)
     }
-
-    /// Its word, as in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Edge => "edge",
-            Kind::HeldByCall => "held-by-call",
-            Kind::HeldByLane => "held-by-lane",
-            Kind::Starting => "starting",
-            Kind::Fork => "fork",
-            Kind::Forked => "forked",
-            Kind::Given => "given",
-        }
-    }
 }
 
 /// A record, without its stamp.
@@ -159,12 +145,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_a_number_and_a_name_of_its_own_and_what_is_written_is_read() {
+    fn each_kind_has_a_number_and_what_is_written_is_read() {
         for kind in Kind::ALL {
             assert_eq!(Kind::of(kind.number()), Some(kind));
             let record = Record::new(kind, CallId((1 << CALL_BITS) - 1), u64::MAX, 7);
             assert_eq!(Record::of(record.words()), record);
-            assert_eq!(Kind::ALL.iter().filter(|other| other.name() == kind.name()).count(), 1);
         }
         assert_eq!(Kind::of(0), None);
         let later = Record::of([0xffff << CALL_BITS | 3, 1, 2]);

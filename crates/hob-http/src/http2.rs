@@ -64,7 +64,7 @@ pub(crate) async fn run(
             let pace = PACE.try_with(Arc::clone).unwrap_or_default();
             let beside = Beside { slow: pace.slow.clone(), ..beside };
             let response = front.answer(request, peer, &beside).await?;
-            slow.is_that_of(&pace.slow);
+            slow.shares(&pace.slow);
             Ok::<_, std::convert::Infallible>(paced(response, is_head, (pace, asked)))
         })
     });

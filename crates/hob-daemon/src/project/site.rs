@@ -661,8 +661,9 @@ fn mebibytes(text: &str) -> Option<u64> {
     bytes(text).filter(|bytes| bytes.is_multiple_of(1 << 20)).map(|bytes| bytes >> 20)
 }
 
-/// `512KiB`, `50MiB`, `1GiB`.
-fn bytes(text: &str) -> Option<u64> {
+/// `512KiB`, `50MiB`, `1GiB`; `None`: it is no size, or nothing.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.find(|each: char| !each.is_ascii_digit())?;
     let number: u64 = text[..digits].parse().ok()?;
     let unit: u64 = match &text[digits..] {

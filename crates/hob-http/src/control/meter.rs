@@ -238,7 +238,7 @@ pub(crate) struct Measured {
     /// Where it is said when its answer has ended.
     passing: Option<Passing>,
     /// When its rights began to be judged, where they came from, and when they were known.
-    rights: Option<(Instant, Judged, Time)>,
+    rights: Option<(Time, Judged, Time)>,
     /// When a repository was read for it.
     read: Option<ReadTimes>,
     /// Where it is told of, if the front answers it itself.
@@ -322,7 +322,7 @@ impl Measured {
 
     /// Its rights were judged from then to now; of several judgements the first began it, and the
     /// last is told.
-    pub(crate) fn rights(&mut self, begun: Instant, from: Judged) {
+    pub(crate) fn rights(&mut self, begun: Time, from: Judged) {
         let begun = self.rights.map_or(begun, |(before, ..)| before.min(begun));
         self.rights = Some((begun, from, Time(clock::now_ns())));
     }
@@ -364,11 +364,7 @@ impl Measured {
             record(times, us);
         }
         let mount = self.tally.path.clone();
-        let rights = self.rights.map(|(begun, from, at)| {
-            let since_ns = clock::now_ns().saturating_sub(at.0);
-            let took = begun.elapsed().saturating_sub(Duration::from_nanos(since_ns));
-            (us(took), from)
-        });
+        let rights = self.rights.map(|(begun, from, at)| (at.us_since(begun), from));
         let read_us = self.read.map(ReadTimes::us);
         Ended { mount, total_us, phases_us: phases, rights, read_us, failure: self.failure }
     }

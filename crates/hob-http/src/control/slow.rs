@@ -27,8 +27,8 @@ impl Slow {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
     }
 
-    /// The answer of `other` is the one that is taken here too.
-    pub(crate) fn is_that_of(&self, other: &Slow) {
+    /// Counts the answer of `other` here too, once for both.
+    pub(crate) fn shares(&self, other: &Slow) {
         let answer = other.answer();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
@@ -60,7 +60,7 @@ mod tests {
         connection.reached();
         for count in 1..3 {
             stream.answers(&meter.tally("/shop"));
-            connection.is_that_of(&stream);
+            connection.shares(&stream);
             stream.reached();
             connection.reached();
             assert_eq!(meter.counts().mounts[0].limits["timeouts.write"], count);

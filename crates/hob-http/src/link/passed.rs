@@ -14,7 +14,7 @@ use super::{Link, Out, encode};
 
 /// Of the requests of a lane one is told in so long; and each whose client took so long for the rest
 /// of its answer.
-const EVERY_NS: u64 = 10_000_000;
+pub(super) const EVERY_NS: u64 = 10_000_000;
 
 /// When a request came, in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +152,7 @@ impl Link {
         });
     }
 
-    pub(super) fn passed(&self, passed: &Passed<'_>) {
+    fn passed(&self, passed: &Passed<'_>) {
         if let Some(bytes) = encode(Kind::Passed, 0, |out| passed.encode(out)) {
             self.send_surely(Out { bytes, file: None });
         }

@@ -10,10 +10,8 @@ use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::Served;
 
+use super::passed::EVERY_NS;
 use super::{Link, Out, encode};
-
-/// Of the requests of one mount and status one is told in so long.
-const EVERY_NS: u64 = 10_000_000;
 
 /// The requests of a mount that the loop is told of.
 #[derive(Debug)]
@@ -28,8 +26,8 @@ struct Kept {
     told_ns: u64,
     /// Of each status the newest request that was not told, and how many there are.
     newest: Vec<(Served<'static>, u64)>,
-    /// Something will tell them.
-    is_due: bool,
+    /// A timer runs that will have them told.
+    is_timed: bool,
 }
 
 impl Telling {
@@ -46,14 +44,14 @@ impl Telling {
             Some((known, count)) => (*known, *count) = (served, *count + 1),
             None => kept.newest.push((served, 1)),
         }
-        if kept.is_due {
+        if kept.is_timed {
             return;
         }
         let after_ns = (kept.told_ns + EVERY_NS).saturating_sub(now_ns);
         if after_ns > 0
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            kept.is_due = true;
+            kept.is_timed = true;
             let telling = Arc::clone(self);
             runtime.spawn(async move {
                 tokio::time::sleep(Duration::from_nanos(after_ns)).await;
@@ -67,7 +65,7 @@ impl Telling {
 
     fn tell_all(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        (kept.told_ns, kept.is_due) = (clock::now_ns(), false);
+        (kept.told_ns, kept.is_timed) = (clock::now_ns(), false);
         let newest = std::mem::take(&mut kept.newest);
         drop(kept);
         for (served, stands_for) in newest {

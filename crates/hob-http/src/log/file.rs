@@ -70,11 +70,7 @@ impl Kept {
         }
         let length = before + lines.len() as u64;
         if self.of.bytes_max.is_some_and(|most| length > most) {
-            let older = PathBuf::from({
-                let mut name = path.clone().into_os_string();
-                name.push(".1");
-                name
-            });
+            let older = LogFile::older(&path);
             std::fs::rename(&path, older).map_err(|error| (error.to_string(), lines.len()))?;
             self.open = None;
         }

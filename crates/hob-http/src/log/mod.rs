@@ -8,7 +8,7 @@ mod entry;
 mod file;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,6 +75,16 @@ struct Writer {
     entries: SyncSender<Arc<Entry>>,
     /// Since a line was written.
     dropped: Arc<AtomicU64>,
+}
+
+impl LogFile {
+    /// Where a log is when it was too long, and a new one has begun.
+    #[must_use]
+    pub fn older(path: &Path) -> PathBuf {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".1");
+        PathBuf::from(name)
+    }
 }
 
 /// What hears when the last line of a log that was dropped is written.

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use hob_core::http::mounts::blobs::Asked;
+use hob_core::ids::Time;
+use hob_os::clock;
 use hob_wire::message::Judged;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
@@ -91,10 +92,10 @@ impl Access<'_> {
         rights: &Arc<Rights>,
         project: Option<&[u8]>,
         path: &[u8],
-    ) -> (Result<(bool, Judged), Refused>, Instant) {
+    ) -> (Result<(bool, Judged), Refused>, Time) {
         let (parts, client, by_proxy) = (self.parts, self.client, self.by_proxy);
         let about = About { parts, project, path, client, by_proxy };
-        let begun = Instant::now();
+        let begun = Time(clock::now_ns());
         let allowed = rights.allow(self.link, &about).await;
         (allowed, begun)
     }
@@ -102,7 +103,7 @@ impl Access<'_> {
 
 /// What was judged, as the request's receipt and its log have it.
 fn told(
-    (allowed, begun): (Result<(bool, Judged), Refused>, Instant),
+    (allowed, begun): (Result<(bool, Judged), Refused>, Time),
     measured: &mut Measured,
 ) -> Result<bool, Refused> {
     let from = allowed.as_ref().map_or(Judged::Asked, |(_, from)| *from);

@@ -23,6 +23,7 @@ pub mod session;
 pub mod setup;
 pub mod shim;
 pub mod status;
+mod tail;
 pub mod top;
 pub mod trace;
 pub mod trust;

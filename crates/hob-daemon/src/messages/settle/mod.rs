@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
 use hob_core::phase::{Mark, Marks};
-use hob_core::receipt::{MessagePart, OutcomePart, PhasePart, Receipt, SCHEMA, WorkerPart};
+use hob_core::receipt::{
+    MessagePart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, WorkerPart,
+};
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::Kind;
@@ -294,42 +296,55 @@ impl Messages {
 
     fn write_receipt(&self, ctx: &mut Ctx<'_>, told: Told, stands_for: u64) {
         let call = told.call.map_or_else(|| ctx.recorder.next_call(), |call| call.0);
-        let phases = PhasePart::all(&told.marks);
-        let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
-        let isolation = if told.given { told.face.isolation } else { "none" };
+        let message = MessagePart {
+            bytes: told.bytes,
+            stands_for,
+            protocol: named(told.protocol),
+            rights: told.judged.code().map(str::to_owned),
+            status: None,
+        };
+        let program = told.face.program.clone();
         ctx.recorder.record(Receipt {
-            schema: SCHEMA.to_owned(),
-            call,
-            at: format::moment(told.at),
-            program: told.face.program.clone(),
             caller_pid: told.pid,
-            directory: None,
             warm: told.given,
             reason: told.reason.to_owned(),
-            isolation: isolation.to_owned(),
-            outcome: OutcomePart {
-                kind: told.outcome.to_owned(),
-                code: None,
-                signal: None,
-                phase: None,
-            },
-            phases,
-            total_us,
-            usage: None,
+            isolation: if told.given { told.face.isolation } else { "none" }.to_owned(),
             worker: told.worker,
-            cold_us: None,
-            gain: None,
-            demoted: None,
-            imported: None,
-            hooks: None,
-            message: Some(MessagePart {
-                bytes: told.bytes,
-                stands_for,
-                protocol: named(told.protocol),
-                rights: told.judged.code().map(str::to_owned),
-                status: None,
-            }),
+            ..receipt((call, told.at, &told.marks), program, told.outcome, message)
         });
+    }
+}
+
+/// The receipt of a message that no worker performed, for who performed it to say so.
+fn receipt(
+    (call, at, marks): (u64, jiff::Timestamp, &Marks),
+    program: ProgramPart,
+    outcome: &str,
+    message: MessagePart,
+) -> Receipt {
+    let phases = PhasePart::all(marks);
+    let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
+    Receipt {
+        schema: SCHEMA.to_owned(),
+        call,
+        at: format::moment(at),
+        program,
+        caller_pid: 0,
+        directory: None,
+        warm: false,
+        reason: String::new(),
+        isolation: String::new(),
+        outcome: OutcomePart { kind: outcome.to_owned(), code: None, signal: None, phase: None },
+        phases,
+        total_us,
+        usage: None,
+        worker: None,
+        cold_us: None,
+        gain: None,
+        demoted: None,
+        imported: None,
+        hooks: None,
+        message: Some(message),
     }
 }
 

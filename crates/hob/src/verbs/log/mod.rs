@@ -61,7 +61,7 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     if log.requests.http {
         let Filter { failed, slower_us, since, .. } = filter(log)?;
         let (count, json) = (log.count, log.json);
-        return http::run(&log.requests, http::Narrowed { count, failed, slower_us, since, json });
+        return http::run(&log.requests, http::Selection { count, failed, slower_us, since, json });
     }
     let export = log.export.as_deref().map(target).transpose()?;
     let filter = filter(log)?;

@@ -3,9 +3,7 @@
 //! The daemon has a file for each handler (`hob_daemon::project::Declared::log`), begun anew when it
 //! starts and when it is too long. It is read here as it lies.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +12,7 @@ use hob_daemon::project;
 use hob_os::start::Start;
 
 use crate::verbs::Failure;
+use crate::verbs::tail::Tail;
 use crate::{connect, fallback, say};
 
 /// Between two looks at a file that is followed.
@@ -40,7 +39,7 @@ pub(crate) fn run(start: &Start, asked: &Logs) -> Result<(), Failure> {
     let found = project::find(fallback::state_dir().as_deref(), &here, &asked.program);
     let declared = found.handler.map_err(|error| Failure::new(error.text))?;
     let path = declared.log(&connect::directory(start));
-    let Some(mut log) = Log::open(&path) else {
+    let Some(mut log) = Tail::open(&path) else {
         let program = &asked.program;
         let text = match connect::connect(&connect::directory(start)) {
             Ok(_) => format!("{program}: it has not been started yet; `hob ask {program}` does"),
@@ -67,39 +66,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("{}: {error}", path.display()))
 }
 
-/// A log, and how far it was read.
-struct Log {
-    file: File,
-    at: u64,
-}
-
-impl Log {
-    fn open(path: &Path) -> Option<Log> {
-        File::open(path).ok().map(|file| Log { file, at: 0 })
-    }
-
-    /// What was not read yet. One that is shorter than what was read began anew.
-    fn more(&mut self) -> std::io::Result<Vec<u8>> {
-        if self.file.metadata()?.len() < self.at {
-            self.at = 0;
-        }
-        let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(self.at))?;
-        self.file.read_to_end(&mut bytes)?;
-        self.at += bytes.len() as u64;
-        Ok(bytes)
-    }
-
-    /// Whether the name means this file still.
-    fn is_at(&self, path: &Path) -> bool {
-        let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
-        let (own, named) = (self.file.metadata().map(place), path.metadata().map(place));
-        matches!((own, named), (Ok(own), Ok(named)) if own == named)
-    }
-}
-
 /// Prints what comes, over ends of the daemon, until the reader leaves or a signal ends this.
-fn follow(path: &Path, mut log: Option<Log>) -> Result<(), Failure> {
+fn follow(path: &Path, mut log: Option<Tail>) -> Result<(), Failure> {
     loop {
         if let Some(open) = &mut log {
             let more = open.more().map_err(|error| unreadable(path, &error))?;
@@ -108,7 +76,7 @@ fn follow(path: &Path, mut log: Option<Log>) -> Result<(), Failure> {
             }
         }
         if !log.as_ref().is_some_and(|open| open.is_at(path)) {
-            log = Log::open(path).or(log);
+            log = Tail::open(path).or(log);
         }
         // sleeps: a file has no mark that another process has written to it but by watching it.
         std::thread::sleep(LOOK);

@@ -78,14 +78,7 @@ fn prune(folder: &Path) {
     logs.sort();
     let many = logs.len().saturating_sub(SITES_MAX);
     for (_, log) in logs.into_iter().take(many) {
-        let _ = std::fs::remove_file(older(&log));
+        let _ = std::fs::remove_file(hob_http::LogFile::older(&log));
         let _ = std::fs::remove_file(log);
     }
-}
-
-/// The log before this one.
-pub(crate) fn older(log: &Path) -> PathBuf {
-    let mut name = log.as_os_str().to_owned();
-    name.push(".1");
-    PathBuf::from(name)
 }

@@ -1,6 +1,7 @@
 //! What `--where` asks of a request: `status>=500`, `total>200ms and mount=/shop`.
 
 use hob_core::http::access::Access;
+use hob_daemon::project::site;
 
 use crate::durations;
 
@@ -136,11 +137,7 @@ fn time(value: &str) -> Result<u64, String> {
 }
 
 fn plain(value: &str) -> Result<u64, String> {
-    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
-    let unit = units.iter().find_map(|(unit, bits)| Some((value.strip_suffix(unit)?, *bits)));
-    let (digits, bits) = unit.unwrap_or((value, 0));
-    let number = digits.trim().parse::<u64>().ok();
-    let number = number.and_then(|number| number.checked_mul(1 << bits));
+    let number = value.parse::<u64>().ok().or_else(|| site::bytes(value));
     number.ok_or_else(|| format!("`{value}` is no number; try 500, or 64KiB"))
 }
 

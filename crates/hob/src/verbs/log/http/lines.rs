@@ -1,11 +1,12 @@
 //! Lines of access logs, read from their files: the newest, or those that come.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use hob_core::http::access::{Access, Dropped};
+
+use super::super::super::tail::Tail;
 
 /// What is read at one time.
 const BLOCK_BYTES: u64 = 256 * 1024;
@@ -105,18 +106,15 @@ pub(super) fn newest(
 #[derive(Debug)]
 pub(super) struct Followed {
     path: PathBuf,
-    file: Option<File>,
-    /// Its device and inode.
-    id: (u64, u64),
+    tail: Option<Tail>,
     part: Vec<u8>,
 }
 
 impl Followed {
     /// Follows from the end that it has now, or, where `whole`, from its beginning.
     pub(super) fn new(path: PathBuf, whole: bool) -> Followed {
-        let mut followed = Followed { path, file: None, id: (0, 0), part: Vec::new() };
-        followed.open(whole);
-        followed
+        let tail = if whole { Tail::open(&path) } else { Tail::at_end(&path) };
+        Followed { path, tail, part: Vec::new() }
     }
 
     /// The file that is followed.
@@ -124,46 +122,30 @@ impl Followed {
         &self.path
     }
 
-    fn open(&mut self, whole: bool) {
-        let opened = File::open(&self.path).and_then(|mut file| {
-            let known = file.metadata()?;
-            if !whole {
-                file.seek(SeekFrom::End(0))?;
-            }
-            Ok(((known.dev(), known.ino()), file))
-        });
-        if let Ok((id, file)) = opened {
-            (self.id, self.file) = (id, Some(file));
-        }
-    }
-
     /// The lines that came, and how many were none of an access log's.
     pub(super) fn come(&mut self) -> (Vec<Logged>, u64) {
-        let mut bytes = Vec::new();
-        if let Some(file) = &mut self.file {
-            let _ = file.read_to_end(&mut bytes);
-            // Cut back, as by a full disk: what it has from now on is new.
-            let place = file.stream_position().unwrap_or(0);
-            if file.metadata().is_ok_and(|now| now.len() < place) {
-                let _ = file.seek(SeekFrom::End(0));
-                self.part.clear();
-            }
-        }
-        let (mut lines, mut strange) = self.split(&bytes);
-        let now = std::fs::metadata(&self.path).map(|now| (now.dev(), now.ino()));
-        if now.is_ok_and(|now| now != self.id) {
+        let (mut lines, mut strange) = self.more();
+        if !self.tail.as_ref().is_some_and(|tail| tail.is_at(&self.path))
+            && let Some(next) = Tail::open(&self.path)
+        {
             // Another file has its name.
+            self.tail = Some(next);
             self.part.clear();
-            self.open(true);
-            bytes.clear();
-            if let Some(file) = &mut self.file {
-                let _ = file.read_to_end(&mut bytes);
-            }
-            let (more, strange_too) = self.split(&bytes);
+            let (more, strange_too) = self.more();
             lines.extend(more);
             strange += strange_too;
         }
         (lines, strange)
+    }
+
+    fn more(&mut self) -> (Vec<Logged>, u64) {
+        let Some(tail) = &mut self.tail else { return (Vec::new(), 0) };
+        if tail.pass_cut() {
+            self.part.clear();
+        }
+        // What cannot be read now may be the next time.
+        let bytes = tail.more().unwrap_or_default();
+        self.split(&bytes)
     }
 
     fn split(&mut self, bytes: &[u8]) -> (Vec<Logged>, u64) {
@@ -245,5 +227,14 @@ mod tests {
         std::fs::rename(&path, dir.path().join("log.1")).expect("another name");
         std::fs::write(&path, line(3)).expect("a new log");
         assert_eq!(targets(&followed.come().0), ["/2", "/3"]);
+        // A part of a line that is cut off again, as by a full disk.
+        let mut file = File::options().append(true).open(&path).expect("the log");
+        let before = file.metadata().expect("the log").len();
+        file.write_all(b"{\"half").expect("a part");
+        assert!(followed.come().0.is_empty());
+        file.set_len(before).expect("cut");
+        assert!(followed.come().0.is_empty());
+        file.write_all(line(4).as_bytes()).expect("another");
+        assert_eq!(targets(&followed.come().0), ["/4"]);
     }
 }

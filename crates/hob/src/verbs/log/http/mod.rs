@@ -53,7 +53,7 @@ enum Form {
 
 /// What is asked of requests and of calls alike.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Narrowed {
+pub(super) struct Selection {
     pub(super) count: usize,
     pub(super) failed: bool,
     pub(super) slower_us: Option<u64>,
@@ -64,19 +64,19 @@ pub(super) struct Narrowed {
 /// Which lines are asked for.
 struct Chosen {
     condition: Condition,
-    narrowed: Narrowed,
+    selection: Selection,
 }
 
 impl Chosen {
     fn takes(&self, logged: &Logged) -> bool {
-        let since = self.narrowed.since;
+        let since = self.selection.since;
         if since.is_some_and(|since| moment(logged.time()).is_none_or(|at| at < since)) {
             return false;
         }
         match logged {
             Logged::Request(access, _) => {
                 let has_failed = access.status >= 500 || access.failure.is_some();
-                (!self.narrowed.failed || has_failed) && self.condition.takes(access)
+                (!self.selection.failed || has_failed) && self.condition.takes(access)
             }
             // Whether they were such requests is not known.
             Logged::Missing(..) => true,
@@ -85,14 +85,14 @@ impl Chosen {
 }
 
 /// Prints requests, the newest last.
-pub(super) fn run(asked: &Requests, narrowed: Narrowed) -> Result<(), Failure> {
+pub(super) fn run(asked: &Requests, selection: Selection) -> Result<(), Failure> {
     let mut condition = Condition::default();
     for text in &asked.conditions {
         condition.add(text).map_err(|why| Failure::usage(format!("--where: {why}")))?;
     }
-    narrowed.slower_us.inspect(|us| condition.add_slower(*us));
-    let form = asked.format.unwrap_or(if narrowed.json { Form::Json } else { Form::Text });
-    let chosen = Chosen { condition, narrowed };
+    selection.slower_us.inspect(|us| condition.add_slower(*us));
+    let form = asked.format.unwrap_or(if selection.json { Form::Json } else { Form::Text });
+    let chosen = Chosen { condition, selection };
     let logs = logs(asked)?;
     // What ends while the newest are read is among what follows.
     let mut followed: Vec<_> = logs.iter().map(|log| Followed::new(log.clone(), false)).collect();
@@ -115,6 +115,7 @@ pub(super) fn run(asked: &Requests, narrowed: Narrowed) -> Result<(), Failure> {
         return Ok(());
     }
     loop {
+        // sleeps: a file has no mark that another process has written to it but by watching it.
         std::thread::sleep(LOOK);
         for log in self::logs(asked)? {
             if !followed.iter().any(|known| known.path() == log) {
@@ -166,11 +167,11 @@ fn logs(asked: &Requests) -> Result<Vec<PathBuf>, Failure> {
 /// The newest lines of all logs, the oldest first.
 fn newest(logs: &[PathBuf], chosen: &Chosen) -> Result<Vec<Logged>, Failure> {
     let (mut all, mut strange) = (Vec::new(), 0);
-    let count = chosen.narrowed.count;
+    let count = chosen.selection.count;
     for log in logs {
         let mut left = count;
         // What was put away before it, if it does not have enough.
-        for path in [log.clone(), access::older(log)] {
+        for path in [log.clone(), hob_http::LogFile::older(log)] {
             if left == 0 {
                 break;
             }
