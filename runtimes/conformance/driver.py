@@ -242,12 +242,23 @@ class Tally:
         return fields[0], fields[3], fields[5]
 
 
+def hold(numbers):
+    """In a child: `/dev/null` at each of these."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in numbers:
+        if number == null:
+            os.set_inheritable(number, True)
+        else:
+            os.dup2(null, number)
+
+
 class Worker:
     """A zygote or standby process with its channel."""
 
     def __init__(self, runtime, role, kind, target, **options):
         near, far = socket.socketpair()
         command = runtime.serve(options.get("options", ()), options.get("argv", [target])[0], kind)
+        held = getattr(runtime, "held", ())
         self.process = subprocess.Popen(
             command,
             stdin=far,
@@ -256,6 +267,9 @@ class Worker:
             cwd=options.get("cwd"),
             env=options.get("env"),
             start_new_session=True,
+            # Numbers that an interpreter's own files are kept from, as the daemon holds them.
+            preexec_fn=(lambda: hold(held)) if held else None,
+            close_fds=not held,
         )
         far.close()
         self.channel = Peer(near)
@@ -477,11 +491,12 @@ class Run:
         options.setdefault("cwd", self.cwd)
         worker = Worker(self.runtime, 1, self.kind, target, **options)
         pidfd = os.pidfd_open(worker.pid)
-        outcome, _ = self.give(worker.channel, pidfd)
+        outcome, outcome.fate = self.give(worker.channel, pidfd)
         outcome.code = worker.process.wait(WAIT_S)
         # What did not fit, where it executed the cold command in its own place.
-        outcome.unfit = None
+        outcome.unfit, outcome.frames = None, []
         while (frame := worker.channel.receive()) is not None:
+            outcome.frames.append(frame)
             if frame[0] == EXECUTES:
                 outcome.unfit = frame[1][16]
         worker.channel.close()

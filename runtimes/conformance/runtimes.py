@@ -1,7 +1,8 @@
 """How each runtime is started (docs/worker.md): one row each.
 
 A row gives the command lines of a zygote or standby, of a learning run and of a cold run, and the
-same few programs in its language. `None` where the interpreter is not installed here.
+same few programs in its language. `None` where the interpreter is not installed here. JVMs are in
+`jvm.py`.
 """
 
 import os
@@ -13,9 +14,42 @@ RUNTIMES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 sys.path.insert(0, os.path.join(RUNTIMES, "python"))
 import join
+import jvm
 
 
-class Python:
+class Row:
+    """What most runtimes have: scripts, and zygotes that fork. A row says what it lacks."""
+
+    # With which version several rows are told apart.
+    version = ""
+    forks = True
+    # Whether the interpreter itself exits when it is asked to end, with a code.
+    ends_by_itself = False
+    # More descriptors than most callers have.
+    many = range(9, 73)
+    # Classes of tests that do not concern it.
+    lacks = ()
+
+    def write(self, place):
+        """Writes its programs to a folder."""
+        for name, text in self.programs.items():
+            with open(os.path.join(place, self.named(name)), "w") as file:
+                file.write(textwrap.dedent(text).strip() + "\n")
+
+    def named(self, name):
+        """What names a program to the interpreter, in its folder."""
+        return name + self.suffix
+
+    def elsewhere(self, place, name):
+        """The same in any directory."""
+        return os.path.join(place, self.named(name))
+
+    def how(self, place, name):
+        """How a `Run` of it is made, beside its words."""
+        return {}
+
+
+class Python(Row):
     name = "python"
     interpreter = sys.executable
     suffix = ".py"
@@ -83,7 +117,7 @@ class Python:
     }
 
 
-class Ruby:
+class Ruby(Row):
     name = "ruby"
     interpreter = shutil.which("ruby")
     suffix = ".rb"
@@ -145,8 +179,6 @@ class Ruby:
     }
 
 
-def programs(row):
-    return {name: textwrap.dedent(text).strip() + "\n" for name, text in row.programs.items()}
-
-
-ROWS = [row for row in (Python(), Ruby()) if row.interpreter]
+def rows():
+    """Those whose interpreter is here; the programs of JVMs are compiled then."""
+    return [row for row in (Python(), Ruby(), *jvm.rows(Row)) if row.interpreter]

@@ -67,18 +67,32 @@ final class Standby {
         world.descriptors.look();
         Notes notes = new Notes(directory, prefix);
         Frames.ready((int) ProcessHandle.current().pid(), notes.threads(), notes.all()).send(channel.fd);
-        Frames.In give = channel.next();
-        if (give == null || channel.kind != Frames.GIVE) {
-            Kernel.call(Kernel.EXIT_GROUP, 0, 0, 0);
-            return;
-        }
-        if (!world.take(give, channel)) {
+        if (!isTaken(world, channel)) {
             world.execute(file, prefix, channel.fd);
         }
         world.writeTitle(prefix);
         arguments = words(world.arguments);
         System.setProperty("sun.java.command", command(world.name, arguments));
         End.begin(world, channel.fd);
+    }
+
+    /** Waits for the call. {@code false}: the cold command has to be executed. */
+    private static boolean isTaken(World world, Channel channel) throws ClassNotFoundException {
+        try {
+            Frames.In give = channel.next();
+            if (give != null && channel.kind != Frames.GIVE) {
+                throw new IllegalStateException("a frame that is not expected");
+            }
+            if (give != null) {
+                return world.take(give, channel);
+            }
+            Kernel.call(Kernel.EXIT_GROUP, 0, 0, 0);
+        } catch (IllegalStateException error) {
+            // Nothing of the program has begun.
+            failing = channel.fd;
+            fail("what it was told is no call: " + error.getMessage());
+        }
+        return false;
     }
 
     /** The program itself. The launcher does with what it throws what it does without the gate. */

@@ -91,6 +91,9 @@ final class World {
     /** Takes on all of it. {@code false}: the cold command has to be executed. */
     boolean take(Frames.In give, Channel channel) throws ClassNotFoundException {
         int[] fds = channel.fds;
+        if (fds.length <= REPLY) {
+            throw new IllegalStateException("a call without its descriptors");
+        }
         descriptors.free();
         call = give.u64();
         reply = Kernel.move(fds[REPLY], HIGH);

@@ -16,34 +16,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "conform
 
 import build
 from driver import GOLDEN, STANDBY, Run, Worker  # noqa: F401
+from jvm import CLASS, Jvm, made
 
-CLASS = 6
 # What did not fit, as the schema of the wire has it (`docs/wire.md`, `executes`).
 SIGNALS, LIMITS, PRIORITY, DESCRIPTORS = 1, 2, 3, 8
 
 
-class Jvm:
-    """How a standby and a cold run are started."""
-
-    name = "jvm"
-
-    def __init__(self, interpreter, classes, gate):
-        self.interpreter, self.classes, self.gate = interpreter, classes, gate
-
-    def serve(self, options, script, kind):
-        gate = ["-Xbootclasspath/a:" + self.classes, "hob.Gate", self.gate]
-        return [self.interpreter, *options, *gate]
-
-    def cold(self, options, argv, kind):
-        return [self.interpreter, *options, *argv]
-
-
 def rows():
-    """One for each JDK; none where there is no compiler."""
-    if not shutil.which("javac") or not shutil.which("rustc"):
-        return []
-    classes, gate = build.make()
-    return [Jvm(os.path.join(home, "bin", "java"), classes, gate) for home in build.homes()]
+    """One for each JDK."""
+    classes, gate, homes = made()
+    return [Jvm(os.path.join(home, "bin", "java"), classes, gate) for home in homes]
 
 
 ROWS = rows()
