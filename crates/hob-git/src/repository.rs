@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use crate::failure::{behind, is_of_system};
 use crate::identity::{Identity, Stamp, stamp};
+use crate::refs::Refs;
 use crate::{Failure, Root};
 
 /// The most bytes of a repository's configuration; git's own have some hundreds.
@@ -40,8 +41,7 @@ pub(crate) struct Repository {
     pub(crate) place: Place,
     pub(crate) hash: gix_hash::Kind,
     pub(crate) objects: gix_odb::HandleArc,
-    /// The packed refs that were read last, and whether their stamp is old enough to be believed.
-    pub(crate) packed: Option<(Stamp, bool, Vec<u8>)>,
+    pub(crate) refs: Refs,
     stamps: [Option<Stamp>; 2],
 }
 
@@ -151,7 +151,7 @@ impl Repository {
     /// Opens what was found.
     pub(crate) fn open(place: Place, root: &Root) -> Result<Repository, Failure> {
         let stamps = place.stamps();
-        let hash = format(&place)?;
+        let (hash, refs) = format(&place)?;
         let objects = place.path.join("objects");
         let here = Path::new("/");
         let elsewhere = gix_odb::alternate::resolve(objects.clone(), here)
@@ -174,7 +174,7 @@ impl Repository {
         let store = gix_odb::Store::at_opts(objects, hash, &mut std::iter::empty(), options);
         let store = store.map_err(|error| behind(&error, UNOPENED))?;
         let objects = Arc::new(store).to_cache_arc();
-        Ok(Repository { place, hash, objects, packed: None, stamps })
+        Ok(Repository { place, hash, objects, refs, stamps })
     }
 
     /// Whether it is still as it was opened.
@@ -183,8 +183,8 @@ impl Repository {
     }
 }
 
-/// How a repository names its objects, if its format is one that is known here.
-fn format(place: &Place) -> Result<gix_hash::Kind, Failure> {
+/// How a repository names its objects and keeps its refs, if its format is known here.
+fn format(place: &Place) -> Result<(gix_hash::Kind, Refs), Failure> {
     let text =
         place.read(Path::new("config"), CONFIG_BYTES_MAX, "its configuration is too large")?;
     let text = text.unwrap_or_default();
@@ -193,9 +193,9 @@ fn format(place: &Place) -> Result<gix_hash::Kind, Failure> {
         .map_err(|_| Failure::Repository("its configuration cannot be read"))?;
     let version = config.integer("core.repositoryFormatVersion");
     let version = version.ok().flatten().unwrap_or(0);
-    let mut hash = gix_hash::Kind::Sha1;
+    let (mut hash, mut refs) = (gix_hash::Kind::Sha1, Refs::files());
     if version == 0 {
-        return Ok(hash);
+        return Ok((hash, refs));
     }
     if version > 1 {
         return Err(Failure::Repository("its format is newer than hob knows"));
@@ -206,11 +206,7 @@ fn format(place: &Place) -> Result<gix_hash::Kind, Failure> {
             match (name.to_ascii_lowercase().as_str(), value.as_slice()) {
                 ("objectformat", b"sha1") | ("refstorage", b"files") => {}
                 ("objectformat", b"sha256") => hash = gix_hash::Kind::Sha256,
-                ("refstorage", _) => {
-                    return Err(Failure::Repository(
-                        "its refs are a reftable, which hob cannot read",
-                    ));
-                }
+                ("refstorage", b"reftable") => refs = Refs::reftable(),
                 (name, _) if HARMLESS.contains(&name) => {}
                 _ => {
                     return Err(Failure::Repository(
@@ -220,5 +216,5 @@ fn format(place: &Place) -> Result<gix_hash::Kind, Failure> {
             }
         }
     }
-    Ok(hash)
+    Ok((hash, refs))
 }

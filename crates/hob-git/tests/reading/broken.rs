@@ -175,7 +175,7 @@ fn formats_that_are_not_known_are_refused_and_includes_are_not_followed() {
     let newer = usual_text.replace("repositoryformatversion = 0", "repositoryformatversion = 1");
     assert_eq!(with(&format!("{newer}[extensions]\n\tpartialClone = origin\n")), Ok(b"1".to_vec()));
     for wrong in [
-        format!("{newer}[extensions]\n\trefStorage = reftable\n"),
+        format!("{newer}[extensions]\n\trefStorage = other\n"),
         format!("{newer}[extensions]\n\tsomethingNew = true\n"),
         usual_text.replace("repositoryformatversion = 0", "repositoryformatversion = 2"),
         "[core\n".to_owned(),

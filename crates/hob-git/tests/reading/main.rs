@@ -2,5 +2,6 @@
 
 mod broken;
 mod equal;
+mod reftable;
 mod repository;
 mod stale;

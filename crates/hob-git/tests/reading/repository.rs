@@ -10,7 +10,12 @@ use tempfile::TempDir;
 /// A directory for repositories, and git without anybody's configuration.
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
+    /// The git that makes them.
+    program: PathBuf,
 }
+
+/// Each commit's time, so that the same commits have the same ids.
+const TIME: &str = "1700000000 +0000";
 
 /// What is served if nothing is said.
 pub(crate) fn usual() -> Terms {
@@ -19,18 +24,29 @@ pub(crate) fn usual() -> Terms {
 
 impl Place {
     pub(crate) fn new() -> Place {
-        Place { dir: tempfile::tempdir().expect("a private directory") }
+        Place { dir: tempfile::tempdir().expect("a private directory"), program: "git".into() }
+    }
+
+    /// With a git that keeps refs in tables, as git 2.45 and later can; `None`: there is none here,
+    /// and `make test-deps` can fetch none.
+    pub(crate) fn with_reftables() -> Option<Place> {
+        let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/git/git");
+        [PathBuf::from("git"), PathBuf::from(fetched)].into_iter().find_map(|program| {
+            let place = Place { program, ..Place::new() };
+            let knows = place.try_git("try", &["init", "--quiet", "--ref-format=reftable"])?;
+            knows.status.success().then_some(place)
+        })
     }
 
     pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().join("root")
     }
 
-    /// Runs git in a directory below the root.
-    pub(crate) fn try_git(&self, at: &str, args: &[&str]) -> Output {
+    /// Runs git in a directory below the root; `None`: there is no such program.
+    pub(crate) fn try_git(&self, at: &str, args: &[&str]) -> Option<Output> {
         let dir = self.root().join(at);
         std::fs::create_dir_all(&dir).expect("a directory");
-        Command::new("git")
+        Command::new(&self.program)
             .args(["-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"])
             .args(args)
             .current_dir(dir)
@@ -41,12 +57,13 @@ impl Place {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "A")))
             .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "a@example.org")))
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_DATE"), TIME)))
             .output()
-            .expect("git runs")
+            .ok()
     }
 
     pub(crate) fn git(&self, at: &str, args: &[&str]) -> Vec<u8> {
-        let output = self.try_git(at, args);
+        let output = self.try_git(at, args).expect("git runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {args:?}: {said}");
         output.stdout

@@ -24,6 +24,7 @@ use super::client::{Connections, Load, Page};
 use super::server::Server;
 use super::{fact, take_turns, trusted};
 use peers::Cgi;
+use stale::Moved;
 
 /// The file's size: that of the description that the original read.
 const BYTES: usize = 24 << 10;
@@ -92,10 +93,18 @@ pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     cat.end();
     told(figure, &seen);
     let count = if setting.is_quick() { STALE_ROUNDS / 20 } else { STALE_ROUNDS };
-    let moved = stale::rounds(&folder, count)?;
-    fact(figure, "rounds of a moved branch", count as f64);
-    let wrong = (moved.stale + moved.failed) as f64;
-    figure.target("stale or failed reads in them", Want::AtMost(0.0), wrong);
+    let mut told = |name: &str, moved: &Moved| -> Result<()> {
+        let seen = stale::rounds(moved, count)?;
+        fact(figure, &format!("rounds of a moved branch, {name}"), count as f64);
+        let wrong = (seen.stale + seen.failed) as f64;
+        let name = format!("stale or failed reads in them, {name}");
+        figure.target(&name, Want::AtMost(0.0), wrong);
+        Ok(())
+    };
+    told("refs in files", &Moved::files(&folder)?)?;
+    if let Some(moved) = Moved::tables(&folder)? {
+        told("refs in tables", &moved)?;
+    }
     Ok(())
 }
 
@@ -272,7 +281,11 @@ fn projects(root: &Path) -> Result<Vec<u8>> {
 }
 
 fn git(at: &Path) -> Command {
-    let mut git = Command::new("git");
+    git_of(Path::new("git"), at)
+}
+
+fn git_of(program: &Path, at: &Path) -> Command {
+    let mut git = Command::new(program);
     git.arg("-C").arg(at).env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", at);
     git
 }

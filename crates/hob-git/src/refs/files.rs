@@ -1,4 +1,4 @@
-//! What a ref points to, read at each request: its own file, or else the packed refs.
+//! Refs as files: one for each, or else a line of the packed refs.
 //!
 //! Times of modification of a ref's file lie: its 41 bytes are read. The packed refs are kept as
 //! long as inode, size and times are the same, and were not written just before they were read.
@@ -6,16 +6,13 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use gix_hash::ObjectId;
 use rustix::fd::AsFd;
 
+use super::{BROKEN, Value, id, symbolic};
+use crate::Failure;
 use crate::identity::{Stamp, stamp};
-use crate::repository::{Place, Repository};
-use crate::root::Terms;
-use crate::{Failure, names};
+use crate::repository::Place;
 
-/// Symbolic refs that are followed, as git does.
-const SYMBOLIC_MAX: usize = 5;
 /// A ref's file has a name or an id.
 const LOOSE_BYTES_MAX: usize = 4096;
 /// The packed refs of the largest public repositories have some tens of megabytes.
@@ -24,84 +21,58 @@ const PACKED_BYTES_MAX: usize = 128 << 20;
 const SETTLED: Duration = Duration::from_secs(2);
 const PACKED: &str = "packed-refs";
 
-enum Value {
-    Id(ObjectId),
-    Symbolic(Vec<u8>),
+/// The packed refs that were read last, and whether their stamp is old enough to be believed.
+#[derive(Default)]
+pub(crate) struct Packed(Option<(Stamp, bool, Vec<u8>)>);
+
+/// What the ref of this full name says.
+pub(super) fn value(
+    packed: &mut Packed,
+    place: &Place,
+    hash: gix_hash::Kind,
+    name: &[u8],
+) -> Result<Option<Value>, Failure> {
+    let file: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);
+    let loose = place.read(Path::new(file), LOOSE_BYTES_MAX, "a ref is broken")?;
+    match loose {
+        Some(text) => read_loose(hash, &text).map(Some),
+        None => Ok(packed.find(place, hash, name)?.map(Value::Id)),
+    }
 }
 
-impl Repository {
-    /// What a ref of this full name points to in the end, if it may be named and is there. Its name
-    /// was judged.
-    pub(crate) fn ref_of(
+fn read_loose(hash: gix_hash::Kind, text: &[u8]) -> Result<Value, Failure> {
+    let text = text.trim_ascii();
+    match text.strip_prefix(b"ref:") {
+        Some(target) => symbolic(target.trim_ascii_start()),
+        None => id(hash, text).map(Value::Id).ok_or(BROKEN),
+    }
+}
+
+impl Packed {
+    fn find(
         &mut self,
+        place: &Place,
+        hash: gix_hash::Kind,
         name: &[u8],
-        terms: &Terms,
-    ) -> Result<Option<ObjectId>, Failure> {
-        if name != b"HEAD" && !terms.allows(name) {
-            return Ok(None);
-        }
-        let mut name = name.to_vec();
-        for _ in 0..=SYMBOLIC_MAX {
-            match self.value(&name)? {
-                None => return Ok(None),
-                Some(Value::Id(id)) => return Ok(terms.allows(&name).then_some(id)),
-                Some(Value::Symbolic(target)) => name = target,
-            }
-        }
-        Err(Failure::Repository("its symbolic refs go in a circle"))
-    }
-
-    fn value(&mut self, name: &[u8]) -> Result<Option<Value>, Failure> {
-        let file: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name);
-        let loose = self.place.read(Path::new(file), LOOSE_BYTES_MAX, BROKEN)?;
-        match loose {
-            Some(text) => self.read_loose(&text).map(Some),
-            None => Ok(self.packed(name)?.map(Value::Id)),
-        }
-    }
-
-    fn read_loose(&self, text: &[u8]) -> Result<Value, Failure> {
-        let text = text.trim_ascii();
-        if let Some(target) = text.strip_prefix(b"ref:") {
-            let target = target.trim_ascii_start();
-            let is_ref = target.starts_with(b"refs/") && names::check_rev(target).is_ok();
-            return if is_ref {
-                Ok(Value::Symbolic(target.to_vec()))
-            } else {
-                Err(Failure::Repository(BROKEN))
-            };
-        }
-        self.id(text).map(Value::Id).ok_or(Failure::Repository(BROKEN))
-    }
-
-    /// An object's id, if this is a whole one of this repository's kind.
-    pub(crate) fn id(&self, hex: &[u8]) -> Option<ObjectId> {
-        let is_whole = hex.len() == self.hash.len_in_hex();
-        if is_whole { ObjectId::from_hex(hex).ok() } else { None }
-    }
-
-    fn packed(&mut self, name: &[u8]) -> Result<Option<ObjectId>, Failure> {
-        let Some(now) = stamp(self.place.dir.as_fd(), PACKED) else {
-            self.packed = None;
+    ) -> Result<Option<gix_hash::ObjectId>, Failure> {
+        let Some(now) = stamp(place.dir.as_fd(), PACKED) else {
+            self.0 = None;
             return Ok(None);
         };
-        let kept = self.packed.take();
+        let kept = self.0.take();
         let kept = kept.filter(|(then, settled, _)| *settled && *then == now);
         let kept = match kept {
             Some(kept) => kept,
-            None => read_packed(&self.place, now)?,
+            None => read_packed(place, now)?,
         };
-        let found = line_of(&kept.2, name);
-        let id = match found {
+        let found = match line_of(&kept.2, name) {
             None => None,
-            Some(hex) => Some(self.id(hex).ok_or(Failure::Repository(BROKEN))?),
+            Some(hex) => Some(id(hash, hex).ok_or(BROKEN)?),
         };
-        self.packed = Some(kept);
-        Ok(id)
+        self.0 = Some(kept);
+        Ok(found)
     }
 }
-
-const BROKEN: &str = "a ref is broken";
 
 /// Reads the packed refs, whose stamp was taken before.
 fn read_packed(place: &Place, before: Stamp) -> Result<(Stamp, bool, Vec<u8>), Failure> {
