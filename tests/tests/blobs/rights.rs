@@ -116,6 +116,21 @@ fn what_is_forgotten_is_asked_again_at_once() {
     assert!(none.complaint().contains("no such site runs"), "{none:?}");
 }
 
+/// What the new code has not been asked yet is asked of it; what the old one said has its end.
+#[test]
+fn edited_meanwhile_the_new_code_is_asked() {
+    let world = world("True", "");
+    let site = serve(&world);
+    assert_eq!(get(&site, "alice", ACME).status, 200);
+    world.file("rights.py", "def handle(payload, message):\n    return False\n");
+    assert_eq!(get(&site, "bob", ACME).status, 404);
+    let denied = wait::until("the kept answer's end", || {
+        Some(get(&site, "alice", ACME)).filter(|answer| answer.status != 200)
+    });
+    assert_eq!(denied.status, 404);
+    site.stop();
+}
+
 #[test]
 fn in_doubt_it_is_refused_and_nothing_is_kept() {
     let world = world("True", "within = \"500ms\"\n");
