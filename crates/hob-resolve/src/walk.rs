@@ -5,7 +5,9 @@
 //! not understood wholly the answer is the *first* file with its own argv: the real chain then
 //! does what it does.
 
-use hob_runtimes::{CommandLine, Runtime, Start, by_interpreter, by_suffix, first_hosted};
+use hob_runtimes::{
+    CommandLine, Expanded, Runtime, Start, Written, by_interpreter, by_suffix, first_hosted,
+};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -226,7 +228,12 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
     if !stage.file.starts_with(b"/") && !stage.argv[0].contains(&b'/') {
         return stage.exec(world, None);
     }
-    let line = match (row.parse)(&stage.argv[1..]) {
+    let expanded = match (row.expand)(&stage.argv[1..], &|name| world.text(name)) {
+        Ok(expanded) => expanded,
+        Err(note) => return stage.exec(world, Some(note)),
+    };
+    let words = expanded.as_ref().map_or(&stage.argv[1..], |expanded| &expanded.words);
+    let line = match (row.parse)(words) {
         Ok(line) => line,
         Err(note) => return stage.exec(world, Some(note)),
     };
@@ -242,15 +249,31 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
             Ok(_) => {}
         }
     }
-    hosted(world, row, &stage, line)
+    hosted(world, row, &stage, line, expanded)
 }
 
-fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine) -> Program {
+/// What the caller wrote of this: a word that is an argument file says all that is in it.
+fn written(stage: &Stage, used: usize, expanded: &Expanded) -> Written {
+    let of_target = expanded.ends.iter().position(|end| *end >= used);
+    let at = of_target.unwrap_or_else(|| expanded.passed.saturating_sub(1));
+    let end = expanded.ends.get(at).copied().unwrap_or(used);
+    Written { words: stage.argv[..=at + 1].to_vec(), says: end - (used - 1) }
+}
+
+fn hosted(
+    world: &mut World<'_>,
+    row: &Runtime,
+    stage: &Stage,
+    line: CommandLine,
+    expanded: Option<Expanded>,
+) -> Program {
+    let written = expanded.as_ref().map(|expanded| written(stage, line.used, expanded));
     let file = stage.file.strip_prefix(b"./").unwrap_or(&stage.file);
     let interpreter = world.absolute(file);
     let mut prefix = vec![stage.argv[0].clone()];
     prefix.extend(line.before);
-    let arguments = stage.argv.get(line.used + 1..).unwrap_or_default();
+    let words = expanded.as_ref().map_or(&stage.argv[1..], |expanded| &expanded.words);
+    let arguments = words.get(line.used..).unwrap_or_default();
     let mut argv = vec![line.target.clone()];
     argv.extend_from_slice(arguments);
     let mut watch = std::mem::take(&mut world.watch);
@@ -262,6 +285,9 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
         }
     }
     watch.push(interpreter.clone());
+    for file in expanded.iter().flat_map(|expanded| &expanded.files) {
+        watch.push(world.absolute(file));
+    }
     let (name, directory) = match line.kind {
         TargetKind::Module => (line.target, WorkingDirectory::Keyed),
         TargetKind::Class => {
@@ -290,6 +316,7 @@ fn hosted(world: &mut World<'_>, row: &Runtime, stage: &Stage, line: CommandLine
         options,
         target,
         argv,
+        written,
         env,
         directory,
         watch,

@@ -15,6 +15,9 @@ use rustix::io::Errno;
 /// pyenv shim has about 300.
 pub(crate) const HEAD_BYTES: usize = 512;
 
+/// The largest file that is read whole.
+const TEXT_BYTES_MAX: usize = 1 << 19;
+
 /// The longest path that `readlink` is asked for.
 const PATH_BYTES: usize = 4096;
 
@@ -172,6 +175,29 @@ impl<'a> World<'a> {
             head.len = rustix::io::pread(&head.fd, &mut head.bytes, 0)?;
         }
         Ok(head)
+    }
+
+    /// A whole file; `None` if it is no plain file, too large, or cannot be read.
+    pub(crate) fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let head = self.head(path).ok()?;
+        let size = usize::try_from(head.stat.st_size).ok()?;
+        if head.file_type() != FileType::RegularFile || size > TEXT_BYTES_MAX {
+            return None;
+        }
+        let mut text = vec![0; size + 1];
+        let mut at = 0;
+        loop {
+            let more = rustix::io::pread(&head.fd, &mut text[at..], at as u64).ok()?;
+            at += more;
+            // One that has grown meanwhile is another one.
+            if at > size {
+                return None;
+            }
+            if more == 0 {
+                text.truncate(at);
+                return Some(text);
+            }
+        }
     }
 
     /// Looks at what a path leads to.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
 use crate::table::{Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
@@ -22,6 +22,7 @@ pub(crate) const ROW: Runtime = Runtime {
     commands: &[],
     environments: None,
     home: None,
+    expand: no_files,
     parse: no_line,
     is_talking: no_variable,
     is_relative: nothing_relative,
@@ -40,6 +41,10 @@ pub(crate) const ROW: Runtime = Runtime {
 
 pub(crate) fn no_name(_: &[u8]) -> bool {
     false
+}
+
+pub(crate) fn no_files(_: &[Vec<u8>], _: Read<'_>) -> Expansion {
+    Ok(None)
 }
 
 pub(crate) fn no_line(_: &[Vec<u8>]) -> Result<CommandLine, ColdNote> {

@@ -24,7 +24,8 @@ mod sessions;
 mod table;
 
 pub use program::{
-    ColdNote, CommandLine, EnvChanges, Lookup, Program, Start, Target, TargetKind, WorkingDirectory,
+    ColdNote, CommandLine, EnvChanges, Expanded, Expansion, Lookup, Program, Read, Start, Target,
+    TargetKind, WorkingDirectory, Written,
 };
 pub use sessions::{
     Interpreter, Launcher, Libraries, NewProject, Session, Sessions, launched, session_language,

@@ -9,6 +9,10 @@ use crate::table::{Files, Mode, Runtime, RuntimeId};
 /// How a variable of the caller's environment is looked up.
 pub type Lookup<'a> = &'a dyn Fn(&[u8]) -> Option<&'a [u8]>;
 
+/// How a file is read that a command line names: relative to the caller's directory, whole. `None`: it
+/// is not there, no plain file, or too large.
+pub type Read<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+
 /// What would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -29,6 +33,9 @@ pub struct Program {
     /// The program's own argv: a script as the caller or the kernel names it, or the module's
     /// name, then the arguments. Of what is only executed the whole argv, `argv[0]` as given.
     pub argv: Vec<Vec<u8>>,
+    /// What the caller wrote in the place of the prefix and the first of `argv`, where that is another
+    /// thing.
+    pub written: Option<Written>,
     /// What a skipped shim would have changed in the environment.
     pub env: EnvChanges,
     /// Whether the working directory is part of the key.
@@ -37,6 +44,31 @@ pub struct Program {
     pub watch: Vec<Vec<u8>>,
     /// Why it is only executed, if an interpreter or a shim was recognised.
     pub note: Option<ColdNote>,
+}
+
+/// The beginning of a command line as its caller wrote it: an argument file stands for the words in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The interpreter's name, and the words up to the one that names the target or the file with it.
+    pub words: Vec<Vec<u8>>,
+    /// How many of the program's `argv` they say: at least its target.
+    pub says: usize,
+}
+
+/// What became of a command line's argument files: `None` where it names none.
+pub type Expansion = Result<Option<Expanded>, ColdNote>;
+
+/// A command line with the words of argument files in the place of their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// All words behind the interpreter's name.
+    pub words: Vec<Vec<u8>>,
+    /// Behind how many of them each written word ends, up to the one with the target.
+    pub ends: Vec<usize>,
+    /// How many written words these are.
+    pub passed: usize,
+    /// The files, as they are named.
+    pub files: Vec<Vec<u8>>,
 }
 
 /// What an interpreter runs.
@@ -172,6 +204,7 @@ impl Program {
             prefix: Vec::new(),
             options: Vec::new(),
             argv,
+            written: None,
             env: EnvChanges::default(),
             directory: WorkingDirectory::Free,
             watch: Vec::new(),
@@ -201,6 +234,12 @@ impl Program {
     #[must_use]
     pub fn arguments(&self) -> usize {
         self.argv.len().saturating_sub(1)
+    }
+
+    /// How many of these the caller wrote themselves, at the end of the command line.
+    #[must_use]
+    pub fn passed(&self) -> usize {
+        self.argv.len().saturating_sub(self.written.as_ref().map_or(1, |written| written.says))
     }
 
     /// The arguments that decide what it loads.
@@ -255,7 +294,11 @@ impl Program {
     /// The file and the argv that execute this program cold, as without hob.
     #[must_use]
     pub fn cold_argv(&self) -> (&[u8], Vec<&[u8]>) {
-        let argv = self.prefix.iter().chain(&self.argv).map(Vec::as_slice).collect();
-        (&self.interpreter, argv)
+        let (before, says) = self
+            .written
+            .as_ref()
+            .map_or((&self.prefix, 0), |written| (&written.words, written.says));
+        let behind = self.argv.get(says..).unwrap_or_default();
+        (&self.interpreter, before.iter().chain(behind).map(Vec::as_slice).collect())
     }
 }

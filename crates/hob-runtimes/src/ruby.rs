@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::exec::no_files;
 use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
 use crate::table::{App, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
@@ -22,6 +23,7 @@ pub(crate) const ROW: Runtime = Runtime {
     commands: &[b"ruby"],
     environments: None,
     home: None,
+    expand: no_files,
     parse,
     is_talking,
     is_relative,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
 use crate::{exec, jvm, native, python, ruby};
 
 /// The runtimes, in the order of the table.
@@ -139,6 +139,9 @@ pub struct Runtime {
     pub environments: Option<Environments>,
     /// How commands find its interpreter that do not look for it on `PATH`.
     pub home: Option<Home>,
+    /// Puts the words of argument files in the place of their names, where the interpreter has such:
+    /// `None` where the command line names none.
+    pub expand: fn(&[Vec<u8>], Read<'_>) -> Expansion,
     /// Reads the words behind the interpreter's name.
     pub parse: fn(&[Vec<u8>]) -> Result<CommandLine, ColdNote>,
     /// Whether the environment makes the interpreter do in each run what a copy would do once.

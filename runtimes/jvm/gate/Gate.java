@@ -6,7 +6,7 @@ import java.lang.invoke.MethodType;
 
 /**
  * The way in, and the native code that a JVM lacks. A daemon starts {@code java OPTIONS
- * -Xbootclasspath/a:gate.jar hob.Gate GATE.SO WHAT}, so that this class is of the boot loader: its
+ * -Xbootclasspath/a:gate.jar hob.Gate GATE.SO [SAYS WORD...]}, so that this class is of the boot loader: its
  * frames can be hidden, and what the JDK does not export can be opened to it alone, which no program
  * notices.
  */
@@ -51,7 +51,7 @@ public final class Gate {
             unloaded(error);
             return;
         }
-        Standby.serve();
+        Standby.serve(words.length - 1);
         Standby.run();
     }
 

@@ -9,6 +9,7 @@ import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import sun.launcher.LauncherHelper;
 
@@ -33,9 +34,14 @@ final class Standby {
     /** Where the daemon is told why there is no standby; -1: not any more. */
     private static volatile int failing = -1;
 
-    /** Gets ready, waits, and takes the call on: {@link #run} is all that is left. */
+    /**
+     * Gets ready, waits, and takes the call on: {@link #run} is all that is left.
+     *
+     * @param more how many of this process's last words are not the gate's: how many of a call's words
+     *     its caller's own say that follow, which name argument files
+     */
     @SuppressWarnings("restricted")
-    static void serve() throws Throwable {
+    static void serve(int more) throws Throwable {
         Channel channel = new Channel(Kernel.move(0, World.HIGH));
         nothingAsInput();
         Kernel.call(Kernel.PRCTL, Kernel.PR_SET_PDEATHSIG, KILL, 0);
@@ -57,6 +63,13 @@ final class Standby {
         }
         Directory directory = new Directory();
         World world = new World(directory, prefix);
+        byte[][] written = prefix;
+        int says = 0;
+        if (more > 0) {
+            byte[][] own = world.lastWords(more);
+            written = Arrays.copyOfRange(own, 1, more);
+            says = Integer.parseInt(new String(own[0], StandardCharsets.US_ASCII));
+        }
         practise();
         Class<?> program = load(kind, target, prefix);
         if (program.getName().equals(Clojure.MAIN)) {
@@ -68,9 +81,9 @@ final class Standby {
         Notes notes = new Notes(directory, prefix);
         Frames.ready((int) ProcessHandle.current().pid(), notes.threads(), notes.all()).send(channel.fd);
         if (!isTaken(world, channel)) {
-            world.execute(file, prefix, channel.fd);
+            world.execute(file, written, says, channel.fd);
         }
-        world.writeTitle(prefix);
+        world.writeTitle(written, says);
         arguments = words(world.arguments);
         System.setProperty("sun.java.command", command(world.name, arguments));
         End.begin(world, channel.fd);

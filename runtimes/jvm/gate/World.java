@@ -146,7 +146,7 @@ final class World {
     }
 
     /** Executes the cold command in this process's place, and says so on the channel first. */
-    void execute(byte[] file, byte[][] prefix, int channel) {
+    void execute(byte[] file, byte[][] written, int says, int channel) {
         Frames.executes(call, System.nanoTime(), unfit).send(channel);
         Kernel.call(Kernel.CLOSE_RANGE, STDIO, 0xffffffffL, 4);
         descriptors.force();
@@ -158,13 +158,10 @@ final class World {
         long set = MEMORY.allocateMemory(8);
         MEMORY.putLong(set, blocked);
         Kernel.call(Kernel.SIGMASK, 2, set, 0, 8, 0);
-        long words = MEMORY.allocateMemory(8L * (prefix.length + arguments.length + 2));
+        byte[][] line = line(written, says);
+        long words = MEMORY.allocateMemory(8L * (line.length + 1));
         int at = 0;
-        for (byte[] word : prefix) {
-            MEMORY.putLong(words + 8L * at++, Kernel.text(word));
-        }
-        MEMORY.putLong(words + 8L * at++, Kernel.text(name));
-        for (byte[] word : arguments) {
+        for (byte[] word : line) {
             MEMORY.putLong(words + 8L * at++, Kernel.text(word));
         }
         MEMORY.putLong(words + 8L * at, 0);
@@ -172,12 +169,34 @@ final class World {
         Kernel.call(Kernel.EXIT_GROUP, 126, 0, 0);
     }
 
+    /** The last words of this process's own command line. */
+    byte[][] lastWords(int count) {
+        byte[][] words = new byte[count][];
+        long end = titleEnd;
+        while (count > 0) {
+            long at = end - 1;
+            while (at > title && MEMORY.getByte(at - 1) != 0) {
+                at--;
+            }
+            words[--count] = Frames.string(at);
+            end = at;
+        }
+        return words;
+    }
+
+    /** The cold command line: what the caller wrote, and of this call's words those behind it. */
+    private byte[][] line(byte[][] written, int says) {
+        byte[][] line = Arrays.copyOf(written, written.length + arguments.length + 1 - says);
+        for (int index = says; index <= arguments.length; index++) {
+            line[written.length + index - says] = index == 0 ? name : arguments[index - 1];
+        }
+        return line;
+    }
+
     /** Where the kernel reads the command line from: the cold one's, as far as there is room. */
-    void writeTitle(byte[][] prefix) {
+    void writeTitle(byte[][] written, int says) {
         long at = title;
-        for (int index = 0; index <= prefix.length + arguments.length; index++) {
-            int behind = index - prefix.length;
-            byte[] word = behind < 0 ? prefix[index] : behind == 0 ? name : arguments[behind - 1];
+        for (byte[] word : line(written, says)) {
             for (int byteAt = 0; byteAt <= word.length && at < titleEnd; byteAt++) {
                 MEMORY.putByte(at++, byteAt < word.length ? word[byteAt] : 0);
             }

@@ -134,10 +134,13 @@ fn what_a_standby_would_not_repeat_runs_cold_with_its_reason() {
         let outcome = call.go();
         assert!(outcome.complaint().contains("Picked up JAVA_TOOL_OPTIONS"), "{outcome:?}");
         assert_eq!(world.reason(outcome.pid), "not-a-program");
-        // What a launcher reads of files and of its variable it says, and looks for anew each time.
-        world.file("words", format!("-Dx=y -cp {classes} Prints a"));
+        // What a launcher reads of its variable it says.
+        world.file("nested", "@words");
+        world.file("open", format!("-cp {classes} Prints \"a"));
         for call in [
-            run(&world, &java, &["@words", "b"]),
+            run(&world, &java, &["@nested", "b"]),
+            run(&world, &java, &["@open", "b"]),
+            run(&world, &java, &["-cp", classes, "@nothing", "Prints"]),
             run(&world, &java, &["-cp", classes, "Prints"]).env("JDK_JAVA_OPTIONS", "-Dx=y"),
         ] {
             let cold = call.clone().env("HOB", "0").go();

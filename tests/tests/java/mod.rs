@@ -4,6 +4,7 @@ mod classes;
 mod clojure;
 mod descriptors;
 mod ends;
+mod files;
 mod jars;
 mod launch;
 

@@ -277,6 +277,13 @@ impl Programs {
         for word in &program.prefix {
             builder.absorb(Part::Option, word);
         }
+        // A waiting process shows the words of its caller as its command line.
+        if let Some(written) = &program.written {
+            builder.absorb(Part::Option, written.says.to_string().as_bytes());
+            for word in &written.words {
+                builder.absorb(Part::Option, word);
+            }
+        }
         if program.target.kind == TargetKind::Installed {
             builder.absorb(Part::Option, INSTALLED);
         }

@@ -215,7 +215,7 @@ fn without_tail(program: &Program, tail: usize) -> Program {
 fn head(program: &Program, argv: &[&[u8]]) -> Option<(Vec<Vec<u8>>, Tail)> {
     let words = |count: usize| argv[..count].iter().map(|word| word.to_vec()).collect();
     if program.is_hosted() {
-        return Some((words(argv.len().saturating_sub(program.arguments())), Tail::Passed));
+        return Some((words(argv.len().saturating_sub(program.passed())), Tail::Passed));
     }
     // The name of a script that is not there is an argument like another.
     if program.note == Some(ColdNote::ScriptMissing) {

@@ -1,5 +1,6 @@
 //! The row of JVMs: HotSpot, as JDKs from 17 on have it.
 
+mod files;
 mod options;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ pub(crate) const ROW: Runtime = Runtime {
     commands: &[b"java"],
     environments: None,
     home: Some(Home { variable: "JAVA_HOME", of: home }),
+    expand: files::expand,
     parse: options::parse,
     is_talking,
     is_relative: options::is_relative,
@@ -115,7 +117,7 @@ fn version_in(release: &str) -> Option<Version> {
 /// The caller's own options; behind them what the gate needs to be there.
 fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
     if matches!(mode, Mode::Learn(_)) {
-        return program.prefix.iter().chain(&program.argv).cloned().collect();
+        return program.cold_argv().1.into_iter().map(<[u8]>::to_vec).collect();
     }
     let mut argv = program.prefix.clone();
     let name = program.argv.first().unwrap_or(&program.target.name);
@@ -140,6 +142,11 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
     let gate = [&jar[..jar.len() - b"jar".len()], b"so"].concat();
     argv.push([b"-Xbootclasspath/a:", jar.as_slice()].concat());
     argv.extend([b"hob.Gate".to_vec(), gate]);
+    // What it is called by, where argument files stand for some of it.
+    if let Some(written) = &program.written {
+        argv.push(written.says.to_string().into_bytes());
+        argv.extend(written.words.iter().cloned());
+    }
     argv
 }
 

@@ -4,7 +4,7 @@ mod options;
 
 use std::path::Path;
 
-use crate::exec::no_words;
+use crate::exec::{no_files, no_words};
 use crate::program::{Lookup, Program, Start, TargetKind};
 use crate::table::{App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
@@ -28,6 +28,7 @@ pub(crate) const ROW: Runtime = Runtime {
         interpreter: b"bin/python",
     }),
     home: None,
+    expand: no_files,
     parse: options::parse,
     is_talking,
     is_relative,
