@@ -19,6 +19,9 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
 HOB = os.environ["HOB_BIN"]
 CALLS = 12
+# One worker: who comes later waits for who came before.
+SITE = '[program.slow]\nhandler = "slow.py:handle"\nworkers = 1\n'
+HANDLER = "import time\ndef handle(message, context):\n    time.sleep(0.05)\n    return message\n"
 NAMES = ["plain.py", 'odd "name" \\ \n.py', "uml\u00e4ut <script>.py"]
 
 
@@ -44,6 +47,15 @@ class Exports(unittest.TestCase):
             for each in running:
                 each.wait()
         cls.hob("run", "false", fails=True)
+        for name, text in ("hob.toml", SITE), ("slow.py", HANDLER):
+            with open(os.path.join(cls.place, name), "w") as file:
+                file.write(text)
+        cls.hob("trust")
+        # The worker is there when the others come: they wait for calls, and not for its start.
+        cls.hob("ask", "slow", "first")
+        asks = [[HOB, "ask", "slow", str(number)] for number in range(4)]
+        asks = [subprocess.Popen(words, cwd=cls.place, env=cls.world) for words in asks]
+        assert [ask.wait() for ask in asks] == [0] * 4
 
     @classmethod
     def tearDownClass(cls):
@@ -92,27 +104,47 @@ class Exports(unittest.TestCase):
 
     def test_perfetto(self):
         trace = perfetto_trace_pb2.Trace()
-        trace.ParseFromString(self.hob("export", "perfetto"))
-        processes, open_slices, calls = set(), {}, 0
+        exported = self.hob("export", "perfetto")
+        self.assertEqual(exported, self.hob("export", "perfetto"), "the same notes, the same bytes")
+        trace.ParseFromString(exported)
+        processes, names, open_slices, calls, waits = set(), {}, {}, 0, []
         for packet in trace.packet:
             if packet.HasField("track_descriptor"):
                 track = packet.track_descriptor
                 if track.HasField("process"):
                     processes.add(track.process.process_name)
+                names[track.uuid] = track.name
                 continue
             event = packet.track_event
             stack = open_slices.setdefault(event.track_uuid, [])
             if event.type == event.TYPE_SLICE_BEGIN:
-                calls += not stack
+                if names[event.track_uuid] == "spans":
+                    self.assertEqual(stack, [], "spans that overlap are on tracks of their own")
+                    notes = {n.name: n.string_value for n in event.debug_annotations}
+                    waits += [notes] if event.name == "waited" else []
+                else:
+                    calls += not stack
                 stack.append(packet.timestamp)
             else:
                 self.assertLessEqual(stack.pop(), packet.timestamp)
         self.assertEqual([stack for stack in open_slices.values() if stack], [])
         self.assertEqual(calls, len(self.receipts()))
         self.assertLessEqual(set(NAMES), processes)
+        self.check_waits([(wait["call"], wait["for"]) for wait in waits])
+
+    def check_waits(self, waits):
+        """Those who waited for another call name a call that was made."""
+        asks = {str(one["call"]) for one in self.receipts() if one["program"]["name"] == "slow"}
+        self.assertEqual(len(asks), 5)
+        others = [(call, held) for call, held in waits if held.startswith("call ")]
+        self.assertGreater(len(others), 0)
+        for call, held in others:
+            self.assertLess({call, held.split(", ")[0].removeprefix("call ")}, asks)
 
     def test_chrome(self):
-        events = json.loads(self.hob("export", "chrome"))["traceEvents"]
+        exported = self.hob("export", "chrome")
+        self.assertEqual(exported, self.hob("export", "chrome"), "the same notes, the same bytes")
+        events = json.loads(exported)["traceEvents"]
         lines = {}
         for event in events:
             if event["ph"] == "X":
@@ -120,10 +152,12 @@ class Exports(unittest.TestCase):
         calls = [event for event in events if "call" in event.get("args", {})]
         self.assertEqual(len(calls), len(self.receipts()))
         for line in lines.values():
-            own = [event for event in line if "call" in event["args"]]
+            own = [event for event in line if {"call", "of_call"} & set(event["args"])]
             ends = sorted((event["ts"], event["ts"] + event["dur"]) for event in own)
             for (_, end), (begin, _) in zip(ends, ends[1:]):
                 self.assertLessEqual(end, begin)
+        waits = [event["args"] for event in events if event["name"] == "waited"]
+        self.check_waits([(str(wait["of_call"]), wait["for"]) for wait in waits])
 
     def test_one_call_and_one_program(self):
         newest = self.receipts()[0]["call"]

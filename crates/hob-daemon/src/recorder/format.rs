@@ -124,6 +124,12 @@ pub fn moment(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
+/// When the call came, in nanoseconds since 1970.
+pub(super) fn begun_ns(receipt: &Receipt) -> Option<u64> {
+    let at: jiff::Timestamp = receipt.at.parse().ok()?;
+    u64::try_from(at.as_nanosecond()).ok()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

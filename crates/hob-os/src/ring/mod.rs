@@ -12,7 +12,9 @@
 //! One thread writes a file, others only read it ([`read`]), and copy it whole: the count of records
 //! is read before and after, so that a reader knows which it has seen half-written, and leaves them
 //! out. A record is stamped by the processor's counter where that counts evenly, and by the
-//! monotonic clock elsewhere; pairs of both, one a second at most, tell what a stamp was.
+//! monotonic clock elsewhere; pairs of both tell what a stamp was. A ring has two of them when it is
+//! made, then one whenever it is twice as old, up to one a second: at each age what stamps mean
+//! follows from the file alone.
 
 mod copy;
 #[cfg(test)]
@@ -47,7 +49,7 @@ const RINGS_MAX: usize = 64;
 const ENDED_MAX: usize = 8;
 
 /// `hobring` and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"hobring1");
+const MAGIC: u64 = u64::from_le_bytes(*b"hobring2");
 /// Words of the head.
 const WORDS: usize = HEAD_BYTES / 8;
 /// Where in the head what stands.
@@ -67,9 +69,10 @@ mod at {
 }
 /// Pairs that are kept.
 const PAIRS: usize = 64;
-/// How much the counter counts until there is another pair: about a second.
-const PAIR_TICKS: u64 = 1 << 31;
-const PAIR_NS: u64 = 1_000_000_000;
+/// How much the counter counts until there is another pair, at least and at most: about a
+/// millisecond, about a second.
+const PAIR_TICKS: (u64, u64) = (1 << 21, 1 << 31);
+const PAIR_NS: (u64, u64) = (1_000_000, 1_000_000_000);
 
 /// One moment by all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,13 +88,15 @@ pub struct Pair {
 /// Whether this process notes anything.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+/// When this process began to note: with a ring's own begin it tells how fast the counter counts.
+static BEGUN: OnceLock<Pair> = OnceLock::new();
 static RINGS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// This thread's ring; 0: it has none yet, 1: it gets none.
     static OWN: Cell<usize> = const { Cell::new(0) };
-    /// The stamp of the newest pair.
-    static PAIRED: Cell<u64> = const { Cell::new(0) };
+    /// Records stamped later than this need another pair.
+    static PAIRED_UNTIL: Cell<u64> = const { Cell::new(0) };
 }
 const NONE: usize = 1;
 
@@ -99,6 +104,7 @@ const NONE: usize = 1;
 /// ended processes there are removed, but for the newest.
 pub fn begin(directory: &Path) {
     if DIRECTORY.set(directory.to_path_buf()).is_ok() {
+        BEGUN.get_or_init(pair_now);
         forget_old(directory);
         IS_ON.store(true, Ordering::Release);
     }
@@ -151,26 +157,25 @@ fn put(ring: usize, words: [u64; 3]) {
         record[3].store(c, Ordering::Relaxed);
         count.store(number.wrapping_add(1), Ordering::Release);
     }
-    if stamp.wrapping_sub(PAIRED.get()) > pair_every() {
-        add_pair(ring);
+    if stamp > PAIRED_UNTIL.get() {
+        add_pair(ring, pair_now());
     }
 }
 
 #[cold]
-fn add_pair(ring: usize) {
+fn add_pair(ring: usize, pair: Pair) {
     // SAFETY: as in `put`; the head has the words.
     let head = unsafe { &*(ring as *const [AtomicU64; WORDS]) };
-    let pair = pair_now();
     let number = usize::try_from(head[at::PAIRS].load(Ordering::Relaxed)).unwrap_or_default();
     let words = [pair.stamp, pair.monotonic_ns, pair.real_ns];
     for (offset, word) in words.into_iter().enumerate() {
-        if number == 0 {
-            head[at::FIRST_PAIR + offset].store(word, Ordering::Relaxed);
-        }
         head[at::PAIR + number % PAIRS * 3 + offset].store(word, Ordering::Relaxed);
     }
     head[at::PAIRS].store((number as u64).wrapping_add(1), Ordering::Release);
-    PAIRED.set(pair.stamp);
+    let begun = BEGUN.get().map_or(pair.stamp, |begun| begun.stamp);
+    let (least, most) = pair_every();
+    let next = pair.stamp.saturating_sub(begun).clamp(least, most);
+    PAIRED_UNTIL.set(pair.stamp.saturating_add(next));
 }
 
 /// Makes a ring, and maps it; its address.
@@ -193,15 +198,21 @@ fn map_new(file: &OwnedFd) -> io::Result<usize> {
     // SAFETY: as in `put`; nobody else knows of it yet.
     let head = unsafe { &*ring.cast::<[AtomicU64; WORDS]>() };
     let boot = boot();
+    let begun = *BEGUN.get_or_init(pair_now);
+    let first = pair_now();
     let words = [
         (at::RECORDS, RECORDS as u64),
         (at::PROCESS, u64::from(std::process::id())),
         (at::CLOCK, u64::from(counts_evenly())),
         (at::BOOT, boot[0]),
         (at::BOOT + 1, boot[1]),
+        (at::FIRST_PAIR, first.stamp),
+        (at::FIRST_PAIR + 1, first.monotonic_ns),
+        (at::FIRST_PAIR + 2, first.real_ns),
     ];
     words.into_iter().for_each(|(at, word)| head[at].store(word, Ordering::Relaxed));
-    add_pair(ring as usize);
+    add_pair(ring as usize, begun);
+    add_pair(ring as usize, first);
     head[at::MAGIC].store(MAGIC, Ordering::Release);
     Ok(ring as usize)
 }
@@ -258,7 +269,7 @@ fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-fn pair_every() -> u64 {
+fn pair_every() -> (u64, u64) {
     if counts_evenly() { PAIR_TICKS } else { PAIR_NS }
 }
 

@@ -20,7 +20,7 @@ fn what_is_written_is_read_in_order_and_the_oldest_is_overwritten() {
     let words: Vec<_> = copied.records.iter().map(|record| record[1]).collect();
     assert_eq!((words, copied.written, copied.lost), (vec![0, 1, 2], 3, 0));
     assert!(copied.records.iter().all(|record| record[0] >= copied.first.stamp));
-    assert_eq!((copied.process, copied.pairs.len()), (std::process::id(), 1));
+    assert_eq!((copied.process, copied.pairs[1]), (std::process::id(), copied.first));
     for number in 3..1_000_000 {
         put(ring, [number, 0, 0]);
     }
@@ -28,6 +28,25 @@ fn what_is_written_is_read_in_order_and_the_oldest_is_overwritten() {
     let words: Vec<_> = copied.records.iter().map(|record| record[1]).collect();
     let expected: Vec<_> = (1_000_000 - RECORDS as u64 + 1..1_000_000).collect();
     assert_eq!((words, copied.written), (expected, 1_000_000));
+}
+
+/// What a stamp was can be told by the pairs around it at each age of a ring, and a young one is not
+/// full of pairs.
+#[test]
+fn a_young_ring_has_pairs_at_each_age() {
+    let home = tempfile::tempdir().unwrap();
+    let (ring, path) = ring(home.path());
+    let begun = std::time::Instant::now();
+    while begun.elapsed().as_millis() < 50 {
+        put(ring, [0; 3]);
+    }
+    let copied = read(&path).unwrap();
+    let (first, last) = (copied.pairs[0], *copied.pairs.last().unwrap());
+    let newest = copied.records.last().unwrap()[0];
+    let open = newest.saturating_sub(last.stamp);
+    assert!(open <= (last.stamp - first.stamp).max(PAIR_TICKS.0), "{:?}", copied.pairs);
+    assert!((3..=20).contains(&copied.pairs.len()), "{:?}", copied.pairs);
+    assert!(copied.pairs.is_sorted_by_key(|pair| (pair.stamp, pair.monotonic_ns)));
 }
 
 #[test]
@@ -89,7 +108,7 @@ fn what_is_no_ring_is_said() {
     assert_eq!(read_as(&bytes[..100]), Unread::Truncated);
     assert_eq!(read_as(b""), Unread::Truncated);
     let mut newer = bytes.clone();
-    newer[7] = b'2';
+    newer[7] = b'3';
     assert_eq!(read_as(&newer), Unread::OtherBuild);
     assert_eq!(read_as(&[0; FILE_BYTES]), Unread::OtherBuild);
     let mut older = bytes;

@@ -7,7 +7,6 @@ pub mod check;
 pub mod daemon;
 pub mod dead;
 pub mod doctor;
-pub mod export;
 pub mod gain;
 pub mod hooks;
 pub mod last;
@@ -18,6 +17,7 @@ pub mod message;
 pub mod new;
 mod repeated;
 pub mod request;
+mod rings;
 pub mod serve;
 pub mod session;
 pub mod setup;
@@ -91,8 +91,8 @@ enum Verb {
     Trace(trace::Trace),
     /// List recent receipts, the newest last; find some, or export them
     Log(log::Log),
-    /// Write receipts in another program's format: perfetto, otlp, chrome
-    Export(export::Export),
+    /// Write receipts and spans in another program's format: perfetto, otlp, chrome
+    Export(log::export::Export),
     /// Show time saved and time lost, per program and day
     Gain(gain::Gain),
     /// Compare a program's warm runs with its cold ones
@@ -253,7 +253,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Show(asked) => last::show(start, asked).map(done),
         Verb::Trace(asked) => trace::run(start, asked).map(done),
         Verb::Log(log) => log::run(start, &log).map(done),
-        Verb::Export(asked) => export::run(start, &asked).map(done),
+        Verb::Export(asked) => log::export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),
         Verb::Ab(asked) => ab::run(start, &asked),
         Verb::Check(asked) => check::run(&asked),

@@ -1,76 +1,95 @@
 //! Chrome's trace events of receipts, in JSON: complete events (`X`) in microseconds since 1970.
 //!
 //! A program is a process. Its calls that overlap stand on lines of their own, since the events of
-//! a line must nest; a line is used again when its call has ended.
+//! a line must nest; a line is used again when its call has ended. Spans have lines of their own.
 
 use std::collections::BTreeMap;
 
-use hob_core::receipt::Receipt;
-use hob_core::receipt::naming::{Naming, distinct};
 use serde_json::{Map, Value, json};
 
-use super::{begun_ns, numbers, texts};
+use super::{Call, free_line, numbers, span_texts, texts};
 
-/// A program that has been seen: its number, and when each of its lines is free again.
+/// Lines of spans, behind all those of calls that there may be.
+const SPANS: usize = 1_000_000;
+
+/// A program that has been seen: its number, and when each of its lines is free again, in
+/// nanoseconds since 1970: those of calls, and those of spans.
 struct Program {
     number: usize,
-    free_us: Vec<f64>,
+    calls: Vec<u64>,
+    spans: Vec<u64>,
 }
 
-pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
-    let namings: Vec<_> = receipts.iter().map(|receipt| Naming::from(&receipt.program)).collect();
-    let names = distinct(&namings);
+pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
     let mut programs: BTreeMap<&str, Program> = BTreeMap::new();
     let mut events = Vec::new();
-    for (receipt, name) in receipts.iter().zip(&names) {
-        let Some(begun_ns) = begun_ns(receipt) else { continue };
+    for call in calls {
         let known = programs.len() + 1;
-        let program =
-            programs.entry(name).or_insert_with(|| Program { number: known, free_us: Vec::new() });
-        if program.free_us.is_empty() {
+        let program = programs.entry(call.name).or_insert_with(|| {
+            let named = json!({ "name": call.name });
             events.push(json!({
-                "ph": "M", "name": "process_name", "pid": program.number,
-                "args": { "name": name },
+                "ph": "M", "name": "process_name", "pid": known, "args": named,
             }));
-        }
-        #[expect(clippy::cast_precision_loss, reason = "the format counts in doubles")]
-        let (at_us, took_us) = (begun_ns as f64 / 1000.0, receipt.total_us as f64);
-        let line = program.free_us.iter().position(|free| *free <= at_us);
-        let line = line.unwrap_or_else(|| {
-            program.free_us.push(0.0);
-            program.free_us.len() - 1
+            Program { number: known, calls: Vec::new(), spans: Vec::new() }
         });
-        program.free_us[line] = at_us + took_us;
-        let how = if receipt.warm { "warm" } else { "cold" };
-        let event = |name: &str, at_us: f64, us: f64, notes: Map<String, Value>| {
+        let end = at_ns(call, call.receipt.total_us);
+        let line = 1 + free_line(&mut program.calls, call.begun_ns, end);
+        let how = if call.receipt.warm { "warm" } else { "cold" };
+        let event = |line: usize, name: &str, (start_us, us): (u64, u64), notes| {
+            #[expect(clippy::cast_precision_loss, reason = "the format counts in doubles")]
+            let (at_us, us) = (call.begun_ns as f64 / 1000.0 + start_us as f64, us as f64);
             json!({
-                "ph": "X", "name": name, "cat": how, "pid": program.number, "tid": line + 1,
-                "ts": at_us, "dur": us, "args": notes,
+                "ph": "X", "name": name, "cat": how, "pid": program.number, "tid": line,
+                "ts": at_us, "dur": us, "args": Map::from_iter(notes),
             })
         };
-        events.push(event(name, at_us, took_us, notes(receipt)));
-        for phase in &receipt.phases {
-            #[expect(clippy::cast_precision_loss, reason = "the format counts in doubles")]
-            let (start_us, us) = (phase.start_us as f64, phase.us as f64);
-            events.push(event(&phase.name, at_us + start_us, us, Map::new()));
+        events.push(event(line, call.name, (0, call.receipt.total_us), notes(call)));
+        for phase in &call.receipt.phases {
+            events.push(event(line, &phase.name, (phase.start_us, phase.us), Vec::new()));
+        }
+        for span in &call.spans.spans {
+            let (start, end) = (span.start_us, span.start_us.saturating_add(span.us));
+            let (start, end) = (at_ns(call, start), at_ns(call, end));
+            let line = SPANS + free_line(&mut program.spans, start, end);
+            let texts = span_texts(span).into_iter();
+            let mut notes: Vec<_> =
+                texts.map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
+            // Not as `call`, which only a call's own event has.
+            notes.push(("of_call".to_owned(), call.receipt.call.into()));
+            events.push(event(line, span.what.name(), (span.start_us, span.us), notes));
         }
     }
     json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string().into_bytes()
 }
 
-fn notes(receipt: &Receipt) -> Map<String, Value> {
-    let texts = texts(receipt).into_iter().map(|(name, text)| (name, Value::from(text)));
-    let numbers = numbers(receipt).into_iter().map(|(name, number)| (name, Value::from(number)));
+fn notes(call: &Call) -> Vec<(String, Value)> {
+    let texts = texts(call).into_iter().map(|(name, text)| (name, Value::from(text)));
+    let numbers = numbers(call.receipt).into_iter();
+    let numbers = numbers.map(|(name, number)| (name, Value::from(number)));
     texts.chain(numbers).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn at_ns(call: &Call, us: u64) -> u64 {
+    call.begun_ns.saturating_add(us.saturating_mul(1000))
 }
 
 #[cfg(test)]
 mod tests {
+    use hob_core::receipt::Receipt;
+
+    use super::super::super::format::begun_ns;
     use super::super::super::format::tests::receipt;
+    use super::super::super::spans::Rings;
+    use super::super::Format;
+    use super::super::tests::spans;
     use super::*;
 
     fn events(receipts: &[&Receipt]) -> Vec<Value> {
-        let value: Value = serde_json::from_slice(&trace(receipts)).unwrap();
+        read(&Format::Chrome.bytes(receipts, &Rings::default()))
+    }
+
+    fn read(trace: &[u8]) -> Vec<Value> {
+        let value: Value = serde_json::from_slice(trace).unwrap();
         value["traceEvents"].as_array().unwrap().clone()
     }
 
@@ -87,13 +106,24 @@ mod tests {
     }
 
     #[test]
-    fn names_of_any_characters_are_escaped_and_what_has_no_time_is_left_out() {
+    fn names_of_any_characters_are_escaped() {
         let mut odd = receipt(1);
         odd.program.name = "a\"b\\\n\u{1}</script>".to_owned();
         odd.program.target.clear();
         let events = events(&[&odd]);
         assert_eq!(events[0]["args"]["name"], odd.program.name);
-        odd.at = "yesterday".to_owned();
-        assert_eq!(trace(&[&odd]), br#"{"displayTimeUnit":"ms","traceEvents":[]}"#);
+    }
+
+    #[test]
+    fn spans_that_overlap_stand_on_lines_of_their_own() {
+        let receipt = receipt(1);
+        let begun_ns = begun_ns(&receipt).unwrap();
+        let call = Call { receipt: &receipt, name: "black", begun_ns, spans: spans() };
+        let events = read(&trace(&[call]));
+        let spans = events.iter().filter(|event| event["args"]["of_call"] == 1);
+        let spans: Vec<_> = spans.map(|event| (event["name"].as_str(), &event["tid"])).collect();
+        let (first, second) = (SPANS.into(), (SPANS + 1).into());
+        let expected = [("waited", &first), ("fork", &second), ("?", &first)];
+        assert_eq!(spans, expected.map(|(name, line)| (Some(name), line)));
     }
 }

@@ -1,5 +1,5 @@
-//! Receipts in other programs' formats. An export is a pure function from receipts to bytes, and has
-//! nothing that a receipt has not.
+//! Receipts and their spans in other programs' formats. An export is a pure function from receipts
+//! and copies of rings to bytes, and has nothing that these have not.
 //!
 //! A format is a file here, and a row of [`Format`].
 
@@ -9,7 +9,10 @@ mod perfetto;
 mod protobuf;
 
 use hob_core::receipt::Receipt;
-use jiff::Timestamp;
+use hob_core::receipt::naming::{Naming, distinct};
+
+use super::format::begun_ns;
+use super::spans::{Held, Rings, Span, Spans, What};
 
 /// A foreign format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,26 +49,49 @@ impl Format {
         }
     }
 
-    /// The receipts in this format, in the order given. A receipt whose moment cannot be read is
-    /// left out.
+    /// The receipts in this format, in the order given, with what the rings have of them. A receipt
+    /// whose moment cannot be read is left out.
     #[must_use]
-    pub fn bytes(self, receipts: &[&Receipt]) -> Vec<u8> {
+    pub fn bytes(self, receipts: &[&Receipt], rings: &Rings) -> Vec<u8> {
+        let namings: Vec<_> =
+            receipts.iter().map(|receipt| Naming::from(&receipt.program)).collect();
+        let names = distinct(&namings);
+        let calls = receipts.iter().zip(&names).filter_map(|(receipt, name)| {
+            Some(Call { receipt, name, begun_ns: begun_ns(receipt)?, spans: rings.of(receipt) })
+        });
+        let calls: Vec<_> = calls.collect();
         match self {
-            Format::Perfetto => perfetto::trace(receipts),
-            Format::Otlp => otlp::trace(receipts),
-            Format::Chrome => chrome::trace(receipts),
+            Format::Perfetto => perfetto::trace(&calls),
+            Format::Otlp => otlp::trace(&calls),
+            Format::Chrome => chrome::trace(&calls),
         }
     }
 }
 
-/// When the call came, in nanoseconds since 1970.
-pub(super) fn begun_ns(receipt: &Receipt) -> Option<u64> {
-    let at: Timestamp = receipt.at.parse().ok()?;
-    u64::try_from(at.as_nanosecond()).ok()
+/// A call, as all formats have it.
+struct Call<'a> {
+    receipt: &'a Receipt,
+    /// What its program is called among the others.
+    name: &'a str,
+    begun_ns: u64,
+    spans: Spans,
 }
 
-fn texts(receipt: &Receipt) -> Vec<(&'static str, String)> {
+/// A line of a viewer on which nothing overlaps: the first that is free then, of those that are
+/// free again at these times, and which is taken until an end.
+fn free_line(free: &mut Vec<u64>, begin: u64, end: u64) -> usize {
+    let line = free.iter().position(|free| *free <= begin).unwrap_or_else(|| {
+        free.push(0);
+        free.len() - 1
+    });
+    free[line] = end;
+    line
+}
+
+fn texts(call: &Call) -> Vec<(&'static str, String)> {
+    let receipt = call.receipt;
     let mut texts = vec![
+        ("spans", call.spans.coverage.code().to_owned()),
         ("reason", receipt.reason.clone()),
         ("isolation", receipt.isolation.clone()),
         ("outcome", receipt.outcome.kind.clone()),
@@ -81,4 +107,52 @@ fn numbers(receipt: &Receipt) -> Vec<(&'static str, u64)> {
     numbers.extend(receipt.outcome.signal.map(|signal| ("signal", signal.into())));
     numbers.extend(receipt.gain.map(|gain| ("saved_us", gain.saved_us)));
     numbers
+}
+
+/// What a span says besides its name.
+fn span_texts(span: &Span) -> Vec<(&'static str, String)> {
+    match &span.what {
+        What::Waited { holders, of, then } => {
+            let held = |held: &Held| match held {
+                Held::Call(call, _) => format!("call {call}"),
+                Held::Lane(lane) => format!("lane {lane}"),
+                Held::Starting(_) => "a worker that was not ready".to_owned(),
+            };
+            let holders: Vec<_> = holders.iter().map(held).collect();
+            let then: Vec<_> = then.iter().map(|(call, _)| format!("call {call}")).collect();
+            let mut texts = vec![("for", holders.join(", ")), ("of", of.to_string())];
+            texts.extend((!then.is_empty()).then(|| ("then", then.join(", "))));
+            texts
+        }
+        What::Forked { pid } => vec![("worker", pid.to_string())],
+        What::Unknown(kind) => vec![("kind", kind.to_string())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::tests::receipt;
+    use super::super::spans::Coverage;
+    use super::*;
+
+    /// Two spans of a call that overlap, and one that begins when the first has ended.
+    pub(super) fn spans() -> Spans {
+        let waited = What::Waited { holders: vec![Held::Call(7, None)], of: 1, then: Vec::new() };
+        let spans = vec![
+            Span { what: waited, start_us: 10, us: 40 },
+            Span { what: What::Forked { pid: 77 }, start_us: 20, us: 60 },
+            Span { what: What::Unknown(700), start_us: 50, us: 0 },
+        ];
+        Spans { coverage: Coverage::Part, spans }
+    }
+
+    #[test]
+    fn what_has_no_time_is_left_out() {
+        let mut odd = receipt(1);
+        odd.at = "yesterday".to_owned();
+        for format in [Format::Perfetto, Format::Otlp, Format::Chrome] {
+            let none = format.bytes(&[], &Rings::default());
+            assert_eq!(format.bytes(&[&odd], &Rings::default()), none);
+        }
+    }
 }

@@ -3,14 +3,13 @@
 //! A program is a process track, a call a track below it with one slice, and the call's phases are
 //! slices within that. Calls of one program may run at the same time, and slices of one track must
 //! nest, so each call has a track of its own; the tracks of a program share a name, and Perfetto
-//! shows those that do not overlap in one line. Times are nanoseconds since 1970.
+//! shows those that do not overlap in one line. Spans may overlap phases, and one another: they have
+//! tracks of their own in the same way. Times are nanoseconds since 1970.
 
 use std::collections::BTreeMap;
 
 use super::protobuf::Message;
-use super::{begun_ns, numbers, texts};
-use hob_core::receipt::Receipt;
-use hob_core::receipt::naming::{Naming, distinct};
+use super::{Call, free_line, numbers, span_texts, texts};
 
 /// The fields of Perfetto's messages that are written here.
 mod field {
@@ -44,23 +43,22 @@ const SLICE_BEGIN: u64 = 1;
 const SLICE_END: u64 = 2;
 /// One writer wrote it all.
 const SEQUENCE: u64 = 1;
-/// What the tracks of calls are called.
+/// What the tracks of calls are called, and those of their spans.
 const CALLS: &str = "calls";
+const SPANS: &str = "spans";
 
-/// The trace. A receipt whose moment cannot be read is left out.
-pub(super) fn trace(receipts: &[&Receipt]) -> Vec<u8> {
-    let namings: Vec<_> = receipts.iter().map(|receipt| Naming::from(&receipt.program)).collect();
-    let names = distinct(&namings);
+/// The trace.
+pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
     let mut out = Trace::default();
     let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
-    for (receipt, name) in receipts.iter().zip(&names) {
-        let Some(begun_ns) = begun_ns(receipt) else { continue };
+    for call in calls {
         let known = programs.len() as u64 + 1;
-        let program = *programs.entry(name).or_insert(known);
+        let program = *programs.entry(call.name).or_insert(known);
         if program == known {
-            out.program(program, name);
+            out.program(program, call.name);
         }
-        out.call(program, name, receipt, begun_ns);
+        out.call(program, call);
+        out.spans(program, call);
     }
     out.bytes
 }
@@ -83,37 +81,56 @@ impl Trace {
         self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
     }
 
-    fn call(&mut self, program: u64, name: &str, receipt: &Receipt, begun_ns: u64) {
-        self.track += 1;
-        let uuid = self.track;
-        let track = Message::default()
-            .number(field::TRACK_UUID, uuid)
-            .text(field::TRACK_NAME, CALLS)
-            .number(field::TRACK_PARENT, of_program(program));
-        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
+    fn call(&mut self, program: u64, call: &Call) {
+        let (receipt, uuid) = (call.receipt, self.track(program, CALLS));
         let how = if receipt.warm { "warm" } else { "cold" };
         let mut begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_CATEGORY, how);
-        begin = begin.text(field::EVENT_NAME, name);
-        for (name, text) in texts(receipt) {
-            let note =
-                Message::default().text(field::NOTE_NAME, name).text(field::NOTE_TEXT, &text);
-            begin = begin.message(field::EVENT_NOTE, &note);
-        }
+        begin = noted(begin.text(field::EVENT_NAME, call.name), texts(call));
         for (name, number) in numbers(receipt) {
             let note =
                 Message::default().text(field::NOTE_NAME, name).number(field::NOTE_NUMBER, number);
             begin = begin.message(field::EVENT_NOTE, &note);
         }
-        self.packet(Some(begun_ns), field::PACKET_TRACK_EVENT, &begin);
-        let at_ns = |us: u64| begun_ns.saturating_add(us.saturating_mul(1000));
+        self.packet(Some(call.begun_ns), field::PACKET_TRACK_EVENT, &begin);
         for phase in &receipt.phases {
             let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, &phase.name);
-            self.packet(Some(at_ns(phase.start_us)), field::PACKET_TRACK_EVENT, &begin);
-            let end_us = phase.start_us.saturating_add(phase.us);
-            self.packet(Some(at_ns(end_us)), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+            let start = at_ns(call, phase.start_us);
+            self.packet(Some(start), field::PACKET_TRACK_EVENT, &begin);
+            let end = at_ns(call, phase.start_us.saturating_add(phase.us));
+            self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
         }
-        let end = at_ns(receipt.total_us);
+        let end = at_ns(call, receipt.total_us);
         self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+    }
+
+    /// The spans of a call, each on the first of its tracks that is free.
+    fn spans(&mut self, program: u64, call: &Call) {
+        let (mut free, mut tracks) = (Vec::new(), Vec::new());
+        for span in &call.spans.spans {
+            let (start, end) = (span.start_us, span.start_us.saturating_add(span.us));
+            let line = free_line(&mut free, start, end);
+            if line == tracks.len() {
+                tracks.push(self.track(program, SPANS));
+            }
+            let uuid = tracks[line];
+            let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, span.what.name());
+            let number = ("call", call.receipt.call.to_string());
+            let begin = noted(begin, std::iter::once(number).chain(span_texts(span)));
+            self.packet(Some(at_ns(call, start)), field::PACKET_TRACK_EVENT, &begin);
+            let end = at_ns(call, end);
+            self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+        }
+    }
+
+    /// A new track of a program's.
+    fn track(&mut self, program: u64, name: &str) -> u64 {
+        self.track += 1;
+        let track = Message::default()
+            .number(field::TRACK_UUID, self.track)
+            .text(field::TRACK_NAME, name)
+            .number(field::TRACK_PARENT, of_program(program));
+        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
+        self.track
     }
 
     fn packet(&mut self, at_ns: Option<u64>, kind: u32, message: &Message) {
@@ -131,6 +148,18 @@ fn slice(kind: u64, track: u64) -> Message {
     Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
 }
 
+fn noted(mut event: Message, texts: impl IntoIterator<Item = (&'static str, String)>) -> Message {
+    for (name, text) in texts {
+        let note = Message::default().text(field::NOTE_NAME, name).text(field::NOTE_TEXT, &text);
+        event = event.message(field::EVENT_NOTE, &note);
+    }
+    event
+}
+
+fn at_ns(call: &Call, us: u64) -> u64 {
+    call.begun_ns.saturating_add(us.saturating_mul(1000))
+}
+
 /// The track of a program: beyond those of calls.
 fn of_program(program: u64) -> u64 {
     (1 << 40) + program
@@ -138,8 +167,18 @@ fn of_program(program: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::receipt::Receipt;
+
+    use super::super::super::format::begun_ns;
     use super::super::super::format::tests::receipt;
+    use super::super::super::spans::Rings;
+    use super::super::Format;
+    use super::super::tests::spans;
     use super::*;
+
+    fn trace(receipts: &[&Receipt]) -> Vec<u8> {
+        Format::Perfetto.bytes(receipts, &Rings::default())
+    }
 
     /// A field of a message that was read: its number, and its varint or its bytes.
     #[derive(Debug, Clone, PartialEq)]
@@ -244,10 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_time_is_left_out() {
-        let mut odd = receipt(1);
-        odd.at = "yesterday".to_owned();
-        assert_eq!(trace(&[&odd]), b"");
-        assert_eq!(trace(&[]), b"");
+    fn spans_that_overlap_have_tracks_of_their_own_and_others_share_one() {
+        let receipt = receipt(7);
+        let begun_ns = begun_ns(&receipt).unwrap();
+        let call = Call { receipt: &receipt, name: "black", begun_ns, spans: spans() };
+        let found: Vec<_> = slices(&super::trace(&[call])).into_values().collect();
+        let at = |us: u64| begun_ns + us * 1000;
+        let first = vec![("waited".to_owned(), at(10), at(50)), ("?".to_owned(), at(50), at(50))];
+        let second = vec![("fork".to_owned(), at(20), at(80))];
+        assert_eq!(found[1..], [first, second]);
+        assert_eq!(found[0].last().unwrap().0, "black");
     }
 }

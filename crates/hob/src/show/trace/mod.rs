@@ -83,7 +83,7 @@ fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
         lines.push(row(&phase.name, phase.us) + &drawn(phase, whole_us, cells, look));
         let beneath = spans.iter().filter(|span| place(&receipt.phases, span) == number);
         for span in beneath {
-            let (name, text) = (name(span), text(span, look));
+            let (name, text) = (span.what.name(), text(span, look));
             let wrapped = wrap(&text, "", cells, look.charset);
             for (number, part) in wrapped.iter().enumerate() {
                 let first = row(&format!("{INDENT}{name}"), span.us);
@@ -101,14 +101,6 @@ fn place(phases: &[PhasePart], span: &Span) -> usize {
     let begun = phases.iter().filter(|phase| phase.start_us <= span.start_us).count();
     // A phase that took no time has nothing beneath it, where the next one began with it.
     begun.saturating_sub(1)
-}
-
-fn name(span: &Span) -> &'static str {
-    match span.what {
-        What::Waited { .. } => "waited",
-        What::Forked { .. } => "fork",
-        What::Unknown(_) => "?",
-    }
 }
 
 fn text(span: &Span, look: &Look) -> String {
@@ -154,7 +146,7 @@ pub fn json(receipt: &Receipt, spans: &Spans) -> String {
 fn part(receipt: &Receipt, span: &Span) -> Value {
     let phase = receipt.phases.get(place(&receipt.phases, span));
     let mut part = Map::new();
-    part.insert("name".to_owned(), name(span).into());
+    part.insert("name".to_owned(), span.what.name().into());
     part.insert("phase".to_owned(), phase.map(|phase| phase.name.clone()).into());
     part.insert("start_us".to_owned(), span.start_us.into());
     part.insert("us".to_owned(), span.us.into());

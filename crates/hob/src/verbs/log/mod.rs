@@ -1,5 +1,6 @@
 //! `hob log`, and where receipts are read from.
 
+pub mod export;
 mod http;
 
 use std::ffi::OsString;
@@ -7,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use hob_daemon::recorder::export;
+use hob_daemon::recorder::export::Format;
+use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::{Failure, out, request};
+use super::{Failure, out, request, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::Filter;
 use crate::show::entries::{self, Entry};
@@ -76,7 +78,7 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     let found = found.map_err(unreadable)?;
     if let Some((format, file)) = export {
         let file = (file.as_os_str() != "-").then_some(&*file);
-        return write(format, file, &found);
+        return write((format, file), &found, &rings::read(start));
     }
     if log.json {
         return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
@@ -106,36 +108,36 @@ fn filter(log: &Log) -> Result<Filter, Failure> {
 }
 
 /// The format and the file of `--export`.
-fn target(words: &[OsString]) -> Result<(export::Format, PathBuf), Failure> {
+fn target(words: &[OsString]) -> Result<(Format, PathBuf), Failure> {
     let [format, file] = words else {
         return Err(Failure::usage(
             "--export needs a format and a file, as in `hob log --export perfetto trace.bin`",
         ));
     };
-    let known = format.to_str().and_then(export::Format::of);
+    let known = format.to_str().and_then(Format::of);
     let format = known.ok_or_else(|| {
         Failure::usage(format!(
             "--export {}: no such format; there is {}",
             format.to_string_lossy(),
-            export::Format::NAMES.join(", ")
+            Format::NAMES.join(", ")
         ))
     })?;
     Ok((format, PathBuf::from(file)))
 }
 
-/// Writes receipts in a foreign format, to standard output if there is no file. What no daemon saw
-/// has no times, and is in none.
+/// Writes receipts in a foreign format, with what rings have of them, to standard output if there is
+/// no file. What no daemon saw has no times, and is in none.
 pub(crate) fn write(
-    format: export::Format,
-    file: Option<&Path>,
+    (format, file): (Format, Option<&Path>),
     found: &[Entry],
+    rings: &Rings,
 ) -> Result<(), Failure> {
     let receipts = found.iter().filter_map(|entry| match entry {
         Entry::Receipt(receipt) => Some(&**receipt),
         Entry::Fallback(_) => None,
     });
     let receipts: Vec<_> = receipts.collect();
-    let bytes = format.bytes(&receipts);
+    let bytes = format.bytes(&receipts, rings);
     let Some(file) = file else { return super::out_bytes(&bytes) };
     std::fs::write(file, &bytes)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;

@@ -3,16 +3,12 @@
 //! Phases are the receipt's; what is beneath comes from the rings, which are of the last while. They
 //! are read from the disk: no daemon is needed, and that of a killed one is there still.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use hob_core::receipt::Receipt;
-use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out};
-use crate::connect;
+use super::{Failure, out, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
@@ -20,8 +16,6 @@ use crate::show::trace;
 
 /// Among how many calls the slowest is looked for.
 const SLOWEST_OF: usize = 1000;
-/// The folder of sites in the daemon's directory.
-const SITES: &str = "serve";
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, Args)]
@@ -41,7 +35,7 @@ pub(crate) struct Trace {
 pub(crate) fn run(start: &Start, asked: Trace) -> Result<(), Failure> {
     flush(start);
     let receipt = receipt(asked)?;
-    let rings = Rings::read(&directories(start));
+    let rings = rings::read(start);
     let spans = rings.of(&receipt);
     if asked.json {
         return out(&trace::json(&receipt, &spans));
@@ -69,12 +63,4 @@ fn receipt(asked: Trace) -> Result<Receipt, Failure> {
     found
         .max_by_key(|receipt| receipt.total_us)
         .ok_or_else(|| Failure::new("no call has been recorded yet; `hob run PROGRAM` makes one"))
-}
-
-/// Where rings are: the daemon's directory, and those of sites.
-fn directories(start: &Start) -> Vec<PathBuf> {
-    let base = connect::directory(start);
-    let sites = std::fs::read_dir(base.join(SITES)).into_iter().flatten().flatten();
-    let sites: Vec<_> = sites.map(|site| site.path()).collect();
-    std::iter::once(base).chain(sites).collect()
 }

@@ -1,4 +1,4 @@
-//! `hob export`: receipts in the formats of other programs.
+//! `hob export`: receipts and spans in the formats of other programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use hob_daemon::recorder::export::Format;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::Failure;
-use super::log::{flush, state_dir, unreadable, write};
+use super::super::{Failure, rings};
+use super::{flush, state_dir, unreadable, write};
 use crate::durations;
 use crate::show::entries;
 use crate::show::entries::filter::Filter;
@@ -63,7 +63,7 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
             "no receipt of call {call} is kept; `hob log` lists calls with their numbers"
         )));
     }
-    write(asked.format, asked.output.as_deref(), &found)
+    write((asked.format, asked.output.as_deref()), &found, &rings::read(start))
 }
 
 fn filter(asked: &Export) -> Result<Filter, Failure> {
