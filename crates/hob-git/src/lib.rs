@@ -17,6 +17,7 @@ mod cache;
 mod failure;
 mod identity;
 pub mod names;
+mod place;
 mod reader;
 mod refs;
 mod repository;

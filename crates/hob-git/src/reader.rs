@@ -6,9 +6,9 @@ use gix_hash::ObjectId;
 
 use crate::cache::{Blob, File};
 use crate::identity::Identity;
-use crate::repository::{self, Repository};
+use crate::repository::Repository;
 use crate::store::Peeled;
-use crate::{Failure, Root, names};
+use crate::{Failure, Root, names, place};
 
 /// Repositories that one reader keeps open; the least recently used is closed.
 const REPOSITORIES_MAX: usize = 128;
@@ -119,7 +119,7 @@ impl Reader {
 
     /// Takes a project's repository, as it is now, out of those that are open, or opens it.
     fn take(&mut self, project: &[u8], of: Option<Identity>) -> Result<Repository, Failure> {
-        let place = repository::find(&self.root, project)?;
+        let place = place::find(&self.root, project)?;
         if of.is_some_and(|of| of != place.identity) {
             return Err(Failure::Absent("project"));
         }

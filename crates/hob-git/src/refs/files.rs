@@ -11,7 +11,7 @@ use rustix::fd::AsFd;
 use super::{BROKEN, Value, id, symbolic};
 use crate::Failure;
 use crate::identity::{Stamp, stamp};
-use crate::repository::Place;
+use crate::place::Place;
 
 /// A ref's file has a name or an id.
 const LOOSE_BYTES_MAX: usize = 4096;

@@ -5,7 +5,7 @@ mod reftable;
 
 use gix_hash::ObjectId;
 
-use crate::repository::{Place, Repository};
+use crate::place::Place;
 use crate::root::Terms;
 use crate::{Failure, names};
 
@@ -39,6 +39,29 @@ impl Refs {
         Refs::Reftable(reftable::Stack::default())
     }
 
+    /// What a ref of this full name points to in the end, if it may be named and is there. Its name
+    /// was judged.
+    pub(crate) fn resolve(
+        &mut self,
+        place: &Place,
+        hash: gix_hash::Kind,
+        name: &[u8],
+        terms: &Terms,
+    ) -> Result<Option<ObjectId>, Failure> {
+        if name != b"HEAD" && !terms.allows(name) {
+            return Ok(None);
+        }
+        let mut name = name.to_vec();
+        for _ in 0..=SYMBOLIC_MAX {
+            match self.value(place, hash, &name)? {
+                None => return Ok(None),
+                Some(Value::Id(id)) => return Ok(terms.allows(&name).then_some(id)),
+                Some(Value::Symbolic(target)) => name = target,
+            }
+        }
+        Err(Failure::Repository("its symbolic refs go in a circle"))
+    }
+
     fn value(
         &mut self,
         place: &Place,
@@ -52,35 +75,8 @@ impl Refs {
     }
 }
 
-impl Repository {
-    /// What a ref of this full name points to in the end, if it may be named and is there. Its name
-    /// was judged.
-    pub(crate) fn ref_of(
-        &mut self,
-        name: &[u8],
-        terms: &Terms,
-    ) -> Result<Option<ObjectId>, Failure> {
-        if name != b"HEAD" && !terms.allows(name) {
-            return Ok(None);
-        }
-        let mut name = name.to_vec();
-        for _ in 0..=SYMBOLIC_MAX {
-            match self.refs.value(&self.place, self.hash, &name)? {
-                None => return Ok(None),
-                Some(Value::Id(id)) => return Ok(terms.allows(&name).then_some(id)),
-                Some(Value::Symbolic(target)) => name = target,
-            }
-        }
-        Err(Failure::Repository("its symbolic refs go in a circle"))
-    }
-
-    /// An object's id, if this is a whole one of this repository's kind.
-    pub(crate) fn id(&self, hex: &[u8]) -> Option<ObjectId> {
-        id(self.hash, hex)
-    }
-}
-
-fn id(hash: gix_hash::Kind, hex: &[u8]) -> Option<ObjectId> {
+/// An object's id, if this is a whole one of this kind.
+pub(crate) fn id(hash: gix_hash::Kind, hex: &[u8]) -> Option<ObjectId> {
     if hex.len() == hash.len_in_hex() { ObjectId::from_hex(hex).ok() } else { None }
 }
 

@@ -17,7 +17,7 @@ use self::table::Table;
 use super::{BROKEN, Value, symbolic};
 use crate::Failure;
 use crate::identity::{Stamp, stamp};
-use crate::repository::Place;
+use crate::place::Place;
 
 const LIST: &str = "reftable/tables.list";
 /// git keeps the number of its tables at about the logarithm of their bytes.
