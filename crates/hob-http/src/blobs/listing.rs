@@ -1,6 +1,7 @@
 //! One file of many projects, as a line of JSON each, in the order asked for. As many are read at
 //! one time as the mount has readers; a client that leaves ends it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hob_git::Failure;
 use hyper::body::Frame;
-use serde_json::{Map, Value};
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::readers::{Done, Readers, Wanted};
@@ -102,12 +103,47 @@ impl hyper::body::Body for Listing {
     }
 }
 
+/// A line, its members in the order of docs/blobs.md.
+#[derive(Debug, Serialize)]
+struct Line<'l> {
+    project: Cow<'l, str>,
+    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'l str>,
+    #[serde(flatten)]
+    file: Option<File<'l>>,
+}
+
+/// What a line has of a file that was found.
+#[derive(Debug, Serialize)]
+struct File<'l> {
+    oid: &'l str,
+    commit: Option<&'l str>,
+    mode: String,
+    #[serde(flatten)]
+    content: Option<Content<'l>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Content<'l> {
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
 fn failed(project: &[u8], failure: &Failure) -> Bytes {
-    let mut fields = Map::new();
-    fields.insert("project".to_owned(), String::from_utf8_lossy(project).into());
-    fields.insert("status".to_owned(), status_of(failure).as_u16().into());
-    fields.insert("error".to_owned(), text_of(failure).into());
-    ended(fields)
+    without(project, status_of(failure).as_u16(), &text_of(failure))
+}
+
+fn refused(project: &[u8], why: &str) -> Bytes {
+    without(project, 503, why)
+}
+
+fn without(project: &[u8], status: u16, why: &str) -> Bytes {
+    let project = String::from_utf8_lossy(project);
+    ended(&Line { project, status, error: Some(why), file: None })
 }
 
 fn line(project: &[u8], done: Done) -> Bytes {
@@ -115,36 +151,25 @@ fn line(project: &[u8], done: Done) -> Bytes {
         Err(failure) => return failed(project, &failure),
         Ok(found) => found,
     };
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
+    let content = found.blob.as_ref().map(|blob| {
+        let text = std::str::from_utf8(&blob.bytes).ok().filter(|_| blob.is_text);
+        let base64 = text.is_none().then(|| data_encoding::BASE64.encode(&blob.bytes));
+        Content { bytes: blob.bytes.len(), text, base64 }
+    });
+    let located = &found.located;
+    let file = File {
+        oid: &located.oid,
+        commit: located.commit.as_deref(),
+        mode: format!("{:o}", located.mode),
+        content,
     };
-    put("project", String::from_utf8_lossy(project).into());
-    let located = found.located;
-    put("status", 200.into());
-    put("oid", located.oid.into());
-    put("commit", located.commit.into());
-    put("mode", format!("{:o}", located.mode).into());
-    if let Some(blob) = found.blob {
-        put("bytes", blob.bytes.len().into());
-        match std::str::from_utf8(&blob.bytes) {
-            Ok(text) if blob.is_text => put("text", text.into()),
-            Ok(_) | Err(_) => put("base64", data_encoding::BASE64.encode(&blob.bytes).into()),
-        }
-    }
-    ended(fields)
+    let project = String::from_utf8_lossy(project);
+    ended(&Line { project, status: 200, error: None, file: Some(file) })
 }
 
-fn refused(project: &[u8], why: &str) -> Bytes {
-    let mut fields = Map::new();
-    fields.insert("project".to_owned(), String::from_utf8_lossy(project).into());
-    fields.insert("status".to_owned(), 503.into());
-    fields.insert("error".to_owned(), why.into());
-    ended(fields)
-}
-
-fn ended(fields: Map<String, Value>) -> Bytes {
-    let mut text = Value::Object(fields).to_string();
-    text.push('\n');
+fn ended(line: &Line<'_>) -> Bytes {
+    // Texts and numbers are always to be had as JSON.
+    let mut text = serde_json::to_vec(line).unwrap_or_default();
+    text.push(b'\n');
     Bytes::from(text)
 }
