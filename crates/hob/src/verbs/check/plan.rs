@@ -86,6 +86,14 @@ pub(super) struct Request {
     pub(super) status: Vec<Vec<i64>>,
 }
 
+impl Request {
+    /// Whether a profile has to be refused what another one has to get.
+    pub(super) fn is_refused(&self, profile: usize) -> bool {
+        let gets = |want: &Vec<i64>| want.is_empty() || want.iter().any(|code| *code / 100 == 2);
+        !gets(&self.status[profile]) && self.status.iter().any(gets)
+    }
+}
+
 /// A check as a profile.
 #[derive(Debug)]
 pub(super) struct Cell {
