@@ -20,6 +20,8 @@ ARCH := $(shell uname -m)
 TRIPLE := $(ARCH)-unknown-linux-musl
 # The one release binary; target/hob is a link to it.
 HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
+# What `hob --version` says besides the version: the commit, and whether files were changed since.
+COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 # Tests run optimised, so that a million simulated calls take seconds, and with every check on.
 PROFILE := --profile quick
 # Where nextest is installed it runs the tests (.config/nextest.toml): each in a process of its own,
@@ -67,7 +69,7 @@ build: binary generated ## Builds the release binary, target/hob, with man pages
 # The binary alone: what measures and shows it needs no man pages.
 .PHONY: binary
 binary: deps
-	cargo build --locked --release --target $(TRIPLE) --package hob
+	HOB_COMMIT="$(COMMIT)" cargo build --locked --release --target $(TRIPLE) --package hob
 	@ln -sfn $(TRIPLE)/release/hob target/hob
 
 # It builds nothing, so that it can be run by root.
@@ -111,6 +113,10 @@ check: deps $(RUFF) ## Format, lints, tidy, licences and advisories, docs.
 	bash .ci/deny
 	@$(MAKE) generated
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --workspace --no-deps --document-private-items $(PROFILE)
+
+.PHONY: docs
+docs: ## Makes the documents a site, target/site, and follows each link of it.
+	bash .ci/docs
 
 # The lints' own tool, in an environment of its own: nothing is installed outside target/.
 $(RUFF):

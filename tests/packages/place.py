@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIST = os.path.abspath(os.environ["HOB_DIST"])
 # A busy machine may make a call late; how many a hello needs to be warm is bounded all the same.
 CALLS_MAX = 50

@@ -12,7 +12,7 @@ import sys
 import tarfile
 import unittest
 
-from place import DIST, Place, package
+from place import DIST, ROOT, Place, package
 
 # What the system's tools ask root for, where root is to be had.
 AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -59,6 +59,32 @@ class Wheel(Case):
         place.end(place.path("venv/bin/hob"))
         place.run(pip, "uninstall", "--yes", "hob-cli")
         # What pip and python wrote for themselves is not the wheel's.
+        left = [name for name in place.files("venv") if not name.endswith(".pyc")]
+        self.assertEqual([name for name in left if name not in before], [])
+
+    def test_the_client_alone(self):
+        place = self.place
+        place.run(sys.executable, "-m", "venv", "venv")
+        before = place.files("venv")
+        pip, python = place.path("venv/bin/pip"), place.path("venv/bin/python")
+        source = os.path.join(ROOT, "clients/python")
+        left = sorted(os.listdir(source))
+        # What builds it is in the environment of these tests, so that nothing is fetched.
+        quiet = ["--disable-pip-version-check", "--no-index"]
+        wheel = ["wheel", "--no-build-isolation", "--wheel-dir", place.path("wheels"), source]
+        place.run(sys.executable, "-m", "pip", *wheel, *quiet)
+        [made] = os.listdir(place.path("wheels"))
+        place.run(pip, "install", *quiet, place.path("wheels", made))
+        self.assertEqual(sorted(os.listdir(source)), left, "building leaves something")
+        hob = place.path("bin/hob")
+        os.mkdir(place.path("bin"))
+        os.symlink(os.environ["HOB_BIN"], hob)
+        self.wheel_works(hob, python)
+        ask = "import importlib.metadata as all; print(all.version('hob-client'))"
+        version = place.run(python, "-c", ask).strip()
+        self.assertEqual(place.run(hob, "--version").split()[1], version)
+        place.end(hob)
+        place.run(pip, "uninstall", "--yes", "hob-client")
         left = [name for name in place.files("venv") if not name.endswith(".pyc")]
         self.assertEqual([name for name in left if name not in before], [])
 
@@ -129,9 +155,7 @@ class SystemPackages(Case):
             os.makedirs(place.path("root/var/lib/dpkg", folder))
         open(place.path("root/var/lib/dpkg/status"), "w").close()
         dpkg = ["dpkg", f"--root={place.path('root')}", "--log=/dev/null"]
-        self.installed(
-            [*dpkg, "--install", package(".deb")], [*dpkg, "--purge", "hob"], "var/lib/dpkg"
-        )
+        self.installed([*dpkg, "--install", package(".deb")], [*dpkg, "--purge", "hob"], "var/lib/dpkg")
 
     @unittest.skipUnless(shutil.which("rpm"), "no rpm here")
     def test_rpm(self):
@@ -178,7 +202,7 @@ class Tarball(Case):
         script = (
             "echo ready; read go;"
             " for i in $(seq 60); do"
-            f" [ \"$('{hob}' run hello.py $i 2>&1)\" = \"hello $i\" ] || exit 1;"
+            f' [ "$(\'{hob}\' run hello.py $i 2>&1)" = "hello $i" ] || exit 1;'
             " [ $i != 20 ] || { echo begun; };"
             " done; echo all"
         )

@@ -46,7 +46,7 @@ use crate::say;
 /// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
 /// every call.
 #[derive(Debug, Parser)]
-#[command(name = "hob", version, max_term_width = 96, disable_help_subcommand = true)]
+#[command(name = "hob", version = env!("HOB_VERSION"), max_term_width = 96, disable_help_subcommand = true)]
 #[command(after_help = "HOB=0 in the environment bypasses hob wholly.")]
 pub struct Hob {
     #[command(subcommand)]
