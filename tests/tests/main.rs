@@ -8,6 +8,7 @@ mod chaos;
 mod cli;
 mod fallback;
 mod fidelity;
+mod guides;
 mod hooks;
 mod java;
 mod messages;

@@ -1,0 +1,154 @@
+//! Each guide of the documents, run from top to bottom as a reader would: its blocks of `sh` by one
+//! shell, in an empty folder, with hob on PATH. A block of `text` behind one is what that prints; `…`
+//! stands for anything.
+
+use std::path::{Path, PathBuf};
+
+use hob_tests::World;
+
+/// A port that a reader's site has, and a test's must not.
+const PORT: &str = "8000";
+const MARK: &str = "==== the end of a block ====";
+
+#[derive(Debug, Default)]
+struct Block {
+    /// The line of the page at which it begins.
+    line: usize,
+    commands: String,
+    prints: Option<String>,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides")
+}
+
+/// The blocks of a page that are run, each with what it prints.
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut inside: Option<(String, Block)> = None;
+    for (at, line) in page.lines().enumerate() {
+        if let Some((kind, mut block)) = inside.take() {
+            if line != "```" {
+                block.commands.push_str(line);
+                block.commands.push('\n');
+                inside = Some((kind, block));
+                continue;
+            }
+            match kind.as_str() {
+                "sh" => blocks.push(block),
+                "text" => {
+                    let before = blocks.last_mut().expect("what prints stands behind a command");
+                    before.prints = Some(block.commands);
+                }
+                _ => {}
+            }
+        } else if let Some(kind) = line.strip_prefix("```") {
+            let block = Block { line: at + 1, ..Block::default() };
+            inside = Some((kind.to_owned(), block));
+        }
+    }
+    assert!(inside.is_none(), "a block has no end");
+    blocks
+}
+
+/// Whether a text is what a page says, in which `…` stands for anything.
+fn is_as_said(text: &str, said: &str) -> bool {
+    let mut parts = said.trim_end().split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.trim_end().strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port().to_string()
+}
+
+fn follow(name: &str) {
+    let page = std::fs::read_to_string(folder().join(name)).expect("the page");
+    let blocks = blocks(&page);
+    assert!(blocks.len() > 2, "{name}: nothing is run");
+    let world = World::new();
+    std::fs::create_dir(world.path("bin")).unwrap();
+    std::os::unix::fs::symlink(world.binary(), world.path("bin/hob")).unwrap();
+    let port = free_port();
+    let as_here = |text: &str| text.replace(PORT, &port);
+    let mut script = String::from("set -eu\n");
+    for block in &blocks {
+        script.push_str(&as_here(&block.commands));
+        script.push_str(&format!("echo '{MARK}'\n"));
+    }
+    script.push_str("hob stop\n");
+    let path = format!("{}:{}", world.path("bin").display(), "/usr/local/bin:/usr/bin:/bin");
+    let run = world.run(&["bash", "-c", &format!("exec 2>&1\n{script}")]).env("PATH", path);
+    let outcome = run.go_long();
+    let text = outcome.text();
+    let printed: Vec<&str> = text.split(&format!("{MARK}\n")).collect();
+    for (block, printed) in blocks.iter().zip(&printed) {
+        let Some(said) = &block.prints else { continue };
+        let said = as_here(said);
+        assert!(
+            is_as_said(printed, &said),
+            "{name}:{}: printed\n{printed}\nbut the page says\n{said}",
+            block.line
+        );
+    }
+    let last = blocks.get(printed.len() - 1).map_or(0, |block| block.line);
+    assert!(printed.len() > blocks.len(), "{name}:{last} failed:\n{text}");
+    outcome.succeeded();
+}
+
+macro_rules! guides {
+    ($($test:ident: $page:literal,)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $test() {
+                follow($page);
+            }
+        )*
+    };
+}
+
+guides! {
+    tutorial: "tutorial.md",
+    editors: "editors.md",
+    agents: "agents.md",
+    git_hooks: "git-hooks.md",
+    continuous_integration: "ci.md",
+    operations: "operations.md",
+    several_apps: "several-apps.md",
+    repositories: "repositories.md",
+    functions: "functions.md",
+    faster_or_slower: "faster-or-slower.md",
+    slow_calls: "slow-calls.md",
+}
+
+#[test]
+fn each_page_is_followed() {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .expect("the guides")
+        .map(|entry| entry.expect("a page").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    let mut followed: Vec<&str> = PAGES.to_vec();
+    followed.sort_unstable();
+    assert_eq!(names, followed);
+}
+
+#[test]
+fn what_a_page_says_is_compared() {
+    assert!(is_as_said("warm in 3 ms\n", "warm in … ms\n"));
+    assert!(is_as_said("a\nb\n", "a\nb"));
+    assert!(is_as_said("a x b y c", "a … b … c"));
+    for (text, said) in [("warm", "cold"), ("a b", "a"), ("a b c", "a … d"), ("b a", "a …")] {
+        assert!(!is_as_said(text, said), "{text} is not {said}");
+    }
+}
