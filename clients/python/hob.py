@@ -58,6 +58,7 @@ _CODES = {
     10: "stopping",
     12: "malformed",
     13: "not-kept",
+    15: "no-host",
 }
 _AGAIN = 11
 _HEADER = _struct.Struct("<4sBBHI")

@@ -10,6 +10,7 @@ mod fallback;
 mod fidelity;
 mod guides;
 mod hooks;
+mod hosts;
 mod java;
 mod messages;
 mod others;

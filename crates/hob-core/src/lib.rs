@@ -13,6 +13,7 @@
 pub mod calls;
 pub mod event;
 pub mod hooks;
+pub mod hosts;
 pub mod http;
 pub mod ids;
 pub mod isolation;

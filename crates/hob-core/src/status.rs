@@ -38,6 +38,9 @@ pub struct Status {
     /// Tells that are kept.
     #[serde(default)]
     pub messages: MessagesPart,
+    /// Other hosts; absent where the user's configuration names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsPart>,
     /// What becomes of receipts.
     pub recorder: RecorderPart,
 }
@@ -128,6 +131,26 @@ pub struct WorkersPart {
     pub busy: u32,
     /// They end.
     pub retiring: u32,
+}
+
+/// How this host is connected with others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostsPart {
+    /// This host's name; empty where the configuration cannot be used.
+    pub host: String,
+    /// The server between hosts, as it is configured.
+    pub server: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// Why there is none, or what does not work of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The programs that other hosts may ask.
+    pub offered: Vec<String>,
+    /// Asks that are open at other hosts.
+    pub asks: u64,
+    /// Asks of other hosts that are open here.
+    pub questions: u64,
 }
 
 /// Tells that are kept, at this moment.

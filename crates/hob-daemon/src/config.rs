@@ -1,5 +1,5 @@
-//! What a daemon is started with. All of it comes from its command line and environment: there
-//! is no configuration file yet.
+//! What a daemon is started with, by its command line and environment. Of the user's `config.toml` it
+//! knows the path only: what that says of other hosts is read by `hosts`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use hob_core::limits::Limits;
 use hob_core::sessions;
 
+use crate::hosts::Connect;
 use crate::project::Declared;
 pub use crate::workers::logs::Prints;
 
@@ -32,6 +33,10 @@ pub struct Config {
     pub prints: Prints,
     /// Whether spans are noted.
     pub notes_spans: bool,
+    /// The user's `config.toml`; `None` when there is no place.
+    pub user_config: Option<PathBuf>,
+    /// What connects this host with others; `None`: it is on its own.
+    pub connect: Option<Connect>,
 }
 
 /// How a daemon meets one that is there already.
@@ -72,6 +77,9 @@ impl Config {
             sessions.memory_kib = megabytes.saturating_mul(1024);
         }
         let off = variable("HOB_RECEIPTS").is_some_and(|value| value == "0");
+        let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let configs =
+            absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
         let home = (variable("XDG_STATE_HOME"), variable("HOME"));
         let state_dir = crate::recorder::place::state_dir_for(home.0.as_deref(), home.1.as_deref());
         Config {
@@ -84,6 +92,8 @@ impl Config {
             mounts: BTreeMap::new(),
             prints: Prints::Files,
             notes_spans: variable("HOB_RING").is_none_or(|value| value != "0"),
+            user_config: configs.map(|configs| configs.join("hob/config.toml")),
+            connect: None,
         }
     }
 }

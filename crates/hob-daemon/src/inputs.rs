@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use hob_core::hosts::News;
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::sessions::dialogue::{self, Cloned};
 use hob_core::sessions::{ClientId, SessionId};
@@ -44,6 +45,8 @@ pub(crate) enum Input {
     Sender { sender: SenderId, event: SenderEvent },
     /// The outbox has done something.
     Outbox(Vec<Done>),
+    /// Of the connection to other hosts.
+    Hosts(News),
     /// The last of the open hook sets has ended.
     SetsEnded,
     /// A client of sessions did something.

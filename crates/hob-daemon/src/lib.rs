@@ -19,6 +19,7 @@ mod ctx;
 pub mod durations;
 mod freshness;
 mod fronts;
+pub mod hosts;
 mod inputs;
 #[cfg(any(test, feature = "measure"))]
 pub mod measure;

@@ -19,7 +19,7 @@ use crate::config::{Config, StartAs};
 use crate::fronts::Front;
 use crate::fronts::local::Accepting;
 use crate::inputs::{INBOX_MAX, Input};
-use crate::messages::Messages;
+use crate::messages::{Hosts, Messages};
 use crate::outbox::Outbox;
 use crate::recorder::{Recorder, ring};
 use crate::run::Daemon;
@@ -107,10 +107,11 @@ async fn serve(
         // A loop that has ended hears nothing any more.
         Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
     );
-    let messages = Messages::new(outbox, config.mounts);
+    let hosts = Hosts::start(config.connect, config.user_config.as_deref(), inbox.clone());
+    let messages = Messages::new(outbox, config.mounts, hosts);
     let sessions =
         Sessions::new(&config.directory, config.sessions, Arc::clone(&recorder), inbox.clone());
-    let daemon = Daemon {
+    let mut daemon = Daemon {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
         hands,
@@ -138,6 +139,7 @@ async fn serve(
         home: config.home,
         retired: false,
     };
+    daemon.offer_programs();
     if let Some(ready) = ready {
         // Whoever started us may have left; that is its business.
         let _ = rustix::io::write(&ready, b"\n");

@@ -670,6 +670,7 @@ fn failed(name: &str, reason: Reason, text: &str) -> Refused {
         | Reason::Again
         | Reason::Malformed
         | Reason::NotKept
-        | Reason::Context => refused(StatusCode::BAD_GATEWAY, "the app did not answer"),
+        | Reason::Context
+        | Reason::NoHost => refused(StatusCode::BAD_GATEWAY, "the app did not answer"),
     }
 }

@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-git", &[]),
     ("hob-http", &["hob-wire", "hob-core", "hob-os", "hob-git"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
+    ("hob-nats", &["hob-wire", "hob-core", "hob-daemon"]),
     (
         "hob",
         &[
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hob-daemon",
             "hob-hooks",
             "hob-http",
+            "hob-nats",
         ],
     ),
 ];
@@ -51,9 +53,11 @@ const ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "tokio",
-        &["hob-daemon", "hob-http", "hob-actor"],
-        "only the daemon and its HTTP front have an async runtime; hob-actor enters one, by a feature",
+        &["hob-daemon", "hob-http", "hob-nats", "hob-actor"],
+        "only the daemon, its HTTP front and its connection to other hosts have an async runtime; \
+         hob-actor enters one, by a feature",
     ),
+    ("async-nats", &["hob-nats"], "only one crate knows how hosts speak to one another"),
     ("clap", &["hob", "xtask"], "only the command line has a parser"),
 ];
 

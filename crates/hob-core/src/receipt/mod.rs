@@ -72,6 +72,8 @@ pub const BARE: &str = "bare-interpreter";
 pub const INSTALLED: &str = "installed-packages";
 /// The isolation, runtime and reason of a request that the front of a site answered itself.
 pub const FRONT: &str = "front";
+/// The same where another host performed it.
+pub const ELSEWHERE: &str = "other-host";
 
 impl Receipt {
     /// Whether the call found warm state of its own program: a copy of a layer, which is warm too,
@@ -143,6 +145,16 @@ pub struct MessagePart {
     /// The status of an answer that the front of a site gave itself; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// The other host that performed it, or said why not, and the number of its call there, as
+    /// `web-1/42`; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The time that was spent there, in µs, by that host's clock; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_us: Option<u64>,
+    /// The other host that asked it, and the number of its call there; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
 }
 
 /// What was called.

@@ -484,6 +484,7 @@ impl Messages {
             bytes: 0,
             protocol: None,
             judged: Judged::Not,
+            asked_by: None,
         };
         Some((pool, told))
     }

@@ -12,6 +12,7 @@
 //! | `thin` | which messages have a receipt of their own |
 //! | `state` | the shared state |
 //! | `tells` | tells that are kept: the outbox |
+//! | `hosts` | asks that another host performs, and those that another host asks |
 //! | `dead` | tells that failed too often: the list, one more try, the end |
 //!
 //! Invariants: a sender hears of each of its messages once; nothing of a message outlives its
@@ -20,6 +21,7 @@
 
 mod address;
 pub(crate) mod dead;
+mod hosts;
 mod lanes;
 mod loading;
 mod perform;
@@ -53,6 +55,8 @@ use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
 use crate::recorder::ring;
 
+use hosts::AskedBy;
+pub(crate) use hosts::Hosts;
 use lanes::Lane;
 use loading::{Loaded, Reload};
 use route::{From, Route, Way};
@@ -91,6 +95,7 @@ pub(crate) struct Messages {
     /// Outcomes of requests whose front has not said yet that it is done with them.
     held: HashMap<(SenderId, u64), Held>,
     tells: Tells,
+    hosts: Hosts,
     /// Nothing new is delivered.
     stopping: bool,
     open_bytes: usize,
@@ -137,6 +142,8 @@ struct Open {
     passed: Option<Passed<'static>>,
     /// Its id in the outbox.
     told: Option<MessageId>,
+    /// The other host that asks it, if one does.
+    asked_by: Option<AskedBy>,
 }
 
 /// What a worker says of its message.
@@ -154,7 +161,11 @@ enum Said {
 }
 
 impl Messages {
-    pub(crate) fn new(outbox: Outbox, mounts: BTreeMap<String, Declared>) -> Messages {
+    pub(crate) fn new(
+        outbox: Outbox,
+        mounts: BTreeMap<String, Declared>,
+        hosts: Hosts,
+    ) -> Messages {
         Messages {
             senders: HashMap::new(),
             open: HashMap::new(),
@@ -171,6 +182,7 @@ impl Messages {
             thin: Thin::default(),
             held: HashMap::new(),
             tells: Tells::new(outbox),
+            hosts,
             stopping: false,
             open_bytes: 0,
             next_lane: 1,
@@ -180,19 +192,24 @@ impl Messages {
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lanes = self.lanes.values().filter_map(Lane::next_look).min();
-        let due = [self.tells.next_due(), self.thin.next_due(), lanes];
+        let hosts = self.hosts.next_deadline();
+        let due = [self.tells.next_due(), self.thin.next_due(), lanes, hosts];
         due.into_iter().flatten().min()
     }
 
     /// Whether somebody relies on this daemon to be there: it does not leave for idleness.
     pub(crate) fn take_activity(&mut self) -> bool {
-        let holds = !self.senders.is_empty() || !self.shared.is_empty() || !self.tells.is_empty();
+        let holds = !self.senders.is_empty()
+            || !self.shared.is_empty()
+            || !self.tells.is_empty()
+            || self.hosts.holds();
         std::mem::take(&mut self.active) || holds
     }
 
     /// From now on nothing new is given.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
+        self.hosts.withdraw();
     }
 
     /// Gives the outbox up, for another daemon to open.
@@ -218,7 +235,7 @@ impl Messages {
             SenderEvent::Cancel { id: number } => {
                 let open = self.senders.get(&id).and_then(|sender| sender.open.get(&number));
                 if let Some(call) = open.copied() {
-                    ctx.request(Event::SenderGone { call });
+                    self.taken_back(ctx, call);
                 }
             }
             SenderEvent::WantLane { id: number, program } => {
@@ -271,7 +288,15 @@ impl Messages {
             return self.keep_tell(ctx, id, &message);
         }
         let from = self.from(id)?;
-        let (pool, _) = self.route(ctx, &from, message.program)?;
+        let pool = match self.route(ctx, &from, message.program) {
+            Ok((pool, _)) => pool,
+            Err(refused) if !refused.is_absent => return Err(refused.into()),
+            Err(refused) => match self.offered_here(&message) {
+                Some(from) => self.route(ctx, &from, message.program)?.0,
+                None if file.is_some() => return Err(refused.into()),
+                None => return self.ask_elsewhere(ctx, id, &message, (received_ns, refused)),
+            },
+        };
         let call = CallId(ctx.recorder.next_call());
         let deadline_ns = (message.remaining_us > 0)
             .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
@@ -300,6 +325,7 @@ impl Messages {
             said: None,
             passed: None,
             told: None,
+            asked_by: None,
         };
         self.opened(call, open);
         if let Some(sender) = self.senders.get_mut(&id) {
@@ -351,10 +377,17 @@ impl Messages {
     fn sender_gone(&mut self, ctx: &mut Ctx<'_>, id: SenderId) {
         let Some(sender) = self.senders.remove(&id) else { return };
         for call in sender.open.into_values() {
-            ctx.request(Event::SenderGone { call });
+            self.taken_back(ctx, call);
         }
         self.lanes_left(ctx, id);
         self.leave_held_of(ctx, id);
+    }
+
+    /// A sender does not wait for its message any more.
+    fn taken_back(&mut self, ctx: &mut Ctx<'_>, call: CallId) {
+        if !self.take_back_elsewhere(ctx, call) {
+            ctx.request(Event::SenderGone { call });
+        }
     }
 
     fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {

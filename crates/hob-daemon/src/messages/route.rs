@@ -6,6 +6,7 @@
 //! the lanes that relied on it were recalled.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::From as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,13 +71,32 @@ pub(super) struct Route {
 /// What tells that the register is the same file with the same content.
 type Register = Option<(u64, u64, i64, i64, u64)>;
 
-type Refused = (Reason, String);
+/// Why a message goes nowhere.
+#[derive(Debug)]
+pub(super) struct Refused {
+    reason: Reason,
+    text: String,
+    /// Whether no `hob.toml` of its sender's names its program.
+    pub(super) is_absent: bool,
+}
+
+impl std::convert::From<(Reason, String)> for Refused {
+    fn from((reason, text): (Reason, String)) -> Refused {
+        Refused { reason, text, is_absent: false }
+    }
+}
+
+impl std::convert::From<Refused> for (Reason, String) {
+    fn from(refused: Refused) -> (Reason, String) {
+        (refused.reason, refused.text)
+    }
+}
 
 impl Messages {
     /// Where a sender's messages come from.
     pub(super) fn from(&self, sender: SenderId) -> Result<Arc<From>, Refused> {
         let known = self.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
-        known.ok_or_else(|| (Reason::Cancelled, String::new()))
+        known.ok_or_else(|| (Reason::Cancelled, String::new()).into())
     }
 
     /// The pool of a sender's program, fresh as of this moment; and what its configuration is
@@ -118,6 +138,7 @@ impl Messages {
 
     /// Something was trusted, or is no longer: every sender is asked for its way anew.
     pub(crate) fn trust_changed(&mut self, ctx: &mut Ctx<'_>) {
+        self.offer(ctx.home);
         self.routes.clear();
         self.release_tells(ctx);
         let pools: Vec<PoolId> = self.handlers.keys().copied().collect();
@@ -145,10 +166,18 @@ impl Messages {
         let home = ctx.home;
         let found = match self.mounts.get(&program) {
             // What serves it has read the configuration, and starts anew where that changes.
-            Some(app) => project::Found { handler: Ok(app.clone()), candidates: Vec::new() },
+            Some(app) => project::Found {
+                handler: Ok(app.clone()),
+                candidates: Vec::new(),
+                is_absent: false,
+            },
             None => project::find(home, directory, &program),
         };
-        let handler = found.handler.map_err(|error| (error.reason, error.text))?;
+        let is_absent = found.is_absent;
+        let handler = found.handler.map_err(|error| {
+            let project::ProjectError { reason, text } = error;
+            Refused { reason, text, is_absent }
+        })?;
         let host = self.host(ctx, from, &handler)?;
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
         let env = Arc::new(programs::kept(&from.env, &names, host.row().variables));
@@ -163,7 +192,7 @@ impl Messages {
         };
         let mut candidates = found.candidates;
         let Some(loaded) = self.handlers.get_mut(&pool) else {
-            return Err((Reason::Lost, String::new()));
+            return Err((Reason::Lost, String::new()).into());
         };
         loaded.tries = tries;
         candidates.extend(loaded.host.watch.iter().cloned());
@@ -206,7 +235,7 @@ impl Messages {
             let program = Program::exec(file.to_vec(), vec![file.to_vec()], None);
             return Ok(Program { runtime: handler.runtime, ..program });
         }
-        let config = |text: String| (Reason::Config, text);
+        let config = |text: String| Refused::from((Reason::Config, text));
         let root = open_directory(&handler.root)
             .ok_or_else(|| config(format!("{}: cannot be opened", handler.root.display())))?;
         let name = handler.interpreter.as_str();

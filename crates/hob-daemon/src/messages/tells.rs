@@ -291,7 +291,8 @@ impl Messages {
         };
         let pool = match self.route(ctx, &from, &program) {
             Ok((pool, _)) => pool,
-            Err((reason, text)) => {
+            Err(refused) => {
+                let (reason, text): (Reason, String) = refused.into();
                 let why = format!("{}: {text}", reason.code());
                 return self.tell_held(id, (&why, &message.program));
             }
@@ -320,6 +321,7 @@ impl Messages {
             said: None,
             passed: None,
             told: Some(id),
+            asked_by: None,
         };
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: None });

@@ -12,7 +12,7 @@ use hob_wire::message::{Attach, Failure, Manner, Message, Reason};
 
 use crate::channel::Outlet;
 use crate::inputs::{SenderEvent, SenderId, Sent};
-use crate::messages::Messages;
+use crate::messages::{Hosts, Messages};
 use crate::outbox::Outbox;
 use crate::recording::{OtherEnd, Recording, connection};
 use crate::trust;
@@ -31,7 +31,7 @@ fn attached(recording: &mut Recording, config: &str, trusted: bool) -> (Messages
         trust::allow(&home, &project).unwrap();
     }
     let outbox = Outbox::start(None, Box::new(|_| ()));
-    let mut messages = Messages::new(outbox, BTreeMap::new());
+    let mut messages = Messages::new(outbox, BTreeMap::new(), Hosts::default());
     let (stream, other) = connection();
     let attach = Attach {
         directory: home.as_os_str().as_encoded_bytes().to_vec(),

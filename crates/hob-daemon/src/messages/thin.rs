@@ -61,6 +61,8 @@ pub(super) struct Told {
     pub(super) protocol: Option<Protocol>,
     /// Where the answer about its rights came from.
     pub(super) judged: Judged,
+    /// The other host that asked it, and its number there.
+    pub(super) asked_by: Option<String>,
 }
 
 impl Thin {
@@ -205,6 +207,7 @@ mod tests {
             bytes: 0,
             protocol: None,
             judged: Judged::Not,
+            asked_by: None,
         }
     }
 

@@ -4,6 +4,8 @@
 //! [program.greeter]
 //! handler = "greeter.py:handle"   # a file beside this one, and a function in it
 //! isolation = "prefork"           # fork | prefork | session
+//! offered = true                  # other hosts may ask it
+//! version = "1.2.0"
 //!
 //! [program.native]
 //! runtime = "native"              # a program linked with hob-worker; else the file's name tells
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hob_core::hosts::Offered;
 use hob_core::requests::Terms;
 use hob_resolve::near::nearest;
 use hob_runtimes::RuntimeId;
@@ -108,6 +111,8 @@ pub struct Found {
     pub handler: Result<Declared, ProjectError>,
     /// Each `hob.toml` that there is or could have been.
     pub candidates: Vec<Vec<u8>>,
+    /// Whether no `hob.toml` there names it.
+    pub is_absent: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -145,7 +150,7 @@ pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found 
             Trusted::No => Err(untrusted(&path, "is not trusted")),
             Trusted::Changed => Err(untrusted(&path, "was edited since it was trusted")),
         };
-        return Found { handler, candidates };
+        return Found { handler, candidates, is_absent: false };
     }
     let text = match seen {
         Some(path) => {
@@ -162,7 +167,17 @@ pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found 
         ),
     };
     let handler = Err(ProjectError { reason: Reason::NoProgram, text });
-    Found { handler, candidates }
+    Found { handler, candidates, is_absent: true }
+}
+
+/// The programs of a directory's own `hob.toml` that other hosts may ask; none where it is not
+/// trusted, or cannot be used.
+#[must_use]
+pub fn offered(state_dir: Option<&Path>, directory: &Path) -> Vec<Offered> {
+    let Trusted::Yes(bytes) = trust::trusted(state_dir, directory) else { return Vec::new() };
+    let Ok(file) = parse(&directory.join(trust::FILE), &bytes) else { return Vec::new() };
+    let offers = file.program.iter().filter_map(|(name, section)| section.offer(name).ok()?);
+    offers.collect()
 }
 
 fn untrusted(path: &Path, what: &str) -> ProjectError {

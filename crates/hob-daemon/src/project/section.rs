@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use hob_core::hosts::{Offered, is_subject};
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::requests::{Affinity, After, Refill, Stale, Terms};
 use hob_resolve::near::nearest_beside;
@@ -43,6 +44,10 @@ pub(super) struct Section {
     pub(super) interpreter: Option<String>,
     #[serde(default)]
     pub(super) env: Vec<String>,
+    /// Whether other hosts may ask it.
+    #[serde(default)]
+    pub(super) offered: bool,
+    pub(super) version: Option<String>,
 }
 
 pub(super) fn is_name(word: &str) -> bool {
@@ -62,6 +67,7 @@ impl Section {
         if !(1..=TRIES_MAX).contains(&tries) {
             return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
         }
+        self.offer(program).map_err(fault)?;
         let dir = path.parent().unwrap_or(path);
         let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
         let file = root.join(file);
@@ -89,6 +95,28 @@ impl Section {
             tries,
             terms,
         })
+    }
+
+    /// What other hosts may know of it; `None`: they may not ask it.
+    pub(super) fn offer(&self, program: &str) -> Result<Option<Offered>, String> {
+        let version = match (&self.version, self.offered) {
+            (Some(version), _) if is_version(version) => version.clone(),
+            (Some(version), _) => {
+                return Err(format!("version = \"{version}\": it is three numbers, as 1.2.0"));
+            }
+            (None, true) => {
+                return Err("offered: it needs a version, such as version = \"1.0.0\"".to_owned());
+            }
+            (None, false) => return Ok(None),
+        };
+        if self.offered && !is_subject(program) {
+            return Err(
+                "offered: the name of such a program has letters, digits, `-` and `_` only, \
+                        at most 64"
+                    .to_owned(),
+            );
+        }
+        Ok(self.offered.then(|| Offered { program: program.to_owned(), version }))
     }
 
     /// The interpreter that is named, or that the runtime has usually; empty if it has none.
@@ -203,6 +231,20 @@ impl Section {
     }
 }
 
+/// Three numbers, and what semantic versions may have behind them.
+fn is_version(text: &str) -> bool {
+    let end = text.find(['-', '+']).unwrap_or(text.len());
+    let (numbers, rest) = text.split_at(end);
+    let is_number = |word: &str| {
+        let leads = word.len() > 1 && word.starts_with('0');
+        !word.is_empty() && !leads && word.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+    let words: Vec<&str> = numbers.split('.').collect();
+    let has_three = words.len() == 3 && words.into_iter().all(is_number);
+    has_three && text.len() <= 64 && rest.bytes().all(is_rest) && rest.len() != 1
+}
+
 /// `500ms`, `30s`, `1m30s`, `2h`.
 pub(super) fn microseconds(text: &str) -> Option<u64> {
     let length = crate::durations::parse(text).ok()?;
@@ -212,6 +254,25 @@ pub(super) fn microseconds(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_offered_has_a_version_and_a_name_that_fits() {
+        let of = |offered, version: Option<&str>| Section {
+            offered,
+            version: version.map(str::to_owned),
+            ..Section::default()
+        };
+        let offer = of(true, Some("1.2.0-rc.1+5")).offer("greeter").unwrap().unwrap();
+        assert_eq!((offer.program.as_str(), offer.version.as_str()), ("greeter", "1.2.0-rc.1+5"));
+        assert_eq!(of(false, Some("1.2.0")).offer("any name").unwrap(), None);
+        assert!(of(true, None).offer("greeter").unwrap_err().contains("version"));
+        for wrong in ["1", "1.2", "1.2.x", "01.2.0", "1.2.0-", "1.2.0 ", "v1.2.0", "1.2.0-\n"] {
+            assert!(of(true, Some(wrong)).offer("greeter").is_err(), "{wrong}");
+        }
+        for wrong in ["a b", "a.b", "a>", "*", "", "\u{e9}"] {
+            assert!(of(true, Some("1.0.0")).offer(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

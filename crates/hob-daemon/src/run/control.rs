@@ -175,6 +175,7 @@ impl Daemon {
                 .chain(self.messages.pools(&self.core, now_ns))
                 .collect(),
             messages: self.messages.told(),
+            hosts: self.messages.hosts_status(),
             recorder: self.recorder.status(),
         }
     }

@@ -125,10 +125,17 @@ impl Daemon {
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
         let (_, messages, mut ctx) = self.parts();
         messages.leave_held(&mut ctx);
+        messages.leave_hosts(&mut ctx);
         self.leave_all_receipts();
         self.messages.close();
         self.recorder.flush();
         Ok(())
+    }
+
+    /// Says to other hosts what this one offers.
+    pub(crate) fn offer_programs(&mut self) {
+        let (_, messages, ctx) = self.parts();
+        messages.offer(ctx.home);
     }
 
     /// How long until something is due.
@@ -147,6 +154,7 @@ impl Daemon {
         let (_, messages, mut ctx) = self.parts();
         messages.tick_tells(&mut ctx);
         messages.tick_receipts(&mut ctx);
+        messages.tick_hosts(&mut ctx);
     }
 
     /// Leaves receipts of all messages that have ended by now.
@@ -198,6 +206,11 @@ impl Daemon {
                 self.hands.is_busy();
                 let (_, messages, mut ctx) = self.parts();
                 messages.sender(&mut ctx, sender, event);
+            }
+            Input::Hosts(news) => {
+                self.hands.is_busy();
+                let (_, messages, mut ctx) = self.parts();
+                messages.heard(&mut ctx, news);
             }
             Input::Session { client, event } => self.sessions.client(client, event),
             Input::SessionReady { session, serves } => self.sessions.ready(session, serves),

@@ -249,6 +249,9 @@ numbers! {
         NotKept = 13,
         /// It was not given: what the daemon starts could not have the caller's context.
         Context = 14,
+        /// It was not given: no program here has its name, and no other host that could be reached
+        /// offers one.
+        NoHost = 15,
     }
 
     /// Why no app was asked a request that was for it.
@@ -337,6 +340,7 @@ impl Reason {
             Reason::Malformed => "malformed",
             Reason::NotKept => "not-kept",
             Reason::Context => "context",
+            Reason::NoHost => "no-host",
         }
     }
 }

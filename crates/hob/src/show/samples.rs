@@ -247,6 +247,7 @@ pub(super) fn fresh_status() -> Status {
         budget_kib: 512 * 1024,
         pools: Vec::new(),
         messages: MessagesPart::default(),
+        hosts: None,
         recorder: RecorderPart {
             dir: Some("/home/ada/.local/state/hob".to_owned()),
             written: 0,

@@ -171,12 +171,16 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
         count => format!("{count} arguments"),
     };
     let mut parts = vec![format!("call {}", receipt.call), clock.show(&receipt.at, charset)];
-    if How::of(receipt) != How::NotRun {
+    if !matches!(How::of(receipt), How::NotRun | How::Elsewhere) {
         parts.push(printable(&receipt.isolation, charset));
         parts.push(printable(&program.runtime, charset));
     }
     let protocol = receipt.message.as_ref().and_then(|message| message.protocol.as_deref());
     parts.push(protocol.map_or(arguments, |protocol| printable(protocol, charset)));
+    if let Some(message) = &receipt.message {
+        parts.extend(message.host.iter().map(|host| format!("by {}", printable(host, charset))));
+        parts.extend(message.asked_by.iter().map(|by| format!("for {}", printable(by, charset))));
+    }
     parts.extend(receipt.worker.map(|worker| format!("worker {}", worker.pid)));
     let parts: Vec<_> = parts.into_iter().map(|part| (Tone::Dim, part)).collect();
     let mut lines = look.flow(&parts, columns);

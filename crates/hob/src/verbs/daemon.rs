@@ -33,6 +33,8 @@ pub fn run(start: &Start) -> u8 {
         start.variable(name.as_bytes()).map(|value| OsStr::from_bytes(value).to_owned())
     };
     let config = Config::from_variables(connect::directory(start), start_as, variable);
+    #[cfg(feature = "nats")]
+    let config = Config { connect: Some(hob_nats::connect), ..config };
     match hob_daemon::run(config) {
         Ok(()) => 0,
         Err(hob_daemon::DaemonError::Running(text)) => {

@@ -71,6 +71,9 @@ impl Messages {
             };
             sender.outlet.send(bytes);
         }
+        if let Some(asked) = &open.asked_by {
+            self.answer_host(call, &open, asked, outcome, (reason, &text));
+        }
         if let Some(id) = open.told {
             self.tell_settled(ctx, id, &open, outcome, &format!("{}: {text}", reason.code()));
         }
@@ -151,6 +154,7 @@ impl Messages {
             bytes: open.payload.len(),
             protocol: None,
             judged: Judged::Not,
+            asked_by: open.asked_by.as_ref().map(|asked| asked.from.clone()),
         };
         self.record_when_passed(ctx, open, told);
     }
@@ -230,6 +234,7 @@ impl Messages {
             bytes: 0,
             protocol: Some(passed.protocol),
             judged: passed.judged,
+            asked_by: None,
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
     }
@@ -302,6 +307,9 @@ impl Messages {
             protocol: named(told.protocol),
             rights: told.judged.code().map(str::to_owned),
             status: None,
+            host: None,
+            host_us: None,
+            asked_by: told.asked_by,
         };
         let program = told.face.program.clone();
         ctx.recorder.record(Receipt {
@@ -316,7 +324,7 @@ impl Messages {
 }
 
 /// The receipt of a message that no worker performed, for who performed it to say so.
-fn receipt(
+pub(in crate::messages) fn receipt(
     (call, at, marks): (u64, jiff::Timestamp, &Marks),
     program: ProgramPart,
     outcome: &str,

@@ -39,6 +39,9 @@ impl Messages {
             protocol: named(Some(served.protocol)),
             rights: served.judged.code().map(str::to_owned),
             status: u16::try_from(served.status).ok(),
+            host: None,
+            host_us: None,
+            asked_by: None,
         };
         let call = ctx.recorder.next_call();
         ctx.recorder.record(Receipt {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use hob_core::receipt::naming::Naming;
-use hob_core::receipt::{FRONT, Receipt};
+use hob_core::receipt::{ELSEWHERE, FRONT, Receipt};
 use hob_daemon::recorder::{PlaceError, reader};
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,8 @@ pub enum How {
     Warm,
     /// By the front of a site itself.
     Front,
+    /// By another host.
+    Elsewhere,
     /// By the client, in its own place.
     Cold,
     /// Not at all.
@@ -74,6 +76,7 @@ impl How {
             (true, _) => How::Warm,
             (false, "none") => How::NotRun,
             (false, FRONT) => How::Front,
+            (false, ELSEWHERE) => How::Elsewhere,
             (false, _) => How::Cold,
         }
     }
@@ -84,6 +87,7 @@ impl How {
         match self {
             How::Warm => "warm",
             How::Front => "front",
+            How::Elsewhere => "elsewhere",
             How::Cold => "cold",
             How::NotRun => "not run",
         }
@@ -93,7 +97,7 @@ impl How {
     #[must_use]
     pub fn tone(self) -> Tone {
         match self {
-            How::Warm | How::Front => Tone::Good,
+            How::Warm | How::Front | How::Elsewhere => Tone::Good,
             How::Cold => Tone::Watch,
             How::NotRun => Tone::Bad,
         }

@@ -76,7 +76,11 @@ pub const NOT_GIVEN: &[(&str, &str)] = &[
     ("timeouts.body", "its body stopped coming (timeouts.body)"),
     ("body-broken", "its body broke off, or is not what its head says"),
     ("body-not-kept", "there was no room on the disk to keep its body"),
+    ("no-host", "no other host offers its program, or none could be asked"),
 ];
+
+/// What performed a message that no worker of this host did.
+pub const ELSEWHERE: &[(&str, &str)] = &[("other-host", "another host performed it")];
 
 /// Why no daemon took a call.
 pub const FALLBACK: &[(&str, &str)] = &[
@@ -104,7 +108,9 @@ pub fn meaning(list: &'static [(&'static str, &'static str)], code: &str) -> Opt
 /// The meaning of a receipt's code.
 #[must_use]
 pub fn of_receipt(code: &str) -> Option<&'static str> {
-    [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN].into_iter().find_map(|list| meaning(list, code))
+    [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, ELSEWHERE]
+        .into_iter()
+        .find_map(|list| meaning(list, code))
 }
 
 #[cfg(test)]
@@ -129,7 +135,8 @@ mod tests {
     #[test]
     fn the_page_lists_every_code() {
         let page = include_str!("../../../../../docs/receipts.md");
-        for (code, _) in [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten() {
+        let lists = [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, ELSEWHERE, FALLBACK];
+        for (code, _) in lists.into_iter().flatten() {
             assert!(page.contains(&format!("\n| `{code}` |")), "docs/receipts.md lacks {code}");
         }
     }
@@ -137,7 +144,7 @@ mod tests {
     #[test]
     fn a_meaning_is_a_fragment_that_fits_a_line() {
         for (code, meaning) in
-            [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten()
+            [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, ELSEWHERE, FALLBACK].into_iter().flatten()
         {
             assert!(meaning.len() <= 76 && !meaning.ends_with('.'), "{code}: {meaning}");
         }

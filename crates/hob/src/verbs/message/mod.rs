@@ -129,7 +129,8 @@ fn code(reason: Reason) -> u8 {
         | Reason::Stopping
         | Reason::Again
         | Reason::NotKept
-        | Reason::Context => ExitCode::Lost as u8,
+        | Reason::Context
+        | Reason::NoHost => ExitCode::Lost as u8,
     }
 }
 

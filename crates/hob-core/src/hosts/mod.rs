@@ -1,0 +1,154 @@
+//! Programs of other hosts: what becomes of an ask that leaves this host, and of one that comes from
+//! another. Two machines without a clock and without a connection; a thread that holds the
+//! connection moves what they decide.
+//!
+//! ```text
+//!  this host   Ask ─▶ asker ─▶ Order::Publish ─▶ the connection ─▶ another host's News::Asked
+//!                       ▲                                                   │
+//!              Ended ◀──┴── News::Replied ◀── its Order::Answer ◀── host ◀──┘
+//! ```
+//! | file | decides |
+//! |---|---|
+//! | `asker` | when an ask may leave, and its one outcome |
+//! | `host` | which questions are performed, and until when |
+//! | `reply` | how an outcome is written in a reply, and read again |
+//! | `words` | how bytes are written in a header |
+//!
+//! Invariants (`tests/hosts`, with lost, late, doubled and reordered messages): an ask ends once; one
+//! that ended as *not given* was performed by no host; no question is performed twice; every wait
+//! and every number of open ones has a named bound.
+
+pub mod asker;
+pub mod host;
+pub mod reply;
+pub mod words;
+
+use crate::ids::CallId;
+use reply::Reply;
+
+/// For so long an ask without a time of its own is waited for, in µs. Then it is lost.
+pub const WITHIN_US: u64 = 300_000_000;
+/// Asks that are open at other hosts at one time; above that an ask is not given.
+pub const ASKS_MAX: usize = 1024;
+/// Questions of other hosts that are open here at one time; above that they are answered `busy`.
+pub const QUESTIONS_MAX: usize = 1024;
+/// A question that has come over more hosts than this is not performed.
+pub const HOPS_MAX: u64 = 4;
+/// The bytes that headers may take of what a server lets pass.
+pub const HEADERS_BYTES: usize = 8 * 1024;
+/// The characters of a host's name.
+pub const HOST_CHARS_MAX: usize = 64;
+
+/// What the thread that holds the connection is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Send an ask.
+    Publish(Published),
+    /// Offer these programs, and no others.
+    Offer(Vec<Offered>),
+    /// Answer a question.
+    Answer {
+        /// Where to.
+        to: String,
+        /// What.
+        reply: Reply,
+    },
+    /// Offer nothing more, send what is there, and end.
+    Stop,
+}
+
+/// An ask on its way to another host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its number here.
+    pub call: CallId,
+    /// The program's name.
+    pub program: String,
+    /// The time that is left for it, in µs.
+    pub within_us: u64,
+    /// The sender's key.
+    pub key: Vec<u8>,
+    /// What the payload is.
+    pub content_type: Vec<u8>,
+    /// What is asked.
+    pub payload: Vec<u8>,
+}
+
+/// A program that other hosts may ask.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offered {
+    /// Its name.
+    pub program: String,
+    /// Its version, as `hob.toml` has it.
+    pub version: String,
+}
+
+/// What the thread that holds the connection has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// There is a connection, and what is offered is offered on it.
+    Up {
+        /// The most bytes of payload and headers that its server lets pass.
+        bytes_max: usize,
+    },
+    /// There is none, and why; it is tried again.
+    Down {
+        /// A line for a person.
+        why: String,
+    },
+    /// An ask has a reply.
+    Replied {
+        /// The ask.
+        call: CallId,
+        /// What was said.
+        reply: Reply,
+    },
+    /// An ask was not sent.
+    NotSent {
+        /// The ask.
+        call: CallId,
+        /// A line for a person.
+        why: String,
+    },
+    /// Something does not work although there is a connection.
+    Trouble {
+        /// A line for a person.
+        why: String,
+    },
+    /// Another host asks.
+    Asked(Box<Question>),
+}
+
+/// A question of another host, as it was read. Every field is what a stranger wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Where the reply goes; no two questions have the same.
+    pub reply_to: String,
+    /// The program's name.
+    pub program: String,
+    /// The time that was left when it was sent, as it is written; `None`: nothing is said.
+    pub within: Option<String>,
+    /// The hosts that it has come over, as it is written.
+    pub hops: Option<String>,
+    /// Who asks: a host's name and its call's number; empty where that is not said or is none.
+    pub from: String,
+    /// The sender's key.
+    pub key: Vec<u8>,
+    /// What the payload is.
+    pub content_type: Vec<u8>,
+    /// What is asked.
+    pub payload: Vec<u8>,
+}
+
+/// Whether a program's name can be one of a subject: letters, digits, `-` and `_`.
+#[must_use]
+pub fn is_subject(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=HOST_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_word)
+}
+
+/// Whether this can be a host's name: as a program's, with dots.
+#[must_use]
+pub fn is_host(name: &str) -> bool {
+    name.len() <= HOST_CHARS_MAX && name.split('.').all(is_subject)
+}

@@ -1,0 +1,76 @@
+//! Bytes of ours in a header, which is a line of visible characters.
+
+/// The bytes, with all that is no visible character of ASCII, and `%`, as `%` and two hex digits. A
+/// space is left where it is not at an end.
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    let last = bytes.len().saturating_sub(1);
+    let mut out = String::with_capacity(bytes.len());
+    for (at, byte) in bytes.iter().enumerate() {
+        let is_inner_space = *byte == b' ' && at > 0 && at < last;
+        if (byte.is_ascii_graphic() && *byte != b'%') || is_inner_space {
+            out.push(char::from(*byte));
+        } else {
+            out.push('%');
+            for half in [byte >> 4, byte & 15] {
+                out.push(char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase());
+            }
+        }
+    }
+    out
+}
+
+/// The bytes that a header stands for. What is not well written stands for itself.
+#[must_use]
+pub fn decode(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let digits = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
+        let is_hex = |two: &&str| two.bytes().all(|each| each.is_ascii_hexdigit());
+        let value = digits.filter(is_hex).and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (byte, value) {
+            (b'%', Some(value)) => {
+                out.push(value);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// The first line of a text, for a header: visible characters of ASCII, and not many.
+#[must_use]
+pub fn line(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default().trim();
+    let visible = |char: char| if char == ' ' || char.is_ascii_graphic() { char } else { '?' };
+    first.chars().take(200).map(visible).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn any_bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let text = encode(&bytes);
+            prop_assert!(text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()));
+            prop_assert_eq!(text.trim(), text.as_str());
+            prop_assert_eq!(decode(&text), bytes);
+        }
+
+        #[test]
+        fn any_text_is_read(text in ".*") {
+            let _ = decode(&text);
+            prop_assert!(line(&text).len() <= 200);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The connection to other hosts, as the loop sees it: a bounded queue of orders to the thread that
+//! holds it, and inputs that come from there. Which protocol the thread speaks is not known here.
+//!
+//! | file | does |
+//! |---|---|
+//! | `settings` | the user's `config.toml`: who may be asked, by which credentials |
+
+pub(crate) mod settings;
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hob_core::hosts::{News, Order};
+use tokio::sync::mpsc;
+
+use crate::inputs::Input;
+pub use settings::{Credentials, Settings};
+
+/// Orders that wait for the thread: the asks and the answers that may be open, and some more.
+const ORDERS_MAX: usize = 4096;
+/// For so long an end waits for what is on its way to be sent.
+const END_WAIT: Duration = Duration::from_secs(1);
+
+/// Starts the thread that holds the connection. It ends after [`Order::Stop`], or when its orders
+/// are closed.
+pub type Connect = fn(Settings, mpsc::Receiver<Order>, Inbox) -> std::io::Result<JoinHandle<()>>;
+
+/// Where the thread says what it sees.
+#[derive(Debug, Clone)]
+pub struct Inbox(mpsc::Sender<Input>);
+
+impl Inbox {
+    pub(crate) fn new(inbox: mpsc::Sender<Input>) -> Inbox {
+        Inbox(inbox)
+    }
+
+    /// Waits until the loop has room for it; `false`: the loop has ended.
+    pub async fn tell(&self, news: News) -> bool {
+        self.0.send(Input::Hosts(news)).await.is_ok()
+    }
+
+    /// The same without waiting; `false`: the loop has no room for it.
+    #[must_use]
+    pub fn try_tell(&self, news: News) -> bool {
+        self.0.try_send(Input::Hosts(news)).is_ok()
+    }
+}
+
+/// The thread, and the queue to it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    orders: mpsc::Sender<Order>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Link {
+    pub(crate) fn start(
+        connect: Connect,
+        settings: Settings,
+        inbox: Inbox,
+    ) -> std::io::Result<Link> {
+        let (orders, receiver) = mpsc::channel(ORDERS_MAX);
+        let thread = connect(settings, receiver, inbox)?;
+        Ok(Link { orders, thread: Some(thread) })
+    }
+
+    /// Hands an order over; `false`: the thread takes no more.
+    pub(crate) fn order(&self, order: Order) -> bool {
+        self.orders.try_send(order).is_ok()
+    }
+
+    /// Ends the connection when what is on its way is sent, or a moment has passed.
+    pub(crate) fn end(&mut self) {
+        self.order(Order::Stop);
+        let Some(thread) = self.thread.take() else { return };
+        let until = Instant::now() + END_WAIT;
+        while !thread.is_finished() && Instant::now() < until {
+            // sleeps: the loop has ended, and nothing waits for it but its own end.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

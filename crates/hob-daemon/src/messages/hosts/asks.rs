@@ -1,0 +1,262 @@
+//! Asks of this host's senders whose program is not here.
+
+use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
+use hob_core::hosts::reply::Reply;
+use hob_core::hosts::{Order, Published, is_subject};
+use hob_core::ids::{CallId, Time};
+use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::{ELSEWHERE, MessagePart, ProgramPart, Receipt};
+use hob_os::clock;
+use hob_wire::frame::Kind;
+use hob_wire::message::{Answer, Failure, Manner, Message, Reason};
+
+use crate::channel;
+use crate::ctx::Ctx;
+use crate::inputs::SenderId;
+use crate::messages::Messages;
+use crate::messages::route::Refused;
+use crate::messages::settle::receipt;
+use crate::messages::thin::ANSWERED;
+
+/// An ask that is open elsewhere.
+#[derive(Debug)]
+pub(in crate::messages) struct Away {
+    sender: (SenderId, u64),
+    pid: u32,
+    program: String,
+    bytes: usize,
+    at: jiff::Timestamp,
+    received_ns: u64,
+    planned_ns: u64,
+    published_ns: Option<u64>,
+    /// What is asked, until it is sent.
+    message: Option<Published>,
+}
+
+impl Messages {
+    /// An ask whose program no `hob.toml` of its sender's names: another host may have it.
+    pub(in crate::messages) fn ask_elsewhere(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        id: SenderId,
+        message: &Message<'_>,
+        (received_ns, absent): (u64, Refused),
+    ) -> Result<(), (Reason, String)> {
+        let program = String::from_utf8_lossy(message.program).into_owned();
+        let is_for_others =
+            self.hosts.is_configured() && message.manner == Manner::Ask && is_subject(&program);
+        if !is_for_others {
+            return Err(absent.into());
+        }
+        if self.hosts.link.is_none() {
+            let why = self.hosts.trouble.clone().unwrap_or_default();
+            let text =
+                format!("{program}: not a program of this host, and no other is asked: {why}");
+            return Err((Reason::Config, text));
+        }
+        if self.stopping {
+            return Err((Reason::Stopping, format!("{program}: hob stops")));
+        }
+        let Some(sender) = self.senders.get_mut(&id) else { return Ok(()) };
+        let call = CallId(ctx.recorder.next_call());
+        sender.open.insert(message.id, call);
+        let deadline =
+            (message.remaining_us > 0).then(|| Time(received_ns).after_us(message.remaining_us));
+        let bytes = message.payload.len();
+        let published = Published {
+            call,
+            program: program.clone(),
+            within_us: 0,
+            key: message.key.to_vec(),
+            content_type: message.content_type.to_vec(),
+            payload: message.payload.to_vec(),
+        };
+        let away = Away {
+            sender: (id, message.id),
+            pid: sender.pid,
+            program,
+            bytes,
+            at: jiff::Timestamp::now(),
+            received_ns,
+            planned_ns: clock::now_ns(),
+            published_ns: None,
+            message: Some(published),
+        };
+        self.open_bytes += bytes;
+        self.hosts.away.insert(call, away);
+        let words = message.key.len() + message.content_type.len();
+        self.decide(ctx, Event::Ask { call, bytes: bytes + 3 * words, deadline });
+        Ok(())
+    }
+
+    /// A sender does not wait for this any more; `false`: it is not asked elsewhere.
+    pub(in crate::messages) fn take_back_elsewhere(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+    ) -> bool {
+        let is_away = self.hosts.asker.has(call);
+        if is_away {
+            self.decide(ctx, Event::TakenBack { call });
+        }
+        is_away
+    }
+
+    /// Hands an event to the machine, and does what comes of it.
+    pub(super) fn decide(&mut self, ctx: &mut Ctx<'_>, event: Event) {
+        let mut effects = Vec::new();
+        self.hosts.asker.handle(Time(clock::now_ns()), event, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Publish { call, within_us } => self.publish(ctx, call, within_us),
+                Effect::End { call, ended } => self.end_away(ctx, call, ended),
+            }
+        }
+    }
+
+    fn publish(&mut self, ctx: &mut Ctx<'_>, call: CallId, within_us: u64) {
+        let Some(away) = self.hosts.away.get_mut(&call) else { return };
+        let Some(message) = away.message.take() else { return };
+        away.published_ns = Some(clock::now_ns());
+        if !self.hosts.order(Order::Publish(Published { within_us, ..message })) {
+            let why = "the thread that asks other hosts takes no more".to_owned();
+            self.decide(ctx, Event::NotSent { call, why });
+        }
+    }
+
+    fn end_away(&mut self, ctx: &mut Ctx<'_>, call: CallId, ended: Ended) {
+        let Some(away) = self.hosts.away.remove(&call) else { return };
+        self.open_bytes -= away.bytes;
+        let said = Said::of(&away.program, ended);
+        let (id, number) = away.sender;
+        if let Some(sender) = self.senders.get_mut(&id) {
+            sender.open.remove(&number);
+            let bytes = match &said.answer {
+                Some((content_type, payload)) => {
+                    let answer = Answer { id: number, content_type, payload };
+                    channel::encode(Kind::Answer, 0, |out| answer.encode(out))
+                }
+                None => {
+                    let text = said.text.as_bytes();
+                    let failure = Failure { id: number, reason: said.reason, text };
+                    channel::encode(Kind::Failure, 0, |out| failure.encode(out))
+                }
+            };
+            sender.outlet.send(bytes);
+        }
+        record(ctx, call, away, said);
+    }
+}
+
+/// What a sender is told, and a receipt.
+struct Said {
+    answer: Option<(Vec<u8>, Vec<u8>)>,
+    reason: Reason,
+    text: String,
+    /// Who has said it, and the time that was spent there.
+    by: Option<(String, u64)>,
+    /// Whether it left this host.
+    was_sent: bool,
+}
+
+impl Said {
+    fn of(program: &str, ended: Ended) -> Said {
+        let failed = |reason, text: String| Said {
+            answer: None,
+            reason,
+            text: format!("{program}: {text}"),
+            by: None,
+            was_sent: true,
+        };
+        let not_given = |reason, text| Said { was_sent: false, ..failed(reason, text) };
+        match ended {
+            Ended::Replied(Reply::Answer { by, spent_us, content_type, payload }) => Said {
+                answer: Some((content_type, payload)),
+                by: Some((by, spent_us)),
+                ..failed(Reason::Lost, String::new())
+            },
+            Ended::Replied(Reply::Failure { by, spent_us, reason, text }) => {
+                let host = by.split('/').next().unwrap_or_default();
+                let text = match (reason, host) {
+                    // What a handler raised is told as it is.
+                    (Reason::Raised, _) => text,
+                    (_, "") => format!("{program}: {text}"),
+                    (_, host) => format!("{program} on {host}: {text}"),
+                };
+                let reason = if reason == Reason::NoProgram { Reason::NoHost } else { reason };
+                let by = (!by.is_empty()).then_some((by, spent_us));
+                Said { text, by, ..failed(reason, String::new()) }
+            }
+            Ended::Replied(Reply::NoResponders) => failed(
+                Reason::NoHost,
+                "no program of this host has this name, and no other host offers it".to_owned(),
+            ),
+            Ended::TimedOut => failed(
+                Reason::TimedOut,
+                "the time passed before another host had answered".to_owned(),
+            ),
+            Ended::Lost(why) => failed(
+                Reason::Lost,
+                format!("another host may have performed it, and its answer is lost: {why}"),
+            ),
+            Ended::TakenBack => failed(Reason::Cancelled, "taken back".to_owned()),
+            Ended::NotGiven(NotGiven::NoConnection(why)) => not_given(
+                Reason::NoHost,
+                format!("not a program of this host, and no other can be asked: {why}"),
+            ),
+            Ended::NotGiven(NotGiven::TimedOut) => not_given(
+                Reason::TimedOut,
+                "the time passed before another host could be asked".to_owned(),
+            ),
+            Ended::NotGiven(NotGiven::Busy) => {
+                not_given(Reason::Busy, "too many asks of other hosts are open".to_owned())
+            }
+            Ended::NotGiven(NotGiven::TooLarge { max }) => not_given(
+                Reason::Malformed,
+                format!("the message is larger than the server between hosts takes ({max} bytes)"),
+            ),
+        }
+    }
+}
+
+fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, said: Said) {
+    let now = Time(clock::now_ns());
+    let mut marks = Marks::default();
+    marks.stamp(Mark::Received, Time(away.received_ns));
+    marks.stamp(Mark::Planned, Time(away.planned_ns));
+    if let Some(published_ns) = away.published_ns {
+        marks.stamp(Mark::Queued, Time(published_ns));
+        marks.stamp(Mark::Main, Time(published_ns));
+        marks.stamp(Mark::Finished, now);
+    }
+    marks.stamp(Mark::Settled, now);
+    let (host, host_us) = said.by.unzip();
+    let program = ProgramPart {
+        id: None,
+        name: away.program.clone(),
+        target: away.program,
+        runtime: ELSEWHERE.to_owned(),
+        interpreter: None,
+        arguments: 0,
+    };
+    let message = MessagePart {
+        bytes: away.bytes,
+        stands_for: 1,
+        protocol: None,
+        rights: None,
+        status: None,
+        host,
+        host_us,
+        asked_by: None,
+    };
+    let was_given = said.answer.is_some() || !hob_core::hosts::reply::was_not_given(said.reason);
+    let outcome = if said.answer.is_some() { ANSWERED } else { said.reason.code() };
+    let was_given = was_given && said.was_sent;
+    let reason = if was_given { ELSEWHERE } else { said.reason.code() };
+    ctx.recorder.record(Receipt {
+        caller_pid: away.pid,
+        reason: reason.to_owned(),
+        isolation: if was_given { ELSEWHERE } else { "none" }.to_owned(),
+        ..receipt((call.0, away.at, &marks), program, outcome, message)
+    });
+}

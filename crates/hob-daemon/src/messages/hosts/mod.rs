@@ -1,0 +1,207 @@
+//! Other hosts: asks that one of them performs, and those that one of them asks.
+//!
+//! | file | does |
+//! |---|---|
+//! | `asks` | asks of this host's senders whose program is not here |
+//! | `questions` | asks of other hosts: found, given, answered |
+//!
+//! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
+//! this host has, or offers, is never asked elsewhere; nothing of this runs where the user's
+//! configuration does not ask for it.
+
+mod asks;
+mod questions;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hob_core::hosts::asker::{self, Asker};
+use hob_core::hosts::host::Host;
+use hob_core::hosts::{News, Offered, Order};
+use hob_core::ids::{CallId, Time};
+use hob_core::status::HostsPart;
+use hob_os::clock;
+use hob_wire::strings::Strings;
+use tokio::sync::mpsc;
+
+use crate::ctx::Ctx;
+use crate::hosts::{Connect, Inbox, Link, settings};
+use crate::inputs::Input;
+use crate::messages::Messages;
+use crate::trust;
+
+use super::route::From;
+use asks::Away;
+pub(super) use questions::AskedBy;
+
+/// What the owner holds for other hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    link: Option<Link>,
+    /// This host's name.
+    name: String,
+    /// The server that it is connected with, as it is configured.
+    url: String,
+    /// Why there is no connection, or what does not work of it.
+    trouble: Option<String>,
+    is_up: bool,
+    asker: Asker,
+    host: Host,
+    away: HashMap<CallId, Away>,
+    /// What is offered, by its name; and where its `hob.toml` is.
+    offers: BTreeMap<String, (Offered, PathBuf)>,
+    /// What this process was started with, for the programs that other hosts ask.
+    env: Option<Arc<Strings>>,
+}
+
+impl Hosts {
+    /// Reads the user's configuration, and begins to connect if it asks for that.
+    pub(crate) fn start(
+        connect: Option<Connect>,
+        config: Option<&Path>,
+        inbox: mpsc::Sender<Input>,
+    ) -> Hosts {
+        let (Some(connect), Some(path)) = (connect, config) else { return Hosts::default() };
+        let settings = match settings::read(path) {
+            Ok(None) => return Hosts::default(),
+            Ok(Some(settings)) => settings,
+            Err(why) => return Hosts::off(why),
+        };
+        let (name, url) = (settings.host.clone(), settings.url.clone());
+        match Link::start(connect, settings, Inbox::new(inbox)) {
+            Ok(link) => Hosts { link: Some(link), name, url, ..Hosts::default() },
+            Err(error) => Hosts::off(format!("{url}: {error}")),
+        }
+    }
+
+    fn off(trouble: String) -> Hosts {
+        Hosts { trouble: Some(trouble), ..Hosts::default() }
+    }
+
+    /// Whether this host is connected with others, or was to be.
+    fn is_configured(&self) -> bool {
+        self.link.is_some() || self.trouble.is_some()
+    }
+
+    /// Whether somebody relies on this daemon to be there.
+    pub(super) fn holds(&self) -> bool {
+        self.link.is_some() && !self.offers.is_empty() || !self.asker.is_empty()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.asker.next_deadline()
+    }
+
+    /// Offers nothing any more.
+    pub(super) fn withdraw(&mut self) {
+        self.offers.clear();
+        self.order(Order::Offer(Vec::new()));
+    }
+
+    fn order(&self, order: Order) -> bool {
+        self.link.as_ref().is_some_and(|link| link.order(order))
+    }
+
+    /// Where the messages of other hosts to an offered program come from, as far as that decides
+    /// where they go.
+    fn from(&mut self, program: &str) -> Option<From> {
+        let (_, directory) = self.offers.get(program)?;
+        let directory = directory.as_os_str().as_encoded_bytes().to_vec();
+        let env = self.env.get_or_insert_with(|| Arc::new(own_environment()));
+        Some(From::new(directory, Strings::clone(env)))
+    }
+
+    /// What `hob status` says; `None` where nothing is configured.
+    pub(super) fn status(&self) -> Option<HostsPart> {
+        self.is_configured().then(|| HostsPart {
+            host: self.name.clone(),
+            server: self.url.clone(),
+            connected: self.is_up,
+            why: self.trouble.clone(),
+            offered: self.offers.keys().cloned().collect(),
+            asks: self.asker.len() as u64,
+            questions: self.host.len() as u64,
+        })
+    }
+}
+
+impl Messages {
+    /// Finds out what this host offers, and says so to the others. Where two files offer one name,
+    /// the first by its path counts.
+    pub(crate) fn offer(&mut self, home: Option<&Path>) {
+        if self.hosts.link.is_none() || self.stopping {
+            return;
+        }
+        let trusted = home.map(trust::list).and_then(Result::ok).unwrap_or_default();
+        let mut offers = BTreeMap::new();
+        let mut files: Vec<PathBuf> = trusted.into_iter().map(|entry| entry.path).collect();
+        files.sort();
+        for directory in files.iter().filter_map(|file| file.parent()) {
+            for offered in crate::project::offered(home, directory) {
+                let name = offered.program.clone();
+                offers.entry(name).or_insert_with(|| (offered, directory.to_owned()));
+            }
+        }
+        if offers != self.hosts.offers {
+            self.hosts.offers = offers;
+            let all = self.hosts.offers.values().map(|(offered, _)| offered.clone());
+            self.hosts.order(Order::Offer(all.collect()));
+        }
+    }
+
+    /// Takes in what the connection to other hosts says.
+    pub(crate) fn heard(&mut self, ctx: &mut Ctx<'_>, news: News) {
+        self.active = true;
+        let event = match news {
+            News::Up { bytes_max } => {
+                (self.hosts.is_up, self.hosts.trouble) = (true, None);
+                asker::Event::Up { bytes_max }
+            }
+            News::Down { why } => {
+                (self.hosts.is_up, self.hosts.trouble) = (false, Some(why.clone()));
+                asker::Event::Down { why }
+            }
+            News::Trouble { why } => {
+                self.hosts.trouble = Some(why);
+                return;
+            }
+            News::Replied { call, reply } => asker::Event::Replied { call, reply },
+            News::NotSent { call, why } => asker::Event::NotSent { call, why },
+            News::Asked(question) => return self.asked(ctx, *question),
+        };
+        self.decide(ctx, event);
+    }
+
+    /// Ends the asks whose time has passed.
+    pub(crate) fn tick_hosts(&mut self, ctx: &mut Ctx<'_>) {
+        if self.hosts.next_deadline().is_some_and(|at| at.0 <= clock::now_ns()) {
+            self.decide(ctx, asker::Event::Tick);
+        }
+    }
+
+    /// Nothing more comes: what is asked elsewhere is lost, and what was answered is sent.
+    pub(crate) fn leave_hosts(&mut self, ctx: &mut Ctx<'_>) {
+        self.decide(ctx, asker::Event::Stop);
+        if let Some(mut link) = self.hosts.link.take() {
+            link.end();
+        }
+    }
+
+    /// What `hob status` says of other hosts.
+    pub(crate) fn hosts_status(&self) -> Option<HostsPart> {
+        self.hosts.status()
+    }
+}
+
+/// The environment of this process.
+fn own_environment() -> Strings {
+    let variables = std::env::vars_os();
+    let line = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        let mut line = name.into_encoded_bytes();
+        line.push(b'=');
+        line.extend_from_slice(value.as_encoded_bytes());
+        line
+    };
+    variables.map(line).collect()
+}

@@ -1,0 +1,134 @@
+//! Asks of other hosts: found among what is offered, given, answered.
+
+use std::sync::Arc;
+
+use hob_core::hosts::host::Verdict;
+use hob_core::hosts::reply::Reply;
+use hob_core::hosts::{Order, Question};
+use hob_core::ids::{CallId, Time};
+use hob_core::requests::{Event, Found, Settled};
+use hob_os::clock;
+use hob_wire::message::{BODY_MAX, Manner, Message, Reason, WORD_MAX};
+
+use crate::ctx::Ctx;
+use crate::messages::route::From;
+use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
+
+/// The other host that asks.
+#[derive(Debug)]
+pub(in crate::messages) struct AskedBy {
+    /// Where the reply goes.
+    to: String,
+    /// Its name, and its call's number there, as it says.
+    pub(in crate::messages) from: String,
+}
+
+impl Messages {
+    /// Where an ask of this host's own sender goes whose program is none of its directory's, and is
+    /// offered here: it is asked here.
+    pub(in crate::messages) fn offered_here(&mut self, message: &Message<'_>) -> Option<Arc<From>> {
+        let program = std::str::from_utf8(message.program).ok()?;
+        (message.manner == Manner::Ask).then(|| self.hosts.from(program))?.map(Arc::new)
+    }
+
+    /// Another host asks.
+    pub(super) fn asked(&mut self, ctx: &mut Ctx<'_>, question: Question) {
+        let received_ns = clock::now_ns();
+        let deadline = match self.hosts.host.came(Time(received_ns), &question) {
+            Verdict::Ignore => return,
+            Verdict::Refuse { reason, text } => {
+                return self.refuse(ctx, &question.reply_to, reason, text);
+            }
+            Verdict::Give { deadline } => deadline,
+        };
+        let to = question.reply_to.clone();
+        if let Err((reason, text)) = self.open_question(ctx, question, (received_ns, deadline)) {
+            self.hosts.host.ended(&to);
+            self.refuse(ctx, &to, reason, text);
+        }
+    }
+
+    fn open_question(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        question: Question,
+        (received_ns, deadline): (u64, Time),
+    ) -> Result<(), (Reason, String)> {
+        let Question { program, key, content_type, payload, reply_to, from, .. } = question;
+        if self.stopping {
+            return Err((Reason::Stopping, "hob stops there".to_owned()));
+        }
+        let bytes = payload.len();
+        if bytes > BODY_MAX || key.len() > WORD_MAX || content_type.len() > WORD_MAX {
+            return Err((Reason::Malformed, "it is larger than a message may be".to_owned()));
+        }
+        if self.open_bytes + bytes > OPEN_BYTES_MAX {
+            let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
+            return Err((Reason::Busy, text));
+        }
+        let Some(way) = self.hosts.from(&program) else {
+            return Err((Reason::NoProgram, "this host does not offer it any more".to_owned()));
+        };
+        let (pool, _) = self.route(ctx, &way, program.as_bytes())?;
+        let call = CallId(ctx.recorder.next_call());
+        let open = Open {
+            sender: None,
+            pid: 0,
+            manner: Manner::Ask,
+            pool,
+            key: key.clone(),
+            content_type,
+            message_id: Vec::new(),
+            payload,
+            file: None,
+            received_ns,
+            deadline_ns: Some(deadline.0),
+            planned_ns: clock::now_ns(),
+            given_ns: None,
+            worker: None,
+            found: Found::Waiting,
+            old: false,
+            at: jiff::Timestamp::now(),
+            said: None,
+            passed: None,
+            told: None,
+            asked_by: Some(AskedBy { to: reply_to, from }),
+        };
+        self.opened(call, open);
+        ctx.request(Event::Arrived { call, pool, key, deadline: Some(deadline) });
+        Ok(())
+    }
+
+    /// Answers another host's ask, once.
+    pub(in crate::messages) fn answer_host(
+        &mut self,
+        call: CallId,
+        open: &Open,
+        asked: &AskedBy,
+        outcome: Settled,
+        (reason, text): (Reason, &str),
+    ) {
+        self.hosts.host.ended(&asked.to);
+        let by = format!("{}/{}", self.hosts.name, call.0);
+        let spent_us = clock::now_ns().saturating_sub(open.received_ns) / 1000;
+        let reply = match (&open.said, outcome) {
+            (Some(Said::Answer { content_type, payload }), Settled::Answered) => Reply::Answer {
+                by,
+                spent_us,
+                content_type: content_type.clone(),
+                payload: payload.clone(),
+            },
+            _ => Reply::Failure { by, spent_us, reason, text: text.to_owned() },
+        };
+        // Without room for it nothing can be said: its asker waits until its time has passed.
+        self.hosts.order(Order::Answer { to: asked.to.clone(), reply });
+    }
+
+    /// Answers that an ask was not given. It has a number of its own, and no receipt: what a stranger
+    /// sends is not kept.
+    fn refuse(&mut self, ctx: &mut Ctx<'_>, to: &str, reason: Reason, text: String) {
+        let by = format!("{}/{}", self.hosts.name, ctx.recorder.next_call());
+        let reply = Reply::Failure { by, spent_us: 0, reason, text };
+        self.hosts.order(Order::Answer { to: to.to_owned(), reply });
+    }
+}

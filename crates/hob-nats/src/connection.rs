@@ -1,0 +1,291 @@
+//! One connection, from its beginning to its end.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use hob_core::hosts::reply::Reply;
+use hob_core::hosts::{News, Order, Published};
+use hob_core::ids::CallId;
+use hob_daemon::hosts::Settings;
+use hob_wire::message::Reason;
+use tokio::sync::{mpsc, watch};
+
+use crate::service::Service;
+use crate::{Thread, headers};
+
+/// A server that does not speak within this time is none.
+const CONNECT_WAIT: Duration = Duration::from_secs(3);
+/// How often a quiet connection is looked at.
+const PING_EVERY: Duration = Duration::from_secs(10);
+/// Events of a connection that are not read yet; more say nothing new.
+const EVENTS_MAX: usize = 64;
+/// Replies and questions that the library keeps for us at most, of one subscription.
+const SUBSCRIPTION_MAX: usize = 8192;
+/// Longer than any process lives: the library is not to connect anew by itself.
+const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+/// How long the end waits until the server has what was sent.
+const FLUSH_WAIT: Duration = Duration::from_millis(500);
+
+/// How a connection ended.
+pub(crate) enum Over {
+    /// It was asked to.
+    Stopped,
+    /// It was cut, or there was none.
+    Cut {
+        /// A line for a person.
+        why: String,
+        /// Whether there had been one.
+        was_up: bool,
+    },
+}
+
+/// What the library says of a connection.
+struct Watched {
+    /// Set when it is cut.
+    cut: watch::Receiver<bool>,
+    troubles: mpsc::Receiver<String>,
+}
+
+impl Watched {
+    /// Waits for something that needs the connection; `None`: it was cut meanwhile.
+    async fn with<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            _ = self.cut.wait_for(|cut| *cut) => None,
+            done = work => Some(done),
+        }
+    }
+}
+
+impl Thread {
+    /// Connects, and serves the connection until it is over.
+    pub(crate) async fn connected(&mut self) -> Over {
+        let not_up = |why: String| Over::Cut { why, was_up: false };
+        let settings = self.settings.clone();
+        let (options, mut watched) = match options(&settings) {
+            Ok(both) => both,
+            Err(why) => return not_up(why),
+        };
+        let connecting = options.connect(settings.url.clone());
+        tokio::pin!(connecting);
+        let client = loop {
+            tokio::select! {
+                client = &mut connecting => break client,
+                order = self.orders.recv() => {
+                    if self.unconnected(order).await {
+                        return Over::Stopped;
+                    }
+                }
+            }
+        };
+        let client = match client {
+            Ok(client) => client,
+            Err(error) => return not_up(refused(&settings, &error)),
+        };
+        let mut service = Service::new(client.clone(), self.inbox.clone(), settings.host.clone());
+        let inbox = client.new_inbox();
+        let begun = watched.with(async {
+            let replies = client.subscribe(format!("{inbox}.*")).await.ok()?;
+            service.offer(&self.offered).await?;
+            client.flush().await.ok()?;
+            Some(replies)
+        });
+        let cut = format!("{}: the connection was cut", settings.url);
+        let Some(Some(replies)) = begun.await else { return Over::Cut { why: cut, was_up: true } };
+        let bytes_max = client.max_payload();
+        if !self.inbox.tell(News::Up { bytes_max }).await {
+            return Over::Stopped;
+        }
+        let ours = Ours { client, inbox, host: settings.host };
+        if self.serve(&ours, &mut service, replies, &mut watched).await {
+            service.leave().await;
+            let _ = tokio::time::timeout(FLUSH_WAIT, ours.client.flush()).await;
+            return Over::Stopped;
+        }
+        Over::Cut { why: cut, was_up: true }
+    }
+
+    /// `true`: it was asked to stop; `false`: it was cut.
+    async fn serve(
+        &mut self,
+        ours: &Ours,
+        service: &mut Service,
+        mut replies: Subscriber,
+        watched: &mut Watched,
+    ) -> bool {
+        let mut cut = watched.cut.clone();
+        loop {
+            tokio::select! {
+                biased;
+                _ = cut.wait_for(|cut| *cut) => return false,
+                order = self.orders.recv() => {
+                    let done = match order {
+                        None | Some(Order::Stop) => return true,
+                        Some(Order::Publish(published)) => {
+                            let call = published.call;
+                            match watched.with(ours.publish(published)).await {
+                                None => None,
+                                Some(Ok(())) => Some(()),
+                                Some(Err(why)) => self.say(News::NotSent { call, why }).await,
+                            }
+                        }
+                        Some(Order::Answer { to, reply }) => {
+                            watched.with(ours.answer(to, reply)).await
+                        }
+                        Some(Order::Offer(offered)) => {
+                            self.offered = offered;
+                            watched.with(service.offer(&self.offered)).await.flatten()
+                        }
+                    };
+                    if done.is_none() {
+                        return false;
+                    }
+                }
+                Some(why) = watched.troubles.recv() => {
+                    if self.trouble(ours, why).await.is_none() {
+                        return true;
+                    }
+                }
+                reply = replies.next() => {
+                    let Some(message) = reply else { return false };
+                    let number = message.subject.rsplit('.').next().map(str::parse::<u64>);
+                    let Some(Ok(number)) = number else { continue };
+                    let reply = headers::reply(message);
+                    if self.say(News::Replied { call: CallId(number), reply }).await.is_none() {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `None`: the loop has ended.
+    async fn say(&self, news: News) -> Option<()> {
+        self.inbox.tell(news).await.then_some(())
+    }
+
+    /// The server has refused something. What it was is in its text only.
+    async fn trouble(&self, ours: &Ours, why: String) -> Option<()> {
+        let _ = ours;
+        self.say(News::Trouble { why: format!("{}: {why}", self.settings.url) }).await
+    }
+}
+
+/// What is sent by.
+struct Ours {
+    client: Client,
+    /// Where replies come, with a call's number behind it.
+    inbox: String,
+    host: String,
+}
+
+impl Ours {
+    async fn publish(&self, published: Published) -> Result<(), String> {
+        let subject = format!("hob.ask.{}", published.program);
+        let reply = format!("{}.{}", self.inbox, published.call.0);
+        let headers = headers::ask(&published, &self.host);
+        let payload = Bytes::from(published.payload);
+        let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload);
+        sent.await.map_err(|error| error.to_string())
+    }
+
+    async fn answer(&self, to: String, reply: Reply) {
+        let (headers, payload) = headers::answer(&reply);
+        let sent = self.client.publish_with_headers(to.clone(), headers, Bytes::from(payload));
+        if let Err(error) = sent.await {
+            // It ran; its asker is not to ask again, and not to wait.
+            let by = match reply {
+                Reply::Answer { by, .. } | Reply::Failure { by, .. } => by,
+                Reply::NoResponders => String::new(),
+            };
+            let text = format!("its answer cannot be sent: {error}");
+            let reply = Reply::Failure { by, spent_us: 0, reason: Reason::Lost, text };
+            let (headers, payload) = headers::answer(&reply);
+            let _ = self.client.publish_with_headers(to, headers, Bytes::from(payload)).await;
+        }
+    }
+}
+
+/// How the library is to connect, and what it says.
+fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
+    let (cuts, cut) = watch::channel(false);
+    let (tells, troubles) = mpsc::channel(EVENTS_MAX);
+    let is_up = cut.clone();
+    let mut options = ConnectOptions::new()
+        .name(format!("hob {}", settings.host))
+        .require_tls(settings.is_tls)
+        .ignore_discovered_servers()
+        .connection_timeout(CONNECT_WAIT)
+        .ping_interval(PING_EVERY)
+        .subscription_capacity(SUBSCRIPTION_MAX)
+        .reconnect_delay_callback(move |_| if *is_up.borrow() { NEVER } else { Duration::ZERO })
+        .event_callback(move |event| {
+            let trouble = match event {
+                Event::Disconnected | Event::Closed => {
+                    cuts.send_replace(true);
+                    None
+                }
+                Event::ServerError(error) => Some(error.to_string()),
+                Event::SlowConsumer(_) => {
+                    Some("more came than could be taken; some of it is lost".to_owned())
+                }
+                Event::Connected
+                | Event::LameDuckMode
+                | Event::Draining
+                | Event::ClientError(_) => None,
+            };
+            if let Some(why) = trouble {
+                let _ = tells.try_send(why);
+            }
+            std::future::ready(())
+        });
+    if let Some(ca) = &settings.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some(credentials) = &settings.credentials {
+        let secret = credentials.secret.as_str();
+        options = if secret.contains("-----BEGIN") {
+            options
+                .credentials(secret)
+                .map_err(|_| format!("{}: no credentials of NATS", credentials.path.display()))?
+        } else {
+            options.nkey(secret.trim().to_owned())
+        };
+    }
+    Ok((options, Watched { cut, troubles }))
+}
+
+/// Why there is no connection, in a line for a person.
+fn refused(settings: &Settings, error: &async_nats::ConnectError) -> String {
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    let what = match error.kind() {
+        ConnectErrorKind::AuthorizationViolation => match &settings.credentials {
+            Some(credentials) => {
+                format!("does not accept the credentials in {}", credentials.path.display())
+            }
+            None => "wants credentials; name their file by `creds`".to_owned(),
+        },
+        ConnectErrorKind::Authentication => match &settings.credentials {
+            Some(credentials) => {
+                format!("{} holds no credentials that can be used", credentials.path.display())
+            }
+            None => "wants credentials; name their file by `creds`".to_owned(),
+        },
+        ConnectErrorKind::TimedOut => {
+            format!("did not speak NATS within {} s", CONNECT_WAIT.as_secs())
+        }
+        ConnectErrorKind::Dns => format!("cannot be found: {source}"),
+        ConnectErrorKind::Tls => format!("TLS: {source}"),
+        ConnectErrorKind::ServerParse => format!("cannot be understood: {source}"),
+        ConnectErrorKind::Io | ConnectErrorKind::MaxReconnects => {
+            format!("cannot be reached: {source}")
+        }
+    };
+    let line: String =
+        what.chars().map(|char| if char.is_control() { '?' } else { char }).collect();
+    format!("{}: {}", settings.url, line.chars().take(300).collect::<String>())
+}

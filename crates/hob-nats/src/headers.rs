@@ -1,0 +1,136 @@
+//! Asks and replies as messages of NATS. What comes from there is a stranger's: each field has a
+//! bound, and what cannot be read is as if it were not there.
+
+use async_nats::{HeaderMap, HeaderValue, Message, StatusCode};
+use hob_core::hosts::reply::{Reply, code, reason};
+use hob_core::hosts::{Published, Question, words};
+
+/// What is left of an ask's time, in µs.
+const WITHIN: &str = "Hob-Within";
+/// Its sender's key.
+const KEY: &str = "Hob-Key";
+/// The hosts that it has come over.
+const HOPS: &str = "Hob-Hops";
+/// Who asks: a host's name and its call's number.
+const FROM: &str = "Hob-From";
+/// Who performed it.
+const CALL: &str = "Hob-Call";
+/// The time that was spent there, in µs.
+const SPENT: &str = "Hob-Spent";
+/// Why there is no answer, in one word.
+const REASON: &str = "Hob-Reason";
+const TYPE: &str = "Content-Type";
+const ERROR: &str = "Nats-Service-Error";
+const ERROR_CODE: &str = "Nats-Service-Error-Code";
+/// A longer header of a stranger's is not read.
+const HEADER_CHARS_MAX: usize = 4096;
+
+fn put(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let Ok(value) = value.parse::<HeaderValue>() {
+        headers.insert(name, value);
+    }
+}
+
+fn put_bytes(headers: &mut HeaderMap, name: &str, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        put(headers, name, &words::encode(bytes));
+    }
+}
+
+/// The header, where it is there once and not too long.
+fn get<'a>(headers: Option<&'a HeaderMap>, name: &str) -> Option<&'a str> {
+    let headers = headers?;
+    let mut all = headers.get_all(name).map(HeaderValue::as_str);
+    let value = all.next()?;
+    (all.next().is_none() && value.len() <= HEADER_CHARS_MAX).then_some(value)
+}
+
+fn get_bytes(headers: Option<&HeaderMap>, name: &str) -> Vec<u8> {
+    get(headers, name).map(words::decode).unwrap_or_default()
+}
+
+/// A host's name and a number; empty for anything else.
+fn call_of(headers: Option<&HeaderMap>, name: &str) -> String {
+    let is_call = |text: &&str| {
+        text.split_once('/').is_some_and(|(host, number)| {
+            hob_core::hosts::is_host(host) && number.parse::<u64>().is_ok()
+        })
+    };
+    get(headers, name).filter(is_call).unwrap_or_default().to_owned()
+}
+
+/// The headers of an ask.
+pub(crate) fn ask(published: &Published, host: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    put(&mut headers, WITHIN, &published.within_us.to_string());
+    put(&mut headers, HOPS, "1");
+    put(&mut headers, FROM, &format!("{host}/{}", published.call.0));
+    put_bytes(&mut headers, KEY, &published.key);
+    put_bytes(&mut headers, TYPE, &published.content_type);
+    headers
+}
+
+/// An ask that has come; `None`: it waits for no reply.
+pub(crate) fn question(message: Message, program: &str) -> Option<Question> {
+    let headers = message.headers.as_ref();
+    Some(Question {
+        reply_to: message.reply.as_ref()?.to_string(),
+        program: program.to_owned(),
+        within: get(headers, WITHIN).map(str::to_owned),
+        hops: get(headers, HOPS).map(str::to_owned),
+        from: call_of(headers, FROM),
+        key: get_bytes(headers, KEY),
+        content_type: get_bytes(headers, TYPE),
+        payload: message.payload.into(),
+    })
+}
+
+/// The headers and the payload of a reply.
+pub(crate) fn answer(reply: &Reply) -> (HeaderMap, Vec<u8>) {
+    let mut headers = HeaderMap::new();
+    match reply {
+        Reply::NoResponders => (headers, Vec::new()),
+        Reply::Answer { by, spent_us, content_type, payload } => {
+            put(&mut headers, CALL, by);
+            put(&mut headers, SPENT, &spent_us.to_string());
+            put_bytes(&mut headers, TYPE, content_type);
+            (headers, payload.clone())
+        }
+        Reply::Failure { by, spent_us, reason, text } => {
+            put(&mut headers, CALL, by);
+            put(&mut headers, SPENT, &spent_us.to_string());
+            put(&mut headers, ERROR_CODE, &code(*reason).to_string());
+            put(&mut headers, REASON, reason.code());
+            let line = words::line(text);
+            put(&mut headers, ERROR, if line.is_empty() { reason.code() } else { &line });
+            (headers, text.clone().into_bytes())
+        }
+    }
+}
+
+/// What a reply says.
+pub(crate) fn reply(message: Message) -> Reply {
+    let headers = message.headers.as_ref();
+    let is_empty = message.payload.is_empty();
+    if message.status == Some(StatusCode::NO_RESPONDERS) && is_empty {
+        return Reply::NoResponders;
+    }
+    let by = call_of(headers, CALL);
+    let spent_us = get(headers, SPENT).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let failed = get(headers, ERROR_CODE);
+    match failed {
+        Some(code) => {
+            let reason = reason(code, get(headers, REASON));
+            let line = get(headers, ERROR).unwrap_or_default().to_owned();
+            let text = match is_empty {
+                true => line,
+                false => String::from_utf8_lossy(&message.payload).into_owned(),
+            };
+            Reply::Failure { by, spent_us, reason, text }
+        }
+        None => {
+            let content_type = get_bytes(headers, TYPE);
+            Reply::Answer { by, spent_us, content_type, payload: message.payload.into() }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Other hosts over NATS: the one connection that a daemon has, in a thread of its own.
+//!
+//! ```text
+//!   the loop ── Order ─▶ thread ─▶ async-nats ─▶ nats-server
+//!            ◀── News ──┘    one tokio runtime for each connection
+//! ```
+//! | file | does |
+//! |---|---|
+//! | `connection` | one connection from its beginning to its end |
+//! | `service` | the programs that are offered on it |
+//! | `headers` | asks and replies as messages of NATS |
+//!
+//! The client library connects anew by itself, and sends then what it had kept: an ask could go out
+//! after its asker gave up. So a connection that is cut is over here, and its runtime is dropped with
+//! all that it kept. What is decided about asks and questions is `hob_core::hosts`'.
+//!
+//! Invariants: no order waits for the network; a question that finds no room in the loop is answered
+//! `busy` at once, never dropped; no secret is in any text that leaves this crate.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod headers;
+mod service;
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hob_core::hosts::{News, Offered, Order};
+use hob_daemon::hosts::{Inbox, Settings};
+use tokio::sync::mpsc;
+
+use connection::Over;
+
+/// How long the first attempt to connect anew waits, and how long the longest.
+const AGAIN_MIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Starts the thread. It ends after [`Order::Stop`].
+///
+/// # Errors
+/// When the system starts no thread.
+pub fn connect(
+    settings: Settings,
+    orders: mpsc::Receiver<Order>,
+    inbox: Inbox,
+) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("hosts".to_owned())
+        .spawn(move || Thread { settings, orders, inbox, offered: Vec::new() }.run())
+}
+
+struct Thread {
+    settings: Settings,
+    orders: mpsc::Receiver<Order>,
+    inbox: Inbox,
+    offered: Vec<Offered>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        let mut pause = AGAIN_MIN;
+        loop {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            let over = runtime.block_on(async {
+                let over = self.connected().await;
+                if let Over::Cut { why, was_up } = &over {
+                    if *was_up {
+                        pause = AGAIN_MIN;
+                    }
+                    if !self.inbox.tell(News::Down { why: why.clone() }).await
+                        || self.rest(pause).await
+                    {
+                        return Over::Stopped;
+                    }
+                }
+                over
+            });
+            runtime.shutdown_background();
+            if matches!(over, Over::Stopped) {
+                return;
+            }
+            pause = (pause * 2).min(AGAIN_MAX);
+        }
+    }
+
+    /// Waits for this time; orders are taken meanwhile. `true`: the last one was to stop.
+    async fn rest(&mut self, time: Duration) -> bool {
+        let until = tokio::time::Instant::now() + time;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return false,
+                order = self.orders.recv() => {
+                    if self.unconnected(order).await {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes an order without a connection; `true`: it is to stop.
+    async fn unconnected(&mut self, order: Option<Order>) -> bool {
+        match order {
+            None | Some(Order::Stop) => return true,
+            Some(Order::Offer(offered)) => self.offered = offered,
+            // Its asker has lost the connection too, or waits until its time has passed.
+            Some(Order::Answer { .. }) => {}
+            Some(Order::Publish(published)) => {
+                let why = format!("{}: there is no connection", self.settings.url);
+                return !self.inbox.tell(News::NotSent { call: published.call, why }).await;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,207 @@
+//! Asks that another host performs: what goes in, what comes out, what both receipts say.
+
+use hob_tests::{End, World, wait};
+
+use super::{Server, ask, connected, host, offered, project, receipt};
+
+const HANDLERS: &str = r#"
+import os, time
+
+def echo(payload, message):
+    return payload
+
+def about(payload, message):
+    return "%s %s %s" % (message.key, message.content_type, message.remaining is not None)
+
+def raises(payload, message):
+    raise ValueError("no such name")
+
+def holds(payload, message):
+    open("held-" + payload.decode(), "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return "gone"
+
+def large(payload, message):
+    return b"x" * (1040000)
+"#;
+
+/// A host that offers programs, and one that has none.
+fn two(server: &Server, programs: &str) -> (World, World) {
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, programs);
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    (web, desk)
+}
+
+#[test]
+fn a_program_that_another_host_offers_answers_and_both_have_its_receipt() {
+    let server = Server::start("");
+    let (web, desk) = two(&server, &offered("greeter", "echo", ""));
+    let answer = ask(&desk, &["greeter", "world"]);
+    answer.succeeded();
+    assert_eq!(answer.text(), "world");
+    let here = receipt(&desk, |receipt| receipt["message"]["host"].is_string());
+    assert_eq!(here["program"]["name"], "greeter");
+    assert_eq!((&here["reason"], &here["warm"]), (&"other-host".into(), &false.into()), "{here}");
+    assert_eq!(here["outcome"]["kind"], "answered");
+    let number = here["call"].as_u64().unwrap();
+    let there = receipt(&web, |receipt| receipt["message"]["asked_by"].is_string());
+    assert_eq!(there["message"]["asked_by"], format!("desk/{number}"), "{there}");
+    assert_eq!(there["message"]["bytes"], 5);
+    let number = there["call"].as_u64().unwrap();
+    assert_eq!(here["message"]["host"], format!("web-1/{number}"), "{here}");
+    assert!(here["message"]["host_us"].as_u64() <= here["total_us"].as_u64(), "{here}");
+    assert_eq!(there["warm"], true, "{there}");
+}
+
+#[test]
+fn bytes_a_key_and_a_type_come_as_they_are_and_the_time_goes_with_them() {
+    let server = Server::start("");
+    let programs = offered("echo", "echo", "") + &offered("about", "about", "");
+    let (_web, desk) = two(&server, &programs);
+    let bytes: Vec<u8> = (0..=255).cycle().take(900_000).collect();
+    desk.file("payload", &bytes);
+    let answer = ask(&desk, &["echo", "@payload"]);
+    answer.succeeded();
+    assert!(answer.out == bytes, "{} bytes came back", answer.out.len());
+    assert_eq!(ask(&desk, &["echo"]).out, b"");
+    let words = ["about", "x", "--key", " a%20\u{e9}b ", "--content-type", "text/x; a=b"];
+    let answer = ask(&desk, &words);
+    assert_eq!(answer.text(), " a%20\u{e9}b  text/x; a=b True", "{answer:?}");
+}
+
+#[test]
+fn without_a_host_that_offers_it_nothing_is_given_and_the_next_ask_may_find_one() {
+    let server = Server::start("");
+    let desk = host("desk", &server.url(), "");
+    let none = desk.hob(&["ask", "greeter", "x"]).go();
+    assert_eq!(none.end, End::Code(125), "{none:?}");
+    assert!(none.complaint().contains("greeter: no program of this host"), "{none:?}");
+    let record = receipt(&desk, |receipt| receipt["program"]["name"] == "greeter");
+    assert_eq!(
+        (&record["reason"], &record["outcome"]["kind"]),
+        (&"no-host".into(), &"no-host".into())
+    );
+    // A tell has no way over hosts yet: it is not kept, and says what is missing.
+    let tell = desk.hob(&["tell", "greeter", "x"]).go();
+    assert_eq!(tell.end, End::Code(127), "{tell:?}");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &(offered("greeter", "echo", "") + &offered("other", "echo", "")));
+    ask(&desk, &["greeter", "x"]).succeeded();
+    // What is not offered any more is not asked, and what still is goes on.
+    web.file("hob.toml", offered("other", "echo", ""));
+    web.hob(&["trust"]).go().succeeded();
+    wait::until("greeter is withdrawn", || {
+        (desk.hob(&["ask", "greeter", "x"]).go().end == End::Code(125)).then_some(())
+    });
+    ask(&desk, &["other", "x"]).succeeded();
+    // An edit that nobody has looked at is not performed for others either.
+    web.file("hob.toml", offered("other", "echo", "# more"));
+    let edited = ask(&desk, &["other", "x"]);
+    assert_eq!(edited.end, End::Code(2), "{edited:?}");
+    assert!(edited.complaint().contains("other on web-1: "), "{edited:?}");
+    web.hob(&["trust"]).go().succeeded();
+    ask(&desk, &["other", "x"]).succeeded();
+}
+
+#[test]
+fn a_program_of_this_host_never_leaves_it() {
+    let server = Server::start("");
+    let (web, desk) = two(&server, &offered("greeter", "echo", ""));
+    ask(&desk, &["greeter", "x"]).succeeded();
+    let asked = || {
+        let of_others = |record: &serde_json::Value| record["message"]["asked_by"].is_string();
+        web.records(100).into_iter().filter(of_others).count()
+    };
+    receipt(&web, |receipt| receipt["message"]["asked_by"].is_string());
+    let before = asked();
+    let own = "def echo(payload, message):\n    return b'mine'\n";
+    project(&desk, own, &offered("greeter", "echo", ""));
+    connected(&desk, 1);
+    assert_eq!(ask(&desk, &["greeter", "x"]).text(), "mine");
+    // From a folder whose projects do not have it: it is offered here, so it is asked here.
+    let elsewhere = desk.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let run = desk.hob(&["ask", "greeter", "x"]).within(&elsewhere);
+    assert_eq!(run.go().text(), "mine");
+    // Not even where it cannot be loaded.
+    desk.file("handlers.py", "this is no program\n");
+    let broken = desk.hob(&["ask", "greeter", "x"]).go();
+    assert_eq!(broken.end, End::Code(126), "{broken:?}");
+    std::fs::remove_file(desk.path("work").join("handlers.py")).unwrap();
+    let missing = desk.hob(&["ask", "greeter", "x"]).go();
+    assert_eq!(missing.end, End::Code(127), "{missing:?}");
+    web.hob(&["log", "--json"]).go().succeeded();
+    assert_eq!(asked(), before);
+}
+
+#[test]
+fn what_another_host_says_instead_of_an_answer_has_the_code_that_it_has_here() {
+    let server = Server::start("");
+    let programs = offered("raises", "raises", "")
+        + &offered("missing", "nothing", "")
+        + &offered("holds", "holds", "workers = 1\nqueue = 1");
+    let (web, desk) = two(&server, &programs);
+    let raised = ask(&desk, &["raises", "x"]);
+    assert_eq!(raised.end, End::Code(1), "{raised:?}");
+    assert!(raised.complaint().contains("no such name"), "{raised:?}");
+    let local = web.hob(&["ask", "raises", "x"]).go();
+    assert_eq!(local.complaint(), raised.complaint());
+    let missing = ask(&desk, &["missing", "x"]);
+    assert_eq!(missing.end, End::Code(126), "{missing:?}");
+    assert!(missing.complaint().contains("missing on web-1: "), "{missing:?}");
+    // One is performed and one waits: the third is not given.
+    let first = desk.hob(&["ask", "holds", "1"]).start();
+    wait::until("the first is performed", || {
+        web.path("work").join("held-1").exists().then_some(())
+    });
+    let second = desk.hob(&["ask", "holds", "2"]).start();
+    wait::until("the second waits", || {
+        let pools = web.pools();
+        pools.iter().any(|pool| pool["program"] == "holds" && pool["queued"] == 1).then_some(())
+    });
+    let third = desk.hob(&["ask", "holds", "3"]).go();
+    assert_eq!(third.end, End::Code(125), "{third:?}");
+    assert!(third.complaint().contains("too many messages wait"), "{third:?}");
+    // One whose time passes ends here and there.
+    let timed = desk.hob(&["ask", "holds", "4", "--timeout", "100ms"]).go();
+    assert!(matches!(timed.end, End::Code(124 | 125)), "{timed:?}");
+    web.file("go", "");
+    for running in [first, second] {
+        let outcome = running.finish();
+        outcome.succeeded();
+        assert_eq!(outcome.text(), "gone");
+    }
+    assert!(!web.path("work").join("held-3").exists(), "what was not given was performed");
+}
+
+#[test]
+fn the_time_of_an_ask_passes_at_its_host_too() {
+    let server = Server::start("");
+    let (web, desk) = two(&server, &(offered("holds", "holds", "") + &offered("echo", "echo", "")));
+    ask(&desk, &["echo", "x"]).succeeded();
+    let timed = desk.hob(&["ask", "holds", "1", "--timeout", "1s"]).go();
+    assert_eq!(timed.end, End::Code(124), "{timed:?}");
+    let there = receipt(&web, |receipt| receipt["program"]["name"] == "holds");
+    assert_eq!(there["outcome"]["kind"], "timed-out", "{there}");
+    assert_eq!(web.status()["hosts"]["questions"], 0);
+    assert_eq!(desk.status()["hosts"]["asks"], 0);
+}
+
+#[test]
+fn what_the_server_does_not_let_pass_is_said_at_once() {
+    let server = Server::start("max_payload: 65536");
+    let (_web, desk) =
+        two(&server, &(offered("echo", "echo", "") + &offered("large", "large", "")));
+    ask(&desk, &["echo", "x"]).succeeded();
+    desk.file("payload", vec![b'x'; 100_000]);
+    let large = desk.hob(&["ask", "echo", "@payload"]).go();
+    assert_eq!(large.end, End::Code(2), "{large:?}");
+    assert!(large.complaint().contains("65536"), "{large:?}");
+    // It ran, and its answer cannot come: nobody is told that it may be asked again.
+    let answer = desk.hob(&["ask", "large", "x"]).go();
+    assert_eq!(answer.end, End::Code(125), "{answer:?}");
+    assert!(answer.complaint().contains("its answer cannot be sent"), "{answer:?}");
+}
