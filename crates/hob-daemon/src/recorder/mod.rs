@@ -21,6 +21,7 @@ pub mod format;
 pub mod gain;
 pub mod place;
 pub mod reader;
+pub mod recording;
 pub(crate) mod ring;
 pub mod spans;
 mod store;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -54,23 +54,84 @@ impl std::fmt::Display for Unread {
 /// # Errors
 /// If it is not what it is to be.
 pub fn read(path: &Path) -> Result<Copied, Unread> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|_| Unread::Unreadable)?;
-    let stat = rustix::fs::fstat(&file).map_err(|_| Unread::Unreadable)?;
-    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
-    if !is_file || stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(Unread::Unreadable);
+    Follower::open(path)?.copy()
+}
+
+/// A ring that is copied again and again: each time what is new. It goes on when the file was
+/// removed.
+#[derive(Debug)]
+pub struct Follower {
+    file: OwnedFd,
+    /// How many records were given out or passed over.
+    seen: u64,
+}
+
+impl Follower {
+    /// Opens a ring; what it has now is new.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a file of this user.
+    pub fn open(path: &Path) -> Result<Follower, Unread> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|_| Unread::Unreadable)?;
+        let stat = rustix::fs::fstat(&file).map_err(|_| Unread::Unreadable)?;
+        let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+        if !is_file || stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(Unread::Unreadable);
+        }
+        Ok(Follower { file, seen: 0 })
     }
-    let before = words(&file, 0, HEAD_BYTES)?;
-    if before[at::MAGIC] != MAGIC || before[at::RECORDS] != RECORDS as u64 {
-        return Err(Unread::OtherBuild);
+
+    /// Which file it is, by its number.
+    #[must_use]
+    pub fn inode(&self) -> u64 {
+        rustix::fs::fstat(&self.file).map_or(0, |stat| stat.st_ino)
     }
-    if before[at::BOOT..at::BOOT + 2] != boot() {
-        return Err(Unread::OtherBoot);
+
+    /// Passes over what is there.
+    ///
+    /// # Errors
+    /// If it is not what it is to be.
+    pub fn skip(&mut self) -> Result<(), Unread> {
+        self.seen = self.head()?[at::COUNT];
+        Ok(())
     }
-    let records = words(&file, HEAD_BYTES, RECORDS * RECORD_BYTES)?;
-    let after = words(&file, 0, HEAD_BYTES)?;
-    Ok(copied(&before, &records, &after))
+
+    /// What was written since the last time; `lost`: how many of that were overwritten before.
+    ///
+    /// # Errors
+    /// If it is not what it is to be.
+    pub fn news(&mut self) -> Result<Copied, Unread> {
+        let mut copied =
+            if self.head()?[at::COUNT] == self.seen { Copied::default() } else { self.copy()? };
+        if copied.records.is_empty() {
+            return Ok(copied);
+        }
+        let first = copied.written.saturating_sub(copied.records.len() as u64);
+        let known = usize::try_from(self.seen.saturating_sub(first)).unwrap_or(usize::MAX);
+        copied.records.drain(..known.min(copied.records.len()));
+        copied.lost = first.saturating_sub(self.seen);
+        self.seen = copied.written;
+        Ok(copied)
+    }
+
+    fn head(&self) -> Result<Vec<u64>, Unread> {
+        let head = words(&self.file, 0, HEAD_BYTES)?;
+        if head[at::MAGIC] != MAGIC || head[at::RECORDS] != RECORDS as u64 {
+            return Err(Unread::OtherBuild);
+        }
+        if head[at::BOOT..at::BOOT + 2] != boot() {
+            return Err(Unread::OtherBoot);
+        }
+        Ok(head)
+    }
+
+    fn copy(&self) -> Result<Copied, Unread> {
+        let before = self.head()?;
+        let records = words(&self.file, HEAD_BYTES, RECORDS * RECORD_BYTES)?;
+        let after = words(&self.file, 0, HEAD_BYTES)?;
+        Ok(copied(&before, &records, &after))
+    }
 }
 
 fn words(file: impl AsFd, from: usize, bytes: usize) -> Result<Vec<u64>, Unread> {

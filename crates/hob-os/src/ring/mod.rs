@@ -31,7 +31,7 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags};
 
-pub use copy::{Copied, Unread, read};
+pub use copy::{Copied, Follower, Unread, read};
 
 /// Records of a ring. A power of two.
 pub const RECORDS: usize = 16_384;

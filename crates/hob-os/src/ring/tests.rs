@@ -50,6 +50,33 @@ fn a_young_ring_has_pairs_at_each_age() {
 }
 
 #[test]
+fn who_follows_a_ring_has_each_record_once_and_a_count_of_what_was_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let (ring, path) = ring(home.path());
+    let mut next = 0;
+    let mut write = |count: u64| {
+        (next..next + count).for_each(|number| put(ring, [number, 0, 0]));
+        next += count;
+    };
+    write(3);
+    let mut follower = Follower::open(&path).unwrap();
+    follower.skip().unwrap();
+    assert_eq!(follower.news().unwrap(), Copied::default());
+    let all = |copied: &Copied| copied.records.iter().map(|record| record[1]).collect::<Vec<_>>();
+    write(4);
+    let news = follower.news().unwrap();
+    assert_eq!((all(&news), news.lost), (vec![3, 4, 5, 6], 0));
+    let most = RECORDS as u64;
+    write(most + 93);
+    std::fs::remove_file(&path).unwrap();
+    let news = follower.news().unwrap();
+    // One less than there are: the next one might be half over the oldest.
+    assert_eq!((news.records.len() as u64, news.lost), (most - 1, 94));
+    assert_eq!(all(&news)[0], 7 + 94);
+    assert_eq!(follower.news().unwrap().records, Vec::<[u64; 4]>::new());
+}
+
+#[test]
 fn what_was_overwritten_while_it_was_copied_is_left_out_and_counted() {
     let mut before = vec![0; WORDS];
     let mut after = vec![0; WORDS];

@@ -6,7 +6,7 @@ use hob_os::start::Start;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::request::{self, RequestError};
-use super::{Failure, out};
+use super::{Failure, out, record};
 use crate::connect::{self, Trouble};
 
 /// How long a daemon may take to be ready. Nothing waits for it but this verb.
@@ -95,6 +95,7 @@ pub(crate) fn stop(start: &Start) -> Result<(), Failure> {
         Ok((answer, socket)) => {
             let pid = answer.get("stopping").and_then(serde_json::Value::as_u64).unwrap_or(0);
             if request::wait_for_end(&socket, STOP_MS) {
+                record::wait_for_ends(start);
                 out(&format!("hob: stopped (pid {pid})\n"))
             } else {
                 Err(Failure::new(format!("the daemon (pid {pid}) has not stopped yet")))

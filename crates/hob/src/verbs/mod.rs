@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod log;
 pub mod message;
 pub mod new;
+pub mod record;
 mod repeated;
 pub mod request;
 mod rings;
@@ -89,6 +90,9 @@ enum Verb {
     Show(last::Show),
     /// Show where a call waited, and for whom: its phases, and what was beneath
     Trace(trace::Trace),
+    /// Keep what is noted of calls, for as long as it is asked to, in a file
+    #[command(subcommand)]
+    Record(record::Record),
     /// List recent receipts, the newest last; find some, or export them
     Log(log::Log),
     /// Write receipts and spans in another program's format: perfetto, otlp, chrome
@@ -251,7 +255,8 @@ pub fn run(start: &Start) -> u8 {
         Verb::Rights(asked) => serve::rights::run(start, &asked).map(done),
         Verb::Last(asked) => last::run(start, asked).map(done),
         Verb::Show(asked) => last::show(start, asked).map(done),
-        Verb::Trace(asked) => trace::run(start, asked).map(done),
+        Verb::Trace(asked) => trace::run(start, &asked).map(done),
+        Verb::Record(what) => record::run(start, &what),
         Verb::Log(log) => log::run(start, &log).map(done),
         Verb::Export(asked) => log::export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),

@@ -33,8 +33,8 @@ impl Clock {
         let ticks = i128::from(other.stamp) - i128::from(one.stamp);
         let ns = i128::from(other.monotonic_ns) - i128::from(one.monotonic_ns);
         let since = i128::from(stamp) - i128::from(one.stamp);
-        let after = if ticks > 0 { since * ns / ticks } else { 0 };
-        u64::try_from(i128::from(one.monotonic_ns) + after).unwrap_or_default()
+        let after = if ticks > 0 { since.saturating_mul(ns) / ticks } else { 0 };
+        u64::try_from(i128::from(one.monotonic_ns).saturating_add(after)).unwrap_or_default()
     }
 
     /// The wall clock at a time of the monotonic one, as it was set then.

@@ -145,6 +145,12 @@ impl Rings {
         rings
     }
 
+    /// Those of a recording.
+    #[must_use]
+    pub fn recorded(copies: &[Copied]) -> Rings {
+        Rings { rings: copies.iter().map(Ring::of).collect(), unread: Vec::new() }
+    }
+
     fn add(&mut self, file: &Path) {
         match ring::read(file) {
             Ok(copied) => self.rings.push(Ring::of(&copied)),
@@ -221,12 +227,12 @@ impl Ring {
         let has_come = edges.iter().any(|(mark, _)| *mark == Mark::Received);
         let fixed = edges.iter().find_map(|(mark, ns)| {
             let after_us = after(receipt, *mark)?;
-            (*ns > 0).then(|| ns.saturating_sub(after_us * 1000))
+            (*ns > 0).then(|| ns.saturating_sub(after_us.saturating_mul(1000)))
         });
         // Without an edge that the receipt knows there is the wall clock's moment of its coming.
         let origin_ns = fixed.unwrap_or_else(|| {
             let received_us = after(receipt, Mark::Received).unwrap_or(0);
-            self.clock.of_real(at_ns).saturating_sub(received_us * 1000)
+            self.clock.of_real(at_ns).saturating_sub(received_us.saturating_mul(1000))
         });
         let us = |at: u64| at.saturating_sub(origin_ns) / 1000;
         let mut spans = self.waits(&notes, &us);
@@ -335,5 +341,5 @@ fn after(receipt: &Receipt, mark: Mark) -> Option<u64> {
     // A message has no phase before it was received: that is its first mark.
     let is_first = mark == Mark::Received
         && !receipt.phases.iter().any(|part| part.name == Phase::Body.name());
-    found.map(|part| part.start_us + part.us).or(is_first.then_some(0))
+    found.map(|part| part.start_us.saturating_add(part.us)).or(is_first.then_some(0))
 }

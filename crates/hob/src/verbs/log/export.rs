@@ -4,15 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use hob_core::receipt::Receipt;
 use hob_daemon::recorder::export::Format;
+use hob_daemon::recorder::recording::Recording;
+use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
 use super::super::{Failure, rings};
 use super::{flush, state_dir, unreadable, write};
 use crate::durations;
-use crate::show::entries;
+use crate::say;
 use crate::show::entries::filter::Filter;
+use crate::show::entries::{self, Entry};
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
@@ -32,6 +36,12 @@ pub(crate) struct Export {
     /// Only the call with this number
     #[arg(long, value_name = "N", conflicts_with_all = ["program", "last", "count"])]
     call: Option<u64>,
+    /// Of a recording, as `hob record` has written it
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Of the recording of this name that is kept
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    recording: Option<String>,
     /// Where it is written (standard output otherwise)
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -47,6 +57,13 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
         return Err(Failure::usage(
             "a trace of perfetto is no text: write it with `-o FILE`, or into a pipe",
         ));
+    }
+    let kept = match &asked.recording {
+        Some(name) => Some(rings::kept(&state_dir()?, name)),
+        None => asked.file.clone(),
+    };
+    if let Some(file) = kept {
+        return recorded(asked, rings::recording(&file)?);
     }
     flush(start);
     let place = state_dir()?;
@@ -64,6 +81,22 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
         )));
     }
     write((asked.format, asked.output.as_deref()), &found, &rings::read(start))
+}
+
+/// Exports of a recording what is asked for.
+fn recorded(asked: &Export, recording: Recording) -> Result<(), Failure> {
+    if let Some(gone) = rings::gone(&recording) {
+        say::line(gone.as_bytes());
+    }
+    let (filter, rings) = (filter(asked)?, Rings::recorded(&recording.rings));
+    let is_asked = |receipt: &Receipt| asked.call.is_none_or(|call| call == receipt.call);
+    let receipts = recording.receipts.into_iter().filter(is_asked);
+    let entries = receipts.map(|receipt| Entry::Receipt(Box::new(receipt)));
+    let found: Vec<_> = entries.filter(|it| filter.takes(it)).take(asked.count).collect();
+    if let (Some(call), true) = (asked.call, found.is_empty()) {
+        return Err(Failure::new(format!("the recording has no call {call}")));
+    }
+    write((asked.format, asked.output.as_deref()), &found, &rings)
 }
 
 fn filter(asked: &Export) -> Result<Filter, Failure> {

@@ -1,10 +1,14 @@
 //! `hob trace`: a call's phases, and beneath them what it waited for.
 //!
 //! Phases are the receipt's; what is beneath comes from the rings, which are of the last while. They
-//! are read from the disk: no daemon is needed, and that of a killed one is there still.
+//! are read from the disk: no daemon is needed, and that of a killed one is there still. A recording
+//! (`hob record`) has both.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use hob_core::receipt::Receipt;
+use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
@@ -18,7 +22,7 @@ use crate::show::trace;
 const SLOWEST_OF: usize = 1000;
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Trace {
     /// The call's number, as `hob log` lists it (the last call otherwise)
     #[arg(value_name = "CALL")]
@@ -26,24 +30,51 @@ pub(crate) struct Trace {
     /// The slowest of the last 1000 calls
     #[arg(long, conflicts_with = "call")]
     slowest: bool,
+    /// Of a recording, as `hob record` has written it
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Shows it.
-pub(crate) fn run(start: &Start, asked: Trace) -> Result<(), Failure> {
-    flush(start);
-    let receipt = receipt(asked)?;
-    let rings = rings::read(start);
+pub(crate) fn run(start: &Start, asked: &Trace) -> Result<(), Failure> {
+    let (receipt, rings, gone) = match &asked.file {
+        None => {
+            flush(start);
+            (receipt(asked)?, rings::read(start), None)
+        }
+        Some(file) => {
+            let recording = rings::recording(file)?;
+            let (gone, rings) = (rings::gone(&recording), Rings::recorded(&recording.rings));
+            (recorded(asked, recording.receipts)?, rings, gone)
+        }
+    };
     let spans = rings.of(&receipt);
     if asked.json {
         return out(&trace::json(&receipt, &spans));
     }
-    out(&trace::figure(&receipt, (&spans, &rings.unread), &Clock::now(), &Look::of_stdout()))
+    let gone = gone.map(|gone| format!("{gone}\n")).unwrap_or_default();
+    let (clock, look) = (Clock::now(), Look::of_stdout());
+    out(&(trace::figure(&receipt, (&spans, &rings.unread), &clock, &look) + &gone))
 }
 
-fn receipt(asked: Trace) -> Result<Receipt, Failure> {
+/// The receipt that is asked for, of those of a recording, the newest first.
+fn recorded(asked: &Trace, receipts: Vec<Receipt>) -> Result<Receipt, Failure> {
+    let mut receipts = receipts.into_iter();
+    let found = match (asked.call, asked.slowest) {
+        (Some(call), _) => receipts.find(|receipt| receipt.call == call),
+        (None, true) => receipts.max_by_key(|receipt| receipt.total_us),
+        (None, false) => receipts.next(),
+    };
+    found.ok_or_else(|| match asked.call {
+        Some(call) => Failure::new(format!("the recording has no call {call}")),
+        None => Failure::new("the recording has no call"),
+    })
+}
+
+fn receipt(asked: &Trace) -> Result<Receipt, Failure> {
     let place = state_dir()?;
     let of = |entry: Entry| match entry {
         Entry::Receipt(receipt) => Some(*receipt),

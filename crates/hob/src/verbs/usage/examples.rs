@@ -148,6 +148,16 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob trace", "Where the last call waited, and for whom"),
             ("hob trace --slowest", "The same of the slowest of the last 1000"),
             ("hob trace 412 --json", "Of call 412, for a program"),
+            ("hob trace --file now.recording", "Of the last call of a recording"),
+        ],
+    ),
+    (
+        "record",
+        &[
+            ("hob record dump -o now.recording", "Keep what is noted of the last while"),
+            ("hob record start night --for 8h", "Keep what is noted from now on, for 8 hours"),
+            ("hob record start slow --when slower=200ms", "Until a call takes 200 ms"),
+            ("hob record stop night", "End it; `hob record list` says where it is"),
         ],
     ),
     (
