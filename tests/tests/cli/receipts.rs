@@ -124,6 +124,11 @@ fn the_last_calls_are_a_page_that_a_browser_shows() {
     }
     assert_eq!(page.matches("<tr><th>").count(), 2, "{page}");
     assert!(page.contains("<td>main</td>") && page.contains("&lt;b&gt;bad.py"), "{page}");
+    let failed = world.hob(&["log", "--failed", "--html"]).go().text();
+    assert_eq!(failed.matches("<tr><th>").count(), 1, "{failed}");
+    assert!(failed.contains("&lt;b&gt;bad.py") && !failed.contains("<th>main.py"), "{failed}");
+    let most = world.hob(&["log", "--html", "-n", "1001"]).go();
+    assert!(most.complaint().contains("at most 1000 calls"), "{most:?}");
     world.file("calls.html", page);
     let found = pixels(&world, "calls.html", &[], &["ffffff", "2e9e5b", "d92d20", "5b7fa6"]);
     assert!(found.iter().all(|count| *count > 40), "{found:?}");

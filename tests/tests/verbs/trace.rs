@@ -61,6 +61,8 @@ fn a_call_that_waited_says_for_whom_also_after_its_daemon_was_killed() {
     let shown = world.hob(&["trace", &call]).go().text();
     assert!(shown.contains(&format!("for call {first} (")), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let page = world.hob(&["log", "--html"]).go().text();
+    assert!(page.contains("· waited") && page.contains(&format!("for call {first} (")), "{page}");
 
     let daemon = world.daemon();
     let pid = i32::try_from(daemon).ok().and_then(Pid::from_raw).unwrap();

@@ -4,7 +4,7 @@ use clap::Args;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out};
+use super::{Failure, out, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::page;
@@ -45,7 +45,7 @@ pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
         return Err(Failure::new("no call has been recorded yet; `hob run PROGRAM` makes one"));
     }
     if asked.html {
-        return out(&page::calls::page(&entries, &Clock::now()));
+        return out(&page::calls::page(&entries, &rings::read(start), &Clock::now()));
     }
     shown(&entries, asked.json)
 }

@@ -2,17 +2,20 @@
 
 use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::Naming;
+use hob_daemon::recorder::spans::{Rings, Span, Spans};
 
 use super::Page;
 use crate::show::clock::Clock;
 use crate::show::entries::{Entry, FallbackLine, How};
 use crate::show::reasons;
 use crate::show::text::Charset;
+use crate::show::trace;
 use crate::show::units::{Micro, duration, size};
 use crate::show::waterfall::short_outcome;
 
-/// The whole page; the entries in the order in which they are given.
-pub(crate) fn page(entries: &[Entry], clock: &Clock) -> String {
+/// The whole page; the entries in the order in which they are given, with what the rings have of
+/// them.
+pub(crate) fn page(entries: &[Entry], rings: &Rings, clock: &Clock) -> String {
     let mut page = Page::new("Calls");
     let plural = if entries.len() == 1 { "" } else { "s" };
     page.raw("<h1>").text(entries.len()).raw(" call").raw(plural).raw("</h1>\n");
@@ -36,7 +39,7 @@ pub(crate) fn page(entries: &[Entry], clock: &Clock) -> String {
     page.raw("</tbody>\n</table></div>\n");
     for entry in entries {
         if let Entry::Receipt(receipt) = entry {
-            waterfall(&mut page, receipt, clock);
+            waterfall(&mut page, receipt, &rings.of(receipt), clock);
         }
     }
     page.end()
@@ -67,8 +70,9 @@ fn fallback(page: &mut Page, line: &FallbackLine, clock: &Clock) {
     page.raw("</span></td><td data-as=\"outcome\">not seen by a daemon</td><td class=\"none\"></td></tr>\n");
 }
 
-/// The phases of a call, each where it was on the call's time.
-fn waterfall(page: &mut Page, receipt: &Receipt, clock: &Clock) {
+/// The phases of a call, each where it was on the call's time, and beneath each the spans that began
+/// in it.
+fn waterfall(page: &mut Page, receipt: &Receipt, spans: &Spans, clock: &Clock) {
     page.raw("<section class=\"failure\">\n<h3>").text(Naming::from(&receipt.program).title());
     page.raw(" <span class=\"soft\">call ").text(receipt.call).raw(" · ");
     page.text(clock.show(&receipt.at, Charset::Unicode)).raw(" · ").raw(How::of(receipt).word());
@@ -79,12 +83,16 @@ fn waterfall(page: &mut Page, receipt: &Receipt, clock: &Clock) {
         page.raw("<p class=\"soft\">").text(why).raw("</p>\n");
     }
     page.raw("<table class=\"phases\">\n");
-    for phase in &receipt.phases {
+    for (number, phase) in receipt.phases.iter().enumerate() {
         page.raw("<tr><td>").text(&phase.name).raw("</td><td class=\"figure\">");
         page.text(duration(phase.us, Micro::Sign)).raw("</td><td>");
         let stretch = Stretch { from_us: phase.start_us, us: phase.us, of_us: receipt.total_us };
         bar(page, stretch, if phase.name == "main" { "ok" } else { "busy" });
         page.raw("</td></tr>\n");
+        let beneath = spans.spans.iter();
+        for span in beneath.filter(|span| trace::place(&receipt.phases, span) == number) {
+            self::span(page, span, receipt.total_us);
+        }
     }
     page.raw("</table>\n");
     if let Some(usage) = receipt.usage {
@@ -93,6 +101,15 @@ fn waterfall(page: &mut Page, receipt: &Receipt, clock: &Clock) {
         page.raw(" system · memory ").text(size(usage.peak_kib)).raw(" at its peak</p>\n");
     }
     page.raw("</section>\n");
+}
+
+/// A span: its bar, and below it for whom it waited.
+fn span(page: &mut Page, span: &Span, of_us: u64) {
+    page.raw("<tr class=\"soft\"><td>· ").text(span.what.name()).raw("</td><td class=\"figure\">");
+    page.text(duration(span.us, Micro::Sign)).raw("</td><td>");
+    bar(page, Stretch { from_us: span.start_us, us: span.us, of_us }, "busy");
+    page.raw("</td></tr>\n<tr class=\"soft\"><td></td><td></td><td>");
+    page.text(trace::text(span, Micro::Sign)).raw("</td></tr>\n");
 }
 
 /// A stretch of a time.
@@ -121,7 +138,8 @@ fn bar(page: &mut Page, stretch: Stretch, class: &'static str) {
 }
 
 fn is_good(receipt: &Receipt) -> bool {
-    receipt.outcome.kind == "exited" && receipt.outcome.code == Some(0)
+    let outcome = &receipt.outcome;
+    outcome.kind == "answered" || outcome.kind == "exited" && outcome.code == Some(0)
 }
 
 fn class(how: How) -> &'static str {
@@ -139,6 +157,8 @@ fn meaning(reason: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use hob_daemon::recorder::spans::{Coverage, Held, What};
+
     use super::*;
     use crate::show::samples;
 
@@ -150,7 +170,7 @@ mod tests {
         named.program.target = String::new();
         let phases = named.phases.len();
         entries.push(Entry::Receipt(Box::new(named)));
-        let page = page(&entries, &samples::clock());
+        let page = page(&entries, &Rings::default(), &samples::clock());
         assert!(!page.contains("<script"), "{page}");
         assert!(page.contains("<th>&lt;script&gt;\\x1b</th>"), "{page}");
         let rows = page.matches("<tr><th>").count();
@@ -159,5 +179,20 @@ mod tests {
         assert_eq!(last.matches("<tr><td>").count(), phases, "{last}");
         let receipts = entries.iter().filter(|entry| matches!(entry, Entry::Receipt(_)));
         assert_eq!(page.matches("<section").count(), receipts.count(), "{page}");
+    }
+
+    #[test]
+    fn spans_stand_beneath_the_phase_in_which_they_began() {
+        let receipt = samples::warm();
+        let what = What::Waited { holders: vec![Held::Call(7, None)], of: 1, then: Vec::new() };
+        let spans = vec![Span { what, start_us: receipt.phases[1].start_us, us: 5 }];
+        let mut page = Page::new("x");
+        let spans = Spans { coverage: Coverage::Whole, spans };
+        waterfall(&mut page, &receipt, &spans, &samples::clock());
+        let page = page.end();
+        let [before, behind] = page.split("· waited").collect::<Vec<_>>()[..] else { panic!() };
+        let name = |number: usize| format!("<tr><td>{}<", receipt.phases[number].name);
+        assert!(before.contains(&name(1)) && !before.contains(&name(2)), "{before}");
+        assert!(behind.contains("for call 7 (all the while)"), "{behind}");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::clock::Clock;
 use super::style::{Look, Tone};
 use super::text::{Align, fit, pad, printable, width, wrap};
-use super::units;
+use super::units::{self, Micro};
 use super::waterfall::{columns, drawn, head, joined};
 
 /// The columns of names.
@@ -83,7 +83,7 @@ fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
         lines.push(row(&phase.name, phase.us) + &drawn(phase, whole_us, cells, look));
         let beneath = spans.iter().filter(|span| place(&receipt.phases, span) == number);
         for span in beneath {
-            let (name, text) = (span.what.name(), text(span, look));
+            let (name, text) = (span.what.name(), text(span, look.micro()));
             let wrapped = wrap(&text, "", cells, look.charset);
             for (number, part) in wrapped.iter().enumerate() {
                 let first = row(&format!("{INDENT}{name}"), span.us);
@@ -97,15 +97,16 @@ fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
 
 /// The phase in which a span began: the last one that did not begin after it. What came before all
 /// is the first one's.
-fn place(phases: &[PhasePart], span: &Span) -> usize {
+pub(crate) fn place(phases: &[PhasePart], span: &Span) -> usize {
     let begun = phases.iter().filter(|phase| phase.start_us <= span.start_us).count();
     // A phase that took no time has nothing beneath it, where the next one began with it.
     begun.saturating_sub(1)
 }
 
-fn text(span: &Span, look: &Look) -> String {
+/// What a span says besides its name.
+pub(crate) fn text(span: &Span, micro: Micro) -> String {
     match &span.what {
-        What::Waited { holders, of, then } => waited((holders, *of), then, look),
+        What::Waited { holders, of, then } => waited((holders, *of), then, micro),
         What::Forked { pid: 0 } => "a worker was forked for it".to_owned(),
         What::Forked { pid } => format!("worker {pid} was forked for it"),
         What::Unknown(number) => format!("kind {number}, which another build of hob notes"),
@@ -113,10 +114,10 @@ fn text(span: &Span, look: &Look) -> String {
 }
 
 /// For whom a call waited.
-fn waited((holders, of): (&[Held], u64), then: &[(u64, u64)], look: &Look) -> String {
+fn waited((holders, of): (&[Held], u64), then: &[(u64, u64)], micro: Micro) -> String {
     let one = |held: &Held| match held {
         Held::Call(call, Some(us)) => {
-            format!("call {call} ({})", units::duration(*us, look.micro()))
+            format!("call {call} ({})", units::duration(*us, micro))
         }
         Held::Call(call, None) => format!("call {call} (all the while)"),
         Held::Lane(lane) => format!("a sender with a worker of its own (lane {lane})"),
@@ -127,7 +128,7 @@ fn waited((holders, of): (&[Held], u64), then: &[(u64, u64)], look: &Look) -> St
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let then: String = then
         .iter()
-        .map(|(call, us)| format!(", then call {call} ({})", units::duration(*us, look.micro())))
+        .map(|(call, us)| format!(", then call {call} ({})", units::duration(*us, micro)))
         .collect();
     format!("for {}{more}{then}", named.join(", "))
 }

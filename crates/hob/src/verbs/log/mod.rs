@@ -17,12 +17,16 @@ use super::{Failure, out, request, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::Filter;
 use crate::show::entries::{self, Entry};
+use crate::show::page;
 use crate::show::style::Look;
 use crate::show::table;
 use crate::{durations, fallback};
 
 /// Records that are read for each row: a run of hooks is many records, and one row.
 const RECORDS_A_ROW: usize = 20;
+
+/// The most calls of a page.
+const PAGE_CALLS_MAX: usize = 1000;
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
@@ -54,6 +58,9 @@ pub(crate) struct Log {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Print one page of HTML, which needs no script and no network
+    #[arg(long, conflicts_with_all = ["json", "export", "http"])]
+    html: bool,
     #[command(flatten)]
     requests: http::Requests,
 }
@@ -68,7 +75,10 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     let export = log.export.as_deref().map(target).transpose()?;
     let filter = filter(log)?;
     flush(start);
-    let as_rows = !log.json && export.is_none();
+    if log.html && log.count > PAGE_CALLS_MAX {
+        return Err(Failure::usage(format!("--html: a page has at most {PAGE_CALLS_MAX} calls")));
+    }
+    let as_rows = !log.json && !log.html && export.is_none();
     let count = if as_rows { log.count.saturating_mul(RECORDS_A_ROW) } else { log.count };
     let found = if filter.is_empty() {
         entries::recent(&state_dir()?, count)
@@ -82,6 +92,9 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     }
     if log.json {
         return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
+    }
+    if log.html {
+        return out(&page::calls::page(&found, &rings::read(start), &Clock::now()));
     }
     if found.is_empty() && !filter.is_empty() {
         return out("no call that is kept is such a one: `hob log` lists the newest\n");
