@@ -136,18 +136,23 @@ pub fn connect_or_start(start: &Start, wait_ms: u64) -> Result<OwnedFd, Trouble>
 }
 
 /// Starts a daemon or launcher in this session, and waits so long until it says that it is ready.
-pub fn launch(
+pub fn launch(start: &Start, arguments: &[&CStr], how: (Session, u64)) -> Result<(), Trouble> {
+    // If it failed, or another daemon was first, connecting tells which.
+    launched(start, arguments, how).map(|_| ())
+}
+
+/// The same for what cannot be connected to for long: whether it said that it was ready.
+pub fn launched(
     start: &Start,
     arguments: &[&CStr],
     (session, wait_ms): (Session, u64),
-) -> Result<(), Trouble> {
+) -> Result<bool, Trouble> {
     let ready = spawn::nobodys(arguments, environment(start), session);
     let ready = ready.map_err(|_| Trouble::NoDaemon)?;
     let mut byte = [0];
     match wait_readable(&ready, wait_ms) {
-        Ok(true) if rustix::io::read(&ready, &mut byte) == Ok(1) => Ok(()),
-        // End of file: it failed, or another daemon was first. Connecting tells which.
-        Ok(true) => Ok(()),
+        // End of file: it has ended.
+        Ok(true) => Ok(rustix::io::read(&ready, &mut byte) == Ok(1)),
         Ok(false) | Err(_) => Err(Trouble::NoDaemon),
     }
 }

@@ -164,6 +164,14 @@ fn ten_go_on_at_once_and_there_is_a_bound() {
         go(&world, &["record", "stop", name]);
         assert_eq!(traced(&world, &kept(&world, name))["call"], call);
     }
+    assert!(listed(&world).iter().all(|one| one["state"] == "stopped"));
+    // One that was killed is none, and its name is free again.
+    go(&world, &["record", "start", "b0"]);
+    let recorder = leftovers::processes(&world.path("")).into_iter();
+    let mut recorder = recorder.filter(|(_, line)| line.contains("record keep"));
+    let pid = recorder.next().and_then(|(pid, _)| Pid::from_raw(i32::try_from(pid).ok()?)).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    wait::until("it is none", || one(&world, "b0").is_null().then_some(()));
     for number in 0..16 {
         go(&world, &["record", "start", &format!("b{number}"), "--after", "1h"]);
     }

@@ -60,8 +60,7 @@ pub(super) fn run(start: &Start, asked: &Begin) -> u8 {
     let (Some(state_dir), Some(daemon)) = (fallback::state_dir(), daemon(&directory)) else {
         return 1;
     };
-    let socket = talk::socket(&directory, &asked.name);
-    let Ok(listener) = UnixListener::bind(&socket) else { return 1 };
+    let Some(listener) = talk::listen(&directory, &asked.name) else { return 1 };
     let keeper = Keeper {
         start,
         asked,
@@ -72,7 +71,7 @@ pub(super) fn run(start: &Start, asked: &Begin) -> u8 {
         error: None,
     };
     keeper.go_on((&daemon, &listener), ready);
-    let _ = std::fs::remove_file(&socket);
+    let _ = std::fs::remove_file(talk::socket(&directory, &asked.name));
     0
 }
 

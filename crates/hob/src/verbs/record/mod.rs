@@ -155,8 +155,9 @@ fn begin(start: &Start, asked: &Begin) -> Result<(), Failure> {
     }
     let words = words(asked)?;
     let words: Vec<_> = words.iter().map(CString::as_c_str).collect();
-    let launched = connect::launch(start, &words, (Session::New, START_MS));
-    if launched.is_err() || !talk::running(&directory).contains(&asked.name) {
+    // A short one may have ended when this process looks for it.
+    let begun = connect::launched(start, &words, (Session::New, START_MS));
+    if begun != Ok(true) {
         return Err(Failure::new("the recording did not begin"));
     }
     out(&format!(

@@ -1,7 +1,7 @@
 //! Talking with recordings that go on: a byte asks, the answer ends with the connection.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ pub(super) fn running(directory: &Path) -> Vec<String> {
     let names = entries.filter_map(|entry| {
         let name = entry.file_name();
         let name = name.to_str()?.strip_prefix(NAME)?;
-        if UnixStream::connect(entry.path()).is_err() {
+        let connected = UnixStream::connect(entry.path());
+        if connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             let _ = std::fs::remove_file(entry.path());
             return None;
         }
@@ -52,6 +53,20 @@ pub(super) fn running(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names
+}
+
+/// Listens for who asks a recording; `None`: one of this name goes on. Its socket is there under its
+/// name only when it listens, so that it is never taken for that of one that was killed.
+pub(super) fn listen(directory: &Path, name: &str) -> Option<UnixListener> {
+    let first = directory.join(format!("recorder-{}", std::process::id()));
+    let listener = UnixListener::bind(&first);
+    let linked = listener.and_then(|listener| {
+        // Removes that of one that was killed.
+        running(directory);
+        std::fs::hard_link(&first, socket(directory, name)).map(|()| listener)
+    });
+    let _ = std::fs::remove_file(&first);
+    linked.ok()
 }
 
 /// Waits until one has ended, within a bound.
