@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hob_tests::World;
+use hob_tests::site::secure::Secure;
 use hob_tests::site::{Response, Site};
 use hob_tests::wait;
 
@@ -316,6 +317,29 @@ fn an_address_is_asked_as_nginx_asks_it() {
     assert_eq!(ask("Cookie: c0\r\n"), 200);
     let err = String::from_utf8_lossy(&site.stop().err).into_owned();
     assert!(err.contains("answered 500") && !err.contains("alice"), "{err}");
+}
+
+#[test]
+fn an_address_may_be_asked_by_tls() {
+    let world = World::new();
+    let server = Secure::start(&world);
+    let url = format!("https://localhost:{}/auth", server.port);
+    world.file(
+        "hob.toml",
+        format!("[mount.\"/git\"]\ngit = \"srv\"\nrights = {{ url = \"{url}\" }}\n"),
+    );
+    commit(&world, "acme", &[("f", b"of acme")]);
+    world.hob(&["trust"]).go().succeeded();
+    let run = || world.hob(&["serve", ".", "--listen", "0"]);
+    let site = Site::start(&run().env("SSL_CERT_FILE", &server.certificate));
+    let ask = |site: &Site, fields: &str| site.ask("GET", ACME, fields, b"").status;
+    assert_eq!((ask(&site, "Cookie: alice\r\n"), ask(&site, "Cookie: bob\r\n")), (200, 404));
+    site.stop();
+    let site = Site::start(&run());
+    assert_eq!(ask(&site, "Cookie: alice\r\n"), 503);
+    assert!(site.err().contains("by no authority that is trusted here"), "{}", site.err());
+    site.stop();
+    server.end();
 }
 
 #[test]

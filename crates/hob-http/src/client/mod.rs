@@ -9,6 +9,7 @@
 //! is repeated once, and only if no byte of it can have left; no redirect is followed and no
 //! cookie kept here: that is its user's decision. It asks for no encoding and decodes none.
 
+mod tls;
 pub mod turns;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -38,6 +40,8 @@ pub struct Origin {
     /// In lower case; an IPv6 address without its brackets.
     host: String,
     port: u16,
+    /// Whether it is asked by TLS.
+    is_secure: bool,
 }
 
 /// An address of HTTP, taken apart.
@@ -50,21 +54,19 @@ pub struct Url {
 }
 
 impl Url {
-    /// Reads `http://HOST[:PORT][/PATH][?QUERY]`; a fragment is left out, since none is ever sent.
+    /// Reads `http[s]://HOST[:PORT][/PATH][?QUERY]`; a fragment is left out, since none is ever sent.
     ///
     /// # Errors
     /// What is wrong with it, in words, without the address itself: it may hold a secret.
     pub fn parse(text: &str) -> Result<Url, String> {
         let text = text.split('#').next().unwrap_or_default();
         let uri: Uri = text.parse().map_err(|error| format!("no address: {error}"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                return Err("https: this build of hob asks over plain HTTP only".to_owned());
-            }
+        let is_secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
             Some(other) => return Err(format!("`{other}` is no scheme of the web")),
-            None => return Err("an address begins with http://".to_owned()),
-        }
+            None => return Err("an address begins with http:// or https://".to_owned()),
+        };
         let authority = uri.authority().ok_or("an address has a host")?;
         if authority.as_str().contains('@') {
             return Err("a user's name does not stand in an address: use a profile".to_owned());
@@ -75,8 +77,8 @@ impl Url {
         }
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let target = if target.starts_with('?') { format!("/{target}") } else { target.to_owned() };
-        let port = authority.port_u16().unwrap_or(80);
-        Ok(Url { origin: Origin { host, port }, target })
+        let port = authority.port_u16().unwrap_or(usual_port(is_secure));
+        Ok(Url { origin: Origin { host, port, is_secure }, target })
     }
 
     /// The path without the query.
@@ -88,7 +90,7 @@ impl Url {
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("http://")?;
+        f.write_str(if self.is_secure { "https://" } else { "http://" })?;
         f.write_str(&self.authority())
     }
 }
@@ -99,7 +101,17 @@ impl std::fmt::Display for Url {
     }
 }
 
+fn usual_port(is_secure: bool) -> u16 {
+    if is_secure { 443 } else { 80 }
+}
+
 impl Origin {
+    /// Whether it is asked by TLS.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
     /// Whether the host is this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
@@ -112,7 +124,7 @@ impl Origin {
     pub fn authority(&self) -> String {
         let host =
             if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == 80 { host } else { format!("{host}:{}", self.port) }
+        if self.port == usual_port(self.is_secure) { host } else { format!("{host}:{}", self.port) }
     }
 }
 
@@ -171,6 +183,14 @@ pub enum Error {
         to: String,
         /// What the system said of the last address.
         error: std::io::Error,
+    },
+    /// Who answers cannot be trusted, or speaks no TLS.
+    #[error("no TLS with {to}: {what}")]
+    Tls {
+        /// Host and port.
+        to: String,
+        /// Why.
+        what: String,
     },
     /// The time has passed.
     #[error("no whole answer within {} ms", .0.as_millis())]
@@ -283,13 +303,13 @@ impl Client {
                 Ok(stream) => {
                     // A small request is not to wait for the acknowledgement of its first part.
                     let _ = stream.set_nodelay(true);
-                    let shaken = http1::handshake(TokioIo::new(stream)).await;
-                    let (sender, connection) = shaken.map_err(|error| broken(&error))?;
-                    // Its end is told by the sender.
-                    tokio::spawn(async move {
-                        let _ = connection.await;
-                    });
-                    return Ok(sender);
+                    if !origin.is_secure {
+                        return shake(stream).await;
+                    }
+                    let secured = tls::connect(&origin.host, stream).await;
+                    let to = || origin.authority();
+                    let stream = secured.map_err(|what| Error::Tls { to: to(), what })?;
+                    return shake(stream).await;
                 }
                 Err(error) => last = error,
             }
@@ -309,6 +329,19 @@ impl Client {
         lock(&self.names).insert(origin.clone(), (Instant::now(), found.clone()));
         Ok(found)
     }
+}
+
+/// Speaks HTTP on a connection; its end is told by the sender.
+async fn shake<S>(stream: S) -> Result<Sender, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = http1::handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = shaken.map_err(|error| broken(&error))?;
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
 }
 
 fn request(asked: &Asked) -> Result<Request<Full<Bytes>>, Error> {
@@ -378,7 +411,13 @@ mod tests {
         assert_eq!(Url::parse("http://h?q").unwrap().target, "/?q");
         assert!(Url::parse("http://[::1]/").unwrap().origin.is_loopback());
         assert!(!Url::parse("http://127.0.0.1.example.org/").unwrap().origin.is_loopback());
-        let wrong = ["https://h/", "ftp://h/", "/a", "h", "http://u:secret@h/", "http:///a", ""];
+        let secure = Url::parse("https://h:443/").unwrap();
+        assert_eq!(
+            (secure.to_string().as_str(), secure.origin.authority()),
+            ("https://h/", "h".into())
+        );
+        assert_ne!(secure.origin, Url::parse("http://h:443/").unwrap().origin);
+        let wrong = ["ftp://h/", "/a", "h", "http://u:secret@h/", "http:///a", ""];
         for text in wrong {
             let error = Url::parse(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");

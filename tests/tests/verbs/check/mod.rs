@@ -7,6 +7,7 @@ use serde_json::Value;
 mod against;
 mod earlier;
 mod reports;
+mod tls;
 
 /// A server with users: `/login` sets a cookie, `/secret` wants it or a password, and other paths
 /// do what their name says. What it is asked goes to a file, a line each.
@@ -359,7 +360,7 @@ fn a_file_that_is_wrong_is_refused_before_anything_is_asked() {
             "[check.a]\nget = '/'\nheaders = { A = 'env:NOT_SET' }\n",
             "not set in the environment: NOT_SET",
         ),
-        ("[check.a]\nget = 'https://h/'\n", "plain HTTP only"),
+        ("[check.a]\nget = 'gopher://h/'\n", "no scheme of the web"),
         ("[check.a]\nget = '/'\njson = { '$[' = 1 }\n", "json `$[`"),
         ("[check.a]\n", "does nothing"),
         ("[check.a]\nget = '/'\nrun = ['true']\n", "does two things"),

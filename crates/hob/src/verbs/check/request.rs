@@ -69,7 +69,7 @@ impl Cookies {
             let below = path
                 .strip_prefix(under)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            below && (!cookie.secure || url.origin.is_loopback())
+            below && (!cookie.secure || url.origin.is_secure() || url.origin.is_loopback())
         };
         let all = self.by_name.iter().filter(|(_, cookie)| goes(cookie));
         let all: Vec<_> = all.map(|(name, cookie)| format!("{name}={}", cookie.value)).collect();

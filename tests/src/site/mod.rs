@@ -1,5 +1,7 @@
 //! A site of `hob serve` that a test runs, and requests to it, byte by byte.
 
+pub mod secure;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
