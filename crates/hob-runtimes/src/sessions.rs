@@ -113,26 +113,6 @@ pub struct Session<'a> {
 /// Each language that has sessions.
 const ALL: [Sessions; 1] = [CLOJURE];
 static ROWS: [Sessions; 1] = ALL;
-/// The last bytes of the names that [`launched`] knows, all of them ASCII: bit n is byte n.
-const LAST_BYTES: u128 = last_bytes(&ALL);
-
-const fn last_bytes(rows: &[Sessions]) -> u128 {
-    let (mut bits, mut at) = (0, 0);
-    while at < rows.len() {
-        bits |= last_bit(rows[at].launcher.command.as_bytes());
-        let mut suffix = 0;
-        while suffix < rows[at].suffixes.len() {
-            bits |= last_bit(rows[at].suffixes[suffix]);
-            suffix += 1;
-        }
-        at += 1;
-    }
-    bits
-}
-
-const fn last_bit(name: &[u8]) -> u128 {
-    1 << name[name.len() - 1]
-}
 
 /// Each row.
 pub fn with_sessions() -> impl Iterator<Item = &'static Sessions> {
@@ -147,23 +127,20 @@ pub fn session_language(name: &str) -> Option<&'static Sessions> {
 
 /// The language that a program is of whose file or command has this name.
 ///
-/// Each call of the client asks: most names are told apart by their last byte, so that their calls read
-/// no page of the table.
+/// Each call of the client asks, nearly always in vain. The rows are constants here: what becomes of this
+/// compares a name with them in code, and reads no page of the table.
 #[must_use]
 #[inline]
 pub fn launched(name: &[u8]) -> Option<&'static Sessions> {
-    let last = *name.last()?;
-    if last.is_ascii() && LAST_BYTES >> last & 1 == 1 { by_name(name) } else { None }
-}
-
-#[cold]
-#[inline(never)]
-fn by_name(name: &[u8]) -> Option<&'static Sessions> {
-    let base = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
-    with_sessions().find(|row| {
-        row.launcher.command.as_bytes() == base
-            || row.suffixes.iter().any(|suffix| base.ends_with(suffix))
-    })
+    let means = |row: &Sessions| {
+        let is_command = match name.strip_suffix(row.launcher.command.as_bytes()) {
+            Some([] | [.., b'/']) => true,
+            Some(_) | None => false,
+        };
+        is_command || row.suffixes.iter().any(|suffix| name.ends_with(suffix))
+    };
+    let at = const { &ALL }.iter().position(means)?;
+    ROWS.get(at)
 }
 
 /// `clojure -J… -Sdeps EDN -M:alias`, and `clojure SCRIPT`.
