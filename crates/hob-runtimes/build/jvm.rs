@@ -15,8 +15,12 @@ use crate::watch;
 const GATE: &str = "../hob-gate/src/lib.rs";
 /// What is compiled, and what stands for parts of the JDK that no module exports: those are
 /// compiled against, and not packed.
-const FOLDERS: [&str; 3] =
-    ["../../runtimes/jvm/gate", "../../runtimes/jvm/session", "../../runtimes/jvm/stubs"];
+const FOLDERS: [&str; 4] = [
+    "../../runtimes/jvm/gate",
+    "../../runtimes/jvm/deps",
+    "../../runtimes/jvm/session",
+    "../../runtimes/jvm/stubs",
+];
 /// The oldest class files that every JDK which is hosted reads.
 const RELEASE: &str = "17";
 

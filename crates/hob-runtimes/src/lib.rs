@@ -28,8 +28,8 @@ pub use program::{
     TargetKind, WorkingDirectory, Written,
 };
 pub use sessions::{
-    Interpreter, Launcher, Libraries, NewProject, Session, Sessions, launched, session_language,
-    with_sessions,
+    Interpreter, Launcher, Libraries, NewProject, Resolve, Resolver, Session, Sessions, launched,
+    session_language, with_sessions,
 };
 pub use table::{
     App, Environments, File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version, apps,

@@ -77,12 +77,44 @@ pub struct Launcher {
     pub interpreter: &'static str,
     /// What stands in the command lines of executions that are no program's.
     pub inner: &'static str,
+    /// What says the same where the command is not installed.
+    pub resolver: Resolver,
     /// What is executed where the libraries are known without it: behind the interpreter, and behind
     /// the libraries.
     pub plain: [&'static str; 2],
     /// The options whose value, in the same word or the next one, are places that count from where the
     /// command ran.
     pub relative: [&'static str; 2],
+}
+
+/// A program for hob's own interpreter that says what a launcher would execute.
+#[derive(Debug, Clone, Copy)]
+pub struct Resolver {
+    /// What people call it.
+    pub title: &'static str,
+    /// Its file: nothing where the build could not make it.
+    pub file: File,
+    /// The argv that asks it. It is run where the launcher would be.
+    pub command: fn(Resolve<'_>) -> Vec<Vec<u8>>,
+}
+
+/// A question for a [`Resolver`].
+#[derive(Debug, Clone, Copy)]
+pub struct Resolve<'a> {
+    /// The interpreter's file.
+    pub interpreter: &'a [u8],
+    /// Its file, where it was written to.
+    pub file: &'a [u8],
+    /// The user's home.
+    pub home: &'a [u8],
+    /// Where it keeps what it needs itself.
+    pub cache: &'a [u8],
+    /// Where it writes its answer, each word with a NUL behind it; beside it is room for files that go.
+    pub note: &'a [u8],
+    /// Where it writes a file that the answer may name, and that stays.
+    pub kept: &'a [u8],
+    /// The words that the launcher would have for itself.
+    pub own: &'a [&'a [u8]],
 }
 
 /// A place where a user's libraries are found.
@@ -186,9 +218,24 @@ const LAUNCHER: Launcher = Launcher {
     ],
     interpreter: "JAVA_CMD",
     inner: "clojure.tools.deps",
+    resolver: Resolver {
+        title: "tools.deps",
+        file: ("resolve.jar", crate::jvm::JAR),
+        command: resolve,
+    },
     plain: ["-cp", "clojure.main"],
     relative: ["-classpath", "-Dclojure.basis="],
 };
+
+/// It lies in the jar of what JVMs wait with. A JVM takes the home of its user from elsewhere.
+fn resolve(ask: Resolve<'_>) -> Vec<Vec<u8>> {
+    let repository = [ask.home, b"/.m2/repository"].concat();
+    let home = [b"-Duser.home=", ask.home].concat();
+    let head = [ask.interpreter, &home, b"-cp", ask.file, b"hob.deps.Resolve"];
+    let places = [repository.as_slice(), ask.cache, ask.note, ask.kept];
+    let words = head.into_iter().chain(places).chain(ask.own.iter().copied());
+    words.map(<[u8]>::to_vec).collect()
+}
 
 const CLOJURE: Sessions = Sessions {
     name: "clojure",

@@ -1,6 +1,8 @@
 //! `hob run SCRIPT.clj`, and `clojure` itself: the call is the one that the caller's own launcher would
 //! end in, and is asked for once.
 
+use std::path::PathBuf;
+
 use hob_tests::{End, Run, World};
 
 use super::{javas, warm_as_cold};
@@ -26,13 +28,17 @@ exec "$JAVA_CMD" -Dfrom=launcher -classpath "src:$LIBRARIES" clojure.main "${mai
 "#;
 
 fn call(world: &World, words: &[&str]) -> Run {
+    verb(world, &[&["run"], words].concat())
+}
+
+fn verb(world: &World, words: &[&str]) -> Run {
     let java = javas().remove(0);
     let path = format!(
         "{}:{}:/usr/bin:/bin",
         world.path("work/bin").display(),
         java.parent().unwrap().display()
     );
-    let run = world.hob(&[&["run"], words].concat());
+    let run = world.hob(words);
     run.env("LIBRARIES", libraries()).env("LAUNCHED", world.path("launched")).env("PATH", path)
 }
 
@@ -111,10 +117,116 @@ fn without_a_launcher_libraries_that_are_named_do_and_else_the_next_step_is_told
     let none = call(&world, &["one.clj"]).go_long();
     assert_eq!(none.end, End::Code(126));
     assert!(none.complaint().contains("HOB_CLOJURE"), "{}", none.complaint());
-    world.file("deps.edn", "{}");
-    let none = call(&world, &["one.clj"]).go_long();
-    assert_eq!(none.end, End::Code(126));
-    assert!(none.complaint().contains("`clojure`"), "{}", none.complaint());
     let missing = call(&world, &["none.clj"]).go_long();
     assert_eq!(missing.end, End::Code(127), "{}", missing.complaint());
+}
+
+/// A world without a launcher, whose user has the jars of tools.deps, and those that it needs itself.
+fn with_repository() -> World {
+    let world = World::started();
+    let jars = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools/deps");
+    assert!(jars.join("ready").exists(), "{}: missing; run `.ci/deps`", jars.display());
+    std::fs::create_dir_all(world.path("home/.m2")).unwrap();
+    std::os::unix::fs::symlink(jars, world.path("home/.m2/repository")).unwrap();
+    world
+}
+
+/// What comes with tools.deps: nothing is fetched for it.
+const CLOJURE: &str = "org.clojure/clojure {:mvn/version \"1.12.6\"}";
+
+fn asked(world: &World) -> usize {
+    let kept = std::fs::read_dir(world.path("home/.cache/hob/launch"));
+    let names = kept.into_iter().flatten().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.extension().is_none()).count()
+}
+
+#[test]
+fn where_no_launcher_is_installed_tools_deps_says_what_a_manifest_means() {
+    let world = with_repository();
+    world.file(
+        "project/deps.edn",
+        format!(
+            "{{:paths [\"src\"] :deps {{{CLOJURE} own/lib {{:local/root \"../lib\"}}}}
+               :aliases {{:dev {{:extra-paths [\"dev\"] :jvm-opts [\"-Dfrom=alias\"]
+                                :extra-deps {{org.clojure/tools.cli {{:mvn/version \"1.4.256\"}}}}
+                                :main-opts [\"-m\" \"app.main\"]}}}}}}"
+        ),
+    );
+    world.file(
+        "lib/deps.edn",
+        "{:paths [\"code\"] :deps {org.clojure/tools.reader {:mvn/version \"1.5.0\"}}}",
+    );
+    world.file("lib/code/own/lib.clj", "(ns own.lib (:require [clojure.tools.reader :as reader]))\n(def name (reader/read-string \":lib\"))");
+    world.file("project/src/app/part.clj", "(ns app.part)\n(def name :part)");
+    world.file(
+        "project/dev/app/main.clj",
+        "(ns app.main (:require [clojure.tools.cli :as cli] [own.lib :as lib]))
+         (defn -main [& words] (println (:arguments (cli/parse-opts words [])) lib/name (System/getProperty \"from\")))",
+    );
+    world.file(
+        "project/script.clj",
+        "(ns script (:require [app.part :as part] [own.lib :as lib]))
+         (println *command-line-args* part/name lib/name (clojure-version)
+                  (some? (slurp (System/getProperty \"clojure.basis\"))))",
+    );
+    let call_in = |words: &[&str]| call(&world, words).within(world.path("work/project"));
+    let script = call_in(&["script.clj", "a"]);
+    // The first asks tools.deps, which takes its time.
+    assert_eq!(script.go_long().end, End::Code(0));
+    let warm = warm_as_cold(&world, &script);
+    assert_eq!(warm.text(), "(a) :part :lib 1.12.6 true\n", "{warm:?}");
+    let elsewhere = call(&world, &["project/script.clj", "a"]);
+    assert_eq!(warm_as_cold(&world, &elsewhere).text(), warm.text());
+    assert_eq!(asked(&world), 1, "one answer is kept");
+    let main = call_in(&["clojure", "-M:dev", "b"]);
+    assert_eq!(main.go_long().end, End::Code(0));
+    let warm = warm_as_cold(&world, &main);
+    assert_eq!(warm.text(), "[b] :lib alias\n", "{warm:?}");
+    let eval = verb(&world, &["eval", "-S", "one", "(require 'own.lib) own.lib/name"]);
+    let eval = eval.within(world.path("work/project"));
+    assert_eq!(eval.go_long().text(), "nil\n:lib\n");
+    // A library's own manifest counts.
+    world.file("lib/deps.edn", "{:paths [\"other\"]}");
+    world.file("lib/other/own/lib.clj", "(ns own.lib)\n(def name :other)");
+    assert_eq!(script.go_long().text(), "(a) :part :other 1.12.6 true\n");
+}
+
+#[test]
+fn what_tools_deps_cannot_resolve_is_told_with_its_cause_and_the_next_step() {
+    let world = with_repository();
+    world.file("script.clj", "(println 1)");
+    let script = call(&world, &["script.clj"]);
+    for (manifest, cause) in [
+        (format!("{{:deps {{{CLOJURE} own/lib {{:local/root \"nowhere\"}}}}}}"), "own/lib"),
+        (
+            // Of two repositories one is enough to ask.
+            "{:deps {org.clojure/clojure {:mvn/version \"0.0.0-none\"}} :mvn/repos {\"clojars\" nil}}"
+                .to_owned(),
+            "0.0.0-none",
+        ),
+        ("{:deps {".to_owned(), "unmatched"),
+    ] {
+        world.file("deps.edn", &manifest);
+        let outcome = script.go_long();
+        assert_eq!((outcome.end, outcome.text()), (End::Code(126), String::new()), "{outcome:?}");
+        let said = outcome.complaint();
+        assert!(said.contains(cause) && said.contains("`clojure`"), "{manifest}: {said}");
+        assert_eq!(asked(&world), 0, "no error is kept");
+    }
+}
+
+#[test]
+fn a_resolver_that_cannot_be_had_is_told_and_no_class_path_is_guessed() {
+    let world = World::started();
+    world.file("script.clj", "(println 1)");
+    world.file("deps.edn", "{}");
+    let script = call(&world, &["script.clj"])
+        .env("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1");
+    let outcome = script.go_long();
+    assert_eq!((outcome.end, outcome.text()), (End::Code(126), String::new()), "{outcome:?}");
+    let said = outcome.complaint();
+    assert!(said.contains("tools.deps") && said.contains("Connection refused"), "{said}");
+    // Jars that are named do, as before.
+    let named = script.env("HOB_CLOJURE", libraries());
+    assert_eq!(named.go_long().text(), "1\n");
 }

@@ -74,20 +74,6 @@ fn a_new_project_runs_and_tests_itself_and_what_is_there_is_left() {
 }
 
 #[test]
-fn a_manifest_that_no_command_reads_is_told_with_what_to_do() {
-    let world = World::new();
-    world.file("deps.edn", "{:deps {}}");
-    world.file("script.clj", "(println :never)");
-    let out = world.hob(&["run", "script.clj"]).env("PATH", "/usr/bin:/bin").go();
-    assert_eq!((out.end, out.text().as_str()), (End::Code(126), ""));
-    let said = out.complaint();
-    assert!(said.contains("deps.edn") && said.contains("`clojure`"), "{said}");
-    assert!(said.contains("install it"), "{said}");
-    // With the jars named the script runs.
-    assert_eq!(hob(&world, &["run", "script.clj"]).go_long().text(), ":never\n");
-}
-
-#[test]
 fn two_scripts_of_one_name_do_not_see_each_other() {
     let world = World::new();
     world.file("one.clj", "(def x 1) (defn f [] x) (println (f))");

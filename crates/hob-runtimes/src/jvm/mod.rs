@@ -10,7 +10,7 @@ use crate::program::{Lookup, Program, TargetKind};
 use crate::table::{File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version};
 
 /// What the build could make: nothing, where it found no JDK.
-const JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.jar"));
+pub(crate) const JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.jar"));
 const GATE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.so"));
 
 pub(crate) const ROW: Runtime = Runtime {

@@ -9,22 +9,18 @@
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hob_core::key::{KeyBuilder, Part};
 use hob_os::start::Start;
 use hob_runtimes::{Libraries, Sessions};
-use hob_wire::exit::ExitCode;
 
-use super::world;
+use super::{answers, resolve, world};
 use crate::say;
 use crate::verbs::Failure;
 
-/// The most manifests that are looked at.
-const MANIFESTS_MAX: usize = 64;
 /// In the place of an interpreter: notes what a program would be executed with.
 const NOTES: &str = "#!/bin/sh
 case \" $* \" in *\"$HOB_INNER\"*) exec \"$HOB_INTERPRETER\" \"$@\" ;; esac
@@ -67,9 +63,13 @@ fn command(
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let line: Vec<&[u8]> = std::iter::once(name).chain(rest.iter().copied()).collect();
     let Some(own) = (language.launcher.own_words)(&line) else { return Ok(None) };
-    let Some(file) = world::find(start, name) else { return Ok(None) };
     let own_words = line.get(1..own).unwrap_or_default();
-    let recorded = executed(start, language, &file, (own_words, Path::new(".")));
+    let recorded = match world::find(start, name) {
+        Some(file) => executed(start, language, &file, (own_words, Path::new("."))),
+        // A path that leads nowhere is told as such.
+        None if name.contains(&b'/') => None,
+        None => Some(resolve::executed(start, language, (own_words, Path::new(".")))?),
+    };
     let Some(mut words) = recorded else { return Ok(None) };
     words.extend(line.get(own..).unwrap_or_default().iter().map(|word| word.to_vec()));
     Ok(Some(words))
@@ -106,18 +106,7 @@ fn script(
     let mut words = match (by_launcher, named()) {
         (Some(words), _) => words,
         (None, Some(libraries)) => plain(start, language, libraries.to_vec())?,
-        (None, None) if has_manifest => {
-            let (manifest, command) = (launcher.manifest, launcher.command);
-            let shown = folder.join(manifest);
-            return Err(Failure::with_code(
-                format!(
-                    "{}: which libraries it means `{command}` says, and there is none on PATH that \
-                     does; install it, or name their jars by a variable (`hob help eval` says which)",
-                    shown.display()
-                ),
-                ExitCode::NotExecutable as u8,
-            ));
-        }
+        (None, None) if has_manifest => resolve::executed(start, language, (&own, folder))?,
         (None, None) => match ask() {
             Some(words) => words,
             None => plain(start, language, world::in_repositories(start, language)?)?,
@@ -159,96 +148,15 @@ fn executed(
         return None;
     }
     let folder = fs::canonicalize(folder).ok()?;
-    let kept = kept_in(start, language, (path, &text), (own, &folder))?;
-    let words = match fs::read(&kept).ok().map(|bytes| words_of(&bytes)) {
-        Some(words) if are_there(&words) => words,
-        Some(_) | None => {
+    let kept = answers::kept_in(start, language, (path, &text), (own, &folder))?;
+    let words = match answers::answered(&kept) {
+        Some(words) => words,
+        None => {
             ask(start, language, (path, own, &folder), &kept)?;
-            words_of(&fs::read(&kept).ok()?)
+            answers::words_of(&fs::read(&kept).ok()?)
         }
     };
-    let here = std::env::current_dir().ok();
-    Some(if here.as_deref() == Some(&folder) { words } else { from(words, language, &folder) })
-}
-
-fn words_of(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
-}
-
-/// Whether the files still exist that an execution names by absolute paths.
-fn are_there(words: &[Vec<u8>]) -> bool {
-    let paths = words.iter().filter(|word| word.starts_with(b"/"));
-    let mut paths = paths.flat_map(|word| word.split(|byte| *byte == b':'));
-    paths.all(|path| !path.starts_with(b"/") || Path::new(OsStr::from_bytes(path)).exists())
-}
-
-/// The same execution from another directory.
-fn from(words: Vec<Vec<u8>>, language: &Sessions, folder: &Path) -> Vec<Vec<u8>> {
-    let absolute = |paths: &[u8]| -> Vec<u8> {
-        let paths = paths.split(|byte| *byte == b':');
-        let paths: Vec<Vec<u8>> = paths
-            .map(|path| folder.join(OsStr::from_bytes(path)).into_os_string().into_vec())
-            .collect();
-        paths.join(&b':')
-    };
-    let [apart, joined] = language.launcher.relative.map(str::as_bytes);
-    let mut is_value = false;
-    let each = words.into_iter().map(|word| {
-        let was_value = std::mem::replace(&mut is_value, word == apart);
-        match word.strip_prefix(joined) {
-            Some(path) => [joined, &absolute(path)].concat(),
-            None if was_value => absolute(&word),
-            None => word,
-        }
-    });
-    each.collect()
-}
-
-/// Where an answer is kept: named by all that the launcher looks at.
-fn kept_in(
-    start: &Start,
-    language: &Sessions,
-    (path, text): (&Path, &[u8]),
-    (own, folder): (&[&[u8]], &Path),
-) -> Option<PathBuf> {
-    let launcher = &language.launcher;
-    let mut key = KeyBuilder::new();
-    key.absorb(Part::Program, path.as_os_str().as_bytes()).absorb(Part::Fingerprint, text);
-    for word in own {
-        key.absorb(Part::Option, word);
-    }
-    key.absorb(Part::Directory, folder.as_os_str().as_bytes());
-    for name in launcher.variables {
-        let value = start.variable(name);
-        key.absorb(Part::Set, name).absorb(Part::Argument, value.unwrap_or(b"\0unset"));
-    }
-    let mut manifests = vec![folder.join(launcher.manifest)];
-    let user = launcher.user_manifests.iter().find_map(|(name, below)| {
-        let value = start.variable(name).filter(|value| !value.is_empty())?;
-        Some(Path::new(OsStr::from_bytes(value)).join(below)).filter(|path| path.is_file())
-    });
-    manifests.extend(user);
-    let mut at = 0;
-    while let Some(manifest) = manifests.get(at).cloned() {
-        at += 1;
-        let text = fs::read(&manifest).unwrap_or_default();
-        key.absorb(Part::Program, manifest.as_os_str().as_bytes());
-        key.absorb(Part::Fingerprint, &text);
-        let text = String::from_utf8_lossy(&text);
-        for place in (launcher.places)(&text) {
-            let below = manifest.parent().unwrap_or(Path::new("/")).join(place);
-            let below = below.join(launcher.manifest);
-            if !manifests.contains(&below) && manifests.len() < MANIFESTS_MAX {
-                manifests.push(below);
-            }
-        }
-    }
-    let cache = match start.variable(b"XDG_CACHE_HOME").filter(|value| value.starts_with(b"/")) {
-        Some(cache) => PathBuf::from(OsStr::from_bytes(cache)),
-        None => Path::new(OsStr::from_bytes(start.variable(b"HOME")?)).join(".cache"),
-    };
-    Some(cache.join("hob/launch").join(key.finish().to_string()))
+    Some(answers::seen_from_here(words, language, &folder))
 }
 
 /// Runs the launcher with an interpreter that notes, and keeps what it notes.
@@ -285,8 +193,5 @@ fn ask(
         .status()
         .ok()?;
     let words = fs::read(&note).ok().filter(|_| status.success())?;
-    let whole = room.path().join("whole");
-    fs::write(&whole, [interpreter.as_slice(), b"\0", &words].concat()).ok()?;
-    // Another call may keep the same beside this one.
-    fs::rename(&whole, kept).ok().filter(|()| kept.metadata().is_ok_and(|meta| meta.size() > 0))
+    answers::keep(&interpreter, &words, (&room.path().join("whole"), kept))
 }

@@ -5,10 +5,13 @@
 //! ```
 //! Deliberately not here: how a session is started; the daemon does it.
 
+mod answers;
 mod dialogue;
 pub(crate) mod launch;
+mod libraries;
 mod open;
 pub(crate) mod repl;
+mod resolve;
 mod world;
 
 use std::ffi::{OsStr, OsString};

@@ -13,7 +13,7 @@ use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
 
-use super::world;
+use super::{libraries, world};
 use crate::connect::{self, Trouble};
 use crate::verbs::Failure;
 use crate::verbs::request;
@@ -60,7 +60,7 @@ pub(super) fn open(
     let interpreter = world::interpreter(start, language)?;
     let found;
     let libraries = if named.is_empty() {
-        found = world::libraries(start, language)?;
+        found = libraries::of(start, language)?;
         found.as_slice()
     } else {
         named

@@ -10,7 +10,6 @@ use hob_runtimes::{Libraries, Sessions, with_sessions};
 use hob_wire::exit::ExitCode;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::say;
 use crate::verbs::Failure;
 
 /// The language of a script, or the usual one.
@@ -51,23 +50,6 @@ pub(super) fn interpreter(start: &Start, language: &Sessions) -> Result<Vec<u8>,
     })
 }
 
-/// Where the libraries are, as the first place says that knows of some.
-pub(super) fn libraries(start: &Start, language: &Sessions) -> Result<Vec<u8>, Failure> {
-    for place in language.libraries {
-        let found = match place {
-            Libraries::Command(file, words) => by_command(start, file, words)?,
-            Libraries::Variable(name) => {
-                start.variable(name).filter(|value| !value.is_empty()).map(<[u8]>::to_vec)
-            }
-            Libraries::Repository(folder, artefacts) => in_repository(start, folder, artefacts),
-        };
-        if let Some(found) = found {
-            return Ok(found);
-        }
-    }
-    Err(Failure::usage(language.advice))
-}
-
 /// Where the libraries are in repositories of the user's; an error says what to do.
 pub(super) fn in_repositories(start: &Start, language: &Sessions) -> Result<Vec<u8>, Failure> {
     let found = language.libraries.iter().find_map(|place| match place {
@@ -77,38 +59,12 @@ pub(super) fn in_repositories(start: &Start, language: &Sessions) -> Result<Vec<
     found.ok_or_else(|| Failure::with_code(language.advice, ExitCode::NotExecutable as u8))
 }
 
-/// What a command says where its file is; `None` where one of both is not there.
-fn by_command(start: &Start, file: &str, words: &[&str]) -> Result<Option<Vec<u8>>, Failure> {
-    if !file.is_empty() && !Path::new(file).is_file() {
-        return Ok(None);
-    }
-    let Some((name, arguments)) = words.split_first() else { return Ok(None) };
-    let Some(command) = find(start, name.as_bytes()) else {
-        if !file.is_empty() {
-            let text = format!(
-                "{file}: not read, since there is no `{name}` on PATH; the session has no \
-                 libraries of it"
-            );
-            say::line(text.as_bytes());
-        }
-        return Ok(None);
-    };
-    let output = std::process::Command::new(OsStr::from_bytes(&command))
-        .args(arguments)
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .map_err(|error| Failure::usage(format!("{name}: cannot be run: {error}")))?;
-    if !output.status.success() {
-        let line = words.join(" ");
-        return Err(Failure::usage(format!("`{line}` failed ({}): see above", output.status)));
-    }
-    let said = output.stdout.trim_ascii();
-    Ok(Some(said.to_vec()).filter(|said| !said.is_empty()))
-}
-
 /// The newest of each artefact; `None` where one is missing.
-fn in_repository(start: &Start, folder: &str, artefacts: &[(&str, &str)]) -> Option<Vec<u8>> {
+pub(super) fn in_repository(
+    start: &Start,
+    folder: &str,
+    artefacts: &[(&str, &str)],
+) -> Option<Vec<u8>> {
     let home = PathBuf::from(OsStr::from_bytes(start.variable(b"HOME")?));
     let newest = |(place, name): &(&str, &str)| -> Option<Vec<u8>> {
         let versions = std::fs::read_dir(home.join(folder).join(place)).ok()?;
