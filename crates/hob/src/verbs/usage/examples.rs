@@ -151,15 +151,23 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob trace --file now.recording", "Of the last call of a recording"),
         ],
     ),
+    ("record", &[("hob record start night", "Keep what is noted from now on")]),
     (
-        "record",
+        "record start",
         &[
-            ("hob record dump -o now.recording", "Keep what is noted of the last while"),
             ("hob record start night --for 8h", "Keep what is noted from now on, for 8 hours"),
             ("hob record start slow --when slower=200ms", "Until a call takes 200 ms"),
-            ("hob record stop night", "End it; `hob record list` says where it is"),
         ],
     ),
+    ("record list", &[("hob record list", "Show those that go on, and those that are kept")]),
+    (
+        "record dump",
+        &[
+            ("hob record dump -o now.recording", "Keep what is noted of the last while"),
+            ("hob record dump night -o so-far", "Write what a recording has"),
+        ],
+    ),
+    ("record stop", &[("hob record stop night", "End it, and say where it is kept")]),
     (
         "log",
         &[
