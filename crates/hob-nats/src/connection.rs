@@ -8,14 +8,14 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::{News, Order, Published};
+use hob_core::hosts::{News, Order, Published, SEEN_MAX};
 use hob_core::ids::CallId;
-use hob_daemon::hosts::Settings;
+use hob_daemon::hosts::{Inbox, Settings};
 use hob_wire::message::Reason;
 use tokio::sync::{mpsc, watch};
 
 use crate::service::Service;
-use crate::{Thread, headers};
+use crate::{Thread, headers, micro};
 
 /// A server that does not speak within this time is none.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -27,6 +27,9 @@ const EVENTS_MAX: usize = 64;
 const SUBSCRIPTION_MAX: usize = 8192;
 /// Longer than any process lives: the library is not to connect anew by itself.
 const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+/// Services that have said nothing for so long say nothing more; and how long all of them have.
+const QUIET: Duration = Duration::from_millis(300);
+const SURVEY_WAIT: Duration = Duration::from_secs(2);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
 
@@ -86,8 +89,9 @@ impl Thread {
             Ok(client) => client,
             Err(error) => return not_up(refused(&settings, &error)),
         };
-        let mut service = Service::new(client.clone(), self.inbox.clone(), settings.host.clone());
         let inbox = client.new_inbox();
+        let of = (inbox.as_str(), settings.host.as_str());
+        let mut service = Service::new(client.clone(), self.inbox.clone(), of);
         let begun = watched.with(async {
             let replies = client.subscribe(format!("{inbox}.*")).await.ok()?;
             service.offer(&self.offered).await?;
@@ -135,6 +139,13 @@ impl Thread {
                         }
                         Some(Order::Answer { to, reply }) => {
                             watched.with(ours.answer(to, reply)).await
+                        }
+                        Some(Order::Stats { to, program, stats }) => {
+                            watched.with(service.say_stats(to, &program, &stats)).await
+                        }
+                        Some(Order::Survey) => {
+                            tokio::spawn(survey(ours.client.clone(), self.inbox.clone()));
+                            Some(())
                         }
                         Some(Order::Offer(offered)) => {
                             self.offered = offered;
@@ -208,6 +219,28 @@ impl Ours {
             let _ = self.client.publish_with_headers(to, headers, Bytes::from(payload)).await;
         }
     }
+}
+
+/// Asks all services how they do, and tells the loop when nothing more comes.
+async fn survey(client: Client, inbox: Inbox) {
+    let mut seen = Vec::new();
+    let to = client.new_inbox();
+    if let Ok(mut replies) = client.subscribe(to.clone()).await
+        && client.publish_with_reply("$SRV.STATS", to, Bytes::new()).await.is_ok()
+    {
+        let end = tokio::time::Instant::now() + SURVEY_WAIT;
+        while let Ok(Some(message)) = tokio::time::timeout(QUIET, replies.next()).await {
+            if message.status.is_some() || tokio::time::Instant::now() > end {
+                break;
+            }
+            seen.extend(micro::seen(&message.payload));
+            if seen.len() >= SEEN_MAX {
+                break;
+            }
+        }
+    }
+    seen.sort();
+    inbox.tell(News::Surveyed(seen)).await;
 }
 
 /// How the library is to connect, and what it says.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `connection` | one connection from its beginning to its end |
 //! | `service` | the programs that are offered on it |
+//! | `micro` | what they say by the services API of NATS, and what others say |
 //! | `headers` | asks and replies as messages of NATS |
 //!
 //! The client library connects anew by itself, and sends then what it had kept: an ask could go out
@@ -20,6 +21,7 @@
 
 mod connection;
 mod headers;
+mod micro;
 mod service;
 
 use std::thread::JoinHandle;
@@ -105,7 +107,8 @@ impl Thread {
             None | Some(Order::Stop) => return true,
             Some(Order::Offer(offered)) => self.offered = offered,
             // Its asker has lost the connection too, or waits until its time has passed.
-            Some(Order::Answer { .. }) => {}
+            Some(Order::Answer { .. } | Order::Stats { .. }) => {}
+            Some(Order::Survey) => return !self.inbox.tell(News::Surveyed(Vec::new())).await,
             Some(Order::Publish(published)) => {
                 let why = format!("{}: there is no connection", self.settings.url);
                 return !self.inbox.tell(News::NotSent { call: published.call, why }).await;

@@ -1,33 +1,44 @@
-//! The programs that are offered on a connection: one subscription in the queue group of hosts for
-//! each. A withdrawn one is unsubscribed first; what has come by then is still asked of the loop.
+//! The programs that are offered on a connection: for each one subscription in the queue group of
+//! hosts, and those of the services API. A withdrawn one is unsubscribed first; what has come by then is still asked of the loop.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::{News, Offered};
+use hob_core::hosts::{News, Offered, Stats};
 use hob_daemon::hosts::Inbox;
 use hob_wire::message::Reason;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::headers;
-
-/// The queue group: the server gives an ask to one of its members.
-const GROUP: &str = "hob";
+use crate::{headers, micro};
 
 pub(crate) struct Service {
     client: Client,
     inbox: Inbox,
     host: String,
-    running: BTreeMap<Offered, (oneshot::Sender<()>, JoinHandle<()>)>,
+    /// A word that no other connection has.
+    id: String,
+    started: String,
+    running: BTreeMap<Offered, Running>,
+}
+
+/// The tasks of one program.
+struct Running {
+    service: Arc<micro::Service>,
+    stays: oneshot::Sender<()>,
+    asks: JoinHandle<()>,
+    told: JoinHandle<()>,
 }
 
 impl Service {
-    pub(crate) fn new(client: Client, inbox: Inbox, host: String) -> Service {
-        Service { client, inbox, host, running: BTreeMap::new() }
+    pub(crate) fn new(client: Client, inbox: Inbox, (id, host): (&str, &str)) -> Service {
+        let id = id.rsplit('.').next().unwrap_or_default().to_owned();
+        let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
+        Service { client, inbox, host, id, started, running: BTreeMap::new() }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -36,14 +47,17 @@ impl Service {
             self.running.keys().filter(|known| !offered.contains(known)).cloned().collect();
         for each in gone {
             // Its task unsubscribes, and ends when it has told of all that had come.
-            self.running.remove(&each);
+            if let Some(gone) = self.running.remove(&each) {
+                gone.told.abort();
+            }
         }
         for each in offered {
             if self.running.contains_key(each) {
                 continue;
             }
             let subject = format!("hob.ask.{}", each.program);
-            let questions = self.client.queue_subscribe(subject, GROUP.to_owned()).await.ok()?;
+            let questions =
+                self.client.queue_subscribe(subject, micro::GROUP.to_owned()).await.ok()?;
             let (stays, withdrawn) = oneshot::channel();
             let task = Task {
                 client: self.client.clone(),
@@ -51,18 +65,65 @@ impl Service {
                 by: format!("{}/0", self.host),
                 program: each.program.clone(),
             };
-            let task = tokio::spawn(task.run(questions, withdrawn));
-            self.running.insert(each.clone(), (stays, task));
+            let service = Arc::new(micro::Service {
+                offered: each.clone(),
+                id: format!("{}-{}", self.id, each.program),
+                host: self.host.clone(),
+                started: self.started.clone(),
+            });
+            let told = self.tells(Arc::clone(&service)).await?;
+            let asks = tokio::spawn(task.run(questions, withdrawn));
+            self.running.insert(each.clone(), Running { service, stays, asks, told });
         }
         Some(())
     }
 
     /// Offers nothing more, and waits until all that has come is told.
     pub(crate) async fn leave(&mut self) {
-        for (_, (stays, task)) in std::mem::take(&mut self.running) {
+        for (_, Running { stays, asks, told, .. }) in std::mem::take(&mut self.running) {
+            told.abort();
             drop(stays);
-            let _ = task.await;
+            let _ = asks.await;
         }
+    }
+
+    /// Says how a program does, as the services API has it.
+    pub(crate) async fn say_stats(&self, to: String, program: &str, stats: &Stats) {
+        let found = self.running.values().find(|each| each.service.offered.program == program);
+        if let Some(running) = found {
+            let text = running.service.stats(stats);
+            let _ = self.client.publish(to, Bytes::from(text)).await;
+        }
+    }
+
+    /// Answers what the services API asks of a program; `None`: the connection is over.
+    async fn tells(&self, service: Arc<micro::Service>) -> Option<JoinHandle<()>> {
+        let name = micro::name(&service.offered.program);
+        let mut all = Vec::new();
+        for subject in
+            ["$SRV.*".to_owned(), format!("$SRV.*.{name}"), format!("$SRV.*.{name}.{}", service.id)]
+        {
+            all.push(self.client.subscribe(subject).await.ok()?);
+        }
+        let (client, inbox) = (self.client.clone(), self.inbox.clone());
+        Some(tokio::spawn(async move {
+            let mut all = futures_util::stream::select_all(all);
+            while let Some(message) = all.next().await {
+                let Some(to) = message.reply else { continue };
+                let text = match micro::Verb::of(&message.subject) {
+                    Some(micro::Verb::Ping) => service.ping(),
+                    Some(micro::Verb::Info) => service.info(),
+                    Some(micro::Verb::Stats) => {
+                        // A loop that is too busy for it says nothing.
+                        let (to, program) = (to.to_string(), service.offered.program.clone());
+                        let _ = inbox.try_tell(News::StatsWanted { to, program });
+                        continue;
+                    }
+                    None => continue,
+                };
+                let _ = client.publish(to, Bytes::from(text)).await;
+            }
+        }))
     }
 }
 

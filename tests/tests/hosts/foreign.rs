@@ -12,13 +12,13 @@ def echo(payload, message):
     return b"<%s>" % payload
 "#;
 
-struct Client {
+pub(super) struct Client {
     reader: BufReader<TcpStream>,
     next: u32,
 }
 
 impl Client {
-    fn connect(server: &Server) -> Client {
+    pub(super) fn connect(server: &Server) -> Client {
         let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
         stream.set_read_timeout(Some(wait::LONG)).unwrap();
         let mut client = Client { reader: BufReader::new(stream), next: 0 };
@@ -29,7 +29,7 @@ impl Client {
         client
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub(super) fn send(&mut self, bytes: &[u8]) {
         self.reader.get_mut().write_all(bytes).unwrap();
     }
 
@@ -49,7 +49,7 @@ impl Client {
         self.reply(&format!("mine.{}", self.next))
     }
 
-    fn reply(&mut self, to: &str) -> (String, String) {
+    pub(super) fn reply(&mut self, to: &str) -> (String, String) {
         let line = loop {
             let line = self.line();
             if line == "PING" {
@@ -59,9 +59,13 @@ impl Client {
             break line;
         };
         let words: Vec<&str> = line.split(' ').collect();
-        assert_eq!((words[0], words[1]), ("HMSG", to), "{line}");
-        let numbers: Vec<usize> =
-            words.iter().rev().take(2).map(|word| word.parse().unwrap()).collect();
+        let number = |word: &&str| word.parse::<usize>().unwrap();
+        let numbers: Vec<usize> = match words[0] {
+            "HMSG" => words.iter().rev().take(2).map(number).collect(),
+            "MSG" => vec![words.last().map(number).unwrap(), 0],
+            _ => panic!("no message: {line}"),
+        };
+        assert_eq!(words[1], to, "{line}");
         let mut bytes = vec![0; numbers[0] + 2];
         self.reader.read_exact(&mut bytes).unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -4,6 +4,7 @@
 mod asks;
 mod faults;
 mod foreign;
+mod seen;
 mod server;
 
 use hob_tests::{Outcome, World, wait};

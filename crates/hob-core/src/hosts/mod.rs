@@ -23,6 +23,8 @@ pub mod host;
 pub mod reply;
 pub mod words;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::CallId;
 use reply::Reply;
 
@@ -53,6 +55,17 @@ pub enum Order {
         /// What.
         reply: Reply,
     },
+    /// Say how an offered program does, to who asks that of services.
+    Stats {
+        /// Where to.
+        to: String,
+        /// The program.
+        program: String,
+        /// How it does.
+        stats: Stats,
+    },
+    /// Ask all hosts how their programs do.
+    Survey,
     /// Offer nothing more, send what is there, and end.
     Stop,
 }
@@ -75,13 +88,50 @@ pub struct Published {
 }
 
 /// A program that other hosts may ask.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Offered {
     /// Its name.
     pub program: String,
     /// Its version, as `hob.toml` has it.
     pub version: String,
 }
+
+/// How an offered program does at one host, since its daemon started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Stats {
+    /// Asks of other hosts that have ended.
+    pub asked: u64,
+    /// Those of them without an answer.
+    pub failed: u64,
+    /// Why the last of these had none, in one word; empty without one.
+    pub last_failure: String,
+    /// The time that was spent on them all, in µs.
+    pub spent_us: u64,
+    /// Workers that wait.
+    pub ready: u32,
+    /// Workers that perform something.
+    pub busy: u32,
+    /// Messages that wait for one.
+    pub queued: u32,
+}
+
+/// An offered program of some host, as that says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Seen {
+    /// The host's name.
+    pub host: String,
+    /// Its program.
+    #[serde(flatten)]
+    pub offered: Offered,
+    /// What tells two hosts of one name apart.
+    pub id: String,
+    /// How it does.
+    #[serde(flatten)]
+    pub stats: Stats,
+}
+
+/// Programs of all hosts that are shown at most.
+pub const SEEN_MAX: usize = 4096;
 
 /// What the thread that holds the connection has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +165,15 @@ pub enum News {
         /// A line for a person.
         why: String,
     },
+    /// Somebody asks how an offered program does.
+    StatsWanted {
+        /// Where to say so.
+        to: String,
+        /// The program.
+        program: String,
+    },
+    /// What all hosts have said of their programs.
+    Surveyed(Vec<Seen>),
     /// Another host asks.
     Asked(Box<Question>),
 }

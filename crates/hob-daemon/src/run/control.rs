@@ -1,5 +1,5 @@
 //! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
-//! "trusted" | "dead" | "hooks" | "reload" | "sessions" | "kill"}`.
+//! "trusted" | "dead" | "hooks" | "hosts" | "reload" | "sessions" | "kill"}`.
 
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ impl Daemon {
                 let (_, messages, mut ctx) = self.parts();
                 return messages.reload(&mut ctx, request, reply);
             }
+            Some("hosts") => return self.messages.survey(reply),
             Some("sessions") => self.sessions.list(),
             Some("kill") => {
                 let name = request.get("name").and_then(Value::as_str);

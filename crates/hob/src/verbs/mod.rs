@@ -9,6 +9,7 @@ pub mod dead;
 pub mod doctor;
 pub mod gain;
 pub mod hooks;
+pub mod hosts;
 pub mod last;
 pub mod launcher;
 pub mod lifecycle;
@@ -74,6 +75,8 @@ enum Verb {
     Sessions(Format),
     /// End a session, or all of them
     Kill(session::Kill),
+    /// List the programs that hosts offer, and how they do
+    Hosts(Format),
     /// Make a small project that runs at once
     New(new::New),
     /// Run a directory of hooks, for one target or for thousands
@@ -248,6 +251,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Repl(asked) => session::repl::run(start, &asked).map(done),
         Verb::Sessions(format) => session::sessions(start, format).map(done),
         Verb::Kill(asked) => session::kill(start, &asked).map(done),
+        Verb::Hosts(format) => hosts::run(start, format).map(done),
         Verb::New(asked) => new::run(&asked).map(done),
         Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
         Verb::Dead(asked) => dead::run(start, asked).map(done),

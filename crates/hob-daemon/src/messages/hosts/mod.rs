@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `asks` | asks of this host's senders whose program is not here |
 //! | `questions` | asks of other hosts: found, given, answered |
+//! | `survey` | how the offered programs do, here and at all hosts |
 //!
 //! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
 //! this host has, or offers, is never asked elsewhere; nothing of this runs where the user's
@@ -11,6 +12,7 @@
 
 mod asks;
 mod questions;
+mod survey;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,12 +20,13 @@ use std::sync::Arc;
 
 use hob_core::hosts::asker::{self, Asker};
 use hob_core::hosts::host::Host;
-use hob_core::hosts::{News, Offered, Order};
+use hob_core::hosts::{News, Offered, Order, Stats};
 use hob_core::ids::{CallId, Time};
 use hob_core::status::HostsPart;
 use hob_os::clock;
 use hob_wire::strings::Strings;
-use tokio::sync::mpsc;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::ctx::Ctx;
 use crate::hosts::{Connect, Inbox, Link, settings};
@@ -51,6 +54,10 @@ pub(crate) struct Hosts {
     away: HashMap<CallId, Away>,
     /// What is offered, by its name; and where its `hob.toml` is.
     offers: BTreeMap<String, (Offered, PathBuf)>,
+    /// How the offered programs did.
+    served: BTreeMap<String, Stats>,
+    /// Who waits for what all hosts say.
+    surveys: Vec<oneshot::Sender<Value>>,
     /// What this process was started with, for the programs that other hosts ask.
     env: Option<Arc<Strings>>,
 }
@@ -156,10 +163,12 @@ impl Messages {
         let event = match news {
             News::Up { bytes_max } => {
                 (self.hosts.is_up, self.hosts.trouble) = (true, None);
+                self.begin_survey();
                 asker::Event::Up { bytes_max }
             }
             News::Down { why } => {
                 (self.hosts.is_up, self.hosts.trouble) = (false, Some(why.clone()));
+                self.surveyed(Vec::new());
                 asker::Event::Down { why }
             }
             News::Trouble { why } => {
@@ -168,6 +177,8 @@ impl Messages {
             }
             News::Replied { call, reply } => asker::Event::Replied { call, reply },
             News::NotSent { call, why } => asker::Event::NotSent { call, why },
+            News::StatsWanted { to, program } => return self.say_stats(ctx, to, program),
+            News::Surveyed(seen) => return self.surveyed(seen),
             News::Asked(question) => return self.asked(ctx, *question),
         };
         self.decide(ctx, event);

@@ -19,6 +19,8 @@ use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
 pub(in crate::messages) struct AskedBy {
     /// Where the reply goes.
     to: String,
+    /// What it asks.
+    program: String,
     /// Its name, and its call's number there, as it says.
     pub(in crate::messages) from: String,
 }
@@ -92,7 +94,7 @@ impl Messages {
             said: None,
             passed: None,
             told: None,
-            asked_by: Some(AskedBy { to: reply_to, from }),
+            asked_by: Some(AskedBy { to: reply_to, program, from }),
         };
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: Some(deadline) });
@@ -111,6 +113,10 @@ impl Messages {
         self.hosts.host.ended(&asked.to);
         let by = format!("{}/{}", self.hosts.name, call.0);
         let spent_us = clock::now_ns().saturating_sub(open.received_ns) / 1000;
+        let is_answered =
+            matches!(open.said, Some(Said::Answer { .. })) && outcome == Settled::Answered;
+        let program = asked.program.clone();
+        self.count_served(&program, spent_us, (!is_answered).then_some(reason));
         let reply = match (&open.said, outcome) {
             (Some(Said::Answer { content_type, payload }), Settled::Answered) => Reply::Answer {
                 by,

@@ -2,6 +2,7 @@
 //! are kept.
 
 pub mod dead;
+pub mod hosts;
 pub mod sessions;
 
 use hob_core::receipt::naming::{Naming, distinct};

@@ -76,6 +76,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob repl -S work --port 0", "And on a free port, which .nrepl-port names"),
         ],
     ),
+    ("hosts", &[("hob hosts", "Which hosts offer what, and how it does there")]),
     ("sessions", &[("hob sessions", "What is kept, and how much memory it takes")]),
     ("kill", &[("hob kill work", "End one session"), ("hob kill all", "End each of them")]),
     ("dead list", &[("hob dead list --json", "List them for a program")]),

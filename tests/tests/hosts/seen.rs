@@ -1,0 +1,126 @@
+//! What hosts say of their programs: to `hob hosts`, and to whoever speaks the services API of NATS.
+
+use hob_tests::{World, wait};
+use serde_json::Value;
+
+use super::foreign::Client;
+use super::{Server, ask, connected, host, offered, project};
+
+const HANDLERS: &str = r#"
+def echo(payload, message):
+    return payload
+
+def raises(payload, message):
+    raise ValueError("no")
+"#;
+
+fn hosts(world: &World) -> Value {
+    let outcome = world.hob(&["hosts", "--json"]).go();
+    outcome.succeeded();
+    serde_json::from_slice(&outcome.out).unwrap()
+}
+
+#[test]
+fn each_host_sees_the_programs_of_all_and_how_they_do() {
+    let server = Server::start("");
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    connected(&desk, 0);
+    let none = desk.hob(&["hosts"]).go();
+    none.succeeded();
+    assert_eq!(
+        none.text(),
+        format!("desk is connected to {}\nno host offers a program\n", server.url())
+    );
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &(offered("echo", "echo", "") + &offered("raises", "raises", "")));
+    let mail = host("mail", &server.url(), "");
+    project(&mail, HANDLERS, &offered("post", "echo", ""));
+    connected(&web, 2);
+    connected(&mail, 1);
+    for _ in 0..3 {
+        ask(&desk, &["echo", "x"]).succeeded();
+    }
+    assert_eq!(ask(&desk, &["raises", "x"]).end, hob_tests::End::Code(1));
+    // Offered and said so are two steps of a host's connection.
+    let seen = wait::until("three programs", || {
+        let seen = hosts(&desk);
+        (seen["programs"].as_array().unwrap().len() == 3).then_some(seen)
+    });
+    assert_eq!((&seen["schema"], &seen["this"]["host"]), (&"hob.hosts/1".into(), &"desk".into()));
+    let names = seen["programs"].as_array().unwrap().iter().map(|each| {
+        let text = |key: &str| each[key].as_str().unwrap().to_owned();
+        (text("host"), text("program"), each["asked"].as_u64(), each["failed"].as_u64())
+    });
+    let want = |host: &str, program: &str, asked, failed| {
+        (host.to_owned(), program.to_owned(), Some(asked), Some(failed))
+    };
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [want("mail", "post", 0, 0), want("web-1", "echo", 3, 0), want("web-1", "raises", 1, 1)]
+    );
+    assert_eq!(seen["programs"][2]["last_failure"], "raised");
+    assert_eq!(seen["programs"][1]["version"], "1.2.0");
+    assert!(seen["programs"][1]["ready"].as_u64() > Some(0), "{seen}");
+    let table = mail.hob(&["hosts"]).go();
+    table.succeeded();
+    assert!(table.text().contains("web-1  echo     1.2.0"), "{table:?}");
+    web.stop();
+    wait::until("one is left", || {
+        (hosts(&desk)["programs"].as_array().unwrap().len() == 1).then_some(())
+    });
+}
+
+#[test]
+fn without_a_configuration_or_a_server_it_says_so() {
+    let world = World::new();
+    let outcome = world.hob(&["hosts"]).go();
+    outcome.succeeded();
+    assert!(outcome.text().contains("[nats]"), "{outcome:?}");
+    let server = Server::start("");
+    let desk = host("desk", &server.url(), "");
+    server.kill();
+    desk.hob(&["start"]).go().succeeded();
+    wait::until("it is known that there is none", || {
+        let outcome = desk.hob(&["hosts"]).go();
+        outcome.text().contains("cannot be reached").then_some(())
+    });
+}
+
+#[test]
+fn a_program_is_a_service_of_nats() {
+    let server = Server::start("");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("greeter", "echo", ""));
+    connected(&web, 1);
+    wait::until("it says how it does", || {
+        (!hosts(&web)["programs"].as_array().unwrap().is_empty()).then_some(())
+    });
+    let mut client = Client::connect(&server);
+    let mut said = |subject: &str, number: u32| -> Value {
+        client.send(format!("PUB {subject} mine.{number} 0\r\n\r\n").as_bytes());
+        serde_json::from_str(&client.reply(&format!("mine.{number}")).1).unwrap()
+    };
+    let ping = said("$SRV.PING", 1);
+    assert_eq!(ping["type"], "io.nats.micro.v1.ping_response");
+    assert_eq!((&ping["name"], &ping["version"]), (&"hob-greeter".into(), &"1.2.0".into()));
+    assert_eq!(ping["metadata"]["host"], "web-1");
+    let id = ping["id"].as_str().unwrap();
+    let info = said(&format!("$SRV.INFO.hob-greeter.{id}"), 2);
+    assert_eq!(info["type"], "io.nats.micro.v1.info_response");
+    assert!(info["description"].is_string());
+    let endpoint = &info["endpoints"][0];
+    assert_eq!(endpoint["subject"], "hob.ask.greeter");
+    assert_eq!((&endpoint["name"], &endpoint["queue_group"]), (&"ask".into(), &"hob".into()));
+    ask(&web, &["greeter", "x"]).succeeded();
+    let stats = said("$SRV.STATS.hob-greeter", 3);
+    assert_eq!(stats["type"], "io.nats.micro.v1.stats_response");
+    assert!(stats["started"].as_str().unwrap().ends_with('Z'));
+    let endpoint = &stats["endpoints"][0];
+    // What this host asked of itself is not counted: it never left.
+    assert_eq!((&endpoint["num_requests"], &endpoint["num_errors"]), (&0.into(), &0.into()));
+    for key in ["processing_time", "average_processing_time"] {
+        assert!(endpoint[key].is_u64(), "{stats}");
+    }
+    assert_eq!(endpoint["last_error"], "");
+}
