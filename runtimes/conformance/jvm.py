@@ -11,7 +11,7 @@ import textwrap
 
 RUNTIMES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-sys.path.insert(0, os.path.join(RUNTIMES, "jvm", "tests"))
+sys.path.insert(0, os.path.join(RUNTIMES, "jvm"))
 import build
 
 # As the schema of the wire has it (docs/wire.md, kinds of a target).

@@ -14,9 +14,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "conformance"))
 
-import build
 from driver import GOLDEN, STANDBY, Run, Worker  # noqa: F401
-from jvm import CLASS, Jvm, made
+from jvm import CLASS, Jvm, build, made  # noqa: F401
 
 # What did not fit, as the schema of the wire has it (`docs/wire.md`, `executes`).
 SIGNALS, LIMITS, PRIORITY, DESCRIPTORS = 1, 2, 3, 8

@@ -5,8 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
-import build
-from harness import GOLDEN, ROWS
+from harness import GOLDEN, ROWS, build
 
 SAYS = """
     package hob;

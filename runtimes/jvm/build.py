@@ -9,8 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-JVM = os.path.dirname(HERE)
+JVM = os.path.dirname(os.path.abspath(__file__))
 GATE = os.path.join(os.path.dirname(os.path.dirname(JVM)), "crates", "hob-gate", "src", "lib.rs")
 RUSTC = """
     --edition 2024 --crate-type cdylib --crate-name gate --cfg shared -C panic=abort -C opt-level=s
