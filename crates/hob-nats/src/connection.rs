@@ -157,7 +157,9 @@ impl Thread {
                     }
                 }
                 Some(why) = watched.troubles.recv() => {
-                    if self.trouble(ours, why).await.is_none() {
+                    // The server has refused something. What it was is in its text only.
+                    let why = format!("{}: {why}", self.settings.url);
+                    if self.say(News::Trouble { why }).await.is_none() {
                         return true;
                     }
                 }
@@ -177,12 +179,6 @@ impl Thread {
     /// `None`: the loop has ended.
     async fn say(&self, news: News) -> Option<()> {
         self.inbox.tell(news).await.then_some(())
-    }
-
-    /// The server has refused something. What it was is in its text only.
-    async fn trouble(&self, ours: &Ours, why: String) -> Option<()> {
-        let _ = ours;
-        self.say(News::Trouble { why: format!("{}: {why}", self.settings.url) }).await
     }
 }
 

@@ -4,6 +4,7 @@
 use async_nats::{HeaderMap, HeaderValue, Message, StatusCode};
 use hob_core::hosts::reply::{Reply, code, reason};
 use hob_core::hosts::{Published, Question, words};
+use hob_core::http::paths;
 
 /// What is left of an ask's time, in µs.
 const WITHIN: &str = "Hob-Within";
@@ -46,7 +47,7 @@ fn get<'a>(headers: Option<&'a HeaderMap>, name: &str) -> Option<&'a str> {
 }
 
 fn get_bytes(headers: Option<&HeaderMap>, name: &str) -> Vec<u8> {
-    get(headers, name).map(words::decode).unwrap_or_default()
+    get(headers, name).map(|text| paths::decode(text.as_bytes())).unwrap_or_default()
 }
 
 /// A host's name and a number; empty for anything else.

@@ -43,7 +43,7 @@ impl Verb {
 }
 
 impl Service {
-    fn common(&self, kind: &str) -> Map<String, Value> {
+    fn identity(&self, kind: &str) -> Map<String, Value> {
         let mut all = Map::new();
         all.insert("type".to_owned(), format!("io.nats.micro.v1.{kind}_response").into());
         all.insert("name".to_owned(), name(&self.offered.program).into());
@@ -62,11 +62,11 @@ impl Service {
     }
 
     pub(crate) fn ping(&self) -> String {
-        Value::Object(self.common("ping")).to_string()
+        Value::Object(self.identity("ping")).to_string()
     }
 
     pub(crate) fn info(&self) -> String {
-        let mut all = self.common("info");
+        let mut all = self.identity("info");
         all.insert("description".to_owned(), "a program of hob's".into());
         let mut endpoint = self.endpoint();
         endpoint.insert("metadata".to_owned(), json!({}));
@@ -75,7 +75,7 @@ impl Service {
     }
 
     pub(crate) fn stats(&self, stats: &Stats) -> String {
-        let mut all = self.common("stats");
+        let mut all = self.identity("stats");
         all.insert("started".to_owned(), self.started.as_str().into());
         let mut endpoint = self.endpoint();
         let spent_ns = stats.spent_us.saturating_mul(1000);

@@ -146,6 +146,35 @@ struct Open {
     asked_by: Option<AskedBy>,
 }
 
+impl Open {
+    /// An empty message without a sender, which came then and is planned now.
+    fn new(manner: Manner, pool: PoolId, received_ns: u64) -> Open {
+        Open {
+            sender: None,
+            pid: 0,
+            manner,
+            pool,
+            key: Vec::new(),
+            content_type: Vec::new(),
+            message_id: Vec::new(),
+            payload: Vec::new(),
+            file: None,
+            received_ns,
+            deadline_ns: None,
+            planned_ns: clock::now_ns(),
+            given_ns: None,
+            worker: None,
+            found: Found::Waiting,
+            old: false,
+            at: jiff::Timestamp::now(),
+            said: None,
+            passed: None,
+            told: None,
+            asked_by: None,
+        }
+    }
+}
+
 /// What a worker says of its message.
 #[derive(Debug)]
 enum Said {
@@ -307,25 +336,14 @@ impl Messages {
         let open = Open {
             sender: Some((id, message.id)),
             pid,
-            manner: message.manner,
-            pool,
             key: message.key.to_vec(),
             content_type: message.content_type.to_vec(),
             message_id,
             payload: message.payload.to_vec(),
             file,
-            received_ns,
             deadline_ns,
-            planned_ns: clock::now_ns(),
-            given_ns: None,
-            worker: None,
-            found: Found::Waiting,
-            old: false,
             at,
-            said: None,
-            passed: None,
-            told: None,
-            asked_by: None,
+            ..Open::new(message.manner, pool, received_ns)
         };
         self.opened(call, open);
         if let Some(sender) = self.senders.get_mut(&id) {

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, Time};
-use hob_core::requests::{Event, Found, Given, Refusal, Settled};
+use hob_core::requests::{Event, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Named, Reason};
@@ -298,30 +298,14 @@ impl Messages {
             }
         };
         let call = CallId(ctx.recorder.next_call());
-        let now_ns = clock::now_ns();
         let key = message.key.unwrap_or_default();
         let open = Open {
-            sender: None,
-            pid: 0,
-            manner: Manner::Tell,
-            pool,
             key: key.clone(),
             content_type: message.content_type,
             message_id: id.to_string().into_bytes(),
             payload: message.payload,
-            file: None,
-            received_ns: now_ns,
-            deadline_ns: None,
-            planned_ns: now_ns,
-            given_ns: None,
-            worker: None,
-            found: Found::Waiting,
-            old: false,
-            at: jiff::Timestamp::now(),
-            said: None,
-            passed: None,
             told: Some(id),
-            asked_by: None,
+            ..Open::new(Manner::Tell, pool, clock::now_ns())
         };
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: None });

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hob_git::{Failure, Reader};
 
-use crate::repository::{Place, bytes, usual};
+use crate::repository::{Place, bytes, series, usual};
 
 /// A repository `acme.git` that has the tables which are stored beside these tests, and the objects
 /// that they name; the refs that git says it has, with their ids.
@@ -138,10 +138,7 @@ fn no_answer_is_older_than_its_request() {
     place.git("acme", &["init", "--quiet", "--ref-format=reftable"]);
     place.git("acme", &["commit", "--quiet", "--allow-empty", "--message", "start"]);
     let mut reader = place.reader(usual());
-    let mut state = 1_u64;
-    for round in 0..120 {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    for (round, state) in series().take(120).enumerate() {
         let text = format!("round {round}");
         place.write("acme/f", text.as_bytes());
         place.git("acme", &["add", "f"]);

@@ -96,6 +96,14 @@ impl Place {
     }
 }
 
+/// A fixed series of numbers without order; the highest bits are the best.
+pub(crate) fn series() -> impl Iterator<Item = u64> {
+    let next = |state: &u64| {
+        Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    std::iter::successors(Some(1), next).skip(1)
+}
+
 /// Finds and reads.
 pub(crate) fn get(
     reader: &mut Reader,

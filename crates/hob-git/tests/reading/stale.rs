@@ -1,6 +1,6 @@
 //! Nothing that is read is older than the request, whatever git does meanwhile.
 
-use crate::repository::{Place, bytes, usual};
+use crate::repository::{Place, bytes, series, usual};
 
 /// Pushes, force pushes, packing and pruning between two requests, in the order of a fixed series.
 #[test]
@@ -9,10 +9,7 @@ fn no_answer_is_older_than_its_request() {
     place.commit("acme", &[("f", b"start")]);
     let mut reader = place.reader(usual());
     let mut other = place.reader(usual());
-    let mut state = 1_u64;
-    for round in 0..120 {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    for (round, state) in series().take(120).enumerate() {
         let text = format!("round {round}");
         place.write("acme/f", text.as_bytes());
         let amend: &[&str] = if state >> 62 == 0 { &["--amend"] } else { &[] };

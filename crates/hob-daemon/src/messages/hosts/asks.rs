@@ -127,29 +127,29 @@ impl Messages {
     fn end_away(&mut self, ctx: &mut Ctx<'_>, call: CallId, ended: Ended) {
         let Some(away) = self.hosts.away.remove(&call) else { return };
         self.open_bytes -= away.bytes;
-        let said = Said::of(&away.program, ended);
+        let outcome = Outcome::of(&away.program, ended);
         let (id, number) = away.sender;
         if let Some(sender) = self.senders.get_mut(&id) {
             sender.open.remove(&number);
-            let bytes = match &said.answer {
+            let bytes = match &outcome.answer {
                 Some((content_type, payload)) => {
                     let answer = Answer { id: number, content_type, payload };
                     channel::encode(Kind::Answer, 0, |out| answer.encode(out))
                 }
                 None => {
-                    let text = said.text.as_bytes();
-                    let failure = Failure { id: number, reason: said.reason, text };
+                    let text = outcome.text.as_bytes();
+                    let failure = Failure { id: number, reason: outcome.reason, text };
                     channel::encode(Kind::Failure, 0, |out| failure.encode(out))
                 }
             };
             sender.outlet.send(bytes);
         }
-        record(ctx, call, away, said);
+        record(ctx, call, away, outcome);
     }
 }
 
 /// What a sender is told, and a receipt.
-struct Said {
+struct Outcome {
     answer: Option<(Vec<u8>, Vec<u8>)>,
     reason: Reason,
     text: String,
@@ -159,18 +159,18 @@ struct Said {
     was_sent: bool,
 }
 
-impl Said {
-    fn of(program: &str, ended: Ended) -> Said {
-        let failed = |reason, text: String| Said {
+impl Outcome {
+    fn of(program: &str, ended: Ended) -> Outcome {
+        let failed = |reason, text: String| Outcome {
             answer: None,
             reason,
             text: format!("{program}: {text}"),
             by: None,
             was_sent: true,
         };
-        let not_given = |reason, text| Said { was_sent: false, ..failed(reason, text) };
+        let not_given = |reason, text| Outcome { was_sent: false, ..failed(reason, text) };
         match ended {
-            Ended::Replied(Reply::Answer { by, spent_us, content_type, payload }) => Said {
+            Ended::Replied(Reply::Answer { by, spent_us, content_type, payload }) => Outcome {
                 answer: Some((content_type, payload)),
                 by: Some((by, spent_us)),
                 ..failed(Reason::Lost, String::new())
@@ -185,7 +185,7 @@ impl Said {
                 };
                 let reason = if reason == Reason::NoProgram { Reason::NoHost } else { reason };
                 let by = (!by.is_empty()).then_some((by, spent_us));
-                Said { text, by, ..failed(reason, String::new()) }
+                Outcome { text, by, ..failed(reason, String::new()) }
             }
             Ended::Replied(Reply::NoResponders) => failed(
                 Reason::NoHost,
@@ -219,7 +219,7 @@ impl Said {
     }
 }
 
-fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, said: Said) {
+fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
     let now = Time(clock::now_ns());
     let mut marks = Marks::default();
     marks.stamp(Mark::Received, Time(away.received_ns));
@@ -230,7 +230,7 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, said: Said) {
         marks.stamp(Mark::Finished, now);
     }
     marks.stamp(Mark::Settled, now);
-    let (host, host_us) = said.by.unzip();
+    let (host, host_us) = ended.by.unzip();
     let program = ProgramPart {
         id: None,
         name: away.program.clone(),
@@ -249,10 +249,10 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, said: Said) {
         host_us,
         asked_by: None,
     };
-    let was_given = said.answer.is_some() || !hob_core::hosts::reply::was_not_given(said.reason);
-    let outcome = if said.answer.is_some() { ANSWERED } else { said.reason.code() };
-    let was_given = was_given && said.was_sent;
-    let reason = if was_given { ELSEWHERE } else { said.reason.code() };
+    let was_given = ended.answer.is_some() || !hob_core::hosts::reply::was_not_given(ended.reason);
+    let outcome = if ended.answer.is_some() { ANSWERED } else { ended.reason.code() };
+    let was_given = was_given && ended.was_sent;
+    let reason = if was_given { ELSEWHERE } else { ended.reason.code() };
     ctx.recorder.record(Receipt {
         caller_pid: away.pid,
         reason: reason.to_owned(),

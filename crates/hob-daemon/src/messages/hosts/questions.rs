@@ -6,7 +6,7 @@ use hob_core::hosts::host::Verdict;
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::{Order, Question};
 use hob_core::ids::{CallId, Time};
-use hob_core::requests::{Event, Found, Settled};
+use hob_core::requests::{Event, Settled};
 use hob_os::clock;
 use hob_wire::message::{BODY_MAX, Manner, Message, Reason, WORD_MAX};
 
@@ -74,27 +74,12 @@ impl Messages {
         let (pool, _) = self.route(ctx, &way, program.as_bytes())?;
         let call = CallId(ctx.recorder.next_call());
         let open = Open {
-            sender: None,
-            pid: 0,
-            manner: Manner::Ask,
-            pool,
             key: key.clone(),
             content_type,
-            message_id: Vec::new(),
             payload,
-            file: None,
-            received_ns,
             deadline_ns: Some(deadline.0),
-            planned_ns: clock::now_ns(),
-            given_ns: None,
-            worker: None,
-            found: Found::Waiting,
-            old: false,
-            at: jiff::Timestamp::now(),
-            said: None,
-            passed: None,
-            told: None,
             asked_by: Some(AskedBy { to: reply_to, program, from }),
+            ..Open::new(Manner::Ask, pool, received_ns)
         };
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: Some(deadline) });

@@ -61,8 +61,10 @@ pub(super) fn list(start: &Start, as_json: bool) -> String {
         let rest = [text(one, "file"), text(one, "error")].join(" ");
         format!("{name:<16} {state:<13} {began:<28} {notes:>8} {gone:>8}  {}\n", rest.trim())
     });
-    let head =
-        format!("{:<16} {:<13} {:<28} {:>8} {:>8}\n", "NAME", "STATE", "BEGAN", "NOTES", "GONE");
+    let head = format!(
+        "{:<16} {:<13} {:<28} {:>8} {:>8}  FILE\n",
+        "NAME", "STATE", "BEGAN", "NOTES", "GONE"
+    );
     std::iter::once(head).chain(rows).collect()
 }
 
