@@ -1,8 +1,9 @@
 """What `hob export` writes, read by the parsers of those whose formats they are.
 
 OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto. On
-each track nothing may overlap that is not nested, each span has its parent, and each call that was
-made is there once.
+each track nothing may overlap that is not nested, each span has its parent, and each call that a
+daemon took is there once. Of a call that no daemon took no times are known, so no export has it: one
+is made on purpose, and a busy machine may make more.
 """
 
 import json
@@ -22,6 +23,8 @@ CALLS = 12
 # One worker: who comes later waits for who came before.
 SITE = '[program.slow]\nhandler = "slow.py:handle"\nworkers = 1\n'
 HANDLER = "import time\ndef handle(message, context):\n    time.sleep(0.05)\n    return message\n"
+# How often a program is run at most until there are enough receipts of it.
+TRIES = 50
 NAMES = ["plain.py", 'odd "name" \\ \n.py', "uml\u00e4ut <script>.py"]
 
 
@@ -46,7 +49,10 @@ class Exports(unittest.TestCase):
             ]
             for each in running:
                 each.wait()
-        cls.hob("run", "false", fails=True)
+        cls.until("false", 1)
+        for name in NAMES:
+            cls.until(name, CALLS // len(NAMES))
+        cls.without_daemon()
         for name, text in ("hob.toml", SITE), ("slow.py", HANDLER):
             with open(os.path.join(cls.place, name), "w") as file:
                 file.write(text)
@@ -68,8 +74,43 @@ class Exports(unittest.TestCase):
         assert fails or done.returncode == 0, (words, done)
         return done.stdout
 
-    def receipts(self):
-        return [json.loads(line) for line in self.hob("log", "--json", "-n", "100").splitlines()]
+    @classmethod
+    def until(cls, name, count):
+        """Runs a program until so many of its calls were taken by the daemon."""
+        for _ in range(TRIES):
+            if sum(one["program"]["name"] == name for one in cls.receipts()) >= count:
+                return
+            cls.hob("run", name, fails=True)
+        raise AssertionError(f"the daemon took fewer than {count} calls of {name}")
+
+    @classmethod
+    def without_daemon(cls):
+        """A call that no daemon takes: the directory of its socket may be written by others."""
+        open_to_all = os.path.join(cls.place, "open")
+        os.mkdir(open_to_all)
+        os.chmod(open_to_all, 0o777)
+        world = dict(cls.world, HOB_DIR=open_to_all)
+        subprocess.run([HOB, "run", NAMES[0]], cwd=cls.place, env=world, check=True)
+
+    @classmethod
+    def entries(cls, *words):
+        """What `hob log` has: receipts, and lines of calls that no daemon took."""
+        lines = cls.hob("log", "--json", *(words or ("-n", "1000"))).splitlines()
+        return [json.loads(line) for line in lines]
+
+    @classmethod
+    def receipts(cls, *words):
+        return [one for one in cls.entries(*words) if one["schema"].startswith("hob.receipt/")]
+
+    def test_calls_that_no_daemon_took_are_told_and_not_exported(self):
+        others = [one for one in self.entries() if one["schema"].startswith("hob.fallback/")]
+        self.assertIn("socket-dir-unsafe", {one["reason"] for one in others})
+        self.assertEqual([one for one in others if "total_us" in one or "phases" in one], [])
+        target = os.path.join(self.place, "told")
+        said = self.hob("export", "otlp", "-o", target).decode()
+        self.assertIn(f"{len(self.receipts())} calls written to {target}: ", said)
+        calls = "1 call" if len(others) == 1 else f"{len(others)} calls"
+        self.assertIn(f"\nnot in it: {calls} that no daemon took, whose times are not known\n", said)
 
     def test_otlp(self):
         request = trace_service_pb2.ExportTraceServiceRequest()
@@ -160,12 +201,14 @@ class Exports(unittest.TestCase):
         self.check_waits([(str(wait["of_call"]), wait["for"]) for wait in waits])
 
     def test_one_call_and_one_program(self):
-        newest = self.receipts()[0]["call"]
+        newest = self.receipts()[-1]["call"]
         one = json.loads(self.hob("export", "chrome", "--call", str(newest)))["traceEvents"]
         self.assertEqual([e["args"]["call"] for e in one if "call" in e.get("args", {})], [newest])
-        own = json.loads(self.hob("export", "otlp", NAMES[0], "-n", "2"))["resourceSpans"]
-        calls = [s for s in own[0]["scopeSpans"][0]["spans"] if "parentSpanId" not in s]
-        self.assertEqual((len(own), len(calls)), (1, 2))
+        own = json.loads(self.hob("export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
+        spans = [span for one in own for span in one["scopeSpans"][0]["spans"]]
+        calls = [span for span in spans if "parentSpanId" not in span]
+        self.assertEqual(len(self.entries(NAMES[1], "-n", "2")), 2)
+        self.assertEqual(len(calls), len(self.receipts(NAMES[1], "-n", "2")))
         target = os.path.join(self.place, "trace")
         said = self.hob("export", "perfetto", "--last", "1h", "-o", target).decode()
         self.assertIn("ui.perfetto.dev", said)

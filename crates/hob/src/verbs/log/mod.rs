@@ -154,11 +154,18 @@ pub(crate) fn write(
     let Some(file) = file else { return super::out_bytes(&bytes) };
     std::fs::write(file, &bytes)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    let calls = match receipts.len() {
+    let calls = |count: usize| match count {
         1 => "1 call".to_owned(),
         count => format!("{count} calls"),
     };
-    out(&format!("{calls} written to {}: {}\n", file.display(), format.hint()))
+    let mut said =
+        format!("{} written to {}: {}\n", calls(receipts.len()), file.display(), format.hint());
+    let others = found.len() - receipts.len();
+    if others > 0 {
+        let others = calls(others);
+        said += &format!("not in it: {others} that no daemon took, whose times are not known\n");
+    }
+    out(&said)
 }
 
 /// Has the daemon write what it holds. Without a daemon there is nothing to write.
