@@ -8,7 +8,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::{News, Order, Published, SEEN_MAX};
+use hob_core::hosts::{Attempt, News, Order, Published, SEEN_MAX, Way};
 use hob_core::ids::CallId;
 use hob_daemon::hosts::{Inbox, Settings};
 use hob_wire::message::Reason;
@@ -93,7 +93,7 @@ impl Thread {
         let of = (inbox.as_str(), settings.host.as_str());
         let mut service = Service::new(client.clone(), self.inbox.clone(), of);
         let begun = watched.with(async {
-            let replies = client.subscribe(format!("{inbox}.*")).await.ok()?;
+            let replies = client.subscribe(format!("{inbox}.*.*")).await.ok()?;
             service.offer(&self.offered).await?;
             client.flush().await.ok()?;
             Some(replies)
@@ -130,12 +130,16 @@ impl Thread {
                     let done = match order {
                         None | Some(Order::Stop) => return true,
                         Some(Order::Publish(published)) => {
-                            let call = published.call;
-                            match watched.with(ours.publish(published)).await {
-                                None => None,
-                                Some(Ok(())) => Some(()),
-                                Some(Err(why)) => self.say(News::NotSent { call, why }).await,
-                            }
+                            let attempt = published.attempt;
+                            let sent = watched.with(ours.publish(published)).await;
+                            self.was_sent(attempt, sent).await
+                        }
+                        Some(Order::Go { attempt, to, within_us }) => {
+                            let sent = watched.with(ours.go(to, within_us)).await;
+                            self.was_sent(attempt, sent).await
+                        }
+                        Some(Order::Taken { to, ticket }) => {
+                            watched.with(service.take(to, ticket)).await
                         }
                         Some(Order::Answer { to, reply }) => {
                             watched.with(ours.answer(to, reply)).await
@@ -165,14 +169,24 @@ impl Thread {
                 }
                 reply = replies.next() => {
                     let Some(message) = reply else { return false };
-                    let number = message.subject.rsplit('.').next().map(str::parse::<u64>);
-                    let Some(Ok(number)) = number else { continue };
-                    let reply = headers::reply(message);
-                    if self.say(News::Replied { call: CallId(number), reply }).await.is_none() {
+                    let Some(attempt) = attempt_of(&message.subject) else { continue };
+                    let news = match headers::reply(message) {
+                        headers::Came::Taken(to) => News::Taken { attempt, to },
+                        headers::Came::Reply(reply) => News::Replied { attempt, reply },
+                    };
+                    if self.say(news).await.is_none() {
                         return true;
                     }
                 }
             }
+        }
+    }
+
+    /// Says what was not sent; `None`: the connection was cut, or the loop has ended.
+    async fn was_sent(&self, attempt: Attempt, sent: Option<Result<(), String>>) -> Option<()> {
+        match sent? {
+            Ok(()) => Some(()),
+            Err(why) => self.say(News::NotSent { attempt, why }).await,
         }
     }
 
@@ -185,18 +199,29 @@ impl Thread {
 /// What is sent by.
 struct Ours {
     client: Client,
-    /// Where replies come, with a call's number behind it.
+    /// Where replies come, with the numbers of a call and of its attempt behind it.
     inbox: String,
     host: String,
 }
 
 impl Ours {
     async fn publish(&self, published: Published) -> Result<(), String> {
-        let subject = format!("hob.ask.{}", published.program);
-        let reply = format!("{}.{}", self.inbox, published.call.0);
+        let word = match published.way {
+            Way::Plain => micro::ASK,
+            Way::Claim => micro::CLAIM,
+            Way::ClaimOfAll => micro::CLAIM_OF_ALL,
+        };
+        let subject = format!("hob.{word}.{}", published.program);
+        let Attempt { call, number } = published.attempt;
+        let reply = format!("{}.{}.{number}", self.inbox, call.0);
         let headers = headers::ask(&published, &self.host);
         let payload = Bytes::from(published.payload);
         let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload);
+        sent.await.map_err(|error| error.to_string())
+    }
+
+    async fn go(&self, to: String, within_us: u64) -> Result<(), String> {
+        let sent = self.client.publish_with_headers(to, headers::go(within_us), Bytes::new());
         sent.await.map_err(|error| error.to_string())
     }
 
@@ -215,6 +240,13 @@ impl Ours {
             let _ = self.client.publish_with_headers(to, headers, Bytes::from(payload)).await;
         }
     }
+}
+
+/// The numbers at the end of a reply's address.
+fn attempt_of(subject: &str) -> Option<Attempt> {
+    let mut words = subject.rsplit('.');
+    let number = words.next()?.parse().ok()?;
+    Some(Attempt { call: CallId(words.next()?.parse().ok()?), number })
 }
 
 /// Asks all services how they do, and tells the loop when nothing more comes.

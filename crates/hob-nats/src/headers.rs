@@ -3,7 +3,7 @@
 
 use async_nats::{HeaderMap, HeaderValue, Message, StatusCode};
 use hob_core::hosts::reply::{Reply, code, reason};
-use hob_core::hosts::{Published, Question, words};
+use hob_core::hosts::{Claim, Published, Question, words};
 use hob_core::http::paths;
 
 /// What is left of an ask's time, in µs.
@@ -14,6 +14,10 @@ const KEY: &str = "Hob-Key";
 const HOPS: &str = "Hob-Hops";
 /// Who asks: a host's name and its call's number.
 const FROM: &str = "Hob-From";
+/// What an asker knows of claims: `known`.
+const CLAIM: &str = "Hob-Claim";
+/// Who has taken it.
+const TAKEN: &str = "Hob-Taken";
 /// Who performed it.
 const CALL: &str = "Hob-Call";
 /// The time that was spent there, in µs.
@@ -23,6 +27,9 @@ const REASON: &str = "Hob-Reason";
 const TYPE: &str = "Content-Type";
 const ERROR: &str = "Nats-Service-Error";
 const ERROR_CODE: &str = "Nats-Service-Error-Code";
+const KNOWN: &str = "known";
+/// Where the word comes that a taken ask is to be performed: `hob.go.CONNECTION.TICKET`.
+pub(crate) const GO: &str = "hob.go.";
 /// A longer header of a stranger's is not read.
 const HEADER_CHARS_MAX: usize = 4096;
 
@@ -65,21 +72,28 @@ pub(crate) fn ask(published: &Published, host: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     put(&mut headers, WITHIN, &published.within_us.to_string());
     put(&mut headers, HOPS, "1");
-    put(&mut headers, FROM, &format!("{host}/{}", published.call.0));
+    put(&mut headers, CLAIM, KNOWN);
+    put(&mut headers, FROM, &format!("{host}/{}", published.attempt.call.0));
     put_bytes(&mut headers, KEY, &published.key);
     put_bytes(&mut headers, TYPE, &published.content_type);
     headers
 }
 
 /// An ask that has come; `None`: it waits for no reply.
-pub(crate) fn question(message: Message, program: &str) -> Option<Question> {
+pub(crate) fn question(message: Message, program: &str, is_claim: bool) -> Option<Question> {
     let headers = message.headers.as_ref();
+    let claim = match (is_claim, get(headers, CLAIM)) {
+        (true, _) => Claim::Needed,
+        (false, Some(KNOWN)) => Claim::Known,
+        (false, _) => Claim::Unknown,
+    };
     Some(Question {
         reply_to: message.reply.as_ref()?.to_string(),
         program: program.to_owned(),
         within: get(headers, WITHIN).map(str::to_owned),
         hops: get(headers, HOPS).map(str::to_owned),
         from: call_of(headers, FROM),
+        claim,
         key: get_bytes(headers, KEY),
         content_type: get_bytes(headers, TYPE),
         payload: message.payload.into(),
@@ -109,8 +123,45 @@ pub(crate) fn answer(reply: &Reply) -> (HeaderMap, Vec<u8>) {
     }
 }
 
+/// The headers of the word that a taken ask is to be performed.
+pub(crate) fn go(within_us: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    put(&mut headers, WITHIN, &within_us.to_string());
+    headers
+}
+
+/// What that word says of the time that is left, and which ticket it names; `None`: it is none.
+pub(crate) fn went(message: &Message) -> Option<(u64, Option<String>)> {
+    let ticket = message.subject.rsplit('.').next()?.parse().ok()?;
+    Some((ticket, get(message.headers.as_ref(), WITHIN).map(str::to_owned)))
+}
+
+/// The headers of what says that an ask is taken.
+pub(crate) fn taken(host: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    put(&mut headers, TAKEN, host);
+    headers
+}
+
+/// What has come to an ask.
+pub(crate) enum Came {
+    /// It is taken, and performed after a word to this address.
+    Taken(String),
+    /// It has its outcome.
+    Reply(Reply),
+}
+
 /// What a reply says.
-pub(crate) fn reply(message: Message) -> Reply {
+pub(crate) fn reply(message: Message) -> Came {
+    let is_taken = get(message.headers.as_ref(), TAKEN).is_some();
+    match message.reply.as_ref().map(|to| to.to_string()) {
+        // Nobody makes this host send something to a subject that is none of hob's.
+        Some(to) if is_taken && to.starts_with(GO) => Came::Taken(to),
+        _ => Came::Reply(outcome(message)),
+    }
+}
+
+fn outcome(message: Message) -> Reply {
     let headers = message.headers.as_ref();
     let is_empty = message.payload.is_empty();
     if message.status == Some(StatusCode::NO_RESPONDERS) && is_empty {

@@ -27,7 +27,7 @@ mod service;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hob_core::hosts::{News, Offered, Order};
+use hob_core::hosts::{News, Offered, Order, Published};
 use hob_daemon::hosts::{Inbox, Settings};
 use tokio::sync::mpsc;
 
@@ -107,11 +107,11 @@ impl Thread {
             None | Some(Order::Stop) => return true,
             Some(Order::Offer(offered)) => self.offered = offered,
             // Its asker has lost the connection too, or waits until its time has passed.
-            Some(Order::Answer { .. } | Order::Stats { .. }) => {}
+            Some(Order::Answer { .. } | Order::Taken { .. } | Order::Stats { .. }) => {}
             Some(Order::Survey) => return !self.inbox.tell(News::Surveyed(Vec::new())).await,
-            Some(Order::Publish(published)) => {
+            Some(Order::Publish(Published { attempt, .. }) | Order::Go { attempt, .. }) => {
                 let why = format!("{}: there is no connection", self.settings.url);
-                return !self.inbox.tell(News::NotSent { call: published.call, why }).await;
+                return !self.inbox.tell(News::NotSent { attempt, why }).await;
             }
         }
         false

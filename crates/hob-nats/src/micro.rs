@@ -7,6 +7,13 @@ use serde_json::{Map, Value, json};
 /// The queue group: the server gives an ask to one of its members.
 pub(crate) const GROUP: &str = "hob";
 
+/// Subjects are `hob.ask.NAME`, and so on.
+pub(crate) const ASK: &str = "ask";
+/// One of the hosts that take it before they perform it.
+pub(crate) const CLAIM: &str = "claim";
+/// All of these.
+pub(crate) const CLAIM_OF_ALL: &str = "claims";
+
 /// The name of a program's service.
 pub(crate) fn name(program: &str) -> String {
     format!("hob-{program}")
@@ -49,8 +56,15 @@ impl Service {
         all.insert("name".to_owned(), name(&self.offered.program).into());
         all.insert("id".to_owned(), self.id.as_str().into());
         all.insert("version".to_owned(), self.offered.version.as_str().into());
-        all.insert("metadata".to_owned(), json!({ "host": self.host }));
+        all.insert("metadata".to_owned(), self.metadata());
         all
+    }
+
+    fn metadata(&self) -> Value {
+        match self.offered.claimed {
+            true => json!({ "host": self.host, "claimed": "true" }),
+            false => json!({ "host": self.host }),
+        }
     }
 
     fn endpoint(&self) -> Map<String, Value> {
@@ -107,7 +121,11 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
     let line = |text: String| hob_core::hosts::words::line(&text);
     Some(Seen {
         host,
-        offered: Offered { program, version: line(text(&value["version"])?) },
+        offered: Offered {
+            program,
+            version: line(text(&value["version"])?),
+            claimed: value["metadata"]["claimed"] == "true",
+        },
         id: line(text(&value["id"])?),
         stats: Stats {
             asked: number(&endpoint["num_requests"]),
@@ -127,7 +145,11 @@ mod tests {
 
     fn service() -> Service {
         Service {
-            offered: Offered { program: "greeter".to_owned(), version: "1.2.0".to_owned() },
+            offered: Offered {
+                program: "greeter".to_owned(),
+                version: "1.2.0".to_owned(),
+                claimed: true,
+            },
             id: "x1".to_owned(),
             host: "web-1".to_owned(),
             started: "2026-01-01T00:00:00Z".to_owned(),
@@ -147,7 +169,7 @@ mod tests {
         };
         let seen = seen(service().stats(&stats).as_bytes()).unwrap();
         assert_eq!((seen.host.as_str(), seen.offered.program.as_str()), ("web-1", "greeter"));
-        assert_eq!(seen.stats, stats);
+        assert_eq!((seen.offered.claimed, seen.stats), (true, stats));
     }
 
     #[test]

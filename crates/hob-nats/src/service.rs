@@ -1,5 +1,6 @@
 //! The programs that are offered on a connection: for each one subscription in the queue group of
-//! hosts, and those of the services API. A withdrawn one is unsubscribed first; what has come by then is still asked of the loop.
+//! hosts, two more where it is claimed, and those of the services API. A withdrawn one is unsubscribed
+//! first; what has come by then is still asked of the loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use hob_core::hosts::reply::Reply;
 use hob_core::hosts::{News, Offered, Stats};
 use hob_daemon::hosts::Inbox;
 use hob_wire::message::Reason;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::{headers, micro};
@@ -24,13 +25,16 @@ pub(crate) struct Service {
     id: String,
     started: String,
     running: BTreeMap<Offered, Running>,
+    /// Whether it hears the words to perform what is taken.
+    hears_go: bool,
 }
 
 /// The tasks of one program.
 struct Running {
     service: Arc<micro::Service>,
-    stays: oneshot::Sender<()>,
-    asks: JoinHandle<()>,
+    stays: watch::Sender<()>,
+    /// What takes the questions: one task for each subject.
+    asks: Vec<JoinHandle<()>>,
     told: JoinHandle<()>,
 }
 
@@ -38,7 +42,7 @@ impl Service {
     pub(crate) fn new(client: Client, inbox: Inbox, (id, host): (&str, &str)) -> Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
-        Service { client, inbox, host, id, started, running: BTreeMap::new() }
+        Service { client, inbox, host, id, started, running: BTreeMap::new(), hears_go: false }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -55,16 +59,31 @@ impl Service {
             if self.running.contains_key(each) {
                 continue;
             }
-            let subject = format!("hob.ask.{}", each.program);
-            let questions =
-                self.client.queue_subscribe(subject, micro::GROUP.to_owned()).await.ok()?;
-            let (stays, withdrawn) = oneshot::channel();
-            let task = Task {
-                client: self.client.clone(),
-                inbox: self.inbox.clone(),
-                by: format!("{}/0", self.host),
-                program: each.program.clone(),
+            self.hear_go(each.claimed).await?;
+            let (stays, withdrawn) = watch::channel(());
+            let mut asks = Vec::new();
+            let words: &[&str] = match each.claimed {
+                true => &[micro::ASK, micro::CLAIM, micro::CLAIM_OF_ALL],
+                false => &[micro::ASK],
             };
+            for word in words {
+                let subject = format!("hob.{word}.{}", each.program);
+                let questions = match *word {
+                    micro::CLAIM_OF_ALL => self.client.subscribe(subject).await.ok()?,
+                    _ => {
+                        let group = micro::GROUP.to_owned();
+                        self.client.queue_subscribe(subject, group).await.ok()?
+                    }
+                };
+                let task = Task {
+                    client: self.client.clone(),
+                    inbox: self.inbox.clone(),
+                    by: format!("{}/0", self.host),
+                    program: each.program.clone(),
+                    is_claim: *word != micro::ASK,
+                };
+                asks.push(tokio::spawn(task.run(questions, withdrawn.clone())));
+            }
             let service = Arc::new(micro::Service {
                 offered: each.clone(),
                 id: format!("{}-{}", self.id, each.program),
@@ -72,7 +91,6 @@ impl Service {
                 started: self.started.clone(),
             });
             let told = self.tells(Arc::clone(&service)).await?;
-            let asks = tokio::spawn(task.run(questions, withdrawn));
             self.running.insert(each.clone(), Running { service, stays, asks, told });
         }
         Some(())
@@ -83,8 +101,40 @@ impl Service {
         for (_, Running { stays, asks, told, .. }) in std::mem::take(&mut self.running) {
             told.abort();
             drop(stays);
-            let _ = asks.await;
+            for task in asks {
+                let _ = task.await;
+            }
         }
+    }
+
+    /// Says that a question is taken.
+    pub(crate) async fn take(&self, to: String, ticket: u64) {
+        let (go, headers) =
+            (format!("{}{}.{ticket}", headers::GO, self.id), headers::taken(&self.host));
+        // Without it the asker says no word, and nothing is performed.
+        let sent = self.client.publish_with_reply_and_headers(to, go, headers, Bytes::new());
+        let _ = sent.await;
+    }
+
+    /// Hears the words to perform what is taken, from the first claimed program on; `None`: the
+    /// connection is over.
+    async fn hear_go(&mut self, is_claimed: bool) -> Option<()> {
+        if !is_claimed || std::mem::replace(&mut self.hears_go, true) {
+            return Some(());
+        }
+        let subject = format!("{}{}.*", headers::GO, self.id);
+        let mut words = self.client.subscribe(subject).await.ok()?;
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            while let Some(message) = words.next().await {
+                let Some((ticket, within)) = headers::went(&message) else { continue };
+                // There are no more of them than questions that may be taken.
+                if !inbox.tell(News::Went { ticket, within }).await {
+                    return;
+                }
+            }
+        });
+        Some(())
     }
 
     /// Says how a program does, as the services API has it.
@@ -133,10 +183,12 @@ struct Task {
     inbox: Inbox,
     by: String,
     program: String,
+    /// Whether what comes is performed after a word only.
+    is_claim: bool,
 }
 
 impl Task {
-    async fn run(self, mut questions: Subscriber, mut withdrawn: oneshot::Receiver<()>) {
+    async fn run(self, mut questions: Subscriber, mut withdrawn: watch::Receiver<()>) {
         loop {
             tokio::select! {
                 message = questions.next() => {
@@ -144,7 +196,7 @@ impl Task {
                     self.take(message).await;
                 }
                 // Nothing is ever sent: it ends when the other end is dropped.
-                _ = &mut withdrawn => break,
+                _ = withdrawn.changed() => break,
             }
         }
         if questions.unsubscribe().await.is_ok() {
@@ -155,7 +207,9 @@ impl Task {
     }
 
     async fn take(&self, message: async_nats::Message) {
-        let Some(question) = headers::question(message, &self.program) else { return };
+        let Some(question) = headers::question(message, &self.program, self.is_claim) else {
+            return;
+        };
         let to = question.reply_to.clone();
         if self.inbox.try_tell(News::Asked(Box::new(question))) {
             return;

@@ -79,7 +79,10 @@ fn a_configuration_that_cannot_be_used_says_why_and_keeps_nothing_else_from_work
 
 #[test]
 fn without_a_server_or_with_one_that_is_none_an_ask_is_not_given() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // The port of a socket that is connected: nobody listens there, and nobody else gets it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let held = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let closed = held.local_addr().unwrap().port();
     let servers = [
         (format!("nats://127.0.0.1:{closed}"), "cannot be reached"),
         (speaks(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "cannot be reached"),

@@ -50,6 +50,12 @@ impl Client {
     }
 
     pub(super) fn reply(&mut self, to: &str) -> (String, String) {
+        let (_, head, payload) = self.message(to);
+        (head, payload)
+    }
+
+    /// A message to this subject: where its own reply goes, its headers, its payload.
+    pub(super) fn message(&mut self, to: &str) -> (String, String, String) {
         let line = loop {
             let line = self.line();
             if line == "PING" {
@@ -69,7 +75,10 @@ impl Client {
         let mut bytes = vec![0; numbers[0] + 2];
         self.reader.read_exact(&mut bytes).unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (text(&bytes[..numbers[1]]), text(&bytes[numbers[1]..numbers[0]]))
+        // MSG subject id [reply] bytes; HMSG subject id [reply] bytes bytes.
+        let plain = if words[0] == "HMSG" { 5 } else { 4 };
+        let back = if words.len() > plain { words[3] } else { "" };
+        (back.to_owned(), text(&bytes[..numbers[1]]), text(&bytes[numbers[1]..numbers[0]]))
     }
 }
 

@@ -2,6 +2,7 @@
 //! hosts.
 
 mod asks;
+mod claims;
 mod faults;
 mod foreign;
 mod seen;

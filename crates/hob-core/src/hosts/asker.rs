@@ -1,15 +1,21 @@
 //! Asks of this host that another performs.
 //!
 //! ```text
-//!   Ask ─▶ waits for the first connection ─▶ sent ─▶ Replied, TimedOut, Lost, TakenBack
+//!   Ask ─▶ waits for the first connection ─▶ plain ─────────────▶ Replied, TimedOut, Lost, TakenBack
+//!              │                     ▲ ▲      └ taken, so go ─▶ went ──┘
+//!              │      nobody claims ─┘ └─ known: nobody claims   ▲
+//!              ├───────────────────────▶ claim ── taken, so go ──┘
+//!              │                           └ not taken: claim of all ─▶ NotGiven
 //!              └─ NotGiven (no connection, too many, too large)
 //! ```
-//! A reply to an ask that has ended is late, or a double, and changes nothing.
+//! What is claimed is performed after `go` only, and that is said once: until then an ask may be
+//! given up, or to another host. A reply to an ask that has ended, or to an attempt that is over, is
+//! late, or a double, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::reply::Reply;
-use super::{ASKS_MAX, HEADERS_BYTES, WITHIN_US};
+use super::reply::{Reply, was_not_given};
+use super::{ASKS_MAX, Attempt, CLAIM_TRIES, CLAIM_US, HEADERS_BYTES, WITHIN_US, Way};
 use crate::ids::{CallId, Time};
 
 /// What happens.
@@ -29,6 +35,8 @@ pub enum Event {
     Ask {
         /// Its number.
         call: CallId,
+        /// The program's name.
+        program: String,
         /// The bytes of its payload, key and names.
         bytes: usize,
         /// When its sender no longer waits.
@@ -37,14 +45,21 @@ pub enum Event {
     /// A reply has come.
     Replied {
         /// The ask.
-        call: CallId,
+        attempt: Attempt,
         /// What was said.
         reply: Reply,
+    },
+    /// A host has taken it, and performs it after a word.
+    Taken {
+        /// The ask.
+        attempt: Attempt,
+        /// Where that word goes.
+        to: String,
     },
     /// It could not be sent.
     NotSent {
         /// The ask.
-        call: CallId,
+        attempt: Attempt,
         /// A line for a person.
         why: String,
     },
@@ -65,7 +80,18 @@ pub enum Effect {
     /// Send it.
     Publish {
         /// The ask.
-        call: CallId,
+        attempt: Attempt,
+        /// To whom.
+        way: Way,
+        /// The time that is left for it, in µs.
+        within_us: u64,
+    },
+    /// Say that it is to be performed.
+    Go {
+        /// The ask.
+        attempt: Attempt,
+        /// Where to.
+        to: String,
         /// The time that is left for it, in µs.
         within_us: u64,
     },
@@ -87,19 +113,21 @@ pub enum Ended {
     TimedOut,
     /// Nothing more will be heard of it. It may have been performed.
     Lost(String),
-    /// It left this host never.
+    /// No host has performed it.
     NotGiven(NotGiven),
     /// Its sender has left. It may have been performed.
     TakenBack,
 }
 
-/// Why an ask did not leave this host.
+/// Why no host has performed an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotGiven {
     /// There is no connection.
     NoConnection(String),
-    /// Its time passed before there was one.
+    /// Its time passed before there was one, or before a host had taken it.
     TimedOut,
+    /// Its program's hosts do not take it.
+    NotTaken,
     /// Too many are open.
     Busy,
     /// It has more bytes than the server lets pass.
@@ -117,14 +145,40 @@ enum Link {
     Down(String),
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It has not left this host.
+    Waits,
+    /// It is asked, and performed at once unless it is taken.
+    Plain,
+    /// It is asked, and performed by nobody before a word.
+    Claim,
+    /// That word is said.
+    Went,
+}
+
 #[derive(Debug)]
 struct Open {
+    program: String,
     /// When it ends by itself.
     until: Time,
     /// Whether that is its sender's own time.
     is_own: bool,
-    is_sent: bool,
+    stage: Stage,
+    /// Which attempt counts.
+    number: u32,
+    /// When something is to be done about it: its end, or the next attempt.
+    due: Time,
     bytes: usize,
+    /// What a host has said instead of taking it, where all are asked.
+    refused: Option<Reply>,
+}
+
+impl Open {
+    /// Whether a host may have performed it.
+    fn is_given(&self) -> bool {
+        matches!(self.stage, Stage::Plain | Stage::Went)
+    }
 }
 
 /// The asks that are open.
@@ -133,11 +187,18 @@ pub struct Asker {
     link: Link,
     open: BTreeMap<CallId, Open>,
     due: BTreeSet<(Time, CallId)>,
+    /// Whether a program's hosts take before they perform, as far as that is known.
+    claimed: BTreeMap<String, bool>,
 }
 
 impl Default for Asker {
     fn default() -> Asker {
-        Asker { link: Link::Coming, open: BTreeMap::new(), due: BTreeSet::new() }
+        Asker {
+            link: Link::Coming,
+            open: BTreeMap::new(),
+            due: BTreeSet::new(),
+            claimed: BTreeMap::new(),
+        }
     }
 }
 
@@ -147,52 +208,38 @@ impl Asker {
         match event {
             Event::Up { bytes_max } => {
                 self.link = Link::Up(bytes_max);
-                let waiting = self.open.iter().filter(|(_, open)| !open.is_sent);
+                let waiting = self.open.iter().filter(|(_, open)| open.stage == Stage::Waits);
                 let waiting: Vec<CallId> = waiting.map(|(call, _)| *call).collect();
                 for call in waiting {
                     self.leave(now, call, bytes_max, out);
                 }
             }
             Event::Down { why } => {
-                let open: Vec<(CallId, bool)> =
-                    self.open.iter().map(|(call, open)| (*call, open.is_sent)).collect();
-                for (call, is_sent) in open {
-                    let ended = if is_sent {
-                        Ended::Lost(why.clone())
-                    } else {
-                        Ended::NotGiven(NotGiven::NoConnection(why.clone()))
-                    };
-                    self.end(call, ended, out);
-                }
+                self.end_all(&why, out);
                 self.link = Link::Down(why);
             }
-            Event::Ask { call, bytes, deadline } => self.ask(now, (call, bytes), deadline, out),
-            Event::Replied { call, reply } => {
-                if self.open.get(&call).is_some_and(|open| open.is_sent) {
-                    self.end(call, Ended::Replied(reply), out);
-                }
+            Event::Ask { call, program, bytes, deadline } => {
+                self.ask(now, (call, program, bytes), deadline, out);
             }
-            Event::NotSent { call, why } => {
-                self.end(call, Ended::NotGiven(NotGiven::NoConnection(why)), out);
+            Event::Replied { attempt, reply } => self.replied(now, attempt, reply, out),
+            Event::Taken { attempt, to } => self.taken(now, attempt, to, out),
+            Event::NotSent { attempt, why } => {
+                if self.open.get(&attempt.call).is_some_and(|open| open.number == attempt.number) {
+                    let ended = Ended::NotGiven(NotGiven::NoConnection(why));
+                    self.end(attempt.call, ended, out);
+                }
             }
             Event::TakenBack { call } => self.end(call, Ended::TakenBack, out),
             Event::Tick => {
-                while let Some((at, call)) = self.due.first().copied().filter(|(at, _)| *at <= now)
-                {
-                    debug_assert!(at <= now);
-                    self.end_of_time(call, out);
+                while let Some((_, call)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+                    self.is_due(now, call, out);
                 }
             }
-            Event::Stop => {
-                let open: Vec<CallId> = self.open.keys().copied().collect();
-                for call in open {
-                    self.end(call, Ended::Lost("hob stops".to_owned()), out);
-                }
-            }
+            Event::Stop => self.end_all("hob stops", out),
         }
     }
 
-    /// When time alone ends the next one.
+    /// When time alone changes something.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
@@ -219,7 +266,7 @@ impl Asker {
     fn ask(
         &mut self,
         now: Time,
-        (call, bytes): (CallId, usize),
+        (call, program, bytes): (CallId, String, usize),
         deadline: Option<Time>,
         out: &mut Vec<Effect>,
     ) {
@@ -235,7 +282,16 @@ impl Asker {
         }
         let until = deadline.unwrap_or(now.after_us(WITHIN_US));
         self.due.insert((until, call));
-        let open = Open { until, is_own: deadline.is_some(), is_sent: false, bytes };
+        let open = Open {
+            program,
+            until,
+            is_own: deadline.is_some(),
+            stage: Stage::Waits,
+            number: 0,
+            due: until,
+            bytes,
+            refused: None,
+        };
         self.open.insert(call, open);
         if let Link::Up(bytes_max) = self.link {
             self.leave(now, call, bytes_max, out);
@@ -244,20 +300,101 @@ impl Asker {
 
     /// Sends one that may go.
     fn leave(&mut self, now: Time, call: CallId, max: usize, out: &mut Vec<Effect>) {
+        let Some(open) = self.open.get(&call) else { return };
+        if open.bytes.saturating_add(HEADERS_BYTES) > max {
+            return self.end(call, Ended::NotGiven(NotGiven::TooLarge { max }), out);
+        }
+        // Where nothing is known, a claim is the question that harms nobody.
+        let way = match self.claimed.get(&open.program) {
+            Some(false) => Way::Plain,
+            Some(true) | None => Way::Claim,
+        };
+        self.publish(now, call, way, out);
+    }
+
+    fn publish(&mut self, now: Time, call: CallId, way: Way, out: &mut Vec<Effect>) {
         let Some(open) = self.open.get_mut(&call) else { return };
         if open.until <= now {
             return self.end_of_time(call, out);
         }
-        if open.bytes.saturating_add(HEADERS_BYTES) > max {
-            return self.end(call, Ended::NotGiven(NotGiven::TooLarge { max }), out);
+        open.number += 1;
+        let (stage, due) = match way {
+            Way::Plain => (Stage::Plain, open.until),
+            Way::Claim | Way::ClaimOfAll => (Stage::Claim, open.until.min(now.after_us(CLAIM_US))),
+        };
+        open.stage = stage;
+        self.due.remove(&(open.due, call));
+        open.due = due;
+        self.due.insert((due, call));
+        let attempt = Attempt { call, number: open.number };
+        out.push(Effect::Publish { attempt, way, within_us: open.until.us_since(now).max(1) });
+    }
+
+    fn replied(&mut self, now: Time, attempt: Attempt, reply: Reply, out: &mut Vec<Effect>) {
+        let call = attempt.call;
+        let Some(open) = self.open.get_mut(&call) else { return };
+        if open.number != attempt.number || open.stage == Stage::Waits {
+            return;
         }
-        open.is_sent = true;
-        out.push(Effect::Publish { call, within_us: open.until.us_since(now).max(1) });
+        match (open.stage, &reply) {
+            (Stage::Claim, Reply::NoResponders) => {
+                let program = open.program.clone();
+                self.learn(program, false);
+                self.publish(now, call, Way::Plain, out);
+            }
+            // All are asked: another one may take it still.
+            (Stage::Claim, Reply::Failure { reason, .. })
+                if open.number > 1 && was_not_given(*reason) =>
+            {
+                open.refused = Some(reply);
+            }
+            _ => self.end(call, Ended::Replied(reply), out),
+        }
+    }
+
+    fn taken(&mut self, now: Time, attempt: Attempt, to: String, out: &mut Vec<Effect>) {
+        let call = attempt.call;
+        let Some(open) = self.open.get_mut(&call) else { return };
+        if open.number != attempt.number || !matches!(open.stage, Stage::Plain | Stage::Claim) {
+            return;
+        }
+        if open.until <= now {
+            return self.end_of_time(call, out);
+        }
+        open.stage = Stage::Went;
+        self.due.remove(&(open.due, call));
+        open.due = open.until;
+        self.due.insert((open.due, call));
+        let (within_us, program) = (open.until.us_since(now).max(1), open.program.clone());
+        self.learn(program, true);
+        out.push(Effect::Go { attempt, to, within_us });
+    }
+
+    fn learn(&mut self, program: String, is_claimed: bool) {
+        if self.claimed.len() >= ASKS_MAX && !self.claimed.contains_key(&program) {
+            self.claimed.pop_first();
+        }
+        self.claimed.insert(program, is_claimed);
+    }
+
+    fn is_due(&mut self, now: Time, call: CallId, out: &mut Vec<Effect>) {
+        let Some(open) = self.open.get_mut(&call) else { return };
+        if open.until <= now {
+            return self.end_of_time(call, out);
+        }
+        // A claim that nobody has taken in time: whoever takes it now gets no word any more.
+        if let Some(refused) = open.refused.take() {
+            return self.end(call, Ended::Replied(refused), out);
+        }
+        if open.number >= CLAIM_TRIES {
+            return self.end(call, Ended::NotGiven(NotGiven::NotTaken), out);
+        }
+        self.publish(now, call, Way::ClaimOfAll, out);
     }
 
     fn end_of_time(&mut self, call: CallId, out: &mut Vec<Effect>) {
         let Some(open) = self.open.get(&call) else { return };
-        let ended = match (open.is_sent, open.is_own) {
+        let ended = match (open.is_given(), open.is_own) {
             (false, _) => Ended::NotGiven(NotGiven::TimedOut),
             (true, true) => Ended::TimedOut,
             (true, false) => {
@@ -267,9 +404,23 @@ impl Asker {
         self.end(call, ended, out);
     }
 
+    /// Nothing more is heard of any.
+    fn end_all(&mut self, why: &str, out: &mut Vec<Effect>) {
+        let open: Vec<(CallId, bool)> =
+            self.open.iter().map(|(call, open)| (*call, open.is_given())).collect();
+        for (call, is_given) in open {
+            let ended = if is_given {
+                Ended::Lost(why.to_owned())
+            } else {
+                Ended::NotGiven(NotGiven::NoConnection(why.to_owned()))
+            };
+            self.end(call, ended, out);
+        }
+    }
+
     fn end(&mut self, call: CallId, ended: Ended, out: &mut Vec<Effect>) {
         let Some(open) = self.open.remove(&call) else { return };
-        self.due.remove(&(open.until, call));
+        self.due.remove(&(open.due, call));
         out.push(Effect::End { call, ended });
     }
 }

@@ -1,14 +1,25 @@
 //! Questions of other hosts that this one performs, or says why not.
 //!
+//! ```text
+//!   came ─▶ Give
+//!        ├▶ Refuse, Ignore
+//!        └▶ Take ── went ─▶ Give, Refuse
+//!             └ no word comes: forgotten
+//! ```
 //! A question may come twice (a network repeats it), too late, or from a client that is none of
 //! hob's: what it says of itself is checked before it is given, and the reply's address tells doubles
 //! apart.
+//!
+//! The time that was left is counted from here: from the question's arrival, or, where it was taken,
+//! from when that was said. The word to perform it was said after that, so such a question is never
+//! given after its asker gave up, however long this host, the server or the network stood still. The
+//! time that is passed in must go on while this machine sleeps.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use hob_wire::message::Reason;
 
-use super::{HOPS_MAX, QUESTIONS_MAX, Question, WITHIN_US};
+use super::{Claim, GO_US, HOPS_MAX, QUESTIONS_MAX, Question, WITHIN_US};
 use crate::ids::Time;
 
 /// Addresses that are remembered after their questions have ended, so that a double is known.
@@ -17,13 +28,19 @@ const REMEMBERED_MAX: usize = 8192;
 /// What is done with a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Perform it, until then.
-    Give {
-        /// When its asker no longer waits.
-        deadline: Time,
+    /// Perform it.
+    Give(Box<Given>),
+    /// Say that it is taken, and wait for a word.
+    Take {
+        /// Where to say so.
+        to: String,
+        /// What the word names.
+        ticket: u64,
     },
     /// Answer that it was not given.
     Refuse {
+        /// Where to.
+        to: String,
         /// Why.
         reason: Reason,
         /// The same, for a person.
@@ -33,29 +50,48 @@ pub enum Verdict {
     Ignore,
 }
 
+/// A question that is to be performed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// What is asked.
+    pub question: Question,
+    /// The time that is left for it, in µs.
+    pub within_us: u64,
+}
+
+/// A question that waits for the word to perform it.
+#[derive(Debug)]
+struct Taken {
+    question: Question,
+    at: Time,
+}
+
 /// What is open, and what was lately.
 #[derive(Debug, Default)]
 pub struct Host {
     known: HashSet<String>,
     order: VecDeque<String>,
     open: HashSet<String>,
+    taken: BTreeMap<u64, Taken>,
+    /// When tickets are forgotten.
+    due: BTreeSet<(Time, u64)>,
+    taken_bytes: usize,
+    last: u64,
 }
 
 impl Host {
-    /// What is done with a question. One that is to be given is open from now on.
-    pub fn came(&mut self, now: Time, question: &Question) -> Verdict {
+    /// What is done with a question to a program that is claimed, or is not. One that is to be given,
+    /// or is taken, is open from now on.
+    pub fn came(&mut self, now: Time, question: Question, is_claimed: bool) -> Verdict {
         let to = &question.reply_to;
         if to.is_empty() || self.known.contains(to) {
             return Verdict::Ignore;
         }
-        let refuse = |reason, text: &str| Verdict::Refuse { reason, text: text.to_owned() };
-        let within_us = match question.within.as_deref().map(str::parse::<i128>) {
-            None => WITHIN_US,
-            Some(Ok(us)) if us <= 0 => {
-                return refuse(Reason::TimedOut, "its time had passed when it was sent");
-            }
-            Some(Ok(us)) => u64::try_from(us).unwrap_or(u64::MAX).min(WITHIN_US * 12),
-            Some(Err(_)) => return refuse(Reason::Malformed, "Hob-Within: not a number"),
+        let refuse =
+            |reason, text: &str| Verdict::Refuse { to: to.clone(), reason, text: text.to_owned() };
+        let within_us = match within(question.within.as_deref()) {
+            Ok(within_us) => within_us,
+            Err((reason, text)) => return refuse(reason, text),
         };
         match question.hops.as_deref().map(str::parse::<u64>) {
             None => {}
@@ -74,12 +110,57 @@ impl Host {
         self.known.insert(to.clone());
         self.order.push_back(to.clone());
         self.open.insert(to.clone());
-        Verdict::Give { deadline: now.after_us(within_us) }
+        let is_taken = match question.claim {
+            Claim::Unknown => false,
+            Claim::Known => is_claimed,
+            Claim::Needed => true,
+        };
+        if is_taken { self.take(now, question) } else { give(question, within_us) }
+    }
+
+    /// The word has come to perform what was taken. What is not taken, or not any more, is not
+    /// performed.
+    pub fn went(&mut self, now: Time, ticket: u64, left: Option<&str>) -> Verdict {
+        let Some(taken) = self.forget(ticket) else { return Verdict::Ignore };
+        let to = taken.question.reply_to.clone();
+        let spent_us = now.us_since(taken.at);
+        let left = within(left).and_then(|left_us| match left_us.saturating_sub(spent_us) {
+            0 => Err((Reason::TimedOut, "its time passed before it could be performed")),
+            left_us => Ok(left_us),
+        });
+        match left {
+            Ok(within_us) => give(taken.question, within_us),
+            Err((reason, text)) => {
+                self.ended(&to);
+                Verdict::Refuse { to, reason, text: text.to_owned() }
+            }
+        }
+    }
+
+    /// Forgets the taken ones for which no word has come.
+    pub fn tick(&mut self, now: Time) {
+        while let Some((_, ticket)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            if let Some(taken) = self.forget(ticket) {
+                self.ended(&taken.question.reply_to);
+            }
+        }
+    }
+
+    /// When the next one is forgotten.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
     }
 
     /// A question has its outcome.
     pub fn ended(&mut self, reply_to: &str) {
         self.open.remove(reply_to);
+    }
+
+    /// The payloads of those that wait for a word, in bytes.
+    #[must_use]
+    pub fn taken_bytes(&self) -> usize {
+        self.taken_bytes
     }
 
     /// How many are open.
@@ -92,5 +173,35 @@ impl Host {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    fn take(&mut self, now: Time, question: Question) -> Verdict {
+        self.last += 1;
+        let (ticket, to) = (self.last, question.reply_to.clone());
+        self.taken_bytes += question.payload.len();
+        self.due.insert((now.after_us(GO_US), ticket));
+        self.taken.insert(ticket, Taken { question, at: now });
+        Verdict::Take { to, ticket }
+    }
+
+    fn forget(&mut self, ticket: u64) -> Option<Taken> {
+        let taken = self.taken.remove(&ticket)?;
+        self.taken_bytes -= taken.question.payload.len();
+        self.due.remove(&(taken.at.after_us(GO_US), ticket));
+        Some(taken)
+    }
+}
+
+fn give(question: Question, within_us: u64) -> Verdict {
+    Verdict::Give(Box::new(Given { question, within_us }))
+}
+
+/// The time that is left, in µs, as it is written.
+fn within(text: Option<&str>) -> Result<u64, (Reason, &'static str)> {
+    match text.map(str::parse::<i128>) {
+        None => Ok(WITHIN_US),
+        Some(Ok(us)) if us <= 0 => Err((Reason::TimedOut, "its time had passed when it was sent")),
+        Some(Ok(us)) => Ok(u64::try_from(us).unwrap_or(u64::MAX).min(WITHIN_US * 12)),
+        Some(Err(_)) => Err((Reason::Malformed, "Hob-Within: not a number")),
     }
 }

@@ -15,8 +15,9 @@
 //! | `words` | how bytes are written in a header |
 //!
 //! Invariants (`tests/hosts`, with lost, late, doubled and reordered messages): an ask ends once; one
-//! that ended as *not given* was performed by no host; no question is performed twice; every wait
-//! and every number of open ones has a named bound.
+//! that ended as *not given* was performed by no host; no question is performed twice; what is claimed
+//! is performed by one host, and by none after its asker gave up; every wait and every number of open
+//! ones has a named bound.
 
 pub mod asker;
 pub mod host;
@@ -36,6 +37,12 @@ pub const ASKS_MAX: usize = 1024;
 pub const QUESTIONS_MAX: usize = 1024;
 /// A question that has come over more hosts than this is not performed.
 pub const HOPS_MAX: u64 = 4;
+/// For so long a claim waits for a host that takes it, in µs. Then all of them are asked.
+pub const CLAIM_US: u64 = 250_000;
+/// So often a claim is tried. Then it is not given.
+pub const CLAIM_TRIES: u32 = 4;
+/// For so long a host that has taken a claim waits for the word to perform it, in µs.
+pub const GO_US: u64 = 2_000_000;
 /// The bytes that headers may take of what a server lets pass.
 pub const HEADERS_BYTES: usize = 8 * 1024;
 /// The characters of a host's name.
@@ -48,6 +55,22 @@ pub enum Order {
     Publish(Published),
     /// Offer these programs, and no others.
     Offer(Vec<Offered>),
+    /// Say that a taken ask is to be performed.
+    Go {
+        /// The ask.
+        attempt: Attempt,
+        /// Where to.
+        to: String,
+        /// The time that is left for it, in µs.
+        within_us: u64,
+    },
+    /// Say that a question is taken, and performed after a word.
+    Taken {
+        /// Where to.
+        to: String,
+        /// What that word names.
+        ticket: u64,
+    },
     /// Answer a question.
     Answer {
         /// Where to.
@@ -70,11 +93,33 @@ pub enum Order {
     Stop,
 }
 
+/// One attempt to have an ask performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// The ask's number.
+    pub call: CallId,
+    /// Which attempt of it: the first is 1.
+    pub number: u32,
+}
+
+/// To whom an ask goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// One of the hosts, which performs it at once, or takes it where its program is claimed.
+    Plain,
+    /// One of the hosts whose program is claimed.
+    Claim,
+    /// All of these.
+    ClaimOfAll,
+}
+
 /// An ask on its way to another host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// Its number here.
-    pub call: CallId,
+    pub attempt: Attempt,
+    /// To whom.
+    pub way: Way,
     /// The program's name.
     pub program: String,
     /// The time that is left for it, in µs.
@@ -94,6 +139,8 @@ pub struct Offered {
     pub program: String,
     /// Its version, as `hob.toml` has it.
     pub version: String,
+    /// Whether it is taken before it is performed.
+    pub claimed: bool,
 }
 
 /// How an offered program does at one host, since its daemon started.
@@ -149,14 +196,21 @@ pub enum News {
     /// An ask has a reply.
     Replied {
         /// The ask.
-        call: CallId,
+        attempt: Attempt,
         /// What was said.
         reply: Reply,
+    },
+    /// A host has taken an ask.
+    Taken {
+        /// The ask.
+        attempt: Attempt,
+        /// Where to say that it is to be performed.
+        to: String,
     },
     /// An ask was not sent.
     NotSent {
         /// The ask.
-        call: CallId,
+        attempt: Attempt,
         /// A line for a person.
         why: String,
     },
@@ -176,6 +230,13 @@ pub enum News {
     Surveyed(Vec<Seen>),
     /// Another host asks.
     Asked(Box<Question>),
+    /// The word has come to perform what was taken.
+    Went {
+        /// What it names.
+        ticket: u64,
+        /// The time that was left when it was said, as it is written.
+        within: Option<String>,
+    },
 }
 
 /// A question of another host, as it was read. Every field is what a stranger wrote.
@@ -191,12 +252,25 @@ pub struct Question {
     pub hops: Option<String>,
     /// Who asks: a host's name and its call's number; empty where that is not said or is none.
     pub from: String,
+    /// What it says of claims.
+    pub claim: Claim,
     /// The sender's key.
     pub key: Vec<u8>,
     /// What the payload is.
     pub content_type: Vec<u8>,
     /// What is asked.
     pub payload: Vec<u8>,
+}
+
+/// Whether a question is taken before it is performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Its asker does not know of that.
+    Unknown,
+    /// Its asker knows of it: where its program is claimed, it is taken.
+    Known,
+    /// It is not performed in any other way.
+    Needed,
 }
 
 /// Whether a program's name can be one of a subject: letters, digits, `-` and `_`.

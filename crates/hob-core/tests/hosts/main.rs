@@ -2,7 +2,8 @@
 //! that come and go: what the two machines promise holds at every step.
 //!
 //! A message that is doubled comes twice to the same host: the server gives one to one member of a
-//! queue group only.
+//! queue group only. Some programs are claimed, at some hosts and from some moment on; hosts stand
+//! still, and go on. What was claimed is checked against the moment at which its asker gave up.
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use hob_core::hosts::asker::{self, Asker, Effect, Ended};
 use hob_core::hosts::host::{Host, Verdict};
 use hob_core::hosts::reply::{Reply, was_not_given};
-use hob_core::hosts::{ASKS_MAX, QUESTIONS_MAX, Question};
+use hob_core::hosts::{ASKS_MAX, Attempt, CLAIM_US, Claim, QUESTIONS_MAX, Question, Way};
 use hob_core::ids::{CallId, Time};
 use hob_wire::message::Reason;
 
@@ -40,13 +41,19 @@ impl Rng {
 /// What is on its way.
 enum Flying {
     ToHost { host: usize, question: Question },
-    ToAsker { call: CallId, reply: Reply },
+    Go { host: usize, ticket: u64, within: Option<String> },
+    ToAsker { attempt: Attempt, reply: Reply },
+    Taken { attempt: Attempt, to: String },
 }
 
 #[derive(Default)]
 struct Node {
     host: Host,
     subscribed: bool,
+    /// Whether its programs are claimed.
+    claims: bool,
+    /// It stands still: nothing arrives.
+    stopped: bool,
     /// Questions that are performed now, with their ends.
     running: Vec<(Question, Time)>,
 }
@@ -61,6 +68,10 @@ struct World {
     flying: Vec<Flying>,
     /// How often each was performed.
     performed: BTreeMap<u64, u32>,
+    /// Those of them after a word, and when their askers gave up.
+    after_word: u64,
+    gave_up: BTreeMap<u64, Time>,
+    until: BTreeMap<u64, Time>,
     /// How each ended.
     ended: BTreeMap<u64, Ended>,
 }
@@ -76,6 +87,9 @@ impl World {
             nodes: Default::default(),
             flying: Vec::new(),
             performed: BTreeMap::new(),
+            after_word: 0,
+            gave_up: BTreeMap::new(),
+            until: BTreeMap::new(),
             ended: BTreeMap::new(),
         }
     }
@@ -85,8 +99,12 @@ impl World {
         self.asker.handle(self.now, event, &mut out);
         for effect in out {
             match effect {
-                Effect::Publish { call, within_us } => self.publish(call, within_us),
+                Effect::Publish { attempt, way, within_us } => {
+                    self.publish(attempt, way, within_us);
+                }
+                Effect::Go { attempt, to, within_us } => self.go(attempt, &to, within_us),
                 Effect::End { call, ended } => {
+                    self.gave_up.insert(call.0, self.now);
                     let before = self.ended.insert(call.0, ended);
                     assert!(before.is_none(), "{call:?} ended twice: {before:?}");
                 }
@@ -95,21 +113,21 @@ impl World {
         assert!(self.asker.len() <= ASKS_MAX);
     }
 
-    /// The server takes it, and gives it to one of those that offer it.
-    fn publish(&mut self, call: CallId, within_us: u64) {
+    /// The server takes it, and gives it to one of those that offer it, or to all.
+    fn publish(&mut self, attempt: Attempt, way: Way, within_us: u64) {
         assert!(self.up && within_us > 0);
         if self.rng.once_in(50) {
-            return self.tell(asker::Event::NotSent { call, why: String::new() });
+            return self.tell(asker::Event::NotSent { attempt, why: String::new() });
         }
         if self.rng.once_in(40) {
             // Lost on its way.
             return;
         }
-        let offering: Vec<usize> = (0..3).filter(|at| self.nodes[*at].subscribed).collect();
+        let hears = |node: &Node| node.subscribed && (way == Way::Plain || node.claims);
+        let offering: Vec<usize> = (0..3).filter(|at| hears(&self.nodes[*at])).collect();
         if offering.is_empty() {
-            return self.flying.push(Flying::ToAsker { call, reply: Reply::NoResponders });
+            return self.flying.push(Flying::ToAsker { attempt, reply: Reply::NoResponders });
         }
-        let host = offering[self.rng.index(offering.len())];
         let within = match self.rng.below(30) {
             0 => None,
             1 => Some("-7".to_owned()),
@@ -119,53 +137,108 @@ impl World {
         };
         let hops = [None, Some("1"), Some("9")][self.rng.index(3)].map(str::to_owned);
         let question = Question {
-            reply_to: format!("r.{}", call.0),
+            reply_to: format!("r.{}.{}", attempt.call.0, attempt.number),
             program: "p".to_owned(),
             within,
             hops,
             from: String::new(),
+            claim: if way == Way::Plain { Claim::Known } else { Claim::Needed },
             key: Vec::new(),
             content_type: Vec::new(),
             payload: Vec::new(),
         };
-        if self.rng.once_in(10) {
+        let to = match way {
+            Way::ClaimOfAll => offering,
+            Way::Plain | Way::Claim => vec![offering[self.rng.index(offering.len())]],
+        };
+        for host in to {
+            if self.rng.once_in(10) {
+                self.flying.push(Flying::ToHost { host, question: question.clone() });
+            }
             self.flying.push(Flying::ToHost { host, question: question.clone() });
         }
-        self.flying.push(Flying::ToHost { host, question });
+    }
+
+    fn go(&mut self, attempt: Attempt, to: &str, within_us: u64) {
+        if self.rng.once_in(50) {
+            return self.tell(asker::Event::NotSent { attempt, why: String::new() });
+        }
+        let (host, ticket) = to.split_once('.').unwrap();
+        let (host, ticket) = (host.parse().unwrap(), ticket.parse().unwrap());
+        self.until.insert(attempt.call.0, self.now.after_us(within_us));
+        for _ in 0..=u64::from(self.rng.once_in(10)) {
+            let within = Some(within_us.to_string());
+            self.flying.push(Flying::Go { host, ticket, within });
+        }
     }
 
     fn arrive(&mut self, at: usize) {
         match self.flying.swap_remove(at) {
-            Flying::ToAsker { .. } if !self.up => {}
-            Flying::ToAsker { call, reply } => {
+            Flying::ToAsker { .. } | Flying::Taken { .. } if !self.up => {}
+            Flying::ToAsker { attempt, reply } => {
                 if self.rng.once_in(10) {
-                    self.flying.push(Flying::ToAsker { call, reply: reply.clone() });
+                    self.flying.push(Flying::ToAsker { attempt, reply: reply.clone() });
                 }
-                self.tell(asker::Event::Replied { call, reply });
+                self.tell(asker::Event::Replied { attempt, reply });
+            }
+            Flying::Taken { attempt, to } => {
+                if self.rng.once_in(10) {
+                    self.flying.push(Flying::Taken { attempt, to: to.clone() });
+                }
+                self.tell(asker::Event::Taken { attempt, to });
+            }
+            // What comes to a host that stands still comes when it goes on.
+            flying @ (Flying::ToHost { host, .. } | Flying::Go { host, .. })
+                if self.nodes[host].stopped =>
+            {
+                self.flying.push(flying);
             }
             Flying::ToHost { host, question } => {
-                let node = &mut self.nodes[host];
-                match node.host.came(self.now, &question) {
-                    Verdict::Ignore => {}
-                    Verdict::Refuse { reason, text } => {
-                        assert!(was_not_given(reason) || reason == Reason::TimedOut);
-                        self.reply(&question, reason, text);
-                    }
-                    Verdict::Give { deadline } => {
-                        assert!(deadline > self.now && node.host.len() <= QUESTIONS_MAX);
-                        let call: u64 = question.reply_to[2..].parse().unwrap();
-                        *self.performed.entry(call).or_default() += 1;
-                        node.running.push((question, deadline));
-                    }
-                }
+                let (now, node) = (self.now, &mut self.nodes[host]);
+                let verdict = node.host.came(now, question, node.claims);
+                self.decided(host, verdict, false);
+            }
+            Flying::Go { host, ticket, within } => {
+                let verdict = self.nodes[host].host.went(self.now, ticket, within.as_deref());
+                self.decided(host, verdict, true);
             }
         }
     }
 
-    fn reply(&mut self, question: &Question, reason: Reason, text: String) {
-        let call = CallId(question.reply_to[2..].parse().unwrap());
+    fn decided(&mut self, host: usize, verdict: Verdict, is_claimed: bool) {
+        match verdict {
+            Verdict::Ignore => {}
+            Verdict::Refuse { to, reason, text } => {
+                assert!(was_not_given(reason) || reason == Reason::TimedOut);
+                self.reply(&to, reason, text);
+            }
+            Verdict::Take { to, ticket } => {
+                let to = attempt_of(&to);
+                self.flying.push(Flying::Taken { attempt: to, to: format!("{host}.{ticket}") });
+            }
+            Verdict::Give(given) => {
+                let call = attempt_of(&given.question.reply_to).call.0;
+                assert!(given.within_us > 0 && self.nodes[host].host.len() <= QUESTIONS_MAX);
+                *self.performed.entry(call).or_default() += 1;
+                let deadline = self.now.after_us(given.within_us);
+                if is_claimed {
+                    self.after_word += 1;
+                    let until = self.until[&call];
+                    assert!(deadline <= until, "{call} may be performed when its time has passed");
+                    let ended = self.ended.get(&call);
+                    assert!(
+                        !matches!(ended, Some(Ended::TimedOut | Ended::NotGiven(_))),
+                        "{call} is performed after its asker gave up: {ended:?}"
+                    );
+                }
+                self.nodes[host].running.push((given.question, deadline));
+            }
+        }
+    }
+
+    fn reply(&mut self, to: &str, reason: Reason, text: String) {
         let reply = Reply::Failure { by: String::new(), spent_us: 1, reason, text };
-        self.flying.push(Flying::ToAsker { call, reply });
+        self.flying.push(Flying::ToAsker { attempt: attempt_of(to), reply });
     }
 
     fn performs(&mut self, host: usize) {
@@ -176,18 +249,18 @@ impl World {
         let at = self.rng.index(node.running.len());
         let (question, deadline) = node.running.swap_remove(at);
         node.host.ended(&question.reply_to);
-        let call = CallId(question.reply_to[2..].parse().unwrap());
         if deadline <= self.now {
-            return self.reply(&question, Reason::TimedOut, String::new());
+            return self.reply(&question.reply_to, Reason::TimedOut, String::new());
         }
         let (by, payload) = (format!("h{host}/1"), vec![7]);
         let reply = Reply::Answer { by, spent_us: 1, content_type: Vec::new(), payload };
-        self.flying.push(Flying::ToAsker { call, reply });
+        let attempt = attempt_of(&question.reply_to);
+        self.flying.push(Flying::ToAsker { attempt, reply });
     }
 
     fn step(&mut self) {
         match self.rng.below(100) {
-            0..25 => {
+            0..12 => {
                 let call = CallId(self.next);
                 self.next += 1;
                 let deadline = match self.rng.below(3) {
@@ -195,9 +268,10 @@ impl World {
                     _ => Some(self.now.after_us(self.rng.below(5_000))),
                 };
                 let bytes = if self.rng.once_in(50) { BYTES_MAX } else { 5 };
-                self.tell(asker::Event::Ask { call, bytes, deadline });
+                let program = if self.rng.once_in(3) { "q" } else { "p" }.to_owned();
+                self.tell(asker::Event::Ask { call, program, bytes, deadline });
             }
-            25..65 if !self.flying.is_empty() => {
+            12..65 if !self.flying.is_empty() => {
                 let at = self.rng.index(self.flying.len());
                 if self.rng.once_in(60) {
                     self.flying.swap_remove(at);
@@ -211,9 +285,14 @@ impl World {
             }
             85..87 => {
                 let host = self.rng.index(3);
-                self.nodes[host].subscribed = !self.nodes[host].subscribed;
+                let node = &mut self.nodes[host];
+                match self.rng.below(4) {
+                    0 => node.claims = !node.claims,
+                    1 => node.stopped = !node.stopped,
+                    _ => node.subscribed = !node.subscribed,
+                }
             }
-            87 => {
+            87 if self.rng.once_in(5) => {
                 self.up = !self.up;
                 self.tell(if self.up {
                     asker::Event::Up { bytes_max: BYTES_MAX }
@@ -225,11 +304,17 @@ impl World {
                 let call = CallId(self.next.saturating_sub(1 + self.rng.below(20)));
                 self.tell(asker::Event::TakenBack { call });
             }
-            90 => self.now = self.now.after_us(400_000_000),
+            90 if self.rng.once_in(50) => self.now = self.now.after_us(400_000_000),
+            91 if self.rng.once_in(10) => self.now = self.now.after_us(CLAIM_US),
             _ => self.now = self.now.after_us(self.rng.below(300)),
         }
         if self.asker.next_deadline().is_some_and(|at| at <= self.now) {
             self.tell(asker::Event::Tick);
+        }
+        let now = self.now;
+        for node in self.nodes.iter_mut().filter(|node| !node.stopped) {
+            node.host.tick(now);
+            assert!(node.host.next_deadline().is_none_or(|at| at > now));
         }
         assert!(self.asker.next_deadline().is_none_or(|at| at > self.now));
     }
@@ -254,9 +339,14 @@ impl World {
     }
 }
 
+fn attempt_of(to: &str) -> Attempt {
+    let (call, number) = to[2..].split_once('.').unwrap();
+    Attempt { call: CallId(call.parse().unwrap()), number: number.parse().unwrap() }
+}
+
 #[test]
 fn an_ask_ends_once_and_what_was_not_given_was_not_performed() {
-    let mut seen = [0_u64; 6];
+    let (mut seen, mut after_word) = ([0_u64; 6], 0);
     for seed in 1..=SEEDS {
         let mut world = World::new(seed);
         for _ in 0..STEPS / SEEDS {
@@ -266,6 +356,7 @@ fn an_ask_ends_once_and_what_was_not_given_was_not_performed() {
         world.tell(asker::Event::Stop);
         assert!(world.asker.is_empty() && world.asker.next_deadline().is_none());
         assert_eq!(world.ended.len() as u64, world.next - 1, "answered + lost + not given = asked");
+        after_word += world.after_word;
         for ended in world.ended.values() {
             seen[match ended {
                 Ended::Replied(Reply::Answer { .. }) => 0,
@@ -279,16 +370,29 @@ fn an_ask_ends_once_and_what_was_not_given_was_not_performed() {
     }
     // A world in which one of them never happens proves nothing of it.
     assert!(seen.iter().all(|count| *count > 500), "{seen:?}");
+    assert!(after_word > 2_000, "{after_word}");
+}
+
+fn ask(call: u64) -> asker::Event {
+    let (call, program) = (CallId(call), "p".to_owned());
+    asker::Event::Ask { call, program, bytes: 1, deadline: None }
+}
+
+fn attempt(call: u64, number: u32) -> Attempt {
+    Attempt { call: CallId(call), number }
 }
 
 #[test]
 fn an_ask_waits_for_the_first_connection_and_not_for_a_second() {
     let (mut asker, mut out) = (Asker::default(), Vec::new());
-    let ask = |call| asker::Event::Ask { call: CallId(call), bytes: 1, deadline: None };
     asker.handle(Time(1), ask(1), &mut out);
     assert_eq!(out, []);
     asker.handle(Time(2), asker::Event::Up { bytes_max: BYTES_MAX }, &mut out);
-    assert!(matches!(out[..], [Effect::Publish { call: CallId(1), .. }]), "{out:?}");
+    assert!(matches!(out[..], [Effect::Publish { way: Way::Claim, .. }]), "{out:?}");
+    out.clear();
+    let reply = Reply::NoResponders;
+    asker.handle(Time(2), asker::Event::Replied { attempt: attempt(1, 1), reply }, &mut out);
+    assert!(matches!(out[..], [Effect::Publish { way: Way::Plain, .. }]), "{out:?}");
     out.clear();
     asker.handle(Time(3), asker::Event::Down { why: "gone".to_owned() }, &mut out);
     let lost = Ended::Lost("gone".to_owned());
@@ -297,4 +401,33 @@ fn an_ask_waits_for_the_first_connection_and_not_for_a_second() {
     asker.handle(Time(4), ask(2), &mut out);
     let why = asker::NotGiven::NoConnection("gone".to_owned());
     assert_eq!(out, [Effect::End { call: CallId(2), ended: Ended::NotGiven(why) }]);
+}
+
+#[test]
+fn a_claim_that_nobody_takes_goes_to_all_and_is_said_to_go_once() {
+    let (mut asker, mut out) = (Asker::default(), Vec::new());
+    asker.handle(Time(0), asker::Event::Up { bytes_max: BYTES_MAX }, &mut out);
+    asker.handle(Time(0), ask(1), &mut out);
+    out.clear();
+    let late = Time(CLAIM_US * 1000);
+    asker.handle(late, asker::Event::Tick, &mut out);
+    assert!(matches!(out[..], [Effect::Publish { way: Way::ClaimOfAll, .. }]), "{out:?}");
+    out.clear();
+    let taken =
+        |number, to: &str| asker::Event::Taken { attempt: attempt(1, number), to: to.to_owned() };
+    // The one that had stood still comes too late.
+    asker.handle(late, taken(1, "a"), &mut out);
+    assert_eq!(out, []);
+    asker.handle(late, taken(2, "b"), &mut out);
+    asker.handle(late, taken(2, "a"), &mut out);
+    assert!(matches!(&out[..], [Effect::Go { to, .. }] if to == "b"), "{out:?}");
+    // What nobody takes at all is not given.
+    out.clear();
+    asker.handle(late, ask(2), &mut out);
+    for turn in 2..10 {
+        asker.handle(Time(turn * CLAIM_US * 1000), asker::Event::Tick, &mut out);
+    }
+    let ended = Ended::NotGiven(asker::NotGiven::NotTaken);
+    assert_eq!(out.last(), Some(&Effect::End { call: CallId(2), ended }));
+    assert_eq!(out.len(), 5, "{out:?}");
 }

@@ -5,6 +5,7 @@
 //! handler = "greeter.py:handle"   # a file beside this one, and a function in it
 //! isolation = "prefork"           # fork | prefork | session
 //! offered = true                  # other hosts may ask it
+//! claimed = true                  # and take an ask before they perform it
 //! version = "1.2.0"
 //!
 //! [program.native]

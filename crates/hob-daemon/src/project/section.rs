@@ -47,6 +47,9 @@ pub(super) struct Section {
     /// Whether other hosts may ask it.
     #[serde(default)]
     pub(super) offered: bool,
+    /// Whether a host takes an ask before it performs it.
+    #[serde(default)]
+    pub(super) claimed: bool,
     pub(super) version: Option<String>,
 }
 
@@ -99,6 +102,9 @@ impl Section {
 
     /// What other hosts may know of it; `None`: they may not ask it.
     pub(super) fn offer(&self, program: &str) -> Result<Option<Offered>, String> {
+        if self.claimed && !self.offered {
+            return Err("claimed: it is said of a program with offered = true only".to_owned());
+        }
         let version = match (&self.version, self.offered) {
             (Some(version), _) if is_version(version) => version.clone(),
             (Some(version), _) => {
@@ -116,7 +122,8 @@ impl Section {
                     .to_owned(),
             );
         }
-        Ok(self.offered.then(|| Offered { program: program.to_owned(), version }))
+        let (program, claimed) = (program.to_owned(), self.claimed);
+        Ok(self.offered.then_some(Offered { program, version, claimed }))
     }
 
     /// The interpreter that is named, or that the runtime has usually; empty if it has none.

@@ -2,7 +2,7 @@
 
 use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::{Order, Published, is_subject};
+use hob_core::hosts::{Attempt, Order, Published, Way, is_subject};
 use hob_core::ids::{CallId, Time};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{ELSEWHERE, MessagePart, ProgramPart, Receipt};
@@ -29,7 +29,7 @@ pub(in crate::messages) struct Away {
     received_ns: u64,
     planned_ns: u64,
     published_ns: Option<u64>,
-    /// What is asked, until it is sent.
+    /// What is asked, until a host may perform it.
     message: Option<Published>,
 }
 
@@ -64,7 +64,8 @@ impl Messages {
             (message.remaining_us > 0).then(|| Time(received_ns).after_us(message.remaining_us));
         let bytes = message.payload.len();
         let published = Published {
-            call,
+            attempt: Attempt { call, number: 0 },
+            way: Way::Plain,
             program: program.clone(),
             within_us: 0,
             key: message.key.to_vec(),
@@ -74,7 +75,7 @@ impl Messages {
         let away = Away {
             sender: (id, message.id),
             pid: sender.pid,
-            program,
+            program: program.clone(),
             bytes,
             at: jiff::Timestamp::now(),
             received_ns,
@@ -85,7 +86,8 @@ impl Messages {
         self.open_bytes += bytes;
         self.hosts.away.insert(call, away);
         let words = message.key.len() + message.content_type.len();
-        self.decide(ctx, Event::Ask { call, bytes: bytes + 3 * words, deadline });
+        let bytes = bytes + 3 * words;
+        self.decide(ctx, Event::Ask { call, program, bytes, deadline });
         Ok(())
     }
 
@@ -108,19 +110,37 @@ impl Messages {
         self.hosts.asker.handle(Time(clock::now_ns()), event, &mut effects);
         for effect in effects {
             match effect {
-                Effect::Publish { call, within_us } => self.publish(ctx, call, within_us),
+                Effect::Publish { attempt, way, within_us } => {
+                    self.publish(ctx, attempt, (way, within_us));
+                }
+                Effect::Go { attempt, to, within_us } => {
+                    if let Some(away) = self.hosts.away.get_mut(&attempt.call) {
+                        away.message = None;
+                    }
+                    self.send(ctx, attempt, Order::Go { attempt, to, within_us });
+                }
                 Effect::End { call, ended } => self.end_away(ctx, call, ended),
             }
         }
     }
 
-    fn publish(&mut self, ctx: &mut Ctx<'_>, call: CallId, within_us: u64) {
-        let Some(away) = self.hosts.away.get_mut(&call) else { return };
-        let Some(message) = away.message.take() else { return };
-        away.published_ns = Some(clock::now_ns());
-        if !self.hosts.order(Order::Publish(Published { within_us, ..message })) {
+    fn publish(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, (way, within_us): (Way, u64)) {
+        let Some(away) = self.hosts.away.get_mut(&attempt.call) else { return };
+        // A claim may have to be asked again.
+        let message = match way {
+            Way::Claim | Way::ClaimOfAll => away.message.clone(),
+            Way::Plain => away.message.take(),
+        };
+        let Some(message) = message else { return };
+        away.published_ns.get_or_insert_with(clock::now_ns);
+        let order = Order::Publish(Published { attempt, way, within_us, ..message });
+        self.send(ctx, attempt, order);
+    }
+
+    fn send(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, order: Order) {
+        if !self.hosts.order(order) {
             let why = "the thread that asks other hosts takes no more".to_owned();
-            self.decide(ctx, Event::NotSent { call, why });
+            self.decide(ctx, Event::NotSent { attempt, why });
         }
     }
 
@@ -206,8 +226,11 @@ impl Outcome {
             ),
             Ended::NotGiven(NotGiven::TimedOut) => not_given(
                 Reason::TimedOut,
-                "the time passed before another host could be asked".to_owned(),
+                "the time passed before another host had taken it".to_owned(),
             ),
+            Ended::NotGiven(NotGiven::NotTaken) => {
+                not_given(Reason::Busy, "the hosts that offer it do not take it".to_owned())
+            }
             Ended::NotGiven(NotGiven::Busy) => {
                 not_given(Reason::Busy, "too many asks of other hosts are open".to_owned())
             }

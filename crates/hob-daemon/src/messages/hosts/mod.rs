@@ -97,7 +97,11 @@ impl Hosts {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.asker.next_deadline()
+        let taken = self.host.next_deadline().map(|at| {
+            // It is counted by the clock that goes on while the machine sleeps.
+            Time(clock::now_ns() + at.0.saturating_sub(clock::since_boot_ns()))
+        });
+        [self.asker.next_deadline(), taken].into_iter().flatten().min()
     }
 
     /// Offers nothing any more.
@@ -175,18 +179,21 @@ impl Messages {
                 self.hosts.trouble = Some(why);
                 return;
             }
-            News::Replied { call, reply } => asker::Event::Replied { call, reply },
-            News::NotSent { call, why } => asker::Event::NotSent { call, why },
+            News::Replied { attempt, reply } => asker::Event::Replied { attempt, reply },
+            News::Taken { attempt, to } => asker::Event::Taken { attempt, to },
+            News::NotSent { attempt, why } => asker::Event::NotSent { attempt, why },
             News::StatsWanted { to, program } => return self.say_stats(ctx, to, program),
             News::Surveyed(seen) => return self.surveyed(seen),
             News::Asked(question) => return self.asked(ctx, *question),
+            News::Went { ticket, within } => return self.went(ctx, ticket, within.as_deref()),
         };
         self.decide(ctx, event);
     }
 
-    /// Ends the asks whose time has passed.
+    /// Ends the asks whose time has passed, or tries them again; forgets what no word has come for.
     pub(crate) fn tick_hosts(&mut self, ctx: &mut Ctx<'_>) {
-        if self.hosts.next_deadline().is_some_and(|at| at.0 <= clock::now_ns()) {
+        self.hosts.host.tick(Time(clock::since_boot_ns()));
+        if self.hosts.asker.next_deadline().is_some_and(|at| at.0 <= clock::now_ns()) {
             self.decide(ctx, asker::Event::Tick);
         }
     }

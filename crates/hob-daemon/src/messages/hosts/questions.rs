@@ -14,6 +14,9 @@ use crate::ctx::Ctx;
 use crate::messages::route::From;
 use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
 
+/// Why a host takes nothing new.
+const STOPS: &str = "hob stops there";
+
 /// The other host that asks.
 #[derive(Debug)]
 pub(in crate::messages) struct AskedBy {
@@ -35,18 +38,46 @@ impl Messages {
 
     /// Another host asks.
     pub(super) fn asked(&mut self, ctx: &mut Ctx<'_>, question: Question) {
-        let received_ns = clock::now_ns();
-        let deadline = match self.hosts.host.came(Time(received_ns), &question) {
-            Verdict::Ignore => return,
-            Verdict::Refuse { reason, text } => {
-                return self.refuse(ctx, &question.reply_to, reason, text);
+        let bytes = question.payload.len();
+        if self.open_bytes + self.hosts.host.taken_bytes() + bytes > OPEN_BYTES_MAX {
+            let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
+            return self.refuse(ctx, &question.reply_to, Reason::Busy, text);
+        }
+        let offer = self.hosts.offers.get(&question.program);
+        let is_claimed = offer.is_some_and(|(offered, _)| offered.claimed);
+        let now = Time(clock::since_boot_ns());
+        let verdict = self.hosts.host.came(now, question, is_claimed);
+        self.judged(ctx, verdict);
+    }
+
+    /// Another host says that what this one has taken is to be performed.
+    pub(super) fn went(&mut self, ctx: &mut Ctx<'_>, ticket: u64, within: Option<&str>) {
+        let verdict = self.hosts.host.went(Time(clock::since_boot_ns()), ticket, within);
+        self.judged(ctx, verdict);
+    }
+
+    fn judged(&mut self, ctx: &mut Ctx<'_>, verdict: Verdict) {
+        match verdict {
+            Verdict::Ignore => {}
+            Verdict::Refuse { to, reason, text } => self.refuse(ctx, &to, reason, text),
+            // One that will not be performed is better refused now.
+            Verdict::Take { to, .. } if self.stopping => {
+                self.hosts.host.ended(&to);
+                self.refuse(ctx, &to, Reason::Stopping, STOPS.to_owned());
             }
-            Verdict::Give { deadline } => deadline,
-        };
-        let to = question.reply_to.clone();
-        if let Err((reason, text)) = self.open_question(ctx, question, (received_ns, deadline)) {
-            self.hosts.host.ended(&to);
-            self.refuse(ctx, &to, reason, text);
+            Verdict::Take { to, ticket } => {
+                self.hosts.order(Order::Taken { to, ticket });
+            }
+            Verdict::Give(given) => {
+                let received_ns = clock::now_ns();
+                let deadline = Time(received_ns).after_us(given.within_us);
+                let to = given.question.reply_to.clone();
+                let times = (received_ns, deadline);
+                if let Err((reason, text)) = self.open_question(ctx, given.question, times) {
+                    self.hosts.host.ended(&to);
+                    self.refuse(ctx, &to, reason, text);
+                }
+            }
         }
     }
 
@@ -58,15 +89,11 @@ impl Messages {
     ) -> Result<(), (Reason, String)> {
         let Question { program, key, content_type, payload, reply_to, from, .. } = question;
         if self.stopping {
-            return Err((Reason::Stopping, "hob stops there".to_owned()));
+            return Err((Reason::Stopping, STOPS.to_owned()));
         }
         let bytes = payload.len();
         if bytes > BODY_MAX || key.len() > WORD_MAX || content_type.len() > WORD_MAX {
             return Err((Reason::Malformed, "it is larger than a message may be".to_owned()));
-        }
-        if self.open_bytes + bytes > OPEN_BYTES_MAX {
-            let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
-            return Err((Reason::Busy, text));
         }
         let Some(way) = self.hosts.from(&program) else {
             return Err((Reason::NoProgram, "this host does not offer it any more".to_owned()));
