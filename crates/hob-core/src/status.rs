@@ -147,6 +147,12 @@ pub struct HostsPart {
     pub why: Option<String>,
     /// The programs that other hosts may ask.
     pub offered: Vec<String>,
+    /// Why nothing that is told to them comes, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tells_why: Option<String>,
+    /// Tells whose streams have not said yet that they have them.
+    #[serde(default)]
+    pub telling: u64,
     /// Asks that are open at other hosts.
     pub asks: u64,
     /// Asks of other hosts that are open here.

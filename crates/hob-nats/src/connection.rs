@@ -4,10 +4,12 @@ use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
+use async_nats::client::PublishErrorKind;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
+use hob_core::hosts::tells::{NotKept, Telling};
 use hob_core::hosts::{Attempt, News, Order, Published, SEEN_MAX, Way};
 use hob_core::ids::CallId;
 use hob_daemon::hosts::{Inbox, Settings};
@@ -15,7 +17,7 @@ use hob_wire::message::Reason;
 use tokio::sync::{mpsc, watch};
 
 use crate::service::Service;
-use crate::{Thread, headers, micro};
+use crate::{Thread, headers, micro, tells};
 
 /// A server that does not speak within this time is none.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -127,36 +129,11 @@ impl Thread {
                 biased;
                 _ = cut.wait_for(|cut| *cut) => return false,
                 order = self.orders.recv() => {
-                    let done = match order {
+                    let order = match order {
                         None | Some(Order::Stop) => return true,
-                        Some(Order::Publish(published)) => {
-                            let attempt = published.attempt;
-                            let sent = watched.with(ours.publish(published)).await;
-                            self.was_sent(attempt, sent).await
-                        }
-                        Some(Order::Go { attempt, to, within_us }) => {
-                            let sent = watched.with(ours.go(to, within_us)).await;
-                            self.was_sent(attempt, sent).await
-                        }
-                        Some(Order::Taken { to, ticket }) => {
-                            watched.with(service.take(to, ticket)).await
-                        }
-                        Some(Order::Answer { to, reply }) => {
-                            watched.with(ours.answer(to, reply)).await
-                        }
-                        Some(Order::Stats { to, program, stats }) => {
-                            watched.with(service.say_stats(to, &program, &stats)).await
-                        }
-                        Some(Order::Survey) => {
-                            tokio::spawn(survey(ours.client.clone(), self.inbox.clone()));
-                            Some(())
-                        }
-                        Some(Order::Offer(offered)) => {
-                            self.offered = offered;
-                            watched.with(service.offer(&self.offered)).await.flatten()
-                        }
+                        Some(order) => order,
                     };
-                    if done.is_none() {
+                    if self.perform(order, ours, (service, watched)).await.is_none() {
                         return false;
                     }
                 }
@@ -169,15 +146,65 @@ impl Thread {
                 }
                 reply = replies.next() => {
                     let Some(message) = reply else { return false };
-                    let Some(attempt) = attempt_of(&message.subject) else { continue };
-                    let news = match headers::reply(message) {
-                        headers::Came::Taken(to) => News::Taken { attempt, to },
-                        headers::Came::Reply(reply) => News::Replied { attempt, reply },
-                    };
-                    if self.say(news).await.is_none() {
+                    if self.came(message).await.is_none() {
                         return true;
                     }
                 }
+            }
+        }
+    }
+
+    /// Takes a reply, or a stream's word; `None`: the loop has ended.
+    async fn came(&self, message: Message) -> Option<()> {
+        if let Some(id) = told_of(&message.subject) {
+            let kept = tells::kept(&message);
+            return self.say(News::Kept { id, kept }).await;
+        }
+        let Some(attempt) = attempt_of(&message.subject) else { return Some(()) };
+        self.say(match headers::reply(message) {
+            headers::Came::Taken(to) => News::Taken { attempt, to },
+            headers::Came::Reply(reply) => News::Replied { attempt, reply },
+        })
+        .await
+    }
+
+    /// Does what the loop orders; `None`: the connection was cut.
+    async fn perform(
+        &mut self,
+        order: Order,
+        ours: &Ours,
+        (service, watched): (&mut Service, &mut Watched),
+    ) -> Option<()> {
+        match order {
+            Order::Stop => None,
+            Order::Publish(published) => {
+                let attempt = published.attempt;
+                let sent = watched.with(ours.publish(published)).await;
+                self.was_sent(attempt, sent).await
+            }
+            Order::Go { attempt, to, within_us } => {
+                let sent = watched.with(ours.go(to, within_us)).await;
+                self.was_sent(attempt, sent).await
+            }
+            Order::Tell(telling) => match watched.with(ours.tell(&telling)).await? {
+                Ok(()) => Some(()),
+                Err(not) => self.say(News::Kept { id: telling.id, kept: Err(not) }).await,
+            },
+            Order::Settle { program, ack, end } => {
+                watched.with(service.settle(&program, ack, end)).await
+            }
+            Order::Taken { to, ticket } => watched.with(service.take(to, ticket)).await,
+            Order::Answer { to, reply } => watched.with(ours.answer(to, reply)).await,
+            Order::Stats { to, program, stats } => {
+                watched.with(service.say_stats(to, &program, &stats)).await
+            }
+            Order::Survey => {
+                tokio::spawn(survey(ours.client.clone(), self.inbox.clone()));
+                Some(())
+            }
+            Order::Offer(offered) => {
+                self.offered = offered;
+                watched.with(service.offer(&self.offered)).await.flatten()
             }
         }
     }
@@ -220,6 +247,19 @@ impl Ours {
         sent.await.map_err(|error| error.to_string())
     }
 
+    async fn tell(&self, telling: &Telling) -> Result<(), NotKept> {
+        let reply = format!("{}.{TELL}.{}", self.inbox, telling.id);
+        let headers = headers::tell(telling, &self.host);
+        let payload = Bytes::from(telling.payload.clone());
+        let subject = tells::subject(&telling.program);
+        let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload);
+        sent.await.map_err(|error| NotKept {
+            why: error.to_string(),
+            nobody: false,
+            never: error.kind() == PublishErrorKind::MaxPayloadExceeded,
+        })
+    }
+
     async fn go(&self, to: String, within_us: u64) -> Result<(), String> {
         let sent = self.client.publish_with_headers(to, headers::go(within_us), Bytes::new());
         sent.await.map_err(|error| error.to_string())
@@ -240,6 +280,16 @@ impl Ours {
             let _ = self.client.publish_with_headers(to, headers, Bytes::from(payload)).await;
         }
     }
+}
+
+/// What stands in an address between the inbox and a tell's id.
+const TELL: &str = "tell";
+
+/// The id of the tell that a stream speaks of.
+fn told_of(subject: &str) -> Option<String> {
+    let mut words = subject.rsplit('.');
+    let id = words.next()?.to_owned();
+    (words.next() == Some(TELL)).then_some(id)
 }
 
 /// The numbers at the end of a reply's address.

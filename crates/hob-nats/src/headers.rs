@@ -3,6 +3,7 @@
 
 use async_nats::{HeaderMap, HeaderValue, Message, StatusCode};
 use hob_core::hosts::reply::{Reply, code, reason};
+use hob_core::hosts::tells::{Telling, Told};
 use hob_core::hosts::{Claim, Published, Question, words};
 use hob_core::http::paths;
 
@@ -14,6 +15,8 @@ const KEY: &str = "Hob-Key";
 const HOPS: &str = "Hob-Hops";
 /// Who asks: a host's name and its call's number.
 const FROM: &str = "Hob-From";
+/// A tell's id: its stream takes it once.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// What an asker knows of claims: `known`.
 const CLAIM: &str = "Hob-Claim";
 /// Who has taken it.
@@ -77,6 +80,29 @@ pub(crate) fn ask(published: &Published, host: &str) -> HeaderMap {
     put_bytes(&mut headers, KEY, &published.key);
     put_bytes(&mut headers, TYPE, &published.content_type);
     headers
+}
+
+/// The headers of a tell.
+pub(crate) fn tell(telling: &Telling, host: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    put(&mut headers, MESSAGE_ID, &telling.id);
+    put(&mut headers, FROM, &format!("{host}/0"));
+    put_bytes(&mut headers, TYPE, &telling.content_type);
+    headers
+}
+
+/// A tell that a stream gives.
+pub(crate) fn told(message: Message, (program, ack, delivered): (&str, String, u32)) -> Told {
+    let headers = message.headers.as_ref();
+    Told {
+        program: program.to_owned(),
+        id: get(headers, MESSAGE_ID).map(words::line).unwrap_or_default(),
+        from: call_of(headers, FROM),
+        content_type: get_bytes(headers, TYPE),
+        payload: message.payload.into(),
+        ack,
+        delivered,
+    }
 }
 
 /// An ask that has come; `None`: it waits for no reply.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `connection` | one connection from its beginning to its end |
 //! | `service` | the programs that are offered on it |
+//! | `tells` | tells over JetStream |
 //! | `micro` | what they say by the services API of NATS, and what others say |
 //! | `headers` | asks and replies as messages of NATS |
 //!
@@ -23,10 +24,12 @@ mod connection;
 mod headers;
 mod micro;
 mod service;
+mod tells;
 
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hob_core::hosts::tells::NotKept;
 use hob_core::hosts::{News, Offered, Order, Published};
 use hob_daemon::hosts::{Inbox, Settings};
 use tokio::sync::mpsc;
@@ -108,6 +111,13 @@ impl Thread {
             Some(Order::Offer(offered)) => self.offered = offered,
             // Its asker has lost the connection too, or waits until its time has passed.
             Some(Order::Answer { .. } | Order::Taken { .. } | Order::Stats { .. }) => {}
+            // Its stream gives it to a host again.
+            Some(Order::Settle { .. }) => {}
+            Some(Order::Tell(telling)) => {
+                let why = format!("{}: there is no connection", self.settings.url);
+                let kept = Err(NotKept { why, nobody: false, never: false });
+                return !self.inbox.tell(News::Kept { id: telling.id, kept }).await;
+            }
             Some(Order::Survey) => return !self.inbox.tell(News::Surveyed(Vec::new())).await,
             Some(Order::Publish(Published { attempt, .. }) | Order::Go { attempt, .. }) => {
                 let why = format!("{}: there is no connection", self.settings.url);

@@ -9,13 +9,14 @@ use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
+use hob_core::hosts::tells::End;
 use hob_core::hosts::{News, Offered, Stats};
 use hob_daemon::hosts::Inbox;
 use hob_wire::message::Reason;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::{headers, micro};
+use crate::{headers, micro, tells};
 
 pub(crate) struct Service {
     client: Client,
@@ -36,6 +37,8 @@ struct Running {
     /// What takes the questions: one task for each subject.
     asks: Vec<JoinHandle<()>>,
     told: JoinHandle<()>,
+    /// What a stream has given.
+    held: Arc<tells::Held>,
 }
 
 impl Service {
@@ -91,7 +94,15 @@ impl Service {
                 started: self.started.clone(),
             });
             let told = self.tells(Arc::clone(&service)).await?;
-            self.running.insert(each.clone(), Running { service, stays, asks, told });
+            let held = Arc::new(tells::Held::default());
+            let task = tells::Task {
+                client: self.client.clone(),
+                inbox: self.inbox.clone(),
+                program: each.program.clone(),
+                held: Arc::clone(&held),
+            };
+            asks.push(tokio::spawn(task.run(withdrawn.clone())));
+            self.running.insert(each.clone(), Running { service, stays, asks, told, held });
         }
         Some(())
     }
@@ -105,6 +116,15 @@ impl Service {
                 let _ = task.await;
             }
         }
+    }
+
+    /// Says to a stream what became of what it has given.
+    pub(crate) async fn settle(&self, program: &str, ack: String, end: End) {
+        let found = self.running.values().find(|each| each.service.offered.program == program);
+        if let Some(running) = found {
+            running.held.remove(&ack);
+        }
+        let _ = self.client.publish(ack, tells::word(end)).await;
     }
 
     /// Says that a question is taken.

@@ -84,9 +84,6 @@ fn without_a_host_that_offers_it_nothing_is_given_and_the_next_ask_may_find_one(
         (&record["reason"], &record["outcome"]["kind"]),
         (&"no-host".into(), &"no-host".into())
     );
-    // A tell has no way over hosts yet: it is not kept, and says what is missing.
-    let tell = desk.hob(&["tell", "greeter", "x"]).go();
-    assert_eq!(tell.end, End::Code(127), "{tell:?}");
     let web = host("web-1", &server.url(), "");
     project(&web, HANDLERS, &(offered("greeter", "echo", "") + &offered("other", "echo", "")));
     ask(&desk, &["greeter", "x"]).succeeded();

@@ -7,6 +7,7 @@ mod faults;
 mod foreign;
 mod seen;
 mod server;
+mod tells;
 
 use hob_tests::{Outcome, World, wait};
 use serde_json::Value;

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `asker` | when an ask may leave, and its one outcome |
 //! | `host` | which questions are performed, and until when |
+//! | `tells` | who owns a tell to another host's program, and what becomes of it |
 //! | `reply` | how an outcome is written in a reply, and read again |
 //! | `words` | how bytes are written in a header |
 //!
@@ -22,12 +23,14 @@
 pub mod asker;
 pub mod host;
 pub mod reply;
+pub mod tells;
 pub mod words;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
 use reply::Reply;
+use tells::{End, NotKept, Telling, Told};
 
 /// For so long an ask without a time of its own is waited for, in µs. Then it is lost.
 pub const WITHIN_US: u64 = 300_000_000;
@@ -70,6 +73,17 @@ pub enum Order {
         to: String,
         /// What that word names.
         ticket: u64,
+    },
+    /// Tell a program's stream.
+    Tell(Box<Telling>),
+    /// Say what became of a tell that a stream has given.
+    Settle {
+        /// The program.
+        program: String,
+        /// Where to.
+        ack: String,
+        /// What.
+        end: End,
     },
     /// Answer a question.
     Answer {
@@ -230,6 +244,20 @@ pub enum News {
     Surveyed(Vec<Seen>),
     /// Another host asks.
     Asked(Box<Question>),
+    /// A stream has a tell, or not.
+    Kept {
+        /// Its id in the outbox.
+        id: String,
+        /// Which of both.
+        kept: Result<(), NotKept>,
+    },
+    /// A stream gives a tell to this host.
+    Told(Box<Told>),
+    /// Whether tells of the offered programs come.
+    Stream {
+        /// Why not, in a line for a person.
+        why: Option<String>,
+    },
     /// The word has come to perform what was taken.
     Went {
         /// What it names.

@@ -1,5 +1,13 @@
 //! The address of a message that the outbox keeps: words, each with a NUL behind it.
 
+use std::sync::Arc;
+
+use hob_wire::strings::Strings;
+
+use crate::warm::programs;
+
+use super::route::From;
+
 /// The directory and the program of an address.
 pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = words(address)?;
@@ -9,4 +17,47 @@ pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
 /// All of its words.
 pub(super) fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(address.strip_suffix(b"\0")?.split(|byte| *byte == 0))
+}
+
+/// The program that an address names at other hosts: it has no directory.
+pub(super) fn elsewhere(address: &[u8]) -> Option<&[u8]> {
+    destination(address).filter(|(directory, _)| directory.is_empty()).map(|(_, program)| program)
+}
+
+/// What a message needs to find its program again, when its sender has long gone: the directory,
+/// the program's name, and of the environment what a handler may have.
+pub(super) fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
+    let names = variables.iter().map(|name| name.clone().into_bytes()).collect();
+    let env = programs::kept(&from.env, &names, programs::any_runtime());
+    let mut words = Strings::new();
+    words.push(&from.directory);
+    words.push(program);
+    env.iter().for_each(|entry| words.push(entry));
+    Arc::from(words.as_bytes())
+}
+
+/// Where a message comes from, and its program's name.
+pub(super) fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
+    let (directory, program) = destination(address)?;
+    let env: Strings = words(address)?.skip(2).collect();
+    Some((Arc::new(From::new(directory.to_vec(), env)), program.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written_without_what_is_nobodys_business() {
+        let env = ["PATH=/bin", "TOKEN=secret", "MINE=1"].into_iter().collect();
+        let from = From::new(b"/srv/app".to_vec(), env);
+        let address = address(&from, b"greeter", &["MINE".to_owned()]);
+        let (read, program) = parse(&address).unwrap();
+        assert_eq!(
+            (read.directory.as_slice(), program.as_slice()),
+            (&b"/srv/app"[..], &b"greeter"[..])
+        );
+        assert_eq!(read.env.iter().collect::<Vec<_>>(), [&b"PATH=/bin"[..], b"MINE=1"]);
+        assert!(parse(b"").is_none() && parse(b"/only\0").is_none());
+    }
 }

@@ -55,8 +55,8 @@ use crate::outbox::{MessageId, Outbox};
 use crate::project::Declared;
 use crate::recorder::ring;
 
-use hosts::AskedBy;
 pub(crate) use hosts::Hosts;
+use hosts::{AskedBy, Streamed};
 use lanes::Lane;
 use loading::{Loaded, Reload};
 use route::{From, Route, Way};
@@ -144,6 +144,8 @@ struct Open {
     told: Option<MessageId>,
     /// The other host that asks it, if one does.
     asked_by: Option<AskedBy>,
+    /// What it is to the stream that has given it, if one has.
+    streamed: Option<Streamed>,
 }
 
 impl Open {
@@ -171,6 +173,7 @@ impl Open {
             passed: None,
             told: None,
             asked_by: None,
+            streamed: None,
         }
     }
 }

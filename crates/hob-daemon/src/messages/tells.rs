@@ -13,20 +13,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hob_core::ids::{CallId, Time};
+use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::requests::{Event, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Named, Reason};
-use hob_wire::strings::Strings;
 
 use crate::ctx::Ctx;
 use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
-use crate::warm::programs;
 
-use super::address::{destination, words};
+use super::address::{address, destination, elsewhere, parse};
 use super::dead::Asked;
 use super::route::From;
 use super::{Open, Said};
@@ -49,6 +47,8 @@ pub(super) struct Tells {
     ids: Ids,
     /// Whom to tell that its message is synced.
     accepting: HashMap<MessageId, (SenderId, u64)>,
+    /// Dead letters of other hosts' streams that are not on the disk yet.
+    burying: HashMap<MessageId, (outbox::Message, Burying)>,
     kept: HashMap<MessageId, outbox::Message>,
     kept_bytes: usize,
     /// The newest tell's sender and program, its address, and when that was found.
@@ -60,6 +60,16 @@ pub(super) struct Tells {
 
 /// Where a message comes from, and its program's name.
 type Parsed = (Arc<From>, Arc<[u8]>);
+
+/// A dead letter of a stream's that is not on the disk yet.
+#[derive(Debug)]
+pub(super) struct Burying {
+    /// Where its end is said.
+    pub(super) ack: String,
+    pub(super) program: String,
+    pub(super) tries: u32,
+    pub(super) why: String,
+}
 
 #[derive(Debug)]
 struct Address {
@@ -79,6 +89,7 @@ impl Tells {
             queue: Queue::new(),
             ids: Ids::new(u64::from_le_bytes(drawn)),
             accepting: HashMap::new(),
+            burying: HashMap::new(),
             kept: HashMap::new(),
             kept_bytes: 0,
             found: None,
@@ -108,7 +119,7 @@ impl Tells {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.accepting.is_empty()
+        self.queue.is_empty() && self.accepting.is_empty() && self.burying.is_empty()
     }
 
     pub(super) fn close(&self) {
@@ -146,6 +157,10 @@ impl Messages {
         message: &Message<'_>,
     ) -> Result<(), (Reason, String)> {
         let address = self.address(ctx, sender, message.program)?;
+        if elsewhere(&address).is_some() && !message.key.is_empty() {
+            let text = "other hosts keep no order by key: tell it without one".to_owned();
+            return Err((Reason::Malformed, text));
+        }
         let tells = &mut self.tells;
         let created_ms = now_ms();
         let id = tells.ids.next(created_ms);
@@ -180,13 +195,21 @@ impl Messages {
             return Ok(Arc::clone(&found.bytes));
         }
         let from = self.from(sender)?;
-        let (pool, _) = self.route(ctx, &from, program)?;
-        let variables = self.handlers.get(&pool).map(|loaded| loaded.variables.clone());
-        let bytes = address(&from, program, &variables.unwrap_or_default());
+        let bytes = match self.route(ctx, &from, program) {
+            Ok((pool, _)) => self.address_of(&from, program, pool),
+            Err(refused) if !refused.is_absent => return Err(refused.into()),
+            Err(refused) => self.address_elsewhere(ctx, program, refused)?,
+        };
         let found =
             Address { sender, program: program.to_vec(), at_ns: now_ns, bytes: Arc::clone(&bytes) };
         self.tells.found = Some(found);
         Ok(bytes)
+    }
+
+    /// The address of a program of this host's.
+    pub(super) fn address_of(&self, from: &From, program: &[u8], pool: PoolId) -> Arc<[u8]> {
+        let variables = self.handlers.get(&pool).map(|loaded| loaded.variables.as_slice());
+        address(from, program, variables.unwrap_or_default())
     }
 
     /// What the outbox has done.
@@ -219,6 +242,12 @@ impl Messages {
                 }
                 waiting.into_iter().for_each(|message| tells.queue.push(message));
             }
+            Done::Accepted(id) if tells.burying.contains_key(&id) => {
+                let Some((message, burying)) = tells.burying.remove(&id) else { return };
+                let (tries, why) = self.buried(burying, true);
+                let waiting = outbox::Waiting { tries, ..message.waiting() };
+                self.tells.outbox.bury(&waiting, now_ms(), &why);
+            }
             Done::Accepted(id) => {
                 let Some((sender, number)) = tells.accepting.remove(&id) else { return };
                 if let Some(message) = tells.kept.get(&id) {
@@ -233,6 +262,10 @@ impl Messages {
             }
             Done::Refused(id, refusal) => {
                 tells.take(id);
+                if let Some((_, burying)) = tells.burying.remove(&id) {
+                    self.buried(burying, false);
+                    return;
+                }
                 if let Some((sender, number)) = tells.accepting.remove(&id) {
                     self.tell_failure(sender, number, Reason::NotKept, &refusal.to_string());
                 }
@@ -268,7 +301,7 @@ impl Messages {
         self.deliver_tells(ctx);
     }
 
-    fn deliver_tells(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn deliver_tells(&mut self, ctx: &mut Ctx<'_>) {
         if self.stopping {
             return;
         }
@@ -286,6 +319,9 @@ impl Messages {
 
     fn deliver(&mut self, ctx: &mut Ctx<'_>, message: outbox::Message) {
         let id = message.id;
+        if self.tell_elsewhere(&message) {
+            return;
+        }
         let Some((from, program)) = self.tells.parse(&message.program) else {
             return self.tell_failed(id, outbox::TRIES, "its address cannot be read");
         };
@@ -322,10 +358,7 @@ impl Messages {
     ) {
         match outcome {
             Settled::Answered if matches!(open.said, Some(Said::Answer { .. })) => {
-                let tells = &mut self.tells;
-                if let Some(message) = tells.queue.finished(id) {
-                    tells.outbox.finished(&message);
-                }
+                self.tell_done(id);
             }
             // Not its own fault, and not given: it waits for its turn.
             Settled::Refused(Refusal::Stopping | Refusal::QueueFull | Refusal::SessionsFull)
@@ -350,14 +383,44 @@ impl Messages {
     /// Its program cannot be had: not trusted, being edited, not loadable. The message has had no
     /// try, and waits until that is repaired.
     fn tell_held(&mut self, id: MessageId, (why, program): (&str, &[u8])) {
-        let (tells, now_ms) = (&mut self.tells, now_ms());
-        let directory = match destination(program) {
-            Some((path, _)) if is_gone(path) => Directory::Gone,
-            Some(_) | None => Directory::There,
-        };
-        if let Some(message) = tells.queue.hold(id, now_ms, (why, directory)) {
-            tells.outbox.bury(&message, now_ms, &format!("{why}; its directory is gone"));
+        match destination(program) {
+            Some((path, _)) if is_gone(path) => {
+                self.tell_waits(id, &format!("{why}; its directory is gone"), Directory::Gone);
+            }
+            Some(_) | None => self.tell_waits(id, why, Directory::There),
         }
+    }
+
+    /// A message waits, without a try, until what it is for can be had.
+    pub(super) fn tell_waits(&mut self, id: MessageId, why: &str, directory: Directory) {
+        let (tells, now_ms) = (&mut self.tells, now_ms());
+        if let Some(message) = tells.queue.hold(id, now_ms, (why, directory)) {
+            tells.outbox.bury(&message, now_ms, why);
+        }
+    }
+
+    /// A message is performed, or another has it now.
+    pub(super) fn tell_done(&mut self, id: MessageId) {
+        let tells = &mut self.tells;
+        if let Some(message) = tells.queue.finished(id) {
+            tells.outbox.finished(&message);
+        }
+    }
+
+    /// Keeps a message that has failed too often at a stream's.
+    pub(super) fn bury_of_others(
+        &mut self,
+        id: Option<MessageId>,
+        (program, content_type, payload): (Arc<[u8]>, &[u8], &[u8]),
+        burying: Burying,
+    ) -> Result<(), outbox::Refusal> {
+        let (tells, created_ms) = (&mut self.tells, now_ms());
+        let id = id.unwrap_or_else(|| tells.ids.next(created_ms));
+        let (content_type, payload) = (content_type.to_vec(), payload.to_vec());
+        let message = outbox::Message { id, program, key: None, content_type, payload, created_ms };
+        tells.outbox.accept(message.clone())?;
+        tells.burying.insert(id, (message, burying));
+        Ok(())
     }
 
     /// Something was repaired, perhaps what messages are held for.
@@ -366,7 +429,7 @@ impl Messages {
         self.deliver_tells(ctx);
     }
 
-    fn tell_failed(&mut self, id: MessageId, tries: u32, why: &str) {
+    pub(super) fn tell_failed(&mut self, id: MessageId, tries: u32, why: &str) {
         let (tells, now_ms) = (&mut self.tells, now_ms());
         match tells.queue.failed(id, now_ms, tries) {
             Some(Verdict::Again(message)) => tells.outbox.again(&message, why),
@@ -376,24 +439,6 @@ impl Messages {
     }
 }
 
-/// What a message needs to find its program again, when its sender has long gone: the directory,
-/// the program's name, and of the environment what a handler may have.
-fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
-    let names = variables.iter().map(|name| name.clone().into_bytes()).collect();
-    let env = programs::kept(&from.env, &names, programs::any_runtime());
-    let mut words = Strings::new();
-    words.push(&from.directory);
-    words.push(program);
-    env.iter().for_each(|entry| words.push(entry));
-    Arc::from(words.as_bytes())
-}
-
-fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
-    let (directory, program) = destination(address)?;
-    let env: Strings = words(address)?.skip(2).collect();
-    Some((Arc::new(From::new(directory.to_vec(), env)), program.to_vec()))
-}
-
 /// Whether there is certainly no such directory.
 fn is_gone(path: &[u8]) -> bool {
     rustix::fs::stat(path).is_err_and(|error| error == rustix::io::Errno::NOENT)
@@ -401,23 +446,4 @@ fn is_gone(path: &[u8]) -> bool {
 
 fn now_ms() -> u64 {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_read_as_it_was_written_without_what_is_nobodys_business() {
-        let env = ["PATH=/bin", "TOKEN=secret", "MINE=1"].into_iter().collect();
-        let from = From::new(b"/srv/app".to_vec(), env);
-        let address = address(&from, b"greeter", &["MINE".to_owned()]);
-        let (read, program) = parse(&address).unwrap();
-        assert_eq!(
-            (read.directory.as_slice(), program.as_slice()),
-            (&b"/srv/app"[..], &b"greeter"[..])
-        );
-        assert_eq!(read.env.iter().collect::<Vec<_>>(), [&b"PATH=/bin"[..], b"MINE=1"]);
-        assert!(parse(b"").is_none() && parse(b"/only\0").is_none());
-    }
 }

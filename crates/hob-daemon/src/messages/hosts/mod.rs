@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `asks` | asks of this host's senders whose program is not here |
 //! | `questions` | asks of other hosts: found, given, answered |
+//! | `tells` | tells to other hosts' programs, and those that a stream gives to this one |
 //! | `survey` | how the offered programs do, here and at all hosts |
 //!
 //! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
@@ -13,6 +14,7 @@
 mod asks;
 mod questions;
 mod survey;
+mod tells;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -32,11 +34,13 @@ use crate::ctx::Ctx;
 use crate::hosts::{Connect, Inbox, Link, settings};
 use crate::inputs::Input;
 use crate::messages::Messages;
+use crate::outbox::MessageId;
 use crate::trust;
 
 use super::route::From;
 use asks::Away;
 pub(super) use questions::AskedBy;
+pub(super) use tells::Streamed;
 
 /// What the owner holds for other hosts.
 #[derive(Debug, Default)]
@@ -52,6 +56,10 @@ pub(crate) struct Hosts {
     asker: Asker,
     host: Host,
     away: HashMap<CallId, Away>,
+    /// Tells that are said to their streams, and until when their word is waited for.
+    telling: HashMap<MessageId, Time>,
+    /// Why no tells come to what is offered.
+    tells_why: Option<String>,
     /// What is offered, by its name; and where its `hob.toml` is.
     offers: BTreeMap<String, (Offered, PathBuf)>,
     /// How the offered programs did.
@@ -101,7 +109,8 @@ impl Hosts {
             // It is counted by the clock that goes on while the machine sleeps.
             Time(clock::now_ns() + at.0.saturating_sub(clock::since_boot_ns()))
         });
-        [self.asker.next_deadline(), taken].into_iter().flatten().min()
+        let telling = self.telling.values().min().copied();
+        [self.asker.next_deadline(), taken, telling].into_iter().flatten().min()
     }
 
     /// Offers nothing any more.
@@ -131,6 +140,8 @@ impl Hosts {
             connected: self.is_up,
             why: self.trouble.clone(),
             offered: self.offers.keys().cloned().collect(),
+            tells_why: self.tells_why.clone(),
+            telling: self.telling.len() as u64,
             asks: self.asker.len() as u64,
             questions: self.host.len() as u64,
         })
@@ -168,11 +179,13 @@ impl Messages {
             News::Up { bytes_max } => {
                 (self.hosts.is_up, self.hosts.trouble) = (true, None);
                 self.begin_survey();
+                self.release_tells(ctx);
                 asker::Event::Up { bytes_max }
             }
             News::Down { why } => {
                 (self.hosts.is_up, self.hosts.trouble) = (false, Some(why.clone()));
                 self.surveyed(Vec::new());
+                self.not_kept(&why, None);
                 asker::Event::Down { why }
             }
             News::Trouble { why } => {
@@ -185,6 +198,12 @@ impl Messages {
             News::StatsWanted { to, program } => return self.say_stats(ctx, to, program),
             News::Surveyed(seen) => return self.surveyed(seen),
             News::Asked(question) => return self.asked(ctx, *question),
+            News::Kept { id, kept } => return self.kept(ctx, &id, kept),
+            News::Told(told) => return self.told_by_stream(ctx, *told),
+            News::Stream { why } => {
+                self.hosts.tells_why = why;
+                return;
+            }
             News::Went { ticket, within } => return self.went(ctx, ticket, within.as_deref()),
         };
         self.decide(ctx, event);
@@ -193,6 +212,8 @@ impl Messages {
     /// Ends the asks whose time has passed, or tries them again; forgets what no word has come for.
     pub(crate) fn tick_hosts(&mut self, ctx: &mut Ctx<'_>) {
         self.hosts.host.tick(Time(clock::since_boot_ns()));
+        let now = Time(clock::now_ns());
+        self.not_kept("its stream has said nothing yet", Some(now));
         if self.hosts.asker.next_deadline().is_some_and(|at| at.0 <= clock::now_ns()) {
             self.decide(ctx, asker::Event::Tick);
         }

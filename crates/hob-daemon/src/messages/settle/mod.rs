@@ -74,6 +74,10 @@ impl Messages {
         if let Some(asked) = &open.asked_by {
             self.answer_host(call, &open, asked, outcome, (reason, &text));
         }
+        if let Some(streamed) = &open.streamed {
+            let why = format!("{}: {text}", reason.code());
+            self.streamed_settled(&open, streamed, outcome, &why);
+        }
         if let Some(id) = open.told {
             self.tell_settled(ctx, id, &open, outcome, &format!("{}: {text}", reason.code()));
         }
@@ -154,7 +158,11 @@ impl Messages {
             bytes: open.payload.len(),
             protocol: None,
             judged: Judged::Not,
-            asked_by: open.asked_by.as_ref().map(|asked| asked.from.clone()),
+            asked_by: match (&open.asked_by, &open.streamed) {
+                (Some(asked), _) => Some(asked.from.clone()),
+                (None, Some(streamed)) => Some(streamed.from.clone()).filter(|by| !by.is_empty()),
+                (None, None) => None,
+            },
         };
         self.record_when_passed(ctx, open, told);
     }

@@ -1,0 +1,195 @@
+//! Tells to programs of other hosts: kept here, then by their stream, then performed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hob_tests::run::kill;
+use hob_tests::{End, World, wait};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::{Server, connected, host, offered, project};
+
+const HANDLERS: &str = r#"
+def notes(payload, message):
+    with open("performed", "ab") as file:
+        file.write(payload + b" " + message.id.encode() + b"\n")
+
+def raises(payload, message):
+    raise ValueError("not this one")
+"#;
+
+/// A store of a server's, that is longer there than the server.
+struct Store(TempDir);
+
+impl Store {
+    fn new() -> Store {
+        Store(tempfile::tempdir().unwrap())
+    }
+
+    fn config(&self) -> String {
+        format!("jetstream: {{ store_dir: \"{}\" }}", self.0.path().display())
+    }
+}
+
+/// What a host has performed: words and ids.
+fn performed(world: &World) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(world.path("work").join("performed")).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    let pair = |line: &str| line.split_once(' ').map(|(word, id)| (word.to_owned(), id.to_owned()));
+    whole.lines().filter_map(pair).collect()
+}
+
+fn words(all: &[(String, String)]) -> BTreeSet<String> {
+    all.iter().map(|(word, _)| word.clone()).collect()
+}
+
+fn tell(world: &World, word: &str) {
+    world.hob(&["tell", "notes", word]).go().succeeded();
+}
+
+/// `kill -9` of the daemon.
+fn crash(world: &World) {
+    let daemon = world.daemon();
+    kill(daemon, Signal::KILL);
+    assert!(wait::ended(daemon, wait::LONG));
+}
+
+/// Waits until nothing is kept here.
+fn empty(world: &World) {
+    wait::until("an empty outbox", || (world.status()["messages"]["waiting"] == 0).then_some(()));
+}
+
+#[test]
+fn a_tell_waits_for_a_host_that_takes_it_and_is_performed_once_with_its_id() {
+    let store = Store::new();
+    let server = Server::start(&store.config());
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    connected(&desk, 0);
+    let told = desk.hob(&["tell", "notes", "early"]).go();
+    told.succeeded();
+    wait::until("why it waits", || {
+        let why = desk.status()["messages"]["held_why"].clone();
+        why.as_str().is_some_and(|why| why.contains("no host has offered it yet")).then_some(())
+    });
+    // Without an order by key it is not taken at all.
+    let keyed = desk.hob(&["tell", "notes", "x", "--key", "k"]).go();
+    assert_eq!(keyed.end, End::Code(2), "{keyed:?}");
+    assert!(keyed.complaint().contains("no order by key"), "{keyed:?}");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("notes", "notes", ""));
+    connected(&web, 1);
+    empty(&desk);
+    for number in 0..20 {
+        tell(&desk, &number.to_string());
+    }
+    let all = wait::until("all of them", || Some(performed(&web)).filter(|all| all.len() >= 21));
+    assert_eq!((all.len(), words(&all).len()), (21, 21));
+    assert!(told.text().contains(&all[0].1), "{} is not {told:?}", all[0].1);
+    let there = super::receipt(&web, |receipt| receipt["program"]["name"] == "notes");
+    assert!(there["message"]["asked_by"].as_str().unwrap().starts_with("desk/"), "{there}");
+    // What is offered here is told here, from any folder.
+    let elsewhere = web.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    web.hob(&["tell", "notes", "own"]).within(&elsewhere).go().succeeded();
+    wait::until("its own", || words(&performed(&web)).contains("own").then_some(()));
+    assert!(web.status()["hosts"]["tells_why"].is_null());
+}
+
+#[test]
+fn a_tell_that_fails_too_often_is_a_dead_letter_of_the_host_that_tried_it_last() {
+    let store = Store::new();
+    let server = Server::start(&store.config());
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("raises", "raises", "tries = 2"));
+    connected(&web, 1);
+    let desk = host("desk", &server.url(), "");
+    let told = desk.hob(&["tell", "raises", "bad"]).go();
+    told.succeeded();
+    let letters = wait::until("a dead letter", || {
+        let outcome = web.hob(&["dead", "--json"]).go();
+        let value: serde_json::Value = serde_json::from_slice(&outcome.out).ok()?;
+        let letters = value["letters"].as_array()?.clone();
+        (!letters.is_empty()).then_some(letters)
+    });
+    assert_eq!(letters.len(), 1, "{letters:?}");
+    assert!(told.text().contains(letters[0]["id"].as_str().unwrap()), "{letters:?}");
+    assert_eq!((&letters[0]["tries"], &letters[0]["program"]), (&2.into(), &"raises".into()));
+    assert!(letters[0]["why"].as_str().unwrap().contains("not this one"), "{letters:?}");
+    empty(&desk);
+    // Repaired, it is performed where it lies.
+    web.file(
+        "handlers.py",
+        HANDLERS.replace("def raises", "def unused").replace("notes", "raises"),
+    );
+    web.hob(&["dead", "retry", letters[0]["id"].as_str().unwrap()]).go().succeeded();
+    wait::until("it is performed", || words(&performed(&web)).contains("bad").then_some(()));
+}
+
+#[test]
+fn without_streams_a_tell_waits_and_both_sides_say_why() {
+    let server = Server::start("");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("notes", "notes", ""));
+    connected(&web, 1);
+    wait::until("why nothing comes", || {
+        (web.status()["hosts"]["tells_why"] == "JetStream is off").then_some(())
+    });
+    let desk = host("desk", &server.url(), "");
+    tell(&desk, "x");
+    wait::until("why it waits", || {
+        let why = desk.status()["messages"]["held_why"].clone();
+        why.as_str().is_some_and(|why| why.contains("JetStream is off")).then_some(())
+    });
+    // Asks go on.
+    super::ask(&desk, &["notes", "y"]).succeeded();
+    assert_eq!(words(&performed(&web)).into_iter().collect::<Vec<_>>(), ["y"]);
+}
+
+/// `kill -9` of the server, of the teller's daemon and of a host, in the middle of tells.
+#[test]
+fn no_tell_is_lost_when_its_server_its_teller_or_its_host_is_killed() {
+    let store = Store::new();
+    let mut server = Server::start(&store.config());
+    let programs = offered("notes", "notes", "");
+    let hosts = ["left", "right"].map(|name| {
+        let world = host(name, &server.url(), "");
+        project(&world, HANDLERS, &programs);
+        connected(&world, 1);
+        world
+    });
+    let desk = host("desk", &server.url(), "");
+    let mut want = BTreeSet::new();
+    let mut tells = |part: &str| {
+        for number in 0..40 {
+            let word = format!("{part}-{number}");
+            tell(&desk, &word);
+            want.insert(word);
+        }
+    };
+    tells("first");
+    let port = server.kill();
+    tells("without-server");
+    server = Server::at(port, &store.config());
+    tells("again");
+    crash(&desk);
+    tells("after-teller");
+    crash(&hosts[0]);
+    tells("after-host");
+    // What the killed host had is given to the other one when it has been silent for long enough.
+    let missing = wait::look(Duration::from_secs(120), || {
+        let all = [performed(&hosts[0]), performed(&hosts[1])].concat();
+        (words(&all) == want).then_some(())
+    });
+    let all = [performed(&hosts[0]), performed(&hosts[1])].concat();
+    let lost: Vec<&String> = want.iter().filter(|word| !words(&all).contains(*word)).collect();
+    assert!(missing.is_some(), "lost: {lost:?}");
+    empty(&desk);
+    // One that came twice came with one id.
+    let ids: BTreeSet<&(String, String)> = all.iter().collect();
+    assert_eq!(ids.len(), want.len());
+    // The killed one leaves nothing behind when it has been there again.
+    hosts[0].hob(&["start"]).go().succeeded();
+    drop(server);
+}
