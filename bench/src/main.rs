@@ -39,6 +39,7 @@ const USAGE: &str =
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
   ends      objects that do something when they end: the same cold and through hob?
+  nats      programs of other hosts beside bare async-nats (downloads its server)
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
   demo      three real commands, cold and warm, and one receipt
@@ -155,6 +156,7 @@ fn run() -> Result<ExitCode> {
         "jvm" => measure(&setting, "jvm", &[("jvm", figures::jvm::measure)]),
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
+        "nats" => measure(&setting, "nats", &[("nats", figures::hosts::measure)]),
         "edits" => measure(&setting, "edits", &[("edits", figures::edits::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
         "saved" => measure(&setting, "saved", &[("saved", figures::receipts::saved::measure)]),

@@ -1,4 +1,4 @@
-//! A sender of tells on the daemon's socket, many at a time: what `docs/wire.md` lets anybody do.
+//! A sender of tells, and of asks, on the daemon's socket, many at a time: what `docs/wire.md` lets anybody do.
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
-use hob_wire::message::{Attach, Failure, Manner, Message, Named};
+use hob_wire::message::{Answer, Attach, Failure, Manner, Message, Named};
 use hob_wire::strings::Strings;
 
 /// How much is read in one go.
@@ -19,6 +19,8 @@ const READ_BYTES: usize = 256 * 1024;
 pub enum Reply {
     /// It is kept, under this id.
     Accepted(u64, String),
+    /// It was asked, and this is the answer.
+    Answered(u64, Vec<u8>),
     /// It is not: the reason's code, and a line for a person.
     Failed(u64, &'static str, String),
 }
@@ -58,9 +60,23 @@ impl Teller {
 
     /// Adds a tell to what [`Teller::flush`] sends.
     pub fn tell(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
+        self.message(number, (program, Manner::Tell), payload)
+    }
+
+    /// Adds an ask to what [`Teller::flush`] sends.
+    pub fn ask(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
+        self.message(number, (program, Manner::Ask), payload)
+    }
+
+    fn message(
+        &mut self,
+        number: u64,
+        (program, manner): (&str, Manner),
+        payload: &[u8],
+    ) -> Result<()> {
         let message = Message {
             id: number,
-            manner: Manner::Tell,
+            manner,
             remaining_us: 0,
             program: program.as_bytes(),
             key: b"",
@@ -109,6 +125,9 @@ impl Teller {
             let reply = if header.kind == Kind::Accepted {
                 let named = Named::decode(payload).map_err(broken)?;
                 Reply::Accepted(named.id, String::from_utf8_lossy(&named.name).into_owned())
+            } else if header.kind == Kind::Answer {
+                let answer = Answer::decode(payload).map_err(broken)?;
+                Reply::Answered(answer.id, answer.payload.to_vec())
             } else {
                 let failure = Failure::decode(payload).map_err(broken)?;
                 let text = String::from_utf8_lossy(failure.text).into_owned();

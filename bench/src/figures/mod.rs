@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod edits;
 mod hello;
 pub(crate) mod hooks;
+pub(crate) mod hosts;
 pub(crate) mod http;
 pub(crate) mod jvm;
 mod messages;

@@ -41,7 +41,7 @@ impl Known {
                 assert_eq!(other, None, "{id} was given to two messages");
                 self.left.remove(&number);
             }
-            Reply::Failed(number, reason, text) => panic!("{number}: {reason}: {text}"),
+            other @ (Reply::Answered(..) | Reply::Failed(..)) => panic!("{other:?}"),
         }
     }
 

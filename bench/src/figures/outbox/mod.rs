@@ -9,7 +9,7 @@
 //! The floor is what the disk gives: the same bytes, 256 messages a write and a sync, by nobody
 //! but one thread. No figure of the README's run: it downloads a server of 19 MB.
 
-mod nats;
+pub(in crate::figures) mod nats;
 
 use std::fs::File;
 use std::io::Write;
@@ -192,7 +192,9 @@ impl Daemon {
             loop {
                 match self.teller.reply()?.context("the daemon has left")? {
                     Reply::Accepted(..) => accepted += 1,
-                    Reply::Failed(_, reason, text) => bail!("a tell was refused: {reason}: {text}"),
+                    other @ (Reply::Answered(..) | Reply::Failed(..)) => {
+                        bail!("a tell was refused: {other:?}")
+                    }
                 }
                 if !self.teller.has_reply() || accepted == count {
                     break;

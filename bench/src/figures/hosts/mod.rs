@@ -1,0 +1,267 @@
+//! Programs of other hosts over NATS, beside bare async-nats of the same bytes: asks, claimed asks,
+//! asks of a program of this host, a program that no host has, and tells beside a bare publish that
+//! the stream acknowledges.
+//!
+//! Two hobs of this machine stand for two hosts; the server, and what is bare, is the same for all.
+//! The bare side's answer is one line of Rust, hob's a handler in Python: `of this host` says what
+//! that takes. No figure of the README's run: it downloads a server of 19 MB.
+
+mod bare;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use hob_tests::teller::{Reply, Teller};
+use serde_json::Value;
+
+use crate::Setting;
+use crate::figures::outbox::nats::Server;
+use crate::hob::Hob;
+use crate::measure::Series;
+use crate::progress::Progress;
+use crate::report::{Figure, Want};
+use crate::stats;
+
+const ROUNDS: usize = 15;
+const PAYLOAD_BYTES: usize = 256;
+/// One after the other.
+const SINGLE: usize = 300;
+/// In flight, and how many of them.
+const WINDOW: usize = 256;
+const MANY: usize = 4096;
+const TELLS: usize = 2560;
+const READY_MAX: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
+
+const HANDLER: &str = "def echo(payload, message):\n    return payload\n";
+const PROGRAMS: &str = "\
+[program.plain]
+handler = \"echo.py:echo\"
+workers = 2
+offered = true
+version = \"1.0.0\"
+
+[program.claimed]
+handler = \"echo.py:echo\"
+workers = 2
+offered = true
+claimed = true
+version = \"1.0.0\"
+";
+
+pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
+    let folder = setting.root.join("target/bench/hosts");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let server = Server::start(setting, &folder)?;
+    let mut stream = server.connect()?;
+    stream.make_stream("bare-tells")?;
+    let bare = bare::Bare::start(server.port())?;
+    let web = Host::start(setting, "web", server.port(), true)?;
+    let desk = Host::start(setting, "desk", server.port(), false)?;
+    let (mut here, mut there) = (web.teller()?, desk.teller()?);
+    let payload = [b'x'; PAYLOAD_BYTES];
+    for program in ["plain", "claimed"] {
+        desk.until(|| Ok(matches!(one(&mut there, program, &payload), Ok(()))))?;
+    }
+    let names = [
+        "bare",
+        "hob",
+        "hob, claimed",
+        "hob, of this host",
+        "bare, no host",
+        "hob, no host",
+        "bare, 256 in flight",
+        "hob, 256 in flight",
+        "hob of this host, 256 in flight",
+        "bare publish to a stream, 256 in flight",
+        "hob tell, until the stream has it",
+    ];
+    let mut all =
+        names.map(|name| Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() });
+    let mut progress = Progress::new("hosts");
+    let rounds = setting.rounds(ROUNDS);
+    for round in 0..=rounds {
+        progress.at(round, rounds);
+        let measured = [
+            single(|| bare.ask(&payload))?,
+            single(|| one(&mut there, "plain", &payload))?,
+            single(|| one(&mut there, "claimed", &payload))?,
+            single(|| one(&mut here, "plain", &payload))?,
+            single(|| bare.ask_nobody(&payload))?,
+            single(|| nobody(&mut there, &payload))?,
+            timed(MANY, || bare.storm(&payload, MANY, WINDOW))?,
+            timed(MANY, || many(&mut there, &payload))?,
+            timed(MANY, || many(&mut here, &payload))?,
+            timed(TELLS, || stream.storm("bare-tells", &payload, TELLS, WINDOW))?,
+            timed(TELLS, || tells(&desk, &mut there, &payload))?,
+        ];
+        if round > 0 {
+            for (series, us) in all.iter_mut().zip(measured) {
+                series.us.push(us);
+            }
+        }
+    }
+    progress.done();
+    for host in [&web, &desk] {
+        host.hob.stop()?;
+    }
+    drop(server);
+    std::fs::remove_dir_all(&folder)?;
+    Ok(figure(&all))
+}
+
+fn figure(all: &[Series; 11]) -> Figure {
+    let mut figure =
+        Figure::new("hosts", "256 bytes to another host and back, over NATS: time a message");
+    all.iter().for_each(|series| figure.series(series));
+    let [bare, hob, claimed, local, bare_none, none, bare_many, many, local_many, publish, tell] =
+        all;
+    let mut ratio = |name: &str, above, below, want| {
+        let ratio = figure.ratio(name, above, below);
+        if let Some(want) = want {
+            figure.target(name, want, ratio.of_medians);
+        }
+    };
+    ratio("hob over bare, 1 in flight", hob, bare, Some(Want::AtMost(1.1)));
+    ratio("claimed over bare", claimed, bare, Some(Want::AtMost(2.2)));
+    ratio("hob over hob of this host, 1 in flight", hob, local, None);
+    ratio("no host: hob over bare", none, bare_none, Some(Want::AtMost(2.0)));
+    ratio("bare over hob, 256 in flight", bare_many, many, Some(Want::AtLeast(0.9)));
+    ratio("hob of this host over hob, 256 in flight", local_many, many, None);
+    ratio("publish over tell, 256 in flight", publish, tell, Some(Want::AtLeast(0.8)));
+    figure
+}
+
+/// The median of some, in µs.
+fn single(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut all = Vec::with_capacity(SINGLE);
+    for _ in 0..SINGLE {
+        let start = Instant::now();
+        run()?;
+        all.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(stats::median(&all))
+}
+
+/// Microseconds a message.
+fn timed(count: usize, run: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    run()?;
+    #[expect(clippy::cast_precision_loss, reason = "some thousand messages")]
+    let count = count as f64;
+    Ok(start.elapsed().as_secs_f64() * 1e6 / count)
+}
+
+fn one(teller: &mut Teller, program: &str, payload: &[u8]) -> Result<()> {
+    teller.ask(0, program, payload)?;
+    teller.flush()?;
+    match teller.reply()?.context("the daemon has left")? {
+        Reply::Answered(0, answer) if answer == payload => Ok(()),
+        other @ (Reply::Answered(..) | Reply::Accepted(..) | Reply::Failed(..)) => {
+            bail!("{program}: {other:?}")
+        }
+    }
+}
+
+fn nobody(teller: &mut Teller, payload: &[u8]) -> Result<()> {
+    teller.ask(0, "nobody", payload)?;
+    teller.flush()?;
+    match teller.reply()?.context("the daemon has left")? {
+        Reply::Failed(0, "no-host", _) => Ok(()),
+        other @ (Reply::Answered(..) | Reply::Accepted(..) | Reply::Failed(..)) => {
+            bail!("nobody: {other:?}")
+        }
+    }
+}
+
+fn many(teller: &mut Teller, payload: &[u8]) -> Result<()> {
+    let (mut sent, mut answered) = (0, 0);
+    while answered < MANY {
+        while sent < MANY && sent - answered < WINDOW {
+            sent += 1;
+            teller.ask(sent as u64, "plain", payload)?;
+        }
+        teller.flush()?;
+        loop {
+            match teller.reply()?.context("the daemon has left")? {
+                Reply::Answered(..) => answered += 1,
+                other @ (Reply::Accepted(..) | Reply::Failed(..)) => {
+                    bail!("an ask has no answer: {other:?}")
+                }
+            }
+            if !teller.has_reply() || answered == MANY {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells, and waits until the outbox is empty: the stream has all.
+fn tells(desk: &Host, teller: &mut Teller, payload: &[u8]) -> Result<()> {
+    let (mut sent, mut accepted) = (0, 0);
+    while accepted < TELLS {
+        while sent < TELLS && sent - accepted < WINDOW {
+            sent += 1;
+            teller.tell(sent as u64, "plain", payload)?;
+        }
+        teller.flush()?;
+        loop {
+            match teller.reply()?.context("the daemon has left")? {
+                Reply::Accepted(..) => accepted += 1,
+                other @ (Reply::Answered(..) | Reply::Failed(..)) => {
+                    bail!("a tell was refused: {other:?}")
+                }
+            }
+            if !teller.has_reply() || accepted == TELLS {
+                break;
+            }
+        }
+    }
+    desk.until(|| Ok(desk.status()?["messages"]["waiting"] == 0))
+}
+
+struct Host {
+    hob: Hob,
+    folder: std::path::PathBuf,
+}
+
+impl Host {
+    fn start(setting: &Setting, name: &str, port: u16, offers: bool) -> Result<Host> {
+        let hob = crate::figures::private(setting, &[])?;
+        let config = hob.folder("config/hob")?;
+        let text = format!("[nats]\nurl = \"nats://127.0.0.1:{port}\"\nhost = \"{name}\"\n");
+        std::fs::write(config.join("config.toml"), text)?;
+        let folder = hob.folder("project")?;
+        if offers {
+            std::fs::write(folder.join("echo.py"), HANDLER)?;
+            std::fs::write(folder.join("hob.toml"), PROGRAMS)?;
+            hob.ask(&["trust", folder.to_str().context("a name of text")?])?;
+        }
+        hob.ask(&["start"])?;
+        let host = Host { hob, folder };
+        host.until(|| Ok(host.status()?["hosts"]["connected"] == true))?;
+        Ok(host)
+    }
+
+    fn teller(&self) -> Result<Teller> {
+        let environment = self.hob.variables();
+        let variables = environment.iter().map(Vec::as_slice);
+        Ok(Teller::connect(&self.hob.directory(), &self.folder, variables)?)
+    }
+
+    fn status(&self) -> Result<Value> {
+        Ok(serde_json::from_str(&self.hob.ask(&["status", "--json"])?)?)
+    }
+
+    fn until(&self, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+        let start = Instant::now();
+        while !is_so()? {
+            ensure!(start.elapsed() < READY_MAX, "{} waits in vain", self.folder.display());
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
