@@ -124,3 +124,54 @@ fn a_program_is_a_service_of_nats() {
     }
     assert_eq!(endpoint["last_error"], "");
 }
+
+/// What `hob doctor` says of other hosts: the level, the text and the fix of each finding.
+fn doctor(world: &World) -> Vec<(String, String)> {
+    let outcome = world.hob(&["doctor", "--json"]).go();
+    let value: Value = serde_json::from_slice(&outcome.out).unwrap();
+    let all = value["checks"].as_array().unwrap().iter().filter(|each| each["check"] == "hosts");
+    let text = |each: &Value, key: &str| each[key].as_str().unwrap_or_default().to_owned();
+    all.map(|each| (text(each, "level"), format!("{} | {}", text(each, "text"), text(each, "fix"))))
+        .collect()
+}
+
+#[test]
+fn the_doctor_names_what_keeps_other_hosts_away_with_its_fix() {
+    let said = |world: &World, want: &[(&str, &[&str])]| {
+        let found = doctor(world);
+        assert_eq!(found.len(), want.len(), "{found:?}");
+        for ((level, text), (wanted, words)) in found.iter().zip(want) {
+            assert_eq!(level, wanted, "{text}");
+            for word in *words {
+                assert!(text.contains(word), "{word:?} is not in {text}");
+            }
+        }
+    };
+    let server = Server::start("");
+    let web = host("web-1", &server.url(), "");
+    said(&web, &[("fine", &["web-1", &server.url(), "none runs"])]);
+    project(&web, HANDLERS, &offered("echo", "echo", ""));
+    connected(&web, 1);
+    wait::until("why no tells come", || {
+        web.status()["hosts"]["tells_why"].is_string().then_some(())
+    });
+    let (fine, tells) = (["connected to", "offers 1"], ["JetStream is off", "store_dir"]);
+    said(&web, &[("fine", &fine), ("warning", &tells)]);
+    server.kill();
+    wait::until("it is cut", || (web.status()["hosts"]["connected"] == false).then_some(()));
+    said(&web, &[("fault", &["no connection", "start that server", "hob restart"])]);
+    let key = web.path("home").join("key");
+    std::fs::write(&key, "x").unwrap();
+    let config = format!(
+        "[nats]\nurl = \"nats://localhost\"\nhost = \"web-1\"\ncreds = \"{}\"\n",
+        key.display()
+    );
+    super::configured(&web, &config);
+    let mend = format!("chmod 600 {}", key.display());
+    web.run(&["chmod", "644", key.to_str().unwrap()]).go().succeeded();
+    said(&web, &[("fault", &["others may read it", &mend])]);
+    web.run(&["sh", "-c", &mend]).go().succeeded();
+    said(&web, &[("warning", &["another configuration", "hob restart"])]);
+    super::configured(&web, "");
+    said(&web, &[]);
+}

@@ -68,6 +68,16 @@ struct Section {
     ca: Option<PathBuf>,
 }
 
+impl Settings {
+    /// Reads the user's configuration; `None`: there is none, or it says nothing of other hosts.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a line for a person.
+    pub fn read(path: &Path) -> Result<Option<Settings>, String> {
+        read(path)
+    }
+}
+
 /// Reads the file; `None`: there is none, or it says nothing of other hosts.
 ///
 /// # Errors

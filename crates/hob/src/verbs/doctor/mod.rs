@@ -3,6 +3,7 @@
 //! ```text
 //!   caller ─┐
 //!   daemon ─┼─▶ findings ─▶ text or `hob.doctor/1` ─▶ 0 without a fault, 1 with one
+//!   hosts ──┤
 //!   machine ┤
 //!   commands┘
 //! ```
@@ -14,6 +15,7 @@
 mod caller;
 mod commands;
 mod daemon;
+mod hosts;
 mod machine;
 
 use hob_os::start::Start;
@@ -86,6 +88,7 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     // The caller's descriptors first: looking at the rest opens some.
     let mut findings = caller::look(start);
     findings.extend(daemon::look(start));
+    findings.extend(hosts::look(start));
     findings.extend(machine::look(start));
     findings.extend(commands::look(start));
     let printed = if format.json { out(&(json(&findings) + "\n")) } else { out(&text(&findings)) };

@@ -1,0 +1,98 @@
+//! Other hosts: whether the user's configuration of them can be used, whether there is a connection,
+//! and whether tells come. Nothing is said where nothing is configured.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use hob_core::status::{HostsPart, Status};
+use hob_daemon::hosts::Settings;
+use hob_os::start::Start;
+
+use super::{Finding, fault, fine, warning};
+use crate::connect;
+use crate::verbs::request;
+
+const CHECK: &str = "hosts";
+/// How long the daemon may take to answer.
+const ANSWER_MS: u64 = 2_000;
+
+pub(super) fn look(start: &Start) -> Vec<Finding> {
+    let Some(path) = config(start) else { return Vec::new() };
+    let settings = match Settings::read(&path) {
+        Ok(None) => return Vec::new(),
+        Ok(Some(settings)) => settings,
+        Err(why) => {
+            let fix = fix_of(&why, &path);
+            return vec![fault(CHECK, format!("no other host can be asked: {why}"), fix)];
+        }
+    };
+    let Settings { host, url, credentials, .. } = &settings;
+    let by = credentials
+        .as_ref()
+        .map(|credentials| format!(" by the credentials in {}", credentials.path.display()));
+    let by = by.unwrap_or_default();
+    let Some(now) = status(start) else {
+        return vec![fine(CHECK, format!("{host}: a daemon connects to {url}{by}; none runs"))];
+    };
+    if (&now.host, &now.server) != (host, url) {
+        let text = format!("the daemon was started with another configuration than {path:?} has");
+        return vec![warning(CHECK, text, "hob restart")];
+    }
+    if !now.connected {
+        let why = now.why.unwrap_or_else(|| format!("{url}: not yet"));
+        let what = match credentials {
+            Some(credentials) if why.contains("credentials") => {
+                format!("put credentials that it accepts in {}", credentials.path.display())
+            }
+            None if why.contains("credentials") => {
+                format!("name them by `creds` in {}", path.display())
+            }
+            _ => format!("start that server, or correct `url` in {}", path.display()),
+        };
+        let text = format!("{host} has no connection to other hosts: {why}");
+        return vec![fault(CHECK, text, format!("{what}, then: hob restart"))];
+    }
+    let count = now.offered.len();
+    let mut all =
+        vec![fine(CHECK, format!("{host} is connected to {url}{by}, and offers {count} programs"))];
+    if let Some(why) = now.why {
+        let text = format!("the server refuses something: {why}");
+        all.push(warning(CHECK, text, "give this host the permissions of docs/hosts.md"));
+    }
+    if let Some(why) = now.tells_why {
+        let fix = "jetstream { store_dir: \"/var/lib/nats\" } in the configuration of nats-server";
+        all.push(warning(CHECK, format!("no tells of other hosts come: {why}"), fix));
+    }
+    all
+}
+
+/// The user's configuration.
+fn config(start: &Start) -> Option<PathBuf> {
+    let absolute = |name: &[u8]| {
+        let value = Path::new(OsStr::from_bytes(start.variable(name)?));
+        value.is_absolute().then(|| value.to_owned())
+    };
+    let configs = absolute(b"XDG_CONFIG_HOME").or_else(|| Some(absolute(b"HOME")?.join(".config")));
+    Some(configs?.join("hob/config.toml"))
+}
+
+/// What the daemon says; `None`: none answers, which is a finding of its own.
+fn status(start: &Start) -> Option<HostsPart> {
+    connect::connect(&connect::directory(start)).ok()?;
+    let (answer, _) = request::ask_within(start, "status", ANSWER_MS).ok()?;
+    serde_json::from_value::<Status>(answer).ok()?.hosts
+}
+
+/// What is to be done about a configuration that cannot be used. A mode is mended by a command.
+fn fix_of(why: &str, path: &Path) -> String {
+    let creds =
+        why.split_once("creds: ").and_then(|(_, rest)| rest.split_once(": others may read"));
+    match creds {
+        Some((file, _)) => format!("chmod 600 {file}, then: hob restart"),
+        None if why.contains("chmod go-w") => {
+            format!("chmod go-w {}, then: hob restart", path.display())
+        }
+        None => format!("correct {}, then: hob restart", path.display()),
+    }
+}
