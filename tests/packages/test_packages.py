@@ -1,10 +1,11 @@
 """Packages are installed by their own tools, make a call warm, and leave no file when removed.
 
-The tools: pip, uv and pipx for the wheel, dpkg, rpm, and install.sh for the tarball. Each has a root
-of its own; nothing is installed on the machine.
+The tools: pip, uv and pipx for the wheel, npm, dpkg, rpm, and install.sh for the tarball. Each has a
+root of its own; nothing is installed on the machine.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -168,6 +169,37 @@ class SystemPackages(Case):
         )
 
 
+@unittest.skipUnless(shutil.which("npm"), "no npm here")
+class Npm(Case):
+    def npm(self, *words):
+        quiet = ["--offline", "--no-audit", "--no-fund", "--no-update-notifier"]
+        cache = self.place.path("cache")
+        return self.place.run("npm", *words, *quiet, "--cache", cache)
+
+    def test_for_all_projects(self):
+        place = self.place
+        prefix = place.path("a prefix")
+        self.npm("install", "--global", "--prefix", prefix, package(".tgz"))
+        hob = os.path.join(prefix, "bin/hob")
+        place.warm(hob)
+        self.assertTrue(os.path.exists(os.path.join(prefix, "share/man/man1/hob-run.1")))
+        place.end(hob)
+        self.npm("uninstall", "--global", "--prefix", prefix, "hob-cli")
+        self.assertEqual(place.files("a prefix"), [])
+
+    def test_in_a_project(self):
+        """Its scripts find the command by its name."""
+        place = self.place
+        with open(place.path("package.json"), "w") as file:
+            json.dump({"name": "project", "scripts": {"hello": "hob run hello.py npm"}}, file)
+        self.npm("install", "--save-dev", package(".tgz"))
+        self.assertIn("hello npm\n", self.npm("run", "--silent", "hello"))
+        place.warm(place.path("node_modules/.bin/hob"))
+        place.end(place.path("node_modules/.bin/hob"))
+        self.npm("uninstall", "hob-cli")
+        self.assertEqual(place.files("node_modules"), [".package-lock.json"])
+
+
 class Tarball(Case):
     INSTALL = os.path.join(DIST, "install.sh")
 
@@ -278,7 +310,7 @@ class Distribution(unittest.TestCase):
         again = os.path.abspath(os.environ["HOB_DIST_AGAIN"])
         names = sorted(os.listdir(DIST))
         self.assertEqual(sorted(os.listdir(again)), names)
-        self.assertEqual(len(names), 8)
+        self.assertEqual(len(names), 9)
         for name in names:
             with open(os.path.join(DIST, name), "rb") as a, open(os.path.join(again, name), "rb") as b:
                 self.assertTrue(a.read() == b.read(), name)
@@ -287,7 +319,7 @@ class Distribution(unittest.TestCase):
         check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         done = subprocess.run(check, cwd=DIST, stdout=subprocess.PIPE)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(len(done.stdout.splitlines()), 7)
+        self.assertEqual(len(done.stdout.splitlines()), 8)
 
     def test_the_bill_of_materials_is_what_its_schema_says(self):
         from cyclonedx.schema import SchemaVersion

@@ -1,5 +1,5 @@
-//! What people install: a tarball, a wheel, a deb and an rpm of one binary, with what was written
-//! from its command line, licences, a list of what is in it, and digests.
+//! What people install: a tarball, a wheel, an npm package, a deb and an rpm of one binary, with what
+//! was written from its command line, licences, a list of what is in it, and digests.
 //!
 //! Owns: which file lies where, and the bytes of each package. All are made from one `Tree`, and the
 //! same input gives the same bytes: names are sorted, the time is the commit's, owners are root.
@@ -7,6 +7,7 @@
 
 mod deb;
 mod licences;
+mod npm;
 mod parts;
 mod release;
 mod rpm;
@@ -54,6 +55,7 @@ pub(crate) fn make(root: &Path, hob: &Path, generated: &Path, out: &Path) -> Res
     unpacked.add(&tree::doc("install.sh"), File::program(installer.clone()));
     files.add(&tarball::name(&release), File::text(tarball::bytes(&release, &unpacked)?));
     files.add(&wheel::name(&release), File::text(wheel::bytes(root, &release, &tree)?));
+    files.add(&npm::name(&release), File::text(npm::bytes(root, &release, &tree)?));
     // What is installed for everybody is never enabled by itself.
     tree.add_unit(root)?;
     files.add(&deb::name(&release), File::text(deb::bytes(&release, &tree)?));

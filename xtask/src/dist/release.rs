@@ -44,6 +44,14 @@ impl Arch {
         }
     }
 
+    /// As Node calls it.
+    pub(crate) fn node(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x64",
+            Arch::Aarch64 => "arm64",
+        }
+    }
+
     /// As Rust calls what the binary is built for.
     pub(crate) fn triple(self) -> String {
         format!("{}-unknown-linux-musl", self.name())
