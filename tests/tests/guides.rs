@@ -22,6 +22,11 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides")
 }
 
+/// What Maven has fetched of the libraries; `.ci/deps` puts it there.
+fn jars() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/deps")
+}
+
 /// The blocks of a page that are run, each with what it prints.
 fn blocks(page: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
@@ -78,6 +83,9 @@ fn follow(name: &str) {
     let world = World::new();
     std::fs::create_dir(world.path("bin")).unwrap();
     std::os::unix::fs::symlink(world.binary(), world.path("bin/hob")).unwrap();
+    // As on a machine that has the language's jars, and no launcher.
+    std::fs::create_dir_all(world.path("home/.m2")).unwrap();
+    std::os::unix::fs::symlink(jars(), world.path("home/.m2/repository")).unwrap();
     let port = free_port();
     let as_here = |text: &str| text.replace(PORT, &port);
     let mut script = String::from("set -eu\n");
@@ -129,6 +137,7 @@ guides! {
     functions: "functions.md",
     faster_or_slower: "faster-or-slower.md",
     slow_calls: "slow-calls.md",
+    clojure_scripts: "clojure.md",
 }
 
 #[test]
