@@ -100,7 +100,8 @@ pub struct Limits {
 
     /// After this without a call, a pool keeps [`Limits::ahead_min`] copies.
     pub rate_us: u64,
-    /// After this without a call, a pool keeps one copy.
+    /// After this without a call, a pool keeps one copy. Of standbys it keeps one until two calls came
+    /// closer than this.
     pub copies_idle_us: u64,
     /// After this without a call, a pool is retired.
     pub pool_idle_us: u64,

@@ -269,15 +269,26 @@ impl Pool {
         if idle_us >= limits.copies_idle_us {
             return limits.ahead_min.min(1);
         }
+        let least = self.least(limits, now);
         if idle_us >= limits.rate_us {
-            return limits.ahead_min;
+            return least;
         }
         // A refill begins after a quiet moment and takes a while: so many calls come meanwhile.
         let refill_us = limits.quiet_us + self.pay_guess_us(limits);
         let meanwhile = self.arrivals.gap_us(now).map_or(0, |gap_us| 1 + refill_us / gap_us.max(1));
         let meanwhile = u32::try_from(meanwhile).unwrap_or(u32::MAX);
         let wanted = meanwhile.max(self.arrivals.peak(limits.rate_us, now));
-        wanted.min(limits.ahead_max).max(limits.ahead_min)
+        wanted.min(limits.ahead_max).max(least)
+    }
+
+    /// The fewest that wait while the pool is in use. A standby is a whole interpreter, and shares
+    /// nothing with another: a second one waits where calls follow one another.
+    fn least(&self, limits: &Limits, now: Time) -> u32 {
+        let follow = |gap_us| gap_us < limits.copies_idle_us;
+        if self.terms.forks() || self.arrivals.last_gap_us(now).is_some_and(follow) {
+            return limits.ahead_min;
+        }
+        limits.ahead_min.min(1)
     }
 
     /// Whether calls come faster than copies can be made.
@@ -388,6 +399,24 @@ mod tests {
     fn standbys_know_no_load() {
         let (pool, limits, now) = pool(Name::Standby, 10);
         assert_eq!(pool.mode(&limits, now), Mode::Latency);
+    }
+
+    #[test]
+    fn a_second_standby_waits_where_calls_follow_one_another() {
+        for (gap_us, expected) in [(59_999_999, 2), (60_000_000, 1)] {
+            let (pool, mut limits, now) = pool(Name::Standby, gap_us);
+            limits.ahead_min = 2;
+            assert_eq!(pool.target(&limits, now), expected, "{gap_us}");
+            let (pool, ..) = self::pool(Name::Fork, gap_us);
+            assert_eq!(pool.target(&limits, now), 2);
+        }
+        let (mut pool, mut limits, now) = pool(Name::Standby, 0);
+        limits.ahead_min = 2;
+        pool.arrivals = Arrivals::default();
+        pool.arrivals.note(now, 1, limits.rate_us);
+        assert_eq!(pool.target(&limits, now), 1, "called once");
+        limits.ahead_min = 0;
+        assert_eq!(pool.target(&limits, now.after_us(limits.rate_us)), 0);
     }
 
     #[test]

@@ -52,9 +52,9 @@ impl Arrivals {
     /// peak is remembered, at least.
     pub(crate) fn note(&mut self, now: Time, at_once: u32, window_us: u64) {
         if let Some(last) = self.last {
-            let gap_us = now.us_since(last).min(GAP_MAX_US);
+            let gap_us = now.us_since(last);
             self.last_gap_us = Some(gap_us);
-            self.gap_us.add(gap_us);
+            self.gap_us.add(gap_us.min(GAP_MAX_US));
         }
         self.last = Some(now);
         if now.us_since(self.window.since) >= window_us {
