@@ -134,6 +134,8 @@ pub(crate) struct Wanted {
     pub(crate) open: OpenSession,
     pub(crate) directory: OwnedFd,
     pub(crate) pid: u32,
+    /// What of its context a session that is started for it would not have, for a person.
+    pub(crate) differs: Option<String>,
     pub(crate) reply: oneshot::Sender<Result<InSession, Refused>>,
 }
 

@@ -247,6 +247,22 @@ fn what_cannot_be_started_says_why_and_what_to_do() {
 }
 
 #[test]
+fn a_caller_of_another_priority_starts_none_and_joins_what_is_there() {
+    let world = World::new();
+    let lower = |code: &str| hob(&world, &["eval", code]).under(&["nice", "-n", "5"]).go_long();
+    let refused = lower("1");
+    assert_eq!(refused.end, End::Code(126), "{}", refused.complaint());
+    let told = refused.complaint();
+    assert!(
+        told.contains("another priority than the daemon") && told.contains("without `nice`"),
+        "{told}"
+    );
+    hob(&world, &["eval", "(def x 1)"]).go_long().succeeded();
+    let joined = lower("(inc x)");
+    assert_eq!((joined.end, joined.text().as_str()), (End::Code(0), "2\n"), "{joined:?}");
+}
+
+#[test]
 fn a_session_that_exits_is_told_and_one_that_is_idle_or_too_large_is_ended() {
     let world = World::new();
     world.hob(&["start"]).env("HOB_SESSION_IDLE_S", "1").go().succeeded();

@@ -86,10 +86,7 @@ impl Caller<'_> {
 
     fn begin(&mut self, run: RunSet) -> Result<(), (Reason, String)> {
         if let Some(what) = &self.differs {
-            return Err((
-                Reason::Context,
-                format!("{what}; start the daemon from where the caller runs (`hob stop`)"),
-            ));
+            return Err((Reason::Context, what.clone()));
         }
         let malformed = |text: String| (Reason::Malformed, text);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -147,8 +144,21 @@ fn time(ms: u64) -> Option<Duration> {
     (ms > 0).then(|| Duration::from_millis(ms))
 }
 
-/// What of a caller's context its hooks, which this daemon starts, would not have.
+/// What of a caller's context that would not have which this daemon starts for it, and what to do.
 pub(crate) fn differs(around: &Around, seen: &Seen) -> Option<String> {
+    let priority::Priority { nice, io, policy, slack_ns } = priority::of(seen.pid());
+    if !around.is_like(&Priority { nice, io, policy, oom: seen.oom, slack_ns }) {
+        // The daemon has taken back what its first caller had lowered.
+        let what = "the caller has another priority than the daemon: call without `nice`, `ionice`, \
+                    `chrt` or a changed `oom_score_adj`";
+        return Some(what.to_owned());
+    }
+    let what = elsewhere(around, seen)?;
+    Some(format!("{what}; start the daemon from where the caller runs (`hob stop`)"))
+}
+
+/// What of it the daemon would have too if it was started from there.
+fn elsewhere(around: &Around, seen: &Seen) -> Option<String> {
     let pid = seen.pid();
     let context = surroundings::context_of(pid).unwrap_or_default();
     if around.context(&context, seen) != Context::Equal {
@@ -157,10 +167,6 @@ pub(crate) fn differs(around: &Around, seen: &Seen) -> Option<String> {
     }
     if around.cgroup(seen) == Cgroup::Limited {
         return Some("the caller is in another control group than the daemon".to_owned());
-    }
-    let priority::Priority { nice, io, policy, slack_ns } = priority::of(pid);
-    if !around.is_like(&Priority { nice, io, policy, oom: seen.oom, slack_ns }) {
-        return Some("the caller has another priority than the daemon".to_owned());
     }
     let Some(theirs) = limits::of(pid) else {
         return Some("the caller's limits cannot be read".to_owned());

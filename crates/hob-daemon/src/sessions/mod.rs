@@ -276,6 +276,9 @@ impl Sessions {
     fn start(&mut self, id: SessionId, client: ClientId) -> Result<(), String> {
         let wanted = self.clients.get(&client).and_then(|client| client.wanted.as_ref());
         let wanted = wanted.ok_or("its client has left")?;
+        if let Some(what) = &wanted.differs {
+            return Err(what.clone());
+        }
         let process = Process::start(id, wanted, &self.directory, &self.owner)?;
         self.processes.insert(id, process);
         Ok(())

@@ -9,7 +9,6 @@ mod proxy;
 use std::sync::Arc;
 
 use hob_core::sessions::ClientId;
-use hob_wire::exit::ExitCode;
 use hob_wire::frame::Kind;
 use hob_wire::reply;
 use hob_wire::session::{OpenSession, SessionOpened};
@@ -32,17 +31,12 @@ pub(crate) async fn serve(
 ) {
     let Ok(open) = OpenSession::decode(&frame.payload) else { return };
     let Some(directory) = frame.fds.pop() else { return };
-    if open.start
-        && let Some(what) = hooks::differs(&front.around, &seen)
-    {
-        let text =
-            format!("{what}; start the daemon from where the session is wanted (`hob stop`)");
-        return refuse(&stream, &Refused { code: ExitCode::Lost as u8, text });
-    }
+    // Who joins a session has what that was started with.
+    let differs = if open.start { hooks::differs(&front.around, &seen) } else { None };
     let client = ClientId(front.recorder.next_call());
     let (shared, token) = (open.shared, open.token.clone());
     let (reply, answer) = oneshot::channel();
-    let wanted = Wanted { open, directory, pid: seen.pid(), reply };
+    let wanted = Wanted { open, directory, pid: seen.pid(), differs, reply };
     let tell = |event| front.owner.send(Input::Session { client, event });
     if tell(SessionEvent::Wanted(Box::new(wanted))).await.is_err() {
         return;
