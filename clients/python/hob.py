@@ -6,6 +6,8 @@
     hob.tell("mailer", {"to": "x@example.org"})
     hob.counter("hits").add(1)
     hob.cache.set("page", html, ttl=60)
+    with hob.span("parse"):
+        ...
 
 One file with no dependency but the standard library, for Python 3.9 and newer; copy it, or install
 it. In a handler that hob runs it is there already. It speaks the frames of docs/wire.md. Programs
@@ -15,6 +17,8 @@ Threads and processes may use it freely: each thread has its own connection, and
 makes its own.
 """
 
+import contextvars as _contextvars
+import functools as _functools
 import json as _json
 import os as _os
 import socket as _socket
@@ -26,7 +30,7 @@ import time as _time
 
 __all__ = [
     "Answer", "Error", "NoDaemon", "Failed", "Raised", "Lost", "TimedOut", "Busy", "NotGiven",
-    "ask", "tell", "counter", "cache",
+    "ask", "tell", "counter", "cache", "span",
 ]  # fmt: skip
 
 # wire:begin python-client (`cargo xtask wire` writes these lines)
@@ -565,3 +569,70 @@ class _Cache:
 
 
 cache = _Cache()
+
+
+# Where hob runs the program warm, its runtime puts a list of spans here before each call, and what
+# counts them; and takes both out behind it. Otherwise it is empty.
+_SPANS_OF_THIS_CALL = []
+_SPANS_MAX = 256
+# The flag of the code of an `async def`.
+_COROUTINE = 0x80
+# The span that a thread or task is in: the list that it is in, and its number there.
+_within = _contextvars.ContextVar("hob.span", default=(None, None))
+
+
+class span:  # noqa: N801  It is used as a function is.
+    """A stretch of this call, which `hob trace` and exports show: `with hob.span("parse"):`, or
+    `@hob.span("parse")` before a function. Outside of hob it does nothing. A call has 256 of them at
+    most, in the order of their begins, and a name 48 bytes."""
+
+    __slots__ = ("_name", "_open")
+
+    def __init__(self, name):
+        self._name = name if isinstance(name, (str, bytes)) else str(name)
+        self._open = None
+
+    def __enter__(self):
+        one = before = None
+        # A copy: the call may end meanwhile, in another thread.
+        gathered = _SPANS_OF_THIS_CALL[:]
+        if gathered:
+            spans, numbers = gathered
+            number = next(numbers)
+            if number < _SPANS_MAX:
+                of, parent = _within.get()
+                before = _within.set((spans, number))
+                one = [number, self._name, 0, 0, parent if of is spans else None]
+                one[2] = _time.monotonic_ns()
+                spans.append(one)
+        # The same one may be entered within itself.
+        self._open = one, before, self._open
+        return self
+
+    def __exit__(self, *_):
+        one, before, self._open = self._open
+        if one is not None:
+            one[3] = _time.monotonic_ns()
+            try:
+                _within.reset(before)
+            except ValueError:
+                # Ended in another thread or task than it was begun in.
+                pass
+
+    def __call__(self, function):
+        name = self._name
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _COROUTINE:
+
+            @_functools.wraps(function)
+            async def spanned(*args, **named):
+                with span(name):
+                    return await function(*args, **named)
+        else:
+
+            @_functools.wraps(function)
+            def spanned(*args, **named):
+                with span(name):
+                    return function(*args, **named)
+
+        return spanned

@@ -29,7 +29,7 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 # wire:begin conformance-driver (`cargo xtask wire` writes these lines)
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
-GIVE, FINISHED, NOTES, FAILED, ENDED, EXECUTES = 37, 38, 39, 40, 18, 44
+GIVE, FINISHED, NOTES, SPANS, FAILED, ENDED, EXECUTES = 37, 38, 39, 45, 40, 18, 44
 MESSAGE, ANSWER, FAILURE, LEND, HANDLED = 8, 23, 24, 42, 43
 REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
 # Roles of a worker, and the kind of a target that answers messages.

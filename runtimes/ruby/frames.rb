@@ -28,6 +28,7 @@ module Frames
   GIVE = 37
   FINISHED = 38
   NOTES = 39
+  SPANS = 45
   FAILED = 40
   JOINED = 41
   EXECUTES = 44

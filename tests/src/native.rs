@@ -32,6 +32,12 @@ fn answer(message: &Incoming, count: &mut u64) -> Result<Answer, String> {
             println!("printed {rest}");
             Ok(().into())
         }
+        "span" => {
+            let outer = hob_worker::span("outer");
+            drop(hob_worker::span(rest.to_owned()));
+            drop(outer);
+            Ok(().into())
+        }
         "fail" => Err(format!("it said\n{rest}")),
         "panic" => panic!("as asked: {rest}"),
         "huge" => Ok(vec![0; 1 << 20].into()),

@@ -12,7 +12,7 @@ use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
 use hob_wire::message::{Attach, Handled, Passed, Served};
 use hob_wire::session::OpenSession;
-use hob_wire::worker::{Executes, Failed, Finished, Forked, Gone, Joined, Notes, Ready};
+use hob_wire::worker::{Executes, Failed, Finished, Forked, Gone, Joined, Notes, Ready, Spans};
 use rustix::fd::OwnedFd;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -182,6 +182,7 @@ pub(crate) enum WorkerEvent {
     Gone(Gone),
     Finished(Finished),
     Notes(Notes),
+    Spans(Spans),
     Failed(Failed),
     Joined(Joined),
     Executes(Executes),
@@ -212,6 +213,7 @@ impl WorkerEvent {
             Kind::Gone => Gone::decode(payload).ok().map(WorkerEvent::Gone),
             Kind::Finished => Finished::decode(payload).ok().map(WorkerEvent::Finished),
             Kind::Notes => Notes::decode(payload).ok().map(WorkerEvent::Notes),
+            Kind::Spans => Spans::decode(payload).ok().map(WorkerEvent::Spans),
             Kind::Failed => Failed::decode(payload).ok().map(WorkerEvent::Failed),
             Kind::Joined => Joined::decode(payload).ok().map(WorkerEvent::Joined),
             Kind::Executes => Executes::decode(payload).ok().map(WorkerEvent::Executes),

@@ -29,7 +29,7 @@ use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{
     Executes, Failed, Finished, Fork, Forked, Give, Joined, Notes, Paid, Preload, Ready, Role,
-    TargetKind, Unfit,
+    Spans, TargetKind, Unfit,
 };
 
 fn strings(list: &[&[u8]]) -> Strings {
@@ -153,6 +153,8 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     put(Kind::Executes, 0, &|out| {
         Executes { call: 7, at_ns: 1_000_400_000, why: Unfit::Signals }.encode(out);
     });
+    let spans = strings(&[b"1000410000 50000 0 0 load", b"1000420000 20000 1 1 parse \xff"]);
+    put(Kind::Spans, 0, &|out| Spans { call: 7, dropped: 2, spans: spans.clone() }.encode(out));
     put(Kind::Failed, 0, &|out| Failed { text: b"no module".to_vec() }.encode(out));
     messages(&mut put);
     hooks(&mut put);

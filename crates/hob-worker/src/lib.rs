@@ -24,6 +24,7 @@ mod frames;
 mod incoming;
 mod lane;
 mod notes;
+mod spans;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +38,7 @@ use hob_actor::{Address, Receives};
 use hob_os::uds;
 
 pub use incoming::{Answer, Incoming, IntoAnswer, Manner};
+pub use spans::{Span, span};
 
 use frames::Frames;
 
@@ -190,7 +192,13 @@ impl Daemon {
             if kind == Kind::Message {
                 out.clear();
                 let message = wire::Message::decode(self.frames.bytes(at)).map_err(wire_error)?;
-                perform(&message, handle, &mut out);
+                let id = message.id;
+                spans::begin();
+                let mut answer = Vec::new();
+                perform(&message, handle, &mut answer);
+                // Before the answer: with it the call ends.
+                spans::end(id, &mut out);
+                out.append(&mut answer);
                 self.frames.send(&out)?;
             } else if kind == Kind::Lend {
                 let lend = Lend::decode(self.frames.bytes(at)).map_err(wire_error)?;

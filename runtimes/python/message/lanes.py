@@ -257,6 +257,7 @@ def serve(loaded, channel, role, collects):
         if loaded.attend is not None:
             loaded.attend(channel, fields, whole)
             continue
+        spans = worker.begin_spans()
         answer, _ = perform(handler, fields, whole, time.monotonic_ns())
         while FILES:
             posix.close(FILES.pop())
@@ -264,4 +265,6 @@ def serve(loaded, channel, role, collects):
             # A child that the handler forked and let return: the answer is its parent's to give.
             posix._exit(0)
         worker.flush_quietly()
+        if spans is not None:
+            answer = worker.end_spans(worker.u64(fields[2]), spans, time.monotonic_ns()) + answer
         channel.sendall(answer)

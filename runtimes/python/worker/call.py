@@ -222,10 +222,6 @@ def run_anew(program, call):
         posix._exit(126)
 
 
-# The number of a dummy call.
-NO_CALL = u64(0)
-
-
 def send_end(call, status, finished_ns):
     """Reports the call's end, to the caller first."""
     if posix.getpid() != OWNER:
@@ -252,7 +248,8 @@ def send_end(call, status, finished_ns):
                 _signal.sigtimedwait((), 0.0005)
             posix.close(REPLY_FD)
         if is_ours(COPY_FD):
-            send_all(COPY_FD, encode_finished(call.number, pair, call.main_ns, finished_ns))
+            finished = encode_finished(call.number, pair, call.main_ns, finished_ns)
+            send_all(COPY_FD, own_spans(call, finished_ns) + finished)
             posix.sched_yield()
             if PROFILE is not None:
                 PROFILE.send(call)
@@ -291,6 +288,7 @@ def conclude(call):
         tell_profile(call)
         die_interrupted()
     if not cleared:
+        tell_spans(call)
         return status
     try:
         send_end(call, status, time.monotonic_ns())

@@ -3,7 +3,7 @@
 
 def serve():
     """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, LEARNS, PROMISES, PROFILE
+    global OWNER, LEARNS, PROMISES, PROFILE, HELD_SPANS
     channel = take_channel()
     try:
         program, role = make_ready(channel)
@@ -67,6 +67,7 @@ def serve():
         gc.enable()
     renew_moments()
     channel.detach()
+    HELD_SPANS = begin_spans()
     call.main_ns = time.monotonic_ns()
     return program, call
 

@@ -39,7 +39,8 @@ def encode_gone(worker, exit_pair, usage):
     return encode_frame(GONE, payload)
 
 
-# The number of a call is kept as the eight bytes that it came in.
+# The number of a call is kept as the eight bytes that it came in; that of a dummy call:
+NO_CALL = u64(0)
 NO_TEXT_NOT_COLD = bytes(8)
 
 

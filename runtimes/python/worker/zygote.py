@@ -202,7 +202,7 @@ def load_beside(name):
 
 
 # All of them by now: a name that is new undoes what the interpreter has adapted to the others.
-PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = ANEW = None
+PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = ANEW = HELD_SPANS = None
 
 
 def take_channel():

@@ -16,6 +16,7 @@ use crate::calls::arrive::load_anew;
 use crate::ctx::Ctx;
 use crate::freshness::NotYet;
 use crate::inputs::WorkerEvent;
+use crate::recorder::ring;
 use crate::warm::fresh::Admission;
 use crate::warm::lesson::Lesson as Known;
 use crate::workers::hands::{Ended, Process};
@@ -32,6 +33,12 @@ impl Calls {
             WorkerEvent::Forked(forked, pidfd) => self.forked(ctx, &forked, pidfd),
             WorkerEvent::Finished(finished) => self.finished(ctx, worker, finished),
             WorkerEvent::Notes(notes) => self.noted(ctx, worker, &notes.notes),
+            WorkerEvent::Spans(spans) => {
+                let own = ctx.hands.get(worker).and_then(|process| process.call);
+                if own == Some(CallId(spans.call)) {
+                    ring::own(&spans);
+                }
+            }
             WorkerEvent::Failed(failed) => self.failed(ctx, worker, &failed),
             WorkerEvent::Joined(joined) => self.joined(ctx, worker, joined),
             WorkerEvent::Executes(executes) => self.executes(ctx, worker, executes),

@@ -184,6 +184,7 @@ async fn launcher(first: Frame, mut reader: Reader, stream: Arc<Stream>, front: 
             | WorkerEvent::Forked(..)
             | WorkerEvent::Finished(_)
             | WorkerEvent::Notes(_)
+            | WorkerEvent::Spans(_)
             | WorkerEvent::Failed(_)
             | WorkerEvent::Joined(_)
             | WorkerEvent::Executes(_)

@@ -9,13 +9,14 @@ use hob_core::supervisor::{PoolView, Supervisor};
 use hob_wire::frame::Kind;
 use hob_wire::frames::http::{Hint, Respond};
 use hob_wire::message::{Answer, Failure, Reason};
-use hob_wire::worker::{Ready, Role};
+use hob_wire::worker::{Ready, Role, Spans};
 use rustix::fd::OwnedFd;
 
 use crate::channel;
 use crate::ctx::Ctx;
 use crate::inputs::WorkerEvent;
 use crate::messages::Messages;
+use crate::recorder::ring;
 use crate::workers::hands::{Ended, Process};
 
 use super::Said;
@@ -85,6 +86,7 @@ impl Messages {
                     self.attempt_noted(pool, worker, &notes.notes);
                 }
             }
+            WorkerEvent::Spans(spans) => self.spans_said(worker, &spans),
             WorkerEvent::Launched(..) | WorkerEvent::Finished(_) => {}
             WorkerEvent::Joined(_) | WorkerEvent::Executes(_) => {}
             WorkerEvent::Closed => {
@@ -96,6 +98,14 @@ impl Messages {
                     self.silent.insert(worker);
                 }
             }
+        }
+    }
+
+    /// What a message's program says that it did, if the message is this worker's.
+    fn spans_said(&self, worker: WorkerId, spans: &Spans) {
+        let open = self.open.get(&CallId(spans.call));
+        if open.is_some_and(|open| open.worker == Some(worker)) {
+            ring::own(spans);
         }
     }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use hob_core::ids::CallId;
 use hob_core::phase::Mark;
-use hob_core::span::{self, Holder, Kind, Record};
+use hob_core::span::{self, Holder, Kind, OWN_MAX, Own, Record};
+use hob_wire::worker::Spans;
 
 /// From now on the threads of this process note spans, in this directory.
 pub(crate) fn begin(directory: &Path) {
@@ -30,4 +31,19 @@ pub(crate) fn note(kind: Kind, call: CallId, a: u64, b: u64) {
 /// A call begins to wait, for these.
 pub(crate) fn waits(call: CallId, holders: &[Holder]) {
     span::waits(call, holders).for_each(|record| hob_os::ring::record(record.words()));
+}
+
+/// What a call's program says that it did, up to [`OWN_MAX`] spans of it. What is no span is left
+/// out: a worker runs code that is not hob's.
+pub(crate) fn own(said: &Spans) {
+    let call = CallId(said.call);
+    for (number, words) in (0..=u8::MAX).zip(said.spans.iter()) {
+        let Some(span) = Own::parse(number, words) else { continue };
+        span.records(call).for_each(|record| hob_os::ring::record(record.words()));
+    }
+    let over = said.spans.len().saturating_sub(OWN_MAX) as u64;
+    let dropped = u64::from(said.dropped).saturating_add(over);
+    if dropped > 0 {
+        note(Kind::OwnDropped, call, dropped, 0);
+    }
 }

@@ -30,7 +30,7 @@ use crate::reply::{Ended, Queued, Refused, RunCold};
 use crate::schema::{Frame, Party};
 use crate::session::{OpenSession, SessionOpened};
 use crate::worker::{
-    Executes, Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready,
+    Executes, Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready, Spans,
 };
 
 /// Makes structs of named fields, and what writes, reads and describes them.
@@ -392,6 +392,8 @@ kinds! {
     Handled = 43: Worker => Daemon, Handled;
     /// It executes the cold command in its own place.
     Executes = 44: Worker => Daemon, Executes;
+    /// What the program itself says of a call's time.
+    Spans = 45: Worker => Daemon, Spans;
 
     /// Run this hooks directory.
     RunSet = 48: Caller => Daemon, RunSet;

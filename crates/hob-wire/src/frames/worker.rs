@@ -133,6 +133,19 @@ frames! {
         notes: Strings,
     }
 
+    /// Spans that a call's program has made itself. Said before the call's end.
+    frame Spans {
+        /// The call's number; of a message its id.
+        call: u64,
+        /// How many more there were than a call may have.
+        dropped: u32,
+        /// In the order of their begins, each as decimal numbers with a space behind each, and its
+        /// name: when it began, in nanoseconds of the monotonic clock; how many nanoseconds it took;
+        /// in which of these it was begun, from 1 on, or 0; 1 if it was not ended when the call
+        /// ended, else 0.
+        spans: Strings,
+    }
+
     /// A worker cannot become ready.
     frame Failed {
         /// What happened, for a person; may have several lines.

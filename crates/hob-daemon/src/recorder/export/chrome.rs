@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Call, free_line, numbers, span_texts, texts};
+use super::{Call, Lines, free_line, numbers, span_texts, texts};
 
-/// Lines of spans, behind all those of calls that there may be.
+/// Lines of spans, behind all those of calls that there may be; for each line of calls so many.
 const SPANS: usize = 1_000_000;
+const SPANS_A_LINE: usize = 1000;
 
-/// A program that has been seen: its number, and when each of its lines is free again, in
-/// nanoseconds since 1970: those of calls, and those of spans.
+/// A program that has been seen: its number, and when each of its lines of calls is free again, in
+/// nanoseconds since 1970.
 struct Program {
     number: usize,
     calls: Vec<u64>,
-    spans: Vec<u64>,
 }
 
 pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
@@ -30,7 +30,7 @@ pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
             events.push(json!({
                 "ph": "M", "name": "process_name", "pid": known, "args": named,
             }));
-            Program { number: known, calls: Vec::new(), spans: Vec::new() }
+            Program { number: known, calls: Vec::new() }
         });
         let end = at_ns(call, call.receipt.total_us);
         let line = 1 + free_line(&mut program.calls, call.begun_ns, end);
@@ -47,10 +47,9 @@ pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
         for phase in &call.receipt.phases {
             events.push(event(line, &phase.name, (phase.start_us, phase.us), Vec::new()));
         }
+        let mut lines = Lines::default();
         for span in &call.spans.spans {
-            let (start, end) = (span.start_us, span.start_us.saturating_add(span.us));
-            let (start, end) = (at_ns(call, start), at_ns(call, end));
-            let line = SPANS + free_line(&mut program.spans, start, end);
+            let line = SPANS + line * SPANS_A_LINE + lines.line(span);
             let texts = span_texts(span).into_iter();
             let mut notes: Vec<_> =
                 texts.map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
@@ -64,7 +63,7 @@ pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
 
 fn notes(call: &Call) -> Vec<(String, Value)> {
     let texts = texts(call).into_iter().map(|(name, text)| (name, Value::from(text)));
-    let numbers = numbers(call.receipt).into_iter();
+    let numbers = numbers(call).into_iter();
     let numbers = numbers.map(|(name, number)| (name, Value::from(number)));
     texts.chain(numbers).map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -122,8 +121,15 @@ mod tests {
         let events = read(&trace(&[call]));
         let spans = events.iter().filter(|event| event["args"]["of_call"] == 1);
         let spans: Vec<_> = spans.map(|event| (event["name"].as_str(), &event["tid"])).collect();
-        let (first, second) = (SPANS.into(), (SPANS + 1).into());
-        let expected = [("waited", &first), ("fork", &second), ("?", &first)];
+        let first = SPANS + SPANS_A_LINE;
+        let [first, second, third] = [first, first + 1, first + 2].map(Value::from);
+        let expected = [
+            ("waited", &first),
+            ("fork", &second),
+            ("parse", &first),
+            ("lex", &first),
+            ("?", &third),
+        ];
         assert_eq!(spans, expected.map(|(name, line)| (Some(name), line)));
     }
 }

@@ -77,6 +77,39 @@ struct Call<'a> {
     spans: Spans,
 }
 
+/// Lines of a viewer for the spans of one call: one lies within another where it was begun in that,
+/// and otherwise nothing overlaps.
+#[derive(Default)]
+struct Lines {
+    /// What is open on each, the innermost last: until when, and its number, if it is the program's.
+    open: Vec<Vec<(u64, Option<u8>)>>,
+}
+
+impl Lines {
+    /// The line on which this is drawn. Spans come in the order of their begins.
+    fn line(&mut self, span: &Span) -> usize {
+        let (begin, end) = (span.start_us, span.start_us.saturating_add(span.us));
+        let (number, parent) = match span.what {
+            What::Own { number, parent, .. } => (Some(number), parent),
+            What::Waited { .. } | What::Forked { .. } | What::Unknown(_) => (None, None),
+        };
+        for open in &mut self.open {
+            while open.pop_if(|(until, _)| *until <= begin).is_some() {}
+        }
+        let is_in = |open: &Vec<(u64, Option<u8>)>| {
+            let inner = open.last();
+            inner.is_some_and(|(until, of)| of.is_some() && *of == parent && end <= *until)
+        };
+        let empty = || self.open.iter().position(Vec::is_empty);
+        let line = self.open.iter().position(is_in).or_else(empty).unwrap_or_else(|| {
+            self.open.push(Vec::new());
+            self.open.len() - 1
+        });
+        self.open[line].push((end, number));
+        line
+    }
+}
+
 /// A line of a viewer on which nothing overlaps: the first that is free then, of those that are
 /// free again at these times, and which is taken until an end.
 fn free_line(free: &mut Vec<u64>, begin: u64, end: u64) -> usize {
@@ -101,11 +134,13 @@ fn texts(call: &Call) -> Vec<(&'static str, String)> {
     texts
 }
 
-fn numbers(receipt: &Receipt) -> Vec<(&'static str, u64)> {
+fn numbers(call: &Call) -> Vec<(&'static str, u64)> {
+    let receipt = call.receipt;
     let mut numbers = vec![("call", receipt.call), ("caller", receipt.caller_pid.into())];
     numbers.extend(receipt.outcome.code.map(|code| ("code", code.into())));
     numbers.extend(receipt.outcome.signal.map(|signal| ("signal", signal.into())));
     numbers.extend(receipt.gain.map(|gain| ("saved_us", gain.saved_us)));
+    numbers.extend((call.spans.dropped > 0).then_some(("spans_dropped", call.spans.dropped)));
     numbers
 }
 
@@ -125,6 +160,8 @@ fn span_texts(span: &Span) -> Vec<(&'static str, String)> {
             texts
         }
         What::Forked { pid } => vec![("worker", pid.to_string())],
+        What::Own { is_open: true, .. } => vec![("ended", "not before the call".to_owned())],
+        What::Own { .. } => Vec::new(),
         What::Unknown(kind) => vec![("kind", kind.to_string())],
     }
 }
@@ -135,15 +172,64 @@ mod tests {
     use super::super::spans::Coverage;
     use super::*;
 
-    /// Two spans of a call that overlap, and one that begins when the first has ended.
+    /// Two spans of a call that overlap, one of its program's that begins when the first has ended, one
+    /// within that, and one beside them.
     pub(super) fn spans() -> Spans {
         let waited = What::Waited { holders: vec![Held::Call(7, None)], of: 1, then: Vec::new() };
         let spans = vec![
             Span { what: waited, start_us: 10, us: 40 },
             Span { what: What::Forked { pid: 77 }, start_us: 20, us: 60 },
+            Span {
+                what: What::Own {
+                    name: "parse".to_owned(),
+                    number: 0,
+                    parent: None,
+                    depth: 0,
+                    is_open: false,
+                },
+                start_us: 50,
+                us: 30,
+            },
+            Span {
+                what: What::Own {
+                    name: "lex".to_owned(),
+                    number: 1,
+                    parent: Some(0),
+                    depth: 1,
+                    is_open: true,
+                },
+                start_us: 50,
+                us: 10,
+            },
             Span { what: What::Unknown(700), start_us: 50, us: 0 },
         ];
-        Spans { coverage: Coverage::Part, spans }
+        Spans { coverage: Coverage::Part, spans, dropped: 3 }
+    }
+
+    #[test]
+    fn a_span_lies_within_the_one_it_was_begun_in_and_beside_all_others() {
+        let own = |number, parent, (start_us, end_us): (u64, u64)| {
+            let what = What::Own { name: String::new(), number, parent, depth: 0, is_open: false };
+            Span { what, start_us, us: end_us - start_us }
+        };
+        let other = Span { what: What::Forked { pid: 1 }, start_us: 15, us: 5 };
+        let spans = [
+            (own(0, None, (0, 100)), 0),
+            (own(1, Some(0), (0, 50)), 0),
+            (own(2, Some(1), (10, 20)), 0),
+            // Of another thread, in whose time others of the first one are.
+            (own(3, None, (10, 60)), 1),
+            (other, 2),
+            (own(4, Some(3), (20, 60)), 1),
+            // Begun in what has ended by then, or in what ends before it.
+            (own(5, Some(1), (55, 56)), 2),
+            (own(6, Some(0), (60, 101)), 1),
+            (own(7, Some(0), (60, 100)), 0),
+        ];
+        let mut lines = Lines::default();
+        for (span, line) in &spans {
+            assert_eq!(lines.line(span), *line, "{span:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::super::spans::What;
 use super::{Call, numbers, span_texts, texts};
 
 /// `SPAN_KIND_INTERNAL`.
@@ -38,7 +39,7 @@ fn spans(call: &Call, spans: &mut Vec<Value>) {
     let at = |us: u64| call.begun_ns.saturating_add(us.saturating_mul(1000)).to_string();
     let mut attributes: Vec<Value> =
         texts(call).iter().map(|(key, value)| text(&format!("hob.{key}"), value)).collect();
-    attributes.extend(numbers(receipt).into_iter().map(|(key, value)| {
+    attributes.extend(numbers(call).into_iter().map(|(key, value)| {
         json!({ "key": format!("hob.{key}"), "value": { "intValue": value.to_string() } })
     }));
     attributes.push(json!({ "key": "hob.warm", "value": { "boolValue": receipt.warm } }));
@@ -60,12 +61,27 @@ fn spans(call: &Call, spans: &mut Vec<Value>) {
             "endTimeUnixNano": at(phase.start_us.saturating_add(phase.us)),
         }));
     }
-    for (number, span) in (4 + receipt.phases.len() as u64..).zip(&call.spans.spans) {
+    let numbered = (4 + receipt.phases.len() as u64..).zip(&call.spans.spans);
+    let numbered = numbered.map(|(at, span)| (hexadecimal(&[digest(&identity, at)]), span));
+    let numbered: Vec<_> = numbered.collect();
+    // A span of the program's own lies in the one that it was begun in; all others in the call.
+    let own_spans: BTreeMap<u8, &String> = numbered
+        .iter()
+        .filter_map(|(id, span)| match span.what {
+            What::Own { number, .. } => Some((number, id)),
+            What::Waited { .. } | What::Forked { .. } | What::Unknown(_) => None,
+        })
+        .collect();
+    for (id, span) in &numbered {
+        let around = match span.what {
+            What::Own { parent, .. } => parent.and_then(|parent| own_spans.get(&parent)),
+            What::Waited { .. } | What::Forked { .. } | What::Unknown(_) => None,
+        };
+        let parent = around.map_or(&own, |parent| *parent);
         let attributes = span_texts(span);
         let attributes = attributes.iter().map(|(key, value)| text(&format!("hob.{key}"), value));
         spans.push(json!({
-            "traceId": trace, "spanId": hexadecimal(&[digest(&identity, number)]),
-            "parentSpanId": own, "name": span.what.name(), "kind": INTERNAL,
+            "traceId": trace, "spanId": id, "parentSpanId": parent, "name": span.what.name(), "kind": INTERNAL,
             "startTimeUnixNano": at(span.start_us),
             "endTimeUnixNano": at(span.start_us.saturating_add(span.us)),
             "attributes": attributes.collect::<Vec<_>>(),
@@ -121,8 +137,11 @@ mod tests {
         assert_eq!(ids.len(), found.len(), "no id twice");
         let calls: Vec<_> = found.iter().filter(|span| span["parentSpanId"].is_null()).collect();
         assert_eq!(calls.len(), 2);
+        let named = |name: &str| found.iter().find(|span| span["name"] == name).unwrap();
+        assert_eq!(named("lex")["parentSpanId"], named("parse")["spanId"]);
+        assert_eq!(named("parse")["parentSpanId"], calls[0]["spanId"]);
         for span in found.iter().filter(|span| !span["parentSpanId"].is_null()) {
-            let parent = calls.iter().find(|call| call["spanId"] == span["parentSpanId"]).unwrap();
+            let parent = found.iter().find(|call| call["spanId"] == span["parentSpanId"]).unwrap();
             assert_eq!(parent["traceId"], span["traceId"]);
             let nano = |of: &Value, key: &str| of[key].as_str().unwrap().parse::<u64>().unwrap();
             assert!(nano(span, "startTimeUnixNano") >= nano(parent, "startTimeUnixNano"));

@@ -4,12 +4,13 @@
 //! slices within that. Calls of one program may run at the same time, and slices of one track must
 //! nest, so each call has a track of its own; the tracks of a program share a name, and Perfetto
 //! shows those that do not overlap in one line. Spans may overlap phases, and one another: they have
-//! tracks of their own in the same way. Times are nanoseconds since 1970.
+//! tracks of their own in the same way, on which those lie that lie within one another. Times are
+//! nanoseconds since 1970.
 
 use std::collections::BTreeMap;
 
 use super::protobuf::Message;
-use super::{Call, free_line, numbers, span_texts, texts};
+use super::{Call, Lines, numbers, span_texts, texts};
 
 /// The fields of Perfetto's messages that are written here.
 mod field {
@@ -86,7 +87,7 @@ impl Trace {
         let how = if receipt.warm { "warm" } else { "cold" };
         let mut begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_CATEGORY, how);
         begin = noted(begin.text(field::EVENT_NAME, call.name), texts(call));
-        for (name, number) in numbers(receipt) {
+        for (name, number) in numbers(call) {
             let note =
                 Message::default().text(field::NOTE_NAME, name).number(field::NOTE_NUMBER, number);
             begin = begin.message(field::EVENT_NOTE, &note);
@@ -96,30 +97,40 @@ impl Trace {
             let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, &phase.name);
             let start = at_ns(call, phase.start_us);
             self.packet(Some(start), field::PACKET_TRACK_EVENT, &begin);
-            let end = at_ns(call, phase.start_us.saturating_add(phase.us));
-            self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+            self.ends(uuid, at_ns(call, phase.start_us.saturating_add(phase.us)));
         }
-        let end = at_ns(call, receipt.total_us);
-        self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
+        self.ends(uuid, at_ns(call, receipt.total_us));
     }
 
-    /// The spans of a call, each on the first of its tracks that is free.
+    /// The spans of a call, each on the first of its tracks on which it lies within the others.
     fn spans(&mut self, program: u64, call: &Call) {
-        let (mut free, mut tracks) = (Vec::new(), Vec::new());
+        let mut lines = Lines::default();
+        // The tracks, and when what is open on each ends.
+        let mut tracks: Vec<(u64, Vec<u64>)> = Vec::new();
         for span in &call.spans.spans {
             let (start, end) = (span.start_us, span.start_us.saturating_add(span.us));
-            let line = free_line(&mut free, start, end);
+            let line = lines.line(span);
             if line == tracks.len() {
-                tracks.push(self.track(program, SPANS));
+                tracks.push((self.track(program, SPANS), Vec::new()));
             }
-            let uuid = tracks[line];
-            let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, span.what.name());
+            let (uuid, open) = &mut tracks[line];
+            while let Some(end) = open.pop_if(|end| *end <= start) {
+                self.ends(*uuid, at_ns(call, end));
+            }
+            open.push(end);
+            let begin = slice(SLICE_BEGIN, *uuid).text(field::EVENT_NAME, span.what.name());
             let number = ("call", call.receipt.call.to_string());
             let begin = noted(begin, std::iter::once(number).chain(span_texts(span)));
             self.packet(Some(at_ns(call, start)), field::PACKET_TRACK_EVENT, &begin);
-            let end = at_ns(call, end);
-            self.packet(Some(end), field::PACKET_TRACK_EVENT, &slice(SLICE_END, uuid));
         }
+        for (uuid, open) in tracks {
+            open.into_iter().rev().for_each(|end| self.ends(uuid, at_ns(call, end)));
+        }
+    }
+
+    /// The innermost slice of a track ends.
+    fn ends(&mut self, track: u64, at_ns: u64) {
+        self.packet(Some(at_ns), field::PACKET_TRACK_EVENT, &slice(SLICE_END, track));
     }
 
     /// A new track of a program's.
@@ -289,9 +300,11 @@ mod tests {
         let call = Call { receipt: &receipt, name: "black", begun_ns, spans: spans() };
         let found: Vec<_> = slices(&super::trace(&[call])).into_values().collect();
         let at = |us: u64| begun_ns + us * 1000;
-        let first = vec![("waited".to_owned(), at(10), at(50)), ("?".to_owned(), at(50), at(50))];
+        let own = |name: &str, end| (name.to_owned(), at(50), at(end));
+        let waited = ("waited".to_owned(), at(10), at(50));
+        let first = vec![waited, own("lex", 60), own("parse", 80)];
         let second = vec![("fork".to_owned(), at(20), at(80))];
-        assert_eq!(found[1..], [first, second]);
+        assert_eq!(found[1..], [first, second, vec![own("?", 50)]]);
         assert_eq!(found[0].last().unwrap().0, "black");
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::phase::{Mark, Phase};
 use hob_core::receipt::Receipt;
-use hob_core::span::{HOLDERS_MAX, Kind, Record};
+use hob_core::span::{HOLDERS_MAX, Kind, OWN_MAX, Own, Record};
 use hob_os::ring::{self, Copied, Unread};
 
 use super::format::begun_ns;
@@ -97,6 +97,19 @@ pub enum What {
         /// Its process; 0: it is not known.
         pid: u64,
     },
+    /// The program has made it itself.
+    Own {
+        /// Its name, as text.
+        name: String,
+        /// Which of the call's it is, in the order of their begins.
+        number: u8,
+        /// The number of the one in which it was begun.
+        parent: Option<u8>,
+        /// How many it lies in, of those that are known.
+        depth: u8,
+        /// Whether the program had not ended it when the call ended.
+        is_open: bool,
+    },
     /// Something that another build notes, by its number.
     Unknown(u16),
 }
@@ -104,8 +117,9 @@ pub enum What {
 impl What {
     /// Its word, as it is shown and in JSON.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
+            What::Own { name, .. } => name,
             What::Waited { .. } => "waited",
             What::Forked { .. } => "fork",
             What::Unknown(_) => "?",
@@ -129,8 +143,10 @@ pub enum Held {
 pub struct Spans {
     /// What is left of them.
     pub coverage: Coverage,
-    /// In the order of their begins.
+    /// In the order of their begins; of those that begin together the longest first.
     pub spans: Vec<Span>,
+    /// How many the program itself has made beyond what a call may have.
+    pub dropped: u64,
 }
 
 impl Rings {
@@ -161,7 +177,7 @@ impl Rings {
     /// The spans of the call with this receipt.
     #[must_use]
     pub fn of(&self, receipt: &Receipt) -> Spans {
-        let none = |coverage| Spans { coverage, spans: Vec::new() };
+        let none = |coverage| Spans { coverage, spans: Vec::new(), dropped: 0 };
         let Some(at_ns) = begun_ns(receipt) else { return none(Coverage::NoRing) };
         let found = self.rings.iter().filter_map(|ring| {
             let (first, _) = *ring.notes_of(receipt).first()?;
@@ -237,6 +253,7 @@ impl Ring {
         let us = |at: u64| at.saturating_sub(origin_ns) / 1000;
         let mut spans = self.waits(&notes, &us);
         spans.extend(self.fork(&notes, &us));
+        spans.extend(own(&notes, receipt, &us));
         spans.extend(
             notes.iter().filter(|(_, note)| Kind::of(note.kind).is_none()).map(|(at, note)| Span {
                 what: What::Unknown(note.kind),
@@ -244,9 +261,12 @@ impl Ring {
                 us: 0,
             }),
         );
-        spans.sort_by_key(|span| span.start_us);
+        spans.sort_by_key(|span| (span.start_us, std::cmp::Reverse(span.us)));
         let coverage = if has_come { Coverage::Whole } else { Coverage::Part };
-        Spans { coverage, spans }
+        let dropped =
+            notes.iter().filter(|(_, note)| Kind::of(note.kind) == Some(Kind::OwnDropped));
+        let dropped = dropped.fold(0_u64, |sum, (_, note)| sum.saturating_add(note.a));
+        Spans { coverage, spans, dropped }
     }
 
     /// What the call waited for: notes that follow one another are of one wait.
@@ -318,6 +338,30 @@ impl Ring {
     }
 }
 
+/// What the program says that it did. It lies within the call, whatever the program says.
+fn own(
+    notes: &[(u64, &Record)],
+    receipt: &Receipt,
+    us: &impl Fn(u64) -> u64,
+) -> impl Iterator<Item = Span> {
+    let mut depths = [None; OWN_MAX];
+    let spans = Own::of(notes.iter().map(|(_, note)| *note)).into_iter();
+    spans.map(move |span| {
+        let depth = span.parent.and_then(|parent| depths[usize::from(parent)]);
+        let depth = depth.map_or(0, |depth: u8| depth.saturating_add(1));
+        depths[usize::from(span.number)] = Some(depth);
+
+        let within = |at_ns: u64| us(at_ns).min(receipt.total_us);
+        let start_us = within(span.start_ns);
+        // From its end, so that what lies within another does so in microseconds too.
+        let us = within(span.start_ns.saturating_add(span.ns)) - start_us;
+        let name = String::from_utf8_lossy(&span.name).into_owned();
+        let Own { number, parent, is_open, .. } = span;
+        let what = What::Own { name, number, parent, depth, is_open };
+        Span { what, start_us, us }
+    })
+}
+
 /// A note that somebody has what is waited for.
 fn held(note: &Record) -> Option<Held> {
     match Kind::of(note.kind)? {
@@ -325,6 +369,7 @@ fn held(note: &Record) -> Option<Held> {
         Kind::HeldByLane => Some(Held::Lane(note.a)),
         Kind::Starting => Some(Held::Starting(note.a)),
         Kind::Edge | Kind::Fork | Kind::Forked | Kind::Given => None,
+        Kind::Own | Kind::OwnName | Kind::OwnDropped => None,
     }
 }
 

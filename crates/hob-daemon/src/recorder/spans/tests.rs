@@ -73,6 +73,39 @@ fn notes(call: u64) -> Vec<[u64; 4]> {
 }
 
 #[test]
+fn spans_of_a_program_lie_within_its_call_whatever_it_says() {
+    let own = |number: u8, start_ms, ms, name: &str| span::Own {
+        number,
+        parent: number.checked_sub(1),
+        start_ns: COMES + start_ms * MS,
+        ns: ms * MS,
+        is_open: false,
+        name: name.into(),
+    };
+    let inner = own(2, 350, 50, "a name of more than sixteen bytes");
+    // The first was overwritten; what is said to lie in another may end later.
+    let said = [own(1, 350, 100, "outer"), inner, own(3, 5_000, 1, ""), own(4, 400, 9_000, "long")];
+    let mut notes = notes(9);
+    for span in &said {
+        notes.extend(span.records(CallId(9)).map(|record| note(COMES + 500 * MS, record)));
+    }
+    notes.push(note(COMES + 500 * MS, Record::new(Kind::OwnDropped, CallId(9), 3, 0)));
+    // Of another call.
+    let other = own(0, 350, 100, "other");
+    notes.extend(other.records(CallId(8)).map(|record| note(COMES + 500 * MS, record)));
+    let found = ring(notes, 0).of(&waited(9));
+    let is_own = |span: &&Span| matches!(span.what, What::Own { .. });
+    let brief = found.spans.iter().filter(is_own).map(|it| {
+        let What::Own { name, depth, .. } = &it.what else { unreachable!() };
+        (name.as_str(), *depth, it.us)
+    });
+    let inner = ("a name of more than sixteen bytes", 1, 50_000);
+    let expected = [("outer", 0, 100_000), inner, ("long", 3, 101_000), ("", 2, 0)];
+    assert_eq!(brief.collect::<Vec<_>>(), expected);
+    assert_eq!((found.coverage, found.dropped), (Coverage::Whole, 3));
+}
+
+#[test]
 fn a_wait_names_who_had_the_worker_and_who_had_it_then() {
     let found = ring(notes(9), 0).of(&waited(9));
     assert_eq!(found.coverage, Coverage::Whole);

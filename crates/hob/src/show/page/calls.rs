@@ -2,7 +2,7 @@
 
 use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::Naming;
-use hob_daemon::recorder::spans::{Rings, Span, Spans};
+use hob_daemon::recorder::spans::{Rings, Span, Spans, What};
 
 use super::Page;
 use crate::show::clock::Clock;
@@ -12,6 +12,9 @@ use crate::show::text::Charset;
 use crate::show::trace;
 use crate::show::units::{Micro, duration, size};
 use crate::show::waterfall::short_outcome;
+
+/// How deep spans are shown to lie at most.
+const DEPTH_SHOWN: u8 = 6;
 
 /// The whole page; the entries in the order in which they are given, with what the rings have of
 /// them.
@@ -95,6 +98,9 @@ fn waterfall(page: &mut Page, receipt: &Receipt, spans: &Spans, clock: &Clock) {
         }
     }
     page.raw("</table>\n");
+    if let Some(dropped) = trace::dropped(spans) {
+        page.raw("<p class=\"soft\">").text(dropped).raw("</p>\n");
+    }
     if let Some(usage) = receipt.usage {
         let [user, system] = [usage.user_us, usage.system_us].map(|us| duration(us, Micro::Sign));
         page.raw("<p class=\"soft\">processor ").text(user).raw(" user, ").text(system);
@@ -105,11 +111,17 @@ fn waterfall(page: &mut Page, receipt: &Receipt, spans: &Spans, clock: &Clock) {
 
 /// A span: its bar, and below it for whom it waited.
 fn span(page: &mut Page, span: &Span, of_us: u64) {
-    page.raw("<tr class=\"soft\"><td>· ").text(span.what.name()).raw("</td><td class=\"figure\">");
+    page.raw("<tr class=\"soft\"><td>");
+    let depth = if let What::Own { depth, .. } = span.what { depth } else { 0 };
+    (0..=depth.min(DEPTH_SHOWN)).for_each(|_| _ = page.raw("· "));
+    page.text(span.what.name()).raw("</td><td class=\"figure\">");
     page.text(duration(span.us, Micro::Sign)).raw("</td><td>");
     bar(page, Stretch { from_us: span.start_us, us: span.us, of_us }, "busy");
-    page.raw("</td></tr>\n<tr class=\"soft\"><td></td><td></td><td>");
-    page.text(trace::text(span, Micro::Sign)).raw("</td></tr>\n");
+    page.raw("</td></tr>\n");
+    let text = trace::text(span, Micro::Sign);
+    if !text.is_empty() {
+        page.raw("<tr class=\"soft\"><td></td><td></td><td>").text(text).raw("</td></tr>\n");
+    }
 }
 
 /// A stretch of a time.
@@ -157,7 +169,7 @@ fn meaning(reason: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use hob_daemon::recorder::spans::{Coverage, Held, What};
+    use hob_daemon::recorder::spans::{Coverage, Held};
 
     use super::*;
     use crate::show::samples;
@@ -187,7 +199,7 @@ mod tests {
         let what = What::Waited { holders: vec![Held::Call(7, None)], of: 1, then: Vec::new() };
         let spans = vec![Span { what, start_us: receipt.phases[1].start_us, us: 5 }];
         let mut page = Page::new("x");
-        let spans = Spans { coverage: Coverage::Whole, spans };
+        let spans = Spans { coverage: Coverage::Whole, spans, dropped: 3 };
         waterfall(&mut page, &receipt, &spans, &samples::clock());
         let page = page.end();
         let [before, behind] = page.split("· waited").collect::<Vec<_>>()[..] else { panic!() };

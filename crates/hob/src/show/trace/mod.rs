@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hob_core::receipt::{PhasePart, Receipt};
+use hob_core::span::OWN_MAX;
 use hob_daemon::recorder::spans::{Coverage, Held, Span, Spans, What};
 use hob_os::ring::Unread;
 use serde_json::{Map, Value, json};
@@ -13,10 +14,15 @@ use super::text::{Align, fit, pad, printable, width, wrap};
 use super::units::{self, Micro};
 use super::waterfall::{columns, drawn, head, joined};
 
-/// The columns of names.
+/// The columns of names, where no program has named spans, and the most.
 const NAMES: usize = 9;
+const NAMES_MAX: usize = 28;
+/// The most spans of the program's own that are drawn, the first.
+const OWN_SHOWN: usize = 64;
 /// What stands before the name of a span.
 const INDENT: &str = "  ";
+/// How deep spans are shown to lie at most.
+const DEPTH_SHOWN: usize = 6;
 /// The fewest cells of a bar.
 const CELLS_MIN: usize = 8;
 
@@ -32,6 +38,7 @@ pub fn figure(
     lines.push(String::new());
     lines.extend(rows(receipt, &spans.spans, look));
     let mut notes: Vec<String> = covered(spans.coverage).map(str::to_owned).into_iter().collect();
+    notes.extend(dropped(spans));
     notes.extend(unread.iter().map(|(path, why)| {
         let path = printable(&path.display().to_string(), look.charset);
         format!("not read: {path}: {why}")
@@ -63,6 +70,14 @@ fn covered(coverage: Coverage) -> Option<&'static str> {
     }
 }
 
+/// What is to be said of spans that there was no room for.
+pub(crate) fn dropped(spans: &Spans) -> Option<String> {
+    let dropped = spans.dropped;
+    (dropped > 0).then(|| {
+        format!("The program made {dropped} more spans than the {OWN_MAX} that a call may have.")
+    })
+}
+
 /// A row for each phase, and below it one for each span that began in it.
 fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
     let ends = receipt.phases.iter().map(|phase| phase.start_us.saturating_add(phase.us));
@@ -70,29 +85,57 @@ fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
     let time = |us: u64| units::duration(us, look.micro());
     let times = receipt.phases.iter().map(|phase| phase.us).chain(spans.iter().map(|it| it.us));
     let time_columns = times.map(|us| width(&time(us))).max().unwrap_or(0);
-    let before = NAMES + 2 + time_columns + 2;
+    let named = |span: &Span| printable(&indented(span), look.charset);
+    let widest = spans.iter().map(|span| width(&named(span))).max().unwrap_or(0);
+    let names = widest.clamp(NAMES, NAMES_MAX);
+    let before = names + 2 + time_columns + 2;
     let cells = columns(look).saturating_sub(before).max(CELLS_MIN);
     let end = pad(&time(whole_us), cells - 1, Align::Right);
     let mut lines = vec![look.paint(Tone::Dim, &format!("{}0{end}", " ".repeat(before)))];
     let row = |name: &str, us: u64| {
         let name = printable(name, look.charset);
-        let name = pad(&fit(&name, NAMES, look.charset), NAMES, Align::Left);
+        let name = pad(&fit(&name, names, look.charset), names, Align::Left);
         format!("{name}  {}", pad(&time(us), time_columns, Align::Right))
     };
+    let mut own = 0;
     for (number, phase) in receipt.phases.iter().enumerate() {
         lines.push(row(&phase.name, phase.us) + &drawn(phase, whole_us, cells, look));
         let beneath = spans.iter().filter(|span| place(&receipt.phases, span) == number);
         for span in beneath {
-            let (name, text) = (span.what.name(), text(span, look.micro()));
+            let text = text(span, look.micro());
             let wrapped = wrap(&text, "", cells, look.charset);
+            if let What::Own { .. } = span.what {
+                own += 1;
+                if own > OWN_SHOWN {
+                    continue;
+                }
+                let PhasePart { name, .. } = phase;
+                let part = PhasePart { name: name.clone(), start_us: span.start_us, us: span.us };
+                lines.push(row(&indented(span), span.us) + &drawn(&part, whole_us, cells, look));
+                let indent = " ".repeat(before);
+                let notes = wrapped.iter().filter(|_| !text.is_empty());
+                lines.extend(notes.map(|note| indent.clone() + &look.paint(Tone::Dim, note)));
+                continue;
+            }
             for (number, part) in wrapped.iter().enumerate() {
-                let first = row(&format!("{INDENT}{name}"), span.us);
+                let first = row(&indented(span), span.us);
                 let start = if number == 0 { first } else { " ".repeat(before - 2) };
                 lines.push(format!("{start}  {}", look.paint(Tone::Dim, part)));
             }
         }
     }
+    if own > OWN_SHOWN {
+        let more = own - OWN_SHOWN;
+        let text = format!("{INDENT}and {more} more of the program's own: `--json` has them");
+        lines.push(look.paint(Tone::Dim, &text));
+    }
     lines
+}
+
+/// A span's name, as deep as it lies.
+fn indented(span: &Span) -> String {
+    let depth = if let What::Own { depth, .. } = span.what { depth.into() } else { 0 };
+    format!("{}{}", INDENT.repeat(1 + depth.min(DEPTH_SHOWN)), span.what.name())
 }
 
 /// The phase in which a span began: the last one that did not begin after it. What came before all
@@ -109,6 +152,8 @@ pub(crate) fn text(span: &Span, micro: Micro) -> String {
         What::Waited { holders, of, then } => waited((holders, *of), then, micro),
         What::Forked { pid: 0 } => "a worker was forked for it".to_owned(),
         What::Forked { pid } => format!("worker {pid} was forked for it"),
+        What::Own { is_open: true, .. } => "not ended before the call".to_owned(),
+        What::Own { .. } => String::new(),
         What::Unknown(number) => format!("kind {number}, which another build of hob notes"),
     }
 }
@@ -139,7 +184,7 @@ pub fn json(receipt: &Receipt, spans: &Spans) -> String {
     let parts: Vec<Value> = spans.spans.iter().map(|span| part(receipt, span)).collect();
     let value = json!({
         "schema": "hob.trace/1", "call": receipt.call, "coverage": spans.coverage.code(),
-        "spans": parts, "receipt": receipt,
+        "spans": parts, "dropped": spans.dropped, "receipt": receipt,
     });
     format!("{value}\n")
 }
@@ -164,6 +209,12 @@ fn part(receipt: &Receipt, span: &Span) -> Value {
             part.insert("then".to_owned(), then.collect());
         }
         What::Forked { pid } => _ = part.insert("pid".to_owned(), (*pid).into()),
+        What::Own { number, parent, depth, is_open, .. } => {
+            part.insert("own".to_owned(), (*number).into());
+            part.insert("parent".to_owned(), (*parent).into());
+            part.insert("depth".to_owned(), (*depth).into());
+            part.insert("open".to_owned(), (*is_open).into());
+        }
         What::Unknown(kind) => _ = part.insert("kind".to_owned(), (*kind).into()),
     }
     Value::Object(part)

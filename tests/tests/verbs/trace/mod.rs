@@ -1,5 +1,7 @@
 //! `hob trace`: for whom a call waited, from rings that outlive who wrote them.
 
+mod spans;
+
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
