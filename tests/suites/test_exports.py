@@ -1,9 +1,10 @@
 """What `hob export` writes, read by the parsers of those whose formats they are.
 
-OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto. On
-each track nothing may overlap that is not nested, each span has its parent, and each call that a
-daemon took is there once. Of a call that no daemon took no times are known, so no export has it: one
-is made on purpose, and a busy machine may make more.
+OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto,
+metrics by the parser of OpenMetrics of prometheus_client. On each track nothing may overlap that is
+not nested, each span has its parent, and each call that a daemon took is there once. Of a call that
+no daemon took no times are known, so no export has it: one is made on purpose, and a busy machine
+may make more.
 """
 
 import json
@@ -17,6 +18,7 @@ import unittest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+from prometheus_client.openmetrics import parser
 
 HOB = os.environ["HOB_BIN"]
 CALLS = 12
@@ -248,6 +250,38 @@ class Exports(unittest.TestCase):
                 open_ends.append(begin - minus)
         waits = [event["args"] for event in events if event["name"] == "waited"]
         self.check_waits([(str(wait["of_call"]), wait["for"]) for wait in waits])
+
+    def test_metrics(self):
+        families = {one.name: one for one in parser.text_string_to_metric_families(
+            self.hob("export", "prometheus").decode())}
+        samples = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for one in families.values() for sample in one.samples
+        }
+        status = json.loads(self.hob("status", "--json"))
+        self.assertEqual(samples["hob_up", ()], 1)
+        for how in ("warm", "cold", "refused", "lost"):
+            value = samples["hob_calls_total", (("how", how),)]
+            self.assertEqual(value, status["calls"][how + "_total"], how)
+        cold = [value for (name, _), value in samples.items() if name == "hob_cold_total"]
+        self.assertEqual(sum(cold), status["calls"]["cold_total"])
+        # A name with quotes, backslashes and a line end is read as it is.
+        programs = {
+            dict(labels)["program"] for name, labels in samples if name == "hob_program_workers"
+        }
+        self.assertLessEqual({pool["program"] for pool in status["pools"]}, programs)
+        self.assertTrue(any("\n" in name and '"' in name for name in programs), programs)
+        file = os.path.join(self.place, "hob.prom")
+        self.hob("export", "prometheus", "-o", file)
+        with open(file) as written:
+            self.assertEqual(len(families), written.read().count("# TYPE "))
+        self.hob("export", "prometheus", "--call", "1", fails=True)
+        other = dict(self.world, HOB_DIR=os.path.join(self.place, "other"))
+        os.mkdir(other["HOB_DIR"], 0o700)
+        none = subprocess.run([HOB, "export", "prometheus"], env=other, stdout=subprocess.PIPE)
+        families = list(parser.text_string_to_metric_families(none.stdout.decode()))
+        self.assertEqual([one.name for one in families], ["hob_up"])
+        self.assertEqual(families[0].samples[0].value, 0)
 
     def test_one_call_and_one_program(self):
         newest = self.receipts()[-1]["call"]

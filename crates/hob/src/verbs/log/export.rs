@@ -12,7 +12,7 @@ use hob_os::start::Start;
 use jiff::Timestamp;
 
 use super::super::{Failure, rings};
-use super::{flush, state_dir, unreadable, write};
+use super::{flush, metrics, state_dir, unreadable, write};
 use crate::durations;
 use crate::say;
 use crate::show::entries::filter::Filter;
@@ -21,9 +21,9 @@ use crate::show::entries::{self, Entry};
 /// What is asked.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Export {
-    /// The format: perfetto, otlp or chrome
+    /// The format: perfetto, otlp or chrome; prometheus: the daemon's counts as they are now
     #[arg(value_name = "FORMAT", value_parser = format)]
-    format: Format,
+    format: Wanted,
     /// Only calls of this program: its name, its file, or the end of its path
     #[arg(value_name = "PROGRAM")]
     program: Option<String>,
@@ -47,13 +47,46 @@ pub(crate) struct Export {
     output: Option<PathBuf>,
 }
 
-fn format(name: &str) -> Result<Format, String> {
-    Format::of(name).ok_or_else(|| format!("no such format; there is {}", Format::NAMES.join(", ")))
+impl Export {
+    /// Whether something chooses calls.
+    fn is_of_some(&self) -> bool {
+        let Export { program, last, call, file, recording, .. } = self;
+        let chosen = [program.is_some(), last.is_some(), call.is_some(), recording.is_some()];
+        chosen.contains(&true) || file.is_some()
+    }
+}
+
+/// What is exported.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Calls(Format),
+    Metrics,
+}
+
+const METRICS: &str = "prometheus";
+
+fn format(name: &str) -> Result<Wanted, String> {
+    if name == METRICS {
+        return Ok(Wanted::Metrics);
+    }
+    let names = Format::NAMES.join(", ");
+    let none = || format!("no such format; there is {names}, {METRICS}");
+    Format::of(name).map(Wanted::Calls).ok_or_else(none)
 }
 
 /// Exports.
 pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
-    if asked.output.is_none() && asked.format == Format::Perfetto && is_terminal() {
+    let format = match asked.format {
+        Wanted::Calls(format) => format,
+        Wanted::Metrics if asked.is_of_some() => {
+            return Err(Failure::usage(
+                "prometheus: these are the counts of the daemon, not those of some calls; leave out \
+                 what chooses calls",
+            ));
+        }
+        Wanted::Metrics => return metrics::run(start, asked.output.as_deref()),
+    };
+    if asked.output.is_none() && format == Format::Perfetto && is_terminal() {
         return Err(Failure::usage(
             "a trace of perfetto is no text: write it with `-o FILE`, or into a pipe",
         ));
@@ -63,7 +96,7 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
         None => asked.file.clone(),
     };
     if let Some(file) = kept {
-        return recorded(asked, rings::recording(&file)?);
+        return recorded((format, asked), rings::recording(&file)?);
     }
     flush(start);
     let place = state_dir()?;
@@ -80,11 +113,11 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
             "no receipt of call {call} is kept; `hob log` lists calls with their numbers"
         )));
     }
-    write((asked.format, asked.output.as_deref()), &found, &rings::read(start))
+    write((format, asked.output.as_deref()), &found, &rings::read(start))
 }
 
 /// Exports of a recording what is asked for.
-fn recorded(asked: &Export, recording: Recording) -> Result<(), Failure> {
+fn recorded((format, asked): (Format, &Export), recording: Recording) -> Result<(), Failure> {
     if let Some(gone) = rings::gone(&recording) {
         say::line(gone.as_bytes());
     }
@@ -96,7 +129,7 @@ fn recorded(asked: &Export, recording: Recording) -> Result<(), Failure> {
     if let (Some(call), true) = (asked.call, found.is_empty()) {
         return Err(Failure::new(format!("the recording has no call {call}")));
     }
-    write((asked.format, asked.output.as_deref()), &found, &rings)
+    write((format, asked.output.as_deref()), &found, &rings)
 }
 
 fn filter(asked: &Export) -> Result<Filter, Failure> {

@@ -2,6 +2,7 @@
 
 pub mod export;
 mod http;
+mod metrics;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
