@@ -32,6 +32,8 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 /// Services that have said nothing for so long say nothing more; and how long all of them have.
 const QUIET: Duration = Duration::from_millis(300);
 const SURVEY_WAIT: Duration = Duration::from_secs(2);
+/// For so long the tasks of this thread may take to hand over what they have.
+const HAND_OVER: Duration = Duration::from_millis(50);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
 
@@ -198,6 +200,10 @@ impl Thread {
             Order::Stats { to, program, stats } => {
                 watched.with(service.say_stats(to, &program, &stats)).await
             }
+            Order::CatchUp => {
+                tokio::spawn(catch_up(ours.client.clone(), self.inbox.clone()));
+                Some(())
+            }
             Order::Survey => {
                 tokio::spawn(survey(ours.client.clone(), self.inbox.clone()));
                 Some(())
@@ -297,6 +303,15 @@ fn attempt_of(subject: &str) -> Option<Attempt> {
     let mut words = subject.rsplit('.');
     let number = words.next()?.parse().ok()?;
     Some(Attempt { call: CallId(words.next()?.parse().ok()?), number })
+}
+
+/// What the server had sent before it answers this is here by then; a moment later it is with the
+/// loop.
+async fn catch_up(client: Client, inbox: Inbox) {
+    if client.flush().await.is_ok() {
+        tokio::time::sleep(HAND_OVER).await;
+        inbox.tell(News::CaughtUp).await;
+    }
 }
 
 /// Asks all services how they do, and tells the loop when nothing more comes.

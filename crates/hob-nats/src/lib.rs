@@ -118,6 +118,7 @@ impl Thread {
                 let kept = Err(NotKept { why, nobody: false, never: false });
                 return !self.inbox.tell(News::Kept { id: telling.id, kept }).await;
             }
+            Some(Order::CatchUp) => return !self.inbox.tell(News::CaughtUp).await,
             Some(Order::Survey) => return !self.inbox.tell(News::Surveyed(Vec::new())).await,
             Some(Order::Publish(Published { attempt, .. }) | Order::Go { attempt, .. }) => {
                 let why = format!("{}: there is no connection", self.settings.url);

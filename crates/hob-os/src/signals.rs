@@ -1,7 +1,7 @@
 //! Signals: masks, a descriptor to read them from, and dying by one.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io;
@@ -157,6 +157,8 @@ pub fn spared_of_sigxfsz<T>(body: impl FnOnce() -> T) -> T {
 /// The last signal that was noted; negative where the terminal sent it. 0: none.
 static NOTED: AtomicI32 = AtomicI32::new(0);
 
+static CONTINUES: AtomicU64 = AtomicU64::new(0);
+
 /// Has signals of this set noted where they would end the process: for the moments in which they
 /// are not blocked. What is ignored stays so, and what is executed has the default again.
 pub fn note(set: Set) {
@@ -189,6 +191,28 @@ pub fn take_noted() -> Option<(i32, Origin)> {
     let noted = NOTED.swap(0, Ordering::Relaxed);
     let origin = if noted < 0 { Origin::Terminal } else { Origin::Process };
     (noted != 0).then_some((noted.abs(), origin))
+}
+
+/// Has this process count how often it goes on after a stop. The kernel runs the handler in the
+/// process's first thread, where that does not block the signal, before anything else of it runs.
+pub fn count_continues() {
+    extern "C" fn counted(_: i32) {
+        CONTINUES.fetch_add(1, Ordering::Relaxed);
+    }
+    let handler: extern "C" fn(i32) = counted;
+    // SAFETY: the handler adds to a number and touches nothing else; a zeroed record is a valid one.
+    unsafe {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGCONT, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// How often it has gone on, since that is counted.
+#[must_use]
+pub fn continues() -> u64 {
+    CONTINUES.load(Ordering::Relaxed)
 }
 
 /// Sends this process a signal.

@@ -75,6 +75,34 @@ fn one_of_two_hosts_that_stands_still_costs_no_ask_and_performs_nothing_later() 
 }
 
 #[test]
+fn a_host_that_goes_on_performs_nothing_that_came_while_it_stood_still() {
+    let server = Server::start("");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("notes", "notes", ""));
+    connected(&web, 1);
+    let desk = host("desk", &server.url(), "");
+    ask(&desk, &["notes", "first"]).succeeded();
+    let daemon = web.daemon();
+    for turn in 0..5 {
+        kill(daemon, Signal::STOP);
+        let word = format!("gave-up-{turn}");
+        let timed = desk.hob(&["ask", "notes", &word, "--timeout", "200ms"]).go();
+        assert_eq!(timed.end, End::Code(124), "{timed:?}");
+        kill(daemon, Signal::CONT);
+        // What comes while it catches up is not given, and may be asked again.
+        wait::until("an answer", || {
+            let outcome = desk.hob(&["ask", "notes", &format!("after-{turn}")]).go();
+            let is_busy = outcome.complaint().contains("stood still");
+            assert!(is_busy || outcome.end == End::Code(0), "{outcome:?}");
+            (outcome.end == End::Code(0)).then_some(())
+        });
+    }
+    let mut want = vec!["first".to_owned()];
+    want.extend((0..5).map(|turn| format!("after-{turn}")));
+    assert_eq!(performed(&web), want);
+}
+
+#[test]
 fn what_is_taken_is_performed_after_a_word_and_once() {
     let server = Server::start("");
     let web = claimed("web-1", &server);

@@ -77,6 +77,8 @@ pub struct Host {
     due: BTreeSet<(Time, u64)>,
     taken_bytes: usize,
     last: u64,
+    /// This host has stood still, and may not have seen all that had come meanwhile.
+    is_behind: bool,
 }
 
 impl Host {
@@ -99,9 +101,12 @@ impl Host {
             Some(Ok(_)) => return refuse(Reason::Malformed, "it has come over too many hosts"),
             Some(Err(_)) => return refuse(Reason::Malformed, "Hob-Hops: not a number"),
         }
-        if self.open.len() >= QUESTIONS_MAX {
-            return refuse(Reason::Busy, "too many questions of other hosts are open");
-        }
+        let is_taken = match question.claim {
+            Claim::Unknown => false,
+            Claim::Known => is_claimed,
+            Claim::Needed => true,
+        };
+        // A double of one that is refused is not performed either.
         if self.order.len() >= REMEMBERED_MAX
             && let Some(oldest) = self.order.pop_front()
         {
@@ -109,13 +114,25 @@ impl Host {
         }
         self.known.insert(to.clone());
         self.order.push_back(to.clone());
+        if self.is_behind && !is_taken {
+            return refuse(Reason::Busy, "it came while this host stood still");
+        }
+        if self.open.len() >= QUESTIONS_MAX {
+            return refuse(Reason::Busy, "too many questions of other hosts are open");
+        }
         self.open.insert(to.clone());
-        let is_taken = match question.claim {
-            Claim::Unknown => false,
-            Claim::Known => is_claimed,
-            Claim::Needed => true,
-        };
         if is_taken { self.take(now, question) } else { give(question, within_us) }
+    }
+
+    /// This host has stood still. When what comes now was sent cannot be told: what is not claimed is
+    /// not performed, until it has caught up.
+    pub fn stood_still(&mut self) {
+        self.is_behind = true;
+    }
+
+    /// All that came while this host stood still has been seen.
+    pub fn caught_up(&mut self) {
+        self.is_behind = false;
     }
 
     /// The word has come to perform what was taken. What is not taken, or not any more, is not

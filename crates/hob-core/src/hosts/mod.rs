@@ -101,6 +101,8 @@ pub enum Order {
         /// How it does.
         stats: Stats,
     },
+    /// Say when all that has come by now has been handed over.
+    CatchUp,
     /// Ask all hosts how their programs do.
     Survey,
     /// Offer nothing more, send what is there, and end.
@@ -253,6 +255,8 @@ pub enum News {
     },
     /// A stream gives a tell to this host.
     Told(Box<Told>),
+    /// All that had come by then has been handed over.
+    CaughtUp,
     /// Whether tells of the offered programs come.
     Stream {
         /// Why not, in a line for a person.

@@ -243,6 +243,7 @@ impl World {
 
     fn performs(&mut self, host: usize) {
         let node = &mut self.nodes[host];
+        node.host.caught_up();
         if node.running.is_empty() {
             return;
         }
@@ -288,7 +289,12 @@ impl World {
                 let node = &mut self.nodes[host];
                 match self.rng.below(4) {
                     0 => node.claims = !node.claims,
-                    1 => node.stopped = !node.stopped,
+                    1 => {
+                        node.stopped = !node.stopped;
+                        if !node.stopped {
+                            node.host.stood_still();
+                        }
+                    }
                     _ => node.subscribed = !node.subscribed,
                 }
             }
@@ -401,6 +407,33 @@ fn an_ask_waits_for_the_first_connection_and_not_for_a_second() {
     asker.handle(Time(4), ask(2), &mut out);
     let why = asker::NotGiven::NoConnection("gone".to_owned());
     assert_eq!(out, [Effect::End { call: CallId(2), ended: Ended::NotGiven(why) }]);
+}
+
+#[test]
+fn what_comes_to_a_host_that_is_behind_is_taken_or_not_given() {
+    let mut host = Host::default();
+    let question = |number: u32, claim| Question {
+        reply_to: format!("r.1.{number}"),
+        program: "p".to_owned(),
+        within: Some("100".to_owned()),
+        hops: None,
+        from: String::new(),
+        claim,
+        key: Vec::new(),
+        content_type: Vec::new(),
+        payload: Vec::new(),
+    };
+    host.stood_still();
+    let refused = host.came(Time(5), question(1, Claim::Unknown), true);
+    assert!(matches!(refused, Verdict::Refuse { reason: Reason::Busy, .. }), "{refused:?}");
+    assert!(was_not_given(Reason::Busy) && host.is_empty());
+    let taken = host.came(Time(5), question(2, Claim::Known), true);
+    assert!(matches!(taken, Verdict::Take { .. }), "{taken:?}");
+    host.caught_up();
+    // A double of what was refused is not performed; the same asked again is.
+    assert_eq!(host.came(Time(6), question(1, Claim::Unknown), true), Verdict::Ignore);
+    let given = host.came(Time(6), question(3, Claim::Unknown), true);
+    assert!(matches!(given, Verdict::Give(..)), "{given:?}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use hob_core::hosts::host::Host;
 use hob_core::hosts::{News, Offered, Order, Stats};
 use hob_core::ids::{CallId, Time};
 use hob_core::status::HostsPart;
-use hob_os::clock;
+use hob_os::{clock, signals};
 use hob_wire::strings::Strings;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -58,6 +58,9 @@ pub(crate) struct Hosts {
     away: HashMap<CallId, Away>,
     /// Tells that are said to their streams, and until when their word is waited for.
     telling: HashMap<MessageId, Time>,
+    /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
+    /// when that was last looked at.
+    stood: (u64, u64),
     /// Why no tells come to what is offered.
     tells_why: Option<String>,
     /// What is offered, by its name; and where its `hob.toml` is.
@@ -84,8 +87,10 @@ impl Hosts {
             Err(why) => return Hosts::off(why),
         };
         let (name, url) = (settings.host.clone(), settings.url.clone());
+        signals::count_continues();
+        let stood = questions::stood();
         match Link::start(connect, settings, Inbox::new(inbox)) {
-            Ok(link) => Hosts { link: Some(link), name, url, ..Hosts::default() },
+            Ok(link) => Hosts { link: Some(link), name, url, stood, ..Hosts::default() },
             Err(error) => Hosts::off(format!("{url}: {error}")),
         }
     }
@@ -178,6 +183,8 @@ impl Messages {
         let event = match news {
             News::Up { bytes_max } => {
                 (self.hosts.is_up, self.hosts.trouble) = (true, None);
+                // What the connection before had is gone with it.
+                self.hosts.host.caught_up();
                 self.begin_survey();
                 self.release_tells(ctx);
                 asker::Event::Up { bytes_max }
@@ -200,6 +207,7 @@ impl Messages {
             News::Asked(question) => return self.asked(ctx, *question),
             News::Kept { id, kept } => return self.kept(ctx, &id, kept),
             News::Told(told) => return self.told_by_stream(ctx, *told),
+            News::CaughtUp => return self.hosts.host.caught_up(),
             News::Stream { why } => {
                 self.hosts.tells_why = why;
                 return;

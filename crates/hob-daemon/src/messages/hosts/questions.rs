@@ -7,12 +7,20 @@ use hob_core::hosts::reply::Reply;
 use hob_core::hosts::{Order, Question};
 use hob_core::ids::{CallId, Time};
 use hob_core::requests::{Event, Settled};
-use hob_os::clock;
+use hob_os::{clock, signals};
 use hob_wire::message::{BODY_MAX, Manner, Message, Reason, WORD_MAX};
 
 use crate::ctx::Ctx;
 use crate::messages::route::From;
 use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
+
+/// A machine that has slept for less has not slept.
+const SLEPT_NS_MIN: u64 = 50_000_000;
+
+/// How often this process has gone on after a stop, and how long its machine has slept.
+pub(super) fn stood() -> (u64, u64) {
+    (signals::continues(), clock::since_boot_ns().saturating_sub(clock::now_ns()))
+}
 
 /// Why a host takes nothing new.
 const STOPS: &str = "hob stops there";
@@ -43,11 +51,25 @@ impl Messages {
             let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
             return self.refuse(ctx, &question.reply_to, Reason::Busy, text);
         }
+        self.look_at_stops();
         let offer = self.hosts.offers.get(&question.program);
         let is_claimed = offer.is_some_and(|(offered, _)| offered.claimed);
         let now = Time(clock::since_boot_ns());
         let verdict = self.hosts.host.came(now, question, is_claimed);
         self.judged(ctx, verdict);
+    }
+
+    /// Notices that this process, or its machine, has stood still: what has come meanwhile may be
+    /// older than its asker's patience.
+    fn look_at_stops(&mut self) {
+        let (continued, slept_ns) = stood();
+        let (before, slept_before) = self.hosts.stood;
+        // The two clocks are read one after the other.
+        if continued != before || slept_ns > slept_before.saturating_add(SLEPT_NS_MIN) {
+            self.hosts.host.stood_still();
+            self.hosts.stood = (continued, slept_ns);
+            self.hosts.order(Order::CatchUp);
+        }
     }
 
     /// Another host says that what this one has taken is to be performed.
