@@ -60,24 +60,35 @@ impl Teller {
 
     /// Adds a tell to what [`Teller::flush`] sends.
     pub fn tell(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Tell), payload)
+        self.message(number, (program, Manner::Tell, 0), payload)
     }
 
     /// Adds an ask to what [`Teller::flush`] sends.
     pub fn ask(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Ask), payload)
+        self.message(number, (program, Manner::Ask, 0), payload)
+    }
+
+    /// The same, for so many microseconds.
+    pub fn ask_within(
+        &mut self,
+        number: u64,
+        program: &str,
+        payload: &[u8],
+        within_us: u64,
+    ) -> Result<()> {
+        self.message(number, (program, Manner::Ask, within_us), payload)
     }
 
     fn message(
         &mut self,
         number: u64,
-        (program, manner): (&str, Manner),
+        (program, manner, remaining_us): (&str, Manner, u64),
         payload: &[u8],
     ) -> Result<()> {
         let message = Message {
             id: number,
             manner,
-            remaining_us: 0,
+            remaining_us,
             program: program.as_bytes(),
             key: b"",
             content_type: b"",

@@ -5,6 +5,7 @@ mod asks;
 mod claims;
 mod faults;
 mod foreign;
+mod many;
 mod seen;
 mod server;
 mod tells;
