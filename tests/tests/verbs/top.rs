@@ -221,3 +221,37 @@ fn a_daemon_that_is_stopped_does_not_hold_the_keys() {
     assert_eq!(end, End::Code(0));
     hob_tests::run::kill(daemon, Signal::CONT);
 }
+
+#[test]
+fn calls_are_listed_opened_and_left_with_keys() {
+    let world = World::started();
+    for number in 1..=3 {
+        let name = format!("job{number}.py");
+        world.file(&name, "print('done')\n");
+        world.hob(&["run", &name]).go().succeeded();
+    }
+    let mut terminal = Terminal::open(&screen(&world).env("NO_COLOR", "1"));
+    terminal.expect("Tab calls");
+    terminal.keys("\t");
+    terminal.expect("CALL");
+    terminal.expect("> ");
+    terminal.expect("job3.py");
+    terminal.expect("3 calls");
+    // One that comes meanwhile is shown without a key.
+    world.hob(&["run", "job1.py"]).go().succeeded();
+    terminal.expect("4 calls");
+    terminal.keys("/job2\r");
+    terminal.expect("only job2");
+    terminal.keys("\r");
+    terminal.expect("Esc back");
+    terminal.keys("\x1b[A?");
+    terminal.expect("? back");
+    terminal.keys("?\x1b\x1b\x1b");
+    terminal.expect("Tab calls");
+    terminal.keys("q");
+    let (end, shown) = terminal.finish();
+    assert_eq!(end, End::Code(0));
+    let shown = String::from_utf8(shown).unwrap();
+    let opened = shown.rsplit("\x1b[H").find(|screen| screen.contains("Esc back")).unwrap();
+    assert!(opened.contains("job2.py") && opened.contains("cold"), "{opened}");
+}

@@ -26,4 +26,4 @@ pub mod waterfall;
 pub mod why;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;

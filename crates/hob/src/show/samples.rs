@@ -45,7 +45,7 @@ pub(super) fn in_every_look(name: &str, show: impl Fn(&Look) -> String) {
 }
 
 /// A moment on the day of the samples.
-pub(super) fn clock() -> Clock {
+pub(crate) fn clock() -> Clock {
     Clock { now: "2026-11-21T22:30:00Z".parse().unwrap(), zone: TimeZone::UTC }
 }
 
@@ -66,7 +66,7 @@ fn with_phases(mut receipt: Receipt, lengths: &[(&str, u64)]) -> Receipt {
 }
 
 /// A warm call as most are.
-pub(super) fn warm() -> Receipt {
+pub(crate) fn warm() -> Receipt {
     let receipt = Receipt {
         schema: SCHEMA.to_owned(),
         call: 7,

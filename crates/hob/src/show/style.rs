@@ -118,6 +118,18 @@ impl Look {
         }
     }
 
+    /// The text with its colours exchanged, where there is colour.
+    #[must_use]
+    pub fn invert(&self, text: &str) -> String {
+        match self.colour {
+            Colour::Off => text.to_owned(),
+            Colour::On => {
+                let style = Style::new().invert();
+                format!("{style}{text}{style:#}")
+            }
+        }
+    }
+
     /// Parts with dots between them, on as few lines of at most `columns` as they need. A part is
     /// cut only if it is wider than a line.
     #[must_use]

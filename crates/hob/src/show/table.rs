@@ -56,8 +56,31 @@ fn toned(tone: Tone, text: String) -> Cell {
 #[must_use]
 pub fn entries(entries: &[Entry], count: usize, clock: &Clock, look: &Look) -> String {
     if entries.is_empty() {
-        return "no calls are recorded yet: `hob run PROGRAM` makes one\n".to_owned();
+        return format!("{NONE}\n");
     }
+    let list = list(entries, count, clock, look);
+    let rows = list.rows.iter().map(|(_, line)| line);
+    std::iter::once(&list.heading)
+        .chain(rows)
+        .chain(&list.sums)
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+/// What is said where there are no records.
+pub(crate) const NONE: &str = "no calls are recorded yet: `hob run PROGRAM` makes one";
+
+/// The lines of [`entries`].
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) heading: String,
+    /// Each row, with the place of its record among those that were given.
+    pub(crate) rows: Vec<(usize, String)>,
+    pub(crate) sums: Vec<String>,
+}
+
+/// The same as lines.
+pub(crate) fn list(entries: &[Entry], count: usize, clock: &Clock, look: &Look) -> List {
     let folded = folded(entries);
     let rows = folded.iter().filter(|folded| !**folded).count();
     let mut before = rows.saturating_sub(count);
@@ -67,26 +90,25 @@ pub fn entries(entries: &[Entry], count: usize, clock: &Clock, look: &Look) -> S
         is_shown
     });
     let from = from.unwrap_or(entries.len());
-    let shown: Vec<&Entry> = (from..entries.len())
-        .filter_map(|at| entries.get(at).filter(|_| folded.get(at) == Some(&false)))
+    let shown: Vec<(usize, &Entry)> = (from..entries.len())
+        .filter(|at| folded.get(*at) == Some(&false))
+        .filter_map(|at| entries.get(at).map(|entry| (at, entry)))
         .collect();
-    let namings: Vec<_> = shown.iter().map(|entry| entry.naming()).collect();
+    let namings: Vec<_> = shown.iter().map(|(_, entry)| entry.naming()).collect();
     let rows: Vec<_> = shown
         .iter()
         .zip(distinct(&namings))
-        .map(|(entry, name)| cells(entry, &name, clock, look))
+        .map(|((_, entry), name)| cells(entry, &name, clock, look))
         .collect();
     let widths = widths(&rows, look);
-    let mut text = String::new();
     let heads = HEADS.map(|head| toned(Tone::Dim, head.to_owned()));
-    for row in std::iter::once(&heads).chain(&rows) {
-        text += &line(row, &widths, look);
-    }
+    let lines = rows.iter().map(|row| line(row, &widths, look));
     let within = folded.iter().skip(from).filter(|folded| **folded).count();
-    for line in sums(entries.get(from..).unwrap_or_default(), within, look) {
-        text += &(line + "\n");
+    List {
+        heading: line(&heads, &widths, look),
+        rows: shown.iter().map(|(at, _)| *at).zip(lines).collect(),
+        sums: sums(entries.get(from..).unwrap_or_default(), within, look),
     }
-    text
 }
 
 /// Which records are calls of a run of hooks that has a record of its own: they are of a file in
@@ -232,7 +254,7 @@ fn line(row: &[Cell; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> String
         line += gap;
         line += &look.paint(cell.tone, shown);
     }
-    line.trim_end().to_owned() + "\n"
+    line.trim_end().to_owned()
 }
 
 /// `6 calls: 3 warm, 2 cold, 1 not run · saved 133 ms · lost 1.20 ms`.

@@ -110,7 +110,7 @@ enum Verb {
     Check(check::Check),
     /// Show the daemon: pools, workers, memory
     Status(Format),
-    /// Watch the daemon: calls per second, pools, memory, why calls are cold
+    /// Watch the daemon: calls per second, pools, memory, why calls are cold; and each call
     Top(top::Top),
     /// Allow a project's hob.toml so that its programs can be asked and told
     Trust(trust::Trust),

@@ -2,13 +2,17 @@
 //!
 //! ```text
 //!   sample ─▶ (a second) ─▶ sample ─▶ Snapshot ─┬─▶ one text, or one line of `hob.top/1` each time
-//!      ▲                                  └──────┴─▶ screen (a terminal, until `q` or a signal)
+//!      ▲                                  ├──────┴─▶ screen (a terminal, until `q` or a signal)
+//!      │                                  │             ▲
+//!      │            receipts ─▶ Explorer ─┘        keys ┘
 //!      └──────────────────────────────────────────────┘
 //! ```
 //! Invariants: it asks by one control request an interval and makes no call, so that watching
 //! changes no figure; it starts no daemon, and goes on while one comes or goes; the terminal is
 //! given back as it was, however it ends.
 
+mod explorer;
+mod keys;
 mod screen;
 mod snapshot;
 

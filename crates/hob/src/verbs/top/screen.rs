@@ -13,11 +13,15 @@ use hob_os::signals::{self, Set};
 use hob_os::start::Start;
 use hob_os::{clock, process};
 
+use super::explorer::{Explorer, Next, View};
+use super::keys::{self, Key};
 use super::snapshot::{Sample, Snapshot};
 use super::{Failure, INTERVAL_MS, sample};
 use crate::connect;
-use crate::show::style::{Look, Tone};
-use crate::show::text::fit;
+use crate::show::clock::Clock;
+use crate::show::entries;
+use crate::show::style::Look;
+use crate::verbs::log;
 
 const SIGHUP: i32 = rustix::process::Signal::HUP.as_raw();
 const SIGINT: i32 = rustix::process::Signal::INT.as_raw();
@@ -31,11 +35,17 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 /// To the first column of the first line; what is behind the end of a line; what is below.
 const HOME: &str = "\x1b[H";
+const END: &str = "\x1b[K";
 const LINE_END: &str = "\x1b[K\r\n";
 const BELOW: &str = "\x1b[J";
 
+/// Calls that are listed, the newest.
+const CALLS_MAX: usize = 500;
+/// Seconds of which the rate is shown, where there is room.
+const RATES_MAX: usize = 300;
+
 /// What ended a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Woken {
     /// The interval is over.
     Time,
@@ -43,7 +53,9 @@ enum Woken {
     Window,
     /// `^Z`.
     Stop,
-    /// `q`, or nobody types any more.
+    /// Keys were typed.
+    Keys(Vec<Key>),
+    /// There is no terminal to type at any more.
     Quit,
     /// A signal that ends a process.
     Signal(i32),
@@ -57,24 +69,47 @@ pub(super) fn watch(start: &Start) -> Result<(), Failure> {
     signals::block(set).map_err(unusable)?;
     let mut screen = Screen::enter().map_err(unusable)?;
     let mut last: Option<Sample> = None;
+    let (mut explorer, mut rates) = (Explorer::default(), Vec::new());
     loop {
         let due_ns = clock::now_ns() + INTERVAL_MS * 1_000_000;
         let now = sample(start);
-        let mut woken = Woken::Window;
-        while woken == Woken::Window {
+        let snapshot = now.as_ref().ok().map(|now| Snapshot::between(last.as_ref(), now));
+        rates.extend(snapshot.as_ref().and_then(Snapshot::rate));
+        rates.drain(..rates.len().saturating_sub(RATES_MAX));
+        let woken = loop {
             let look = Look::of_stdout();
-            let lines = match &now {
-                Ok(now) => Snapshot::between(last.as_ref(), now).lines(&look),
-                Err(error) => vec![error.to_string()],
+            let programs = match (&snapshot, &now) {
+                (Some(snapshot), _) => {
+                    snapshot.ordered((explorer.order(), &rates), &look, |pool| {
+                        explorer.takes([&pool.program, &pool.target])
+                    })
+                }
+                (None, Err(error)) => vec![error.to_string()],
+                (None, Ok(_)) => Vec::new(),
             };
-            if !draw(&lines, &look) {
+            let calls = (explorer.view == View::Calls).then(|| {
+                log::flush(start);
+                entries::recent(&log::state_dir()?, CALLS_MAX).map_err(log::unreadable)
+            });
+            let lines = explorer.lines((rows(), &look, &Clock::now()), programs, calls);
+            if !draw(&lines) {
                 return Ok(());
             }
-            woken = wait(&signals, due_ns);
-        }
+            match wait(&signals, due_ns) {
+                Woken::Window => {}
+                Woken::Keys(keys) => {
+                    if keys.into_iter().any(|key| explorer.press(key) == Next::Quit) {
+                        return Ok(());
+                    }
+                }
+                woken @ (Woken::Time | Woken::Stop | Woken::Quit | Woken::Signal(_)) => {
+                    break woken;
+                }
+            }
+        };
         match woken {
-            Woken::Time | Woken::Window => last = now.ok(),
             Woken::Quit => return Ok(()),
+            Woken::Time | Woken::Window | Woken::Keys(_) => last = now.ok(),
             Woken::Stop => {
                 drop(screen);
                 signals::stop_self();
@@ -90,20 +125,16 @@ pub(super) fn watch(start: &Start) -> Result<(), Failure> {
     }
 }
 
-/// Puts the lines on the screen: what has no room is left out. `false`: there is no screen.
-fn draw(lines: &[String], look: &Look) -> bool {
-    let rows = rustix::termios::tcgetwinsize(process::stdio()[1])
-        .map_or(24, |size| usize::from(size.ws_row).max(2));
-    let mut text = HOME.to_owned();
-    for line in lines.iter().take(rows - 1) {
-        text += line;
-        text += LINE_END;
-    }
-    let columns = look.figure_columns();
-    text += &look.paint(Tone::Dim, &fit("q quits", columns, look.charset));
-    text += "\x1b[K";
-    text += BELOW;
-    put(text.as_bytes())
+/// The lines of the window.
+fn rows() -> usize {
+    rustix::termios::tcgetwinsize(process::stdio()[1])
+        .map_or(24, |size| usize::from(size.ws_row).max(2))
+}
+
+/// Puts a whole screen there, its last line without an end. `false`: there is no screen.
+fn draw(lines: &[String]) -> bool {
+    let text = lines.join(LINE_END);
+    put(format!("{HOME}{text}{END}{BELOW}").as_bytes())
 }
 
 /// Writes all of it: `false` when the terminal is gone.
@@ -140,13 +171,11 @@ fn wait(signals: &OwnedFd, due_ns: u64) -> Woken {
             };
         }
         if !fds[0].revents().is_empty() {
-            let mut keys = [0; 64];
-            match rustix::io::read(stdin, &mut keys) {
+            let mut typed = [0; 256];
+            match rustix::io::read(stdin, &mut typed) {
                 Ok(0) => return Woken::Quit,
-                Ok(count) if keys[..count].iter().any(|key| b"qQ\x04".contains(key)) => {
-                    return Woken::Quit;
-                }
-                Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+                Ok(count) => return Woken::Keys(keys::parse(&typed[..count])),
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(_) => return Woken::Quit,
             }
         }

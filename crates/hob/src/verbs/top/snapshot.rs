@@ -3,12 +3,12 @@
 //! Totals of a daemon that was replaced begin anew, so that nothing is subtracted across two
 //! daemons.
 
-use hob_core::status::{ColdPart, Status};
+use hob_core::status::{ColdPart, PoolPart, Status};
 use serde_json::{Value, json};
 
 use crate::show::status::pools;
 use crate::show::style::{Look, Tone};
-use crate::show::text::{Align, pad, printable};
+use crate::show::text::{Align, Charset, pad, printable};
 use crate::show::units;
 
 /// The name of the format.
@@ -17,6 +17,37 @@ const SCHEMA: &str = "hob.top/1";
 const WORD_COLUMNS: usize = 9;
 /// How many reasons are shown to a person.
 const REASONS_SHOWN: usize = 6;
+
+/// The order of programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As the daemon lists them.
+    #[default]
+    Served,
+    /// Those with the most calls first.
+    Calls,
+    /// Those with the most memory first.
+    Memory,
+}
+
+impl Order {
+    pub(super) fn next(self) -> Order {
+        match self {
+            Order::Served => Order::Calls,
+            Order::Calls => Order::Memory,
+            Order::Memory => Order::Served,
+        }
+    }
+
+    /// How a person is told, where it is not as ever.
+    pub(super) fn word(self) -> Option<&'static str> {
+        match self {
+            Order::Served => None,
+            Order::Calls => Some("most calls first"),
+            Order::Memory => Some("most memory first"),
+        }
+    }
+}
 
 /// A status, and when it was asked for.
 #[derive(Debug)]
@@ -120,6 +151,45 @@ impl<'a> Snapshot<'a> {
 
     /// The same for a person.
     pub(super) fn lines(&self, look: &Look) -> Vec<String> {
+        let mut lines = self.head(look);
+        lines.extend(pools(&self.now.pools, look));
+        lines
+    }
+
+    /// The same with those programs only that are wanted, in this order, and what came each second.
+    pub(super) fn ordered(
+        &self,
+        (order, rates): (Order, &[f64]),
+        look: &Look,
+        wanted: impl Fn(&PoolPart) -> bool,
+    ) -> Vec<String> {
+        let mut lines = self.head(look);
+        let room = look.figure_columns().saturating_sub(WORD_COLUMNS);
+        let word = pad("", WORD_COLUMNS, Align::Left);
+        // Below the rate that it is of.
+        lines.insert(2.min(lines.len()), word + &sparkline(rates, room, look.charset));
+        let mut chosen: Vec<_> =
+            self.now.pools.iter().filter(|pool| wanted(pool)).cloned().collect();
+        match order {
+            Order::Served => {}
+            Order::Calls => chosen.sort_by_key(|pool| std::cmp::Reverse(pool.calls)),
+            Order::Memory => chosen.sort_by_key(|pool| std::cmp::Reverse(pool.memory_kib)),
+        }
+        if chosen.is_empty() && !self.now.pools.is_empty() {
+            lines.push("no program has this in its name".to_owned());
+        } else {
+            lines.extend(pools(&chosen, look));
+        }
+        lines
+    }
+
+    /// Calls a second in the interval, if there is one.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.interval.as_ref().map(Interval::calls_per_s)
+    }
+
+    /// What is said of the daemon as a whole.
+    fn head(&self, look: &Look) -> Vec<String> {
         let columns = look.columns.unwrap_or(usize::MAX);
         let room = columns.saturating_sub(WORD_COLUMNS);
         let calls = &self.now.calls;
@@ -166,7 +236,6 @@ impl<'a> Snapshot<'a> {
             }
         }
         lines.push(String::new());
-        lines.extend(pools(&self.now.pools, look));
         lines
     }
 
@@ -186,6 +255,27 @@ impl<'a> Snapshot<'a> {
         let shown: Vec<_> = shown.collect();
         if shown.is_empty() { vec![(Tone::Plain, "none".to_owned())] } else { shown }
     }
+}
+
+/// The last of these rates that have room, each as a bar beside the highest, with that one's number.
+fn sparkline(rates: &[f64], room: usize, charset: Charset) -> String {
+    let bars: &[char] = match charset {
+        Charset::Unicode => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
+        Charset::Ascii => &['_', '.', ':', '-', '=', '+', '*', '#'],
+    };
+    let highest = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+    let number = format!(" up to {:.1}/s", highest(rates));
+    let shown = &rates[rates.len().saturating_sub(room.saturating_sub(number.len()))..];
+    let highest = highest(shown);
+    if highest <= 0.0 {
+        return String::new();
+    }
+    let bar = |rate: &f64| {
+        let share = rate / highest;
+        let step = bars.iter().zip(1_u8..).find(|(_, step)| share <= f64::from(*step) / 8.0);
+        step.map_or(bars[7], |(bar, _)| *bar)
+    };
+    shown.iter().map(bar).collect::<String>() + &format!(" up to {highest:.1}/s")
 }
 
 /// A line of `hob.top/1` for a moment without a daemon.
@@ -256,6 +346,16 @@ mod tests {
     fn a_daemon_that_has_done_nothing_has_no_share() {
         let line = json_of(None, &sample(7, 10, 0, &[]));
         assert!(line["warm_share"].is_null(), "{line}");
+    }
+
+    #[test]
+    fn rates_are_bars_beside_the_highest() {
+        let line = |rates: &[f64], room| sparkline(rates, room, Charset::Ascii);
+        assert_eq!(line(&[], 40), "");
+        assert_eq!(line(&[0.0, 0.0], 40), "");
+        assert_eq!(line(&[0.0, 1.0, 4.0, 8.0, 7.9], 40), "__-## up to 8.0/s");
+        assert_eq!(line(&[9.0, 2.0, 1.0, 2.0], 15), "#-# up to 2.0/s");
+        assert!(sparkline(&[1.0, 2.0], 40, Charset::Unicode).starts_with("▄█ "));
     }
 
     #[test]

@@ -219,7 +219,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("status", &[("hob status --json", "Print it for a program")]),
-    ("top", &[("hob top --once", "Show one second, and end")]),
+    (
+        "top",
+        &[
+            ("hob top", "Watch; Tab lists calls, Enter opens one, ? names the keys"),
+            ("hob top --once", "Show one second, and end"),
+        ],
+    ),
     (
         "trust",
         &[
