@@ -18,6 +18,11 @@ endif
 unexport CARGO_TARGET_DIR
 ARCH := $(shell uname -m)
 TRIPLE := $(ARCH)-unknown-linux-musl
+# `make dist ARCH=aarch64` builds for another machine, with its C compiler, which links too.
+ifneq ($(ARCH),$(shell uname -m))
+  export CC_$(ARCH)_unknown_linux_musl := $(ARCH)-linux-gnu-gcc
+  export CARGO_TARGET_$(shell echo $(ARCH) | tr a-z A-Z)_UNKNOWN_LINUX_MUSL_LINKER := $(ARCH)-linux-gnu-gcc
+endif
 # The one release binary; target/hob is a link to it.
 HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
 # What `hob --version` says besides the version: the commit, and whether files were changed since.
@@ -42,7 +47,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 INSTALLED = $(DESTDIR)$(PREFIX)
 GENERATED = target/generated
-DIST = target/dist
+DIST = target/dist$(if $(filter $(shell uname -m),$(ARCH)),,-$(ARCH))
 XTASK_CLI = cargo run --locked --quiet $(PROFILE) --package xtask --features cli --
 
 .PHONY: help
@@ -64,13 +69,13 @@ bench-deps: ## Installs what `make bench-http` and `make bench-ab` measure besid
 
 .PHONY: build
 build: binary generated ## Builds the release binary, target/hob, with man pages and completions.
-	@ls -lL target/hob
+	@ls -lL $(HOB)
 
 # The binary alone: what measures and shows it needs no man pages.
 .PHONY: binary
 binary: deps
 	HOB_COMMIT="$(COMMIT)" cargo build --locked --release --target $(TRIPLE) --package hob
-	@ln -sfn $(TRIPLE)/release/hob target/hob
+	@if [[ $(ARCH) == $$(uname -m) ]]; then ln -sfn $(TRIPLE)/release/hob target/hob; fi
 
 # It builds nothing, so that it can be run by root.
 .PHONY: install
@@ -90,13 +95,17 @@ uninstall: ## Removes what `make install` installed.
 	rm -f $(INSTALLED)/share/fish/vendor_completions.d/hob.fish
 
 .PHONY: dist
-dist: build ## Packs what `make build` made, in target/dist: tarball, wheel, deb, rpm, licences, digests.
+dist: build ## Packs what `make build` made, in target/dist: tarball, wheel, npm, deb, rpm, licences, digests.
 	@bash .ci/deps $(TRIPLE) dist
 	$(XTASK_CLI) dist $(HOB) $(GENERATED) $(DIST)
 
 .PHONY: packages
 packages: dist ## Installs and removes each package in a root of its own, by its own tool.
 	bash .ci/packages $(HOB) $(GENERATED) $(DIST)
+
+.PHONY: cross
+cross: ## Builds hob for ARM64 without the release's link time, and calls it under qemu.
+	bash .ci/cross aarch64
 
 .PHONY: demo
 demo: binary ## Shows three real commands, cold and warm, and a receipt.

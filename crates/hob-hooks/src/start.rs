@@ -85,6 +85,7 @@ pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
 
 /// A hook's file, as it is when its turn has come.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "what zygotes are asked for"))]
 pub(crate) struct HookFile<'a> {
     pub(crate) set: &'a Set,
     pub(crate) path: &'a CStr,
