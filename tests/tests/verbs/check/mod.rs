@@ -6,6 +6,7 @@ use serde_json::Value;
 
 mod against;
 mod earlier;
+mod hurl;
 mod reports;
 mod tls;
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 /// A file of checks.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) base: Option<String>,
@@ -21,6 +21,9 @@ pub(super) struct File {
     pub(super) profile: BTreeMap<Spanned<String>, Profile>,
     #[serde(default)]
     pub(super) check: BTreeMap<Spanned<String>, Check>,
+    /// What is never shown, and what is shown instead.
+    #[serde(skip)]
+    pub(super) hidden: Vec<(String, String)>,
 }
 
 /// Who asks.
@@ -44,7 +47,7 @@ pub(super) struct Basic {
 }
 
 /// One check.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
     pub(super) get: Option<String>,
@@ -62,10 +65,11 @@ pub(super) struct Check {
     pub(super) redirects: Option<usize>,
     pub(super) status: Option<Value>,
     pub(super) exit: Option<Value>,
-    #[serde(default)]
-    pub(super) json: BTreeMap<String, Value>,
-    #[serde(default)]
-    pub(super) header: BTreeMap<String, Value>,
+    /// By path; one may have several tests.
+    #[serde(default, deserialize_with = "tests")]
+    pub(super) json: Vec<(String, Value)>,
+    #[serde(default, deserialize_with = "tests")]
+    pub(super) header: Vec<(String, Value)>,
     pub(super) contains: Option<Value>,
     pub(super) profiles: Option<Vec<String>>,
     #[serde(default)]
@@ -89,6 +93,24 @@ impl Check {
         ];
         all.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?))).collect()
     }
+
+    /// Where the address of this method stands; of one that is not known, of GET.
+    pub(super) fn method(&mut self, name: &str) -> &mut Option<String> {
+        match name {
+            "HEAD" => &mut self.head,
+            "POST" => &mut self.post,
+            "PUT" => &mut self.put,
+            "PATCH" => &mut self.patch,
+            "DELETE" => &mut self.delete,
+            "OPTIONS" => &mut self.options,
+            _ => &mut self.get,
+        }
+    }
+}
+
+/// A table of tests, in the order of its keys.
+fn tests<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<(String, Value)>, D::Error> {
+    Ok(BTreeMap::<String, Value>::deserialize(from)?.into_iter().collect())
 }
 
 /// A length of time: `800ms`, `5s`.

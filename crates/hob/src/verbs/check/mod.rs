@@ -14,6 +14,7 @@ mod earlier;
 mod expect;
 mod file;
 mod glob;
+mod hurl;
 mod plan;
 mod report;
 mod request;
@@ -54,7 +55,7 @@ base   = \"http://127.0.0.1:8080\"\n  within = \"800ms\"\n\n  \
 Exit code: 0 all passed; 1 one failed, or nothing was checked; 2 the file or the command line is wrong; 3 some could not \
 be run, such as after a login that failed; 4 one is surely slower than --gate allows.")]
 pub(crate) struct Check {
-    /// Files of checks
+    /// Files of checks; one of Hurl's ends in .hurl
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only the checks with such a name; `*` is any text [may be repeated]
@@ -85,6 +86,13 @@ pub(crate) struct Check {
     /// or at the other server
     #[arg(long, value_name = "SHARE", value_parser = crate::verbs::repeated::share)]
     gate: Option<f64>,
+    /// What `{{NAME}}` stands for in a file of Hurl's; HURL_NAME in the environment is another way
+    /// [may be repeated]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    variable: Vec<(String, String)>,
+    /// The same for what no report shows [may be repeated]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    secret: Vec<(String, String)>,
     /// Compare with another server: both are asked, in pairs and in random order
     #[arg(long, value_name = "base=URL", value_parser = other_base)]
     against: Option<String>,
@@ -96,13 +104,20 @@ fn other_base(text: &str) -> Result<String, String> {
     url.map(str::to_owned).ok_or_else(|| "write it as base=http://127.0.0.1:8081".to_owned())
 }
 
+/// What `--variable` names.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Checks; returns the exit code.
 pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
     // Each file is understood before anything is asked.
     let mut plans = Vec::new();
     for path in &asked.files {
         let name = path.display().to_string();
-        let plan = |asked: &Check| read(path).and_then(|file| Plan::new(file, asked));
+        let plan = |asked: &Check| read(path, asked).and_then(|file| Plan::new(file, asked));
         let wrong = |error: String| Failure::with_code(format!("{name}: {error}"), WRONG);
         let this = plan(asked).map_err(wrong)?;
         let that = match &asked.against {
@@ -233,7 +248,7 @@ fn code(plan: &Plan, found: &Found) -> u8 {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<File, String> {
+fn read(path: &std::path::Path, asked: &Check) -> Result<File, String> {
     use std::io::Read as _;
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     let mut bytes = Vec::new();
@@ -241,6 +256,9 @@ fn read(path: &std::path::Path) -> Result<File, String> {
     file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > FILE_MAX {
         return Err(format!("is longer than {} MiB", FILE_MAX >> 20));
+    }
+    if path.extension().is_some_and(|ending| ending == "hurl") {
+        return hurl::read(&bytes, &asked.variable, &asked.secret);
     }
     File::read(&bytes)
 }

@@ -110,6 +110,9 @@ impl Plan {
     /// What is wrong with it.
     pub(super) fn new(file: File, asked: &Asked) -> Result<Plan, String> {
         let secrets = Secrets::default();
+        for (text, shown) in &file.hidden {
+            secrets.hide(text, shown);
+        }
         if file.check.is_empty() {
             return Err("holds no check: add one as [check.NAME]".to_owned());
         }

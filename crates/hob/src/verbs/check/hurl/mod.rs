@@ -1,0 +1,363 @@
+//! A file of Hurl's as a file of checks: each entry a check that comes after the one before it.
+//!
+//! ```text
+//!   text ─▶ entries: request, sections, body, response, sections ─▶ File ─▶ plan
+//! ```
+//! Invariants: what hob does not have is named with its line and refuses the file, so that no
+//! assert is skipped silently; what a file of checks cannot say is not done here either.
+//! Deliberately not here: what a check means (`plan`).
+
+mod asserts;
+mod values;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hob_daemon::durations;
+use toml::{Spanned, Value};
+
+use super::file::{Check, File, Length};
+use super::secrets::{base64, percent};
+use asserts::Asserts;
+use values::{Variables, body, text};
+
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/// What hurl follows without a word of the file is 50; more than this hob does not.
+const REDIRECTS: usize = 20;
+
+/// Something at a line: of a whole file from 1, of a part of it from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct At<T> {
+    line: usize,
+    is: T,
+}
+
+/// A file, line by line.
+struct Lines<'a> {
+    all: Vec<&'a str>,
+    next: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The next line that holds more than a comment.
+    fn peek(&mut self) -> Option<&'a str> {
+        while let Some(line) = self.all.get(self.next) {
+            let text = line.trim();
+            if !text.is_empty() && !text.starts_with('#') {
+                return Some(line);
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    fn wrong(&self, is: impl Into<String>) -> At<String> {
+        At { line: self.next + 1, is: is.into() }
+    }
+}
+
+/// Reads a file of Hurl's, with variables that are given, and those that are never to be shown.
+///
+/// # Errors
+/// What is wrong with it, or not known here, with its line.
+pub(super) fn read(
+    bytes: &[u8],
+    given: &[(String, String)],
+    secret: &[(String, String)],
+) -> Result<File, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = Lines { all: text.lines().collect(), next: 0 };
+    let variables = variables(given.iter().chain(secret));
+    let mut hidden: Vec<(String, String)> =
+        secret.iter().map(|(name, value)| (value.clone(), format!("[{name}]"))).collect();
+    let mut checks: BTreeMap<Spanned<String>, Check> = BTreeMap::new();
+    let mut before: Option<String> = None;
+    while lines.peek().is_some() {
+        let number = checks.len() + 1;
+        let (name, mut check) = entry(&mut lines, &variables, number, &mut hidden)
+            .map_err(|wrong| format!("line {}: {}", wrong.line, wrong.is))?;
+        check.after.extend(before.replace(name.clone()));
+        checks.insert(Spanned::new(number..number, name), check);
+    }
+    Ok(File { check: checks, hidden, ..File::default() })
+}
+
+/// What the environment and the command line say, the latter first.
+fn variables<'a>(given: impl Iterator<Item = &'a (String, String)>) -> Variables {
+    let mut all = BTreeMap::new();
+    for (key, value) in std::env::vars() {
+        let name = key.strip_prefix("HURL_VARIABLE_").or_else(|| key.strip_prefix("HURL_"));
+        if let Some(name) = name {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    all.extend(given.cloned());
+    Variables(all)
+}
+
+/// Reads one request and what is asserted of its answer.
+fn entry(
+    lines: &mut Lines<'_>,
+    variables: &Variables,
+    number: usize,
+    hidden: &mut Vec<(String, String)>,
+) -> Result<(String, Check), At<String>> {
+    let mut check = Check::default();
+    let line = lines.peek().unwrap_or_default().trim();
+    let (method, address) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let Some(method) = METHODS.iter().find(|known| **known == method) else {
+        let methods = METHODS.join(", ");
+        return Err(lines.wrong(format!("`{method}` is no request: {methods}, and an address")));
+    };
+    let mut address = filled(address, variables).map_err(|wrong| lines.wrong(wrong))?;
+    if address.is_empty() {
+        return Err(lines.wrong("an address is missing"));
+    }
+    let name = format!("{number} {method} {}", path(&address));
+    lines.next += 1;
+    let mut headers = pairs(lines, variables)?;
+    let mut parts = Parts { headers: &mut headers, address: &mut address, hidden };
+    request_sections(lines, variables, &mut check, &mut parts)?;
+    if let Some(found) = taken_body(lines, variables)? {
+        if check.body.is_some() {
+            return Err(lines.wrong("a form and a body: one of them"));
+        }
+        let has = |(key, _): &(String, String)| key.eq_ignore_ascii_case("content-type");
+        if let (Some(kind), false) = (found.kind, headers.iter().any(has)) {
+            headers.push(("Content-Type".to_owned(), kind.to_owned()));
+        }
+        check.body = Some(Value::String(found.text));
+    }
+    let mut named = BTreeMap::new();
+    for (key, value) in headers {
+        if named.insert(key.clone(), value).is_some() {
+            return Err(lines.wrong(format!("the header {key} twice is not known here")));
+        }
+    }
+    check.headers = Some(named);
+    *check.method(method) = Some(address);
+    response(lines, variables, &mut check)?;
+    Ok((name, check))
+}
+
+/// What sections add to.
+struct Parts<'a> {
+    headers: &'a mut Vec<(String, String)>,
+    address: &'a mut String,
+    /// What is never shown, and what is shown instead.
+    hidden: &'a mut Vec<(String, String)>,
+}
+
+/// The sections of a request.
+fn request_sections(
+    lines: &mut Lines<'_>,
+    variables: &Variables,
+    check: &mut Check,
+    parts: &mut Parts<'_>,
+) -> Result<(), At<String>> {
+    while let Some(section) = section(lines) {
+        let at = lines.wrong("");
+        lines.next += 1;
+        let pairs = match &*section {
+            "Asserts" | "Captures" => {
+                return Err(At { is: format!("[{section}] before HTTP"), ..at });
+            }
+            _ => pairs(lines, variables)?,
+        };
+        let encoded = |pairs: &[(String, String)]| {
+            let all = pairs.iter();
+            let all = all.map(|(key, value)| format!("{}={}", percent(key), percent(value)));
+            all.collect::<Vec<_>>().join("&")
+        };
+        match &*section {
+            "Query" | "QueryStringParams" => {
+                let joint = if parts.address.contains('?') { '&' } else { '?' };
+                *parts.address += &format!("{joint}{}", encoded(&pairs));
+            }
+            "Form" | "FormParams" => {
+                check.body = Some(Value::String(encoded(&pairs)));
+                let kind = "application/x-www-form-urlencoded";
+                parts.headers.push(("Content-Type".to_owned(), kind.to_owned()));
+            }
+            "BasicAuth" => {
+                let [(user, password)] = &pairs[..] else {
+                    return Err(At {
+                        is: "[BasicAuth] has one user and its password".into(),
+                        ..at
+                    });
+                };
+                let word = base64(format!("{user}:{password}").as_bytes());
+                parts.hidden.push((word.clone(), "[user and password]".to_owned()));
+                parts.hidden.push((password.clone(), "[password]".to_owned()));
+                parts.headers.push(("Authorization".to_owned(), format!("Basic {word}")));
+            }
+            "Cookies" => {
+                let all = pairs.iter().map(|(key, value)| format!("{key}={value}"));
+                parts.headers.push(("Cookie".to_owned(), all.collect::<Vec<_>>().join("; ")));
+            }
+            "Options" => {
+                for (key, value) in &pairs {
+                    option(check, key, value).map_err(|is| At { is, ..at.clone() })?;
+                }
+            }
+            _ => return Err(At { is: format!("[{section}] is not known here"), ..at }),
+        }
+    }
+    Ok(())
+}
+
+/// One of `[Options]`.
+fn option(check: &mut Check, key: &str, value: &str) -> Result<(), String> {
+    let number = || value.parse::<usize>().map_err(|_| format!("{key}: `{value}` is no number"));
+    let length = || durations::parse(value).or_else(|_| durations::parse(&format!("{value}s")));
+    match (key, value) {
+        ("location", "true") => {
+            check.redirects.get_or_insert(REDIRECTS);
+        }
+        ("location", "false") => check.redirects = Some(0),
+        ("max-redirs", _) => check.redirects = Some(number()?),
+        ("repeat", _) => check.times = Some(number()?),
+        ("max-time", _) => {
+            check.timeout = Some(Length(length().map_err(|wrong| format!("{key}: {wrong}"))?));
+        }
+        // What hob does anyway.
+        ("http1.1", "true") | ("compressed" | "insecure" | "verbose" | "very-verbose", "false") => {
+        }
+        _ => return Err(format!("the option `{key}: {value}` is not known here")),
+    }
+    Ok(())
+}
+
+/// What is said of the answer; without a word any answer will do.
+fn response(
+    lines: &mut Lines<'_>,
+    variables: &Variables,
+    check: &mut Check,
+) -> Result<(), At<String>> {
+    let mut asserts = Asserts::default();
+    let line = lines.peek().unwrap_or_default().trim();
+    if line != "HTTP" && !line.starts_with("HTTP ") && !line.starts_with("HTTP/") {
+        asserts.status(|_| true);
+        check.status = asserts.statuses.map(statuses);
+        return Ok(());
+    }
+    let line = text(line).map_err(|wrong| lines.wrong(wrong))?;
+    let (version, status) = line.split_once(char::is_whitespace).unwrap_or((&line, ""));
+    if !matches!(version, "HTTP" | "HTTP/1.1") {
+        return Err(lines.wrong(format!("hob asks by HTTP/1.1, and not by {version}")));
+    }
+    match (status.trim(), status.trim().parse::<i64>()) {
+        ("*", _) => asserts.status(|_| true),
+        (_, Ok(wanted)) => asserts.status(|code| code == wanted),
+        (other, Err(_)) => return Err(lines.wrong(format!("`{other}` is no status"))),
+    }
+    lines.next += 1;
+    for (key, value) in pairs(lines, variables)? {
+        asserts.header.push((key, Value::String(format!("== '{value}'"))));
+    }
+    while let Some(section) = section(lines) {
+        if section != "Asserts" {
+            return Err(lines.wrong(format!("[{section}] of an answer is not known here")));
+        }
+        lines.next += 1;
+        while let Some(line) = lines.peek().filter(|line| !is_next(line)) {
+            asserts.add(line, variables).map_err(|wrong| lines.wrong(wrong))?;
+            lines.next += 1;
+        }
+    }
+    if taken_body(lines, variables)?.is_some() {
+        return Err(lines.wrong("a whole body is not compared here: assert what it contains"));
+    }
+    if asserts.statuses.as_ref().is_some_and(Vec::is_empty) {
+        return Err(lines.wrong("no status is as all of these want it"));
+    }
+    check.status = asserts.statuses.map(statuses);
+    check.header.extend(asserts.header);
+    check.json.extend(asserts.json);
+    if !asserts.contains.is_empty() {
+        let parts = asserts.contains.into_iter().map(Value::String);
+        check.contains = Some(Value::Array(parts.collect()));
+    }
+    check.within = asserts.within_ms.map(|ms| Length(Duration::from_millis(ms)));
+    Ok(())
+}
+
+fn statuses(all: Vec<i64>) -> Value {
+    Value::Array(all.into_iter().map(Value::Integer).collect())
+}
+
+/// The lines of `key: value` from here.
+fn pairs(
+    lines: &mut Lines<'_>,
+    variables: &Variables,
+) -> Result<Vec<(String, String)>, At<String>> {
+    let mut found = Vec::new();
+    while let Some(line) = lines.peek().filter(|line| !is_next(line)) {
+        // A body begins where no key can.
+        if line.trim_start().starts_with(['{', '[', '"', '`', '<']) || is_other_body(line) {
+            break;
+        }
+        let pair = line.split_once(':').ok_or_else(|| {
+            lines.wrong(format!("`{}` is no request, no `key: value` and no body", line.trim()))
+        })?;
+        let part = |part: &str| filled(part, variables).map_err(|wrong| lines.wrong(wrong));
+        found.push((part(pair.0)?, part(pair.1)?));
+        lines.next += 1;
+    }
+    Ok(found)
+}
+
+/// Whether a request, an answer or a section begins here.
+fn is_next(line: &str) -> bool {
+    let line = line.trim();
+    let word = line.split(|each: char| each.is_whitespace() || each == '/').next().unwrap_or("");
+    let is_method = METHODS.contains(&word) && line.contains(char::is_whitespace);
+    is_method || word == "HTTP" || section_of(line).is_some()
+}
+
+fn is_other_body(line: &str) -> bool {
+    ["base64,", "hex,", "file,"].iter().any(|kind| line.trim_start().starts_with(kind))
+}
+
+/// The name of the section that begins here.
+fn section(lines: &mut Lines<'_>) -> Option<String> {
+    lines.peek().and_then(section_of).map(str::to_owned)
+}
+
+fn section_of(line: &str) -> Option<&str> {
+    let name = line.trim().strip_prefix('[')?;
+    let (name, rest) = name.split_once(']')?;
+    let behind = rest.trim_start();
+    let is_name = !name.is_empty() && name.chars().all(|each| each.is_ascii_alphabetic());
+    (is_name && (behind.is_empty() || behind.starts_with('#'))).then_some(name)
+}
+
+/// The body that stands here.
+fn taken_body(
+    lines: &mut Lines<'_>,
+    variables: &Variables,
+) -> Result<Option<values::Body>, At<String>> {
+    if lines.peek().is_none_or(is_next) {
+        return Ok(None);
+    }
+    let found = body(&lines.all[lines.next..], variables)
+        .map_err(|wrong| At { line: lines.next + 1 + wrong.line, is: wrong.is })?;
+    let Some((found, used)) = found else { return Ok(None) };
+    lines.next += used;
+    Ok(Some(found))
+}
+
+fn filled(part: &str, variables: &Variables) -> Result<String, String> {
+    variables.fill(&text(part)?)
+}
+
+/// What of an address names the check: its path.
+fn path(address: &str) -> &str {
+    let behind = address.split_once("://").map_or(address, |(_, behind)| behind);
+    let path = behind.find('/').map_or("/", |at| &behind[at..]);
+    path.split(['?', '#']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Texts and values as a Hurl file writes them: escapes, comments, variables, quoted strings.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::At;
+
+/// What `{{NAME}}` stands for.
+#[derive(Debug, Default)]
+pub(super) struct Variables(pub(super) BTreeMap<String, String>);
+
+impl Variables {
+    /// The text with what its variables stand for.
+    ///
+    /// # Errors
+    /// A variable that has no value, or a template that is none.
+    pub(super) fn fill(&self, text: &str) -> Result<String, String> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once("{{") {
+            let (name, behind) = behind.split_once("}}").ok_or("`{{` without `}}`")?;
+            let name = name.trim();
+            let is_name = name.chars().all(|each| each.is_alphanumeric() || "_-".contains(each));
+            if !is_name || name.is_empty() {
+                return Err(format!(
+                    "`{{{{{name}}}}}` is no variable; functions are not known here"
+                ));
+            }
+            let value = self.0.get(name).ok_or_else(|| {
+                format!("no variable `{name}`: give it by --variable {name}=VALUE, or HURL_{name}")
+            })?;
+            filled += before;
+            filled += value;
+            rest = behind;
+        }
+        Ok(filled + rest)
+    }
+}
+
+/// The text of a line up to a comment, without blanks around it, its escapes resolved.
+///
+/// # Errors
+/// An escape that Hurl does not have.
+pub(super) fn text(line: &str) -> Result<String, String> {
+    let mut found = String::new();
+    // How much of it is not blanks at the end.
+    let mut end = 0;
+    let mut rest = line.trim_start().chars();
+    while let Some(each) = rest.next() {
+        match each {
+            '#' => break,
+            '\\' => {
+                found.push(escape(&mut rest)?);
+                end = found.len();
+            }
+            each => {
+                found.push(each);
+                if !each.is_whitespace() {
+                    end = found.len();
+                }
+            }
+        }
+    }
+    found.truncate(end);
+    Ok(found)
+}
+
+/// What stands behind a `\`.
+fn escape(rest: &mut std::str::Chars<'_>) -> Result<char, String> {
+    let each = rest.next().ok_or("a `\\` at the end of a line")?;
+    Ok(match each {
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        '"' | '\\' | '#' | '/' | ':' => each,
+        'u' => {
+            let text = rest.as_str();
+            let number = text.strip_prefix('{').and_then(|text| text.split_once('}'));
+            let (digits, behind) = number.ok_or("`\\u` is written as `\\u{e9}`")?;
+            *rest = behind.chars();
+            u32::from_str_radix(digits, 16)
+                .ok()
+                .and_then(char::from_u32)
+                .ok_or_else(|| format!("`\\u{{{digits}}}` is no character"))?
+        }
+        other => return Err(format!("`\\{other}` is no escape")),
+    })
+}
+
+/// A value of an assert, and what stands behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Wanted {
+    Value(Value),
+    Regex(String),
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// What is no value, or none that hob has.
+pub(super) fn value<'a>(text: &'a str, variables: &Variables) -> Result<(Wanted, &'a str), String> {
+    let text = text.trim_start();
+    if text.starts_with('"') {
+        let (found, rest) = quoted(text, variables)?;
+        return Ok((Wanted::Value(found.into()), rest));
+    }
+    if let Some(rest) = text.strip_prefix('`') {
+        let (found, rest) = rest.split_once('`').ok_or("a text without its end")?;
+        return Ok((Wanted::Value(variables.fill(found)?.into()), rest));
+    }
+    if let Some(rest) = text.strip_prefix('/') {
+        let mut escaped = false;
+        let end = rest.find(|each| {
+            let is_end = each == '/' && !escaped;
+            escaped = each == '\\' && !escaped;
+            is_end
+        });
+        let end = end.ok_or("a regular expression without its end")?;
+        let regex = rest[..end].replace("\\/", "/");
+        return Ok((Wanted::Regex(regex), &rest[end + 1..]));
+    }
+    let end = text.find(|each: char| each.is_whitespace() || each == '#').unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    let word = variables.fill(word)?;
+    match serde_json::from_str::<Value>(&word) {
+        Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::Null)) => {
+            Ok((Wanted::Value(found), rest))
+        }
+        _ if word.is_empty() => Err("a value is missing".to_owned()),
+        _ => Err(format!("`{word}` is no value that is known here")),
+    }
+}
+
+/// A text in quotes, and what stands behind it.
+///
+/// # Errors
+/// No text in quotes.
+pub(super) fn quoted<'a>(
+    text: &'a str,
+    variables: &Variables,
+) -> Result<(String, &'a str), String> {
+    let inside = text.trim_start().strip_prefix('"').ok_or("a text in quotes is missing")?;
+    let mut found = String::new();
+    let mut rest = inside.chars();
+    loop {
+        match rest.next() {
+            None => return Err("a text without its end".to_owned()),
+            Some('"') => return Ok((variables.fill(&found)?, rest.as_str())),
+            Some('\\') => found.push(escape(&mut rest)?),
+            Some(each) => found.push(each),
+        }
+    }
+}
+
+/// A body and the line behind it: JSON, or a text between marks. `None`: no body stands here.
+///
+/// # Errors
+/// A body that has no end, or is of a kind that hob does not have.
+pub(super) fn body(
+    lines: &[&str],
+    variables: &Variables,
+) -> Result<Option<(Body, usize)>, At<String>> {
+    let Some(first) = lines.first().map(|line| line.trim_start()) else { return Ok(None) };
+    let here = |wrong: &str| At { line: 0, is: wrong.to_owned() };
+    if let Some(kind) = first.strip_prefix("```") {
+        return fenced(kind, lines, variables).map(Some);
+    }
+    if let Some(rest) = first.strip_prefix('`') {
+        let (text, _) = rest.split_once('`').ok_or_else(|| here("a text without its end"))?;
+        let text = variables.fill(text).map_err(|wrong| here(&wrong))?;
+        return Ok(Some((Body { text, kind: None }, 1)));
+    }
+    for kind in ["base64,", "hex,", "file,"] {
+        if first.starts_with(kind) {
+            return Err(here(&format!("a body by `{kind}` is not known here")));
+        }
+    }
+    if first.starts_with('<') {
+        return Err(here("a body of XML is written between ``` here"));
+    }
+    if !first.starts_with(['{', '[', '"']) {
+        return Ok(None);
+    }
+    let whole = lines.join("\n");
+    let whole = whole.trim_start();
+    let shown = hidden(whole);
+    let mut values = serde_json::Deserializer::from_str(&shown).into_iter::<Value>();
+    if !matches!(values.next(), Some(Ok(_))) {
+        return Err(here("a body that begins as JSON and is none"));
+    }
+    let text = &whole[..values.byte_offset()];
+    let used = text.matches('\n').count() + 1;
+    let text = variables.fill(text).map_err(|wrong| here(&wrong))?;
+    Ok(Some((Body { text, kind: Some("application/json") }, used)))
+}
+
+fn fenced(kind: &str, lines: &[&str], variables: &Variables) -> Result<(Body, usize), At<String>> {
+    let here = |wrong: String| At { line: 0, is: wrong };
+    let kind = match kind.trim() {
+        "" | "raw" => None,
+        "json" => Some("application/json"),
+        "xml" => Some("application/xml"),
+        other => return Err(here(format!("a body of `{other}` is not known here"))),
+    };
+    let end = lines.iter().skip(1).position(|line| line.trim() == "```");
+    let end = end.ok_or_else(|| here("a text without its end, ```".to_owned()))? + 1;
+    let text: String = lines[1..end].iter().map(|line| format!("{line}\n")).collect();
+    Ok((Body { text: variables.fill(&text).map_err(here)?, kind }, end + 1))
+}
+
+/// JSON with something of the same length in place of each variable, so that its end can be found.
+fn hidden(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("{{") {
+        let Some((name, behind)) = behind.split_once("}}") else { break };
+        shown += before;
+        shown += "1";
+        shown.extend(std::iter::repeat_n('0', name.len() + 3));
+        rest = behind;
+    }
+    shown + rest
+}
+
+/// What is sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Body {
+    pub(super) text: String,
+    pub(super) kind: Option<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables() -> Variables {
+        Variables(BTreeMap::from([("id".to_owned(), "42".to_owned())]))
+    }
+
+    #[test]
+    fn a_line_ends_at_a_comment_and_variables_are_filled() {
+        assert_eq!(text(" a \\# b  # c").unwrap(), "a # b");
+        assert_eq!(text("x\\u{e9}\\t").unwrap(), "x\u{e9}\t");
+        assert!(text("\\q").is_err() && text("\\").is_err());
+        assert_eq!(variables().fill("/u/{{id}}/{{ id }}").unwrap(), "/u/42/42");
+        for wrong in ["{{none}}", "{{id", "{{newUuid()}}", "{{}}"] {
+            assert!(variables().fill(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_are_read_with_what_stands_behind_them() {
+        let check = |text: &str, wanted: Wanted, rest: &str| {
+            assert_eq!(value(text, &variables()), Ok((wanted, rest)), "{text}");
+        };
+        check("\"a \\\" {{id}}\" # x", Wanted::Value("a \" 42".into()), " # x");
+        check("`a\\b`", Wanted::Value("a\\b".into()), "");
+        check("/a\\/b\\d/ x", Wanted::Regex("a/b\\d".to_owned()), " x");
+        check("-1.5", Wanted::Value((-1.5).into()), "");
+        check("{{id}}", Wanted::Value(42.into()), "");
+        check("true#c", Wanted::Value(true.into()), "#c");
+        for wrong in ["", "\"a", "`a", "/a", "file,x;", "2024"] {
+            assert_eq!(value(wrong, &variables()).is_ok(), wrong == "2024", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_body_ends_where_its_kind_says() {
+        let read = |text: &str| {
+            let lines: Vec<&str> = text.split('\n').collect();
+            body(&lines, &variables()).map(|found| found.map(|(body, used)| (body.text, used)))
+        };
+        let json = "{\n \"a\": {{id}},\n \"b\": \"}{{id}}\"\n}\nHTTP 200";
+        let filled = "{\n \"a\": 42,\n \"b\": \"}42\"\n}";
+        assert_eq!(read(json), Ok(Some((filled.to_owned(), 4))));
+        assert_eq!(read("```\na\nb\n```\n"), Ok(Some(("a\nb\n".to_owned(), 4))));
+        assert_eq!(read("`one`"), Ok(Some(("one".to_owned(), 1))));
+        assert_eq!(read("HTTP 200"), Ok(None));
+        assert_eq!(read(""), Ok(None));
+        for wrong in ["{", "```\na", "`a", "```graphql\na\n```", "hex,00;", "<a/>", "{{a}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
