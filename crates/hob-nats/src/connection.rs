@@ -34,6 +34,8 @@ const QUIET: Duration = Duration::from_millis(300);
 const SURVEY_WAIT: Duration = Duration::from_secs(2);
 /// For so long the tasks of this thread may take to hand over what they have.
 const HAND_OVER: Duration = Duration::from_millis(50);
+/// The longest wait for a message that a connection sends itself.
+const TO_AND_FRO_MAX: Duration = Duration::from_secs(2);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
 
@@ -100,6 +102,10 @@ impl Thread {
             let replies = client.subscribe(format!("{inbox}.*.*")).await.ok()?;
             service.offer(&self.offered).await?;
             client.flush().await.ok()?;
+            if !self.offered.is_empty() {
+                // Who is told that this host is connected finds what it offers.
+                to_and_fro(&client).await;
+            }
             Some(replies)
         });
         let cut = format!("{}: the connection was cut", settings.url);
@@ -201,7 +207,8 @@ impl Thread {
                 watched.with(service.say_stats(to, &program, &stats)).await
             }
             Order::CatchUp => {
-                tokio::spawn(catch_up(ours.client.clone(), self.inbox.clone()));
+                let cut = watched.cut.clone();
+                tokio::spawn(catch_up(ours.client.clone(), self.inbox.clone(), cut));
                 Some(())
             }
             Order::Survey => {
@@ -307,11 +314,28 @@ fn attempt_of(subject: &str) -> Option<Attempt> {
 
 /// What the server had sent before it answers this is here by then; a moment later it is with the
 /// loop.
-async fn catch_up(client: Client, inbox: Inbox) {
-    if client.flush().await.is_ok() {
-        tokio::time::sleep(HAND_OVER).await;
-        inbox.tell(News::CaughtUp).await;
+async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = cut.wait_for(|cut| *cut) => return,
+            is_back = to_and_fro(&client) => if is_back { break },
+        }
     }
+    tokio::time::sleep(HAND_OVER).await;
+    inbox.tell(News::CaughtUp).await;
+}
+
+/// Sends this connection a message through the server, and waits for it. Then the server has taken
+/// what was sent before, and what it had sent by then is here: the library's `flush` only writes.
+/// `false`: it did not come in the longest time.
+async fn to_and_fro(client: &Client) -> bool {
+    let to = client.new_inbox();
+    let back = async {
+        let mut back = client.subscribe(to.clone()).await.ok()?;
+        client.publish(to.clone(), Bytes::new()).await.ok()?;
+        back.next().await
+    };
+    matches!(tokio::time::timeout(TO_AND_FRO_MAX, back).await, Ok(Some(_)))
 }
 
 /// Asks all services how they do, and tells the loop when nothing more comes.

@@ -26,6 +26,8 @@ pub(crate) struct Service {
     id: String,
     started: String,
     running: BTreeMap<Offered, Running>,
+    /// Tasks of what is offered no more, which tell of what was on its way.
+    gone: Vec<JoinHandle<()>>,
     /// Whether it hears the words to perform what is taken.
     hears_go: bool,
 }
@@ -45,7 +47,8 @@ impl Service {
     pub(crate) fn new(client: Client, inbox: Inbox, (id, host): (&str, &str)) -> Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
-        Service { client, inbox, host, id, started, running: BTreeMap::new(), hears_go: false }
+        let (running, gone) = (BTreeMap::new(), Vec::new());
+        Service { client, inbox, host, id, started, running, gone, hears_go: false }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -56,6 +59,8 @@ impl Service {
             // Its task unsubscribes, and ends when it has told of all that had come.
             if let Some(gone) = self.running.remove(&each) {
                 gone.told.abort();
+                self.gone.retain(|task| !task.is_finished());
+                self.gone.extend(gone.asks);
             }
         }
         for each in offered {
@@ -112,9 +117,10 @@ impl Service {
         for (_, Running { stays, asks, told, .. }) in std::mem::take(&mut self.running) {
             told.abort();
             drop(stays);
-            for task in asks {
-                let _ = task.await;
-            }
+            self.gone.extend(asks);
+        }
+        for task in self.gone.drain(..) {
+            let _ = task.await;
         }
     }
 
@@ -219,7 +225,8 @@ impl Task {
                 _ = withdrawn.changed() => break,
             }
         }
-        if questions.unsubscribe().await.is_ok() {
+        // What is on its way is still delivered: `unsubscribe` would drop it, and its asker would wait.
+        if questions.drain().await.is_ok() {
             while let Some(message) = questions.next().await {
                 self.take(message).await;
             }
@@ -234,7 +241,7 @@ impl Task {
         if self.inbox.try_tell(News::Asked(Box::new(question))) {
             return;
         }
-        let text = "too much waits for the daemon".to_owned();
+        let text = "its daemon takes no more".to_owned();
         let by = self.by.clone();
         let reply = Reply::Failure { by, spent_us: 0, reason: Reason::Busy, text };
         let (headers, payload) = headers::answer(&reply);

@@ -251,7 +251,7 @@ impl Task {
 
     /// What had come before this host took no more.
     async fn rest(&self, mut messages: Subscriber) {
-        if messages.unsubscribe().await.is_ok() {
+        if messages.drain().await.is_ok() {
             while let Some(message) = messages.next().await {
                 if message.status.is_none() && !self.deliver(message).await {
                     return;

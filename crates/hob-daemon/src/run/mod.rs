@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::event::{Effect, Event, ForkFailure};
+use hob_core::hosts::News;
 use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::receipt::Receipt;
 use hob_core::span::Kind;
@@ -119,6 +120,13 @@ impl Daemon {
             self.leaving = self.retired && self.sets.is_empty() && self.sessions.is_empty();
             self.record_runs();
             self.flush_when_complete();
+        }
+        // An ask of another host that came last is refused here; one that comes now, by who brings it.
+        inputs.close();
+        while let Ok(input) = inputs.try_recv() {
+            if matches!(input, Input::Hosts(News::Asked(_))) {
+                self.take(input);
+            }
         }
         let (calls, _, mut ctx) = self.parts();
         calls.close_all_settled(&mut ctx);
