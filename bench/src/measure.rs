@@ -91,6 +91,11 @@ pub(crate) struct Series {
 }
 
 impl Series {
+    /// One that has no rounds yet.
+    pub(crate) fn named(name: &str) -> Series {
+        Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() }
+    }
+
     /// Takes in more rounds of the same.
     pub(crate) fn extend(&mut self, more: Series) {
         self.us.extend(more.us);
@@ -197,10 +202,7 @@ impl Series {
 /// Measures all sides in interleaved rounds.
 pub(crate) fn rounds(sides: &[Side], how: Rounds, progress: &mut Progress) -> Result<Vec<Series>> {
     let mut slot = Slot::new()?;
-    let mut series: Vec<Series> = sides
-        .iter()
-        .map(|side| Series { name: side.name.clone(), us: Vec::new(), pids: Vec::new() })
-        .collect();
+    let mut series: Vec<Series> = sides.iter().map(|side| Series::named(&side.name)).collect();
     for round in 0..how.count {
         progress.at(round, how.count);
         let mut outputs: Vec<(usize, Output)> = Vec::new();

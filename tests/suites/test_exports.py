@@ -12,13 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from prometheus_client.openmetrics import parser
+from world import private
 
 HOB = os.environ["HOB_BIN"]
 CALLS = 12
@@ -53,14 +53,7 @@ NAMES = ["plain.py", 'odd "name" \\ \n.py', "uml\u00e4ut <script>.py"]
 class Exports(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.place = tempfile.mkdtemp(prefix="hob-exports-")
-        cls.world = {
-            "PATH": os.environ["PATH"],
-            "HOME": cls.place,
-            "HOB_DIR": os.path.join(cls.place, "run"),
-            "LANG": "C.UTF-8",
-        }
-        os.mkdir(cls.world["HOB_DIR"], 0o700)
+        cls.place, cls.world = private("exports")
         for name in NAMES:
             with open(os.path.join(cls.place, name), "w") as script:
                 script.write("import json, time\ntime.sleep(0.05)\n")
@@ -252,11 +245,14 @@ class Exports(unittest.TestCase):
         self.check_waits([(str(wait["of_call"]), wait["for"]) for wait in waits])
 
     def test_metrics(self):
-        families = {one.name: one for one in parser.text_string_to_metric_families(
-            self.hob("export", "prometheus").decode())}
+        families = {
+            one.name: one
+            for one in parser.text_string_to_metric_families(self.hob("export", "prometheus").decode())
+        }
         samples = {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-            for one in families.values() for sample in one.samples
+            for one in families.values()
+            for sample in one.samples
         }
         status = json.loads(self.hob("status", "--json"))
         self.assertEqual(samples["hob_up", ()], 1)

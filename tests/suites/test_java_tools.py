@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import unittest
+
+from world import private
 
 HOB = os.environ["HOB_BIN"]
 JARS = os.environ.get("HOB_JAVA_TOOLS", "")
@@ -23,15 +24,8 @@ EXPORTED = ["api", "code", "file", "parser", "tree", "util"]
 @unittest.skipUnless(JARS, "the tools are not there")
 class Tools(unittest.TestCase):
     def setUp(self):
-        self.place = tempfile.mkdtemp(prefix="hob-java-tools-")
+        self.place, self.world = private("java-tools")
         self.addCleanup(shutil.rmtree, self.place)
-        self.world = {
-            "PATH": os.environ["PATH"],
-            "HOME": self.place,
-            "HOB_DIR": os.path.join(self.place, "run"),
-            "LANG": "C.UTF-8",
-        }
-        os.mkdir(self.world["HOB_DIR"], 0o700)
         self.addCleanup(self.hob, "stop")
         with open(os.path.join(self.place, "A.java"), "w") as source:
             source.write(UNTIDY)

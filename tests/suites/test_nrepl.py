@@ -7,9 +7,10 @@ import glob
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 import unittest
+
+from world import private
 
 HOB = os.environ["HOB_BIN"]
 SOURCE = os.environ.get("HOB_NREPL", "")
@@ -59,14 +60,7 @@ PLAIN_FAILS = {
 class Nrepl(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.place = tempfile.mkdtemp(prefix="hob-nrepl-")
-        cls.world = {
-            "PATH": os.environ["PATH"],
-            "HOME": cls.place,
-            "HOB_DIR": os.path.join(cls.place, "run"),
-            "LANG": "C.UTF-8",
-        }
-        os.mkdir(cls.world["HOB_DIR"], 0o700)
+        cls.place, cls.world = private("nrepl")
         classes = os.path.join(cls.place, "classes")
         quota = os.path.join(SOURCE, "src/java/nrepl/QuotaExceeded.java")
         subprocess.run(["javac", "-d", classes, quota], check=True)

@@ -80,9 +80,8 @@ fn prices(setting: &Setting, figure: &mut Figure, rounds: usize) -> Result<()> {
     let (cold, warm) = (hob.cold(&program, 0), hob.warm(&program, &[], 0));
     let want = reference(&cold)?;
     let mut slot = Slot::new()?;
-    let new = |name: &str| Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() };
-    let mut plain = new("plain cold run");
-    let mut series: Vec<Series> = OBSTACLES.iter().map(|(_, name)| new(name)).collect();
+    let mut plain = Series::named("plain cold run");
+    let mut series: Vec<Series> = OBSTACLES.iter().map(|(_, name)| Series::named(name)).collect();
     let mut progress = Progress::new("chaos: prices");
     for round in 0..rounds {
         progress.at(round, rounds);

@@ -35,7 +35,7 @@ const SURVEY_WAIT: Duration = Duration::from_secs(2);
 /// For so long the tasks of this thread may take to hand over what they have.
 const HAND_OVER: Duration = Duration::from_millis(50);
 /// The longest wait for a message that a connection sends itself.
-const TO_AND_FRO_MAX: Duration = Duration::from_secs(2);
+const ROUND_TRIP_MAX: Duration = Duration::from_secs(2);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
 
@@ -104,7 +104,7 @@ impl Thread {
             client.flush().await.ok()?;
             if !self.offered.is_empty() {
                 // Who is told that this host is connected finds what it offers.
-                to_and_fro(&client).await;
+                round_trip(&client).await;
             }
             Some(replies)
         });
@@ -318,7 +318,7 @@ async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) 
     loop {
         tokio::select! {
             _ = cut.wait_for(|cut| *cut) => return,
-            is_back = to_and_fro(&client) => if is_back { break },
+            is_back = round_trip(&client) => if is_back { break },
         }
     }
     tokio::time::sleep(HAND_OVER).await;
@@ -328,14 +328,14 @@ async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) 
 /// Sends this connection a message through the server, and waits for it. Then the server has taken
 /// what was sent before, and what it had sent by then is here: the library's `flush` only writes.
 /// `false`: it did not come in the longest time.
-async fn to_and_fro(client: &Client) -> bool {
+async fn round_trip(client: &Client) -> bool {
     let to = client.new_inbox();
     let back = async {
         let mut back = client.subscribe(to.clone()).await.ok()?;
         client.publish(to.clone(), Bytes::new()).await.ok()?;
         back.next().await
     };
-    matches!(tokio::time::timeout(TO_AND_FRO_MAX, back).await, Ok(Some(_)))
+    matches!(tokio::time::timeout(ROUND_TRIP_MAX, back).await, Ok(Some(_)))
 }
 
 /// Asks all services how they do, and tells the loop when nothing more comes.

@@ -284,10 +284,7 @@ fn run(contest: &Contest, rounds: usize, figure: &mut Figure) -> Result<Vec<Ran>
     let mut ran: Vec<Ran> = contest
         .sides
         .iter()
-        .map(|side| Ran {
-            series: Series { name: side.name.clone(), us: Vec::new(), pids: Vec::new() },
-            told: Vec::new(),
-        })
+        .map(|side| Ran { series: Series::named(&side.name), told: Vec::new() })
         .collect();
     let mut progress = Progress::new(&format!("actors: {}", contest.name));
     for round in 0..rounds {

@@ -78,8 +78,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         "bare publish to a stream, 256 in flight",
         "hob tell, until the stream has it",
     ];
-    let mut all =
-        names.map(|name| Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() });
+    let mut all = names.map(Series::named);
     let mut progress = Progress::new("hosts");
     let rounds = setting.rounds(ROUNDS);
     for round in 0..=rounds {
@@ -176,22 +175,25 @@ fn nobody(teller: &mut Teller, payload: &[u8]) -> Result<()> {
     }
 }
 
-fn many(teller: &mut Teller, payload: &[u8]) -> Result<()> {
-    let (mut sent, mut answered) = (0, 0);
-    while answered < MANY {
-        while sent < MANY && sent - answered < WINDOW {
+/// Sends so many, at most `WINDOW` of them on their way, and takes the word that each is done.
+fn windowed(
+    teller: &mut Teller,
+    count: usize,
+    mut send: impl FnMut(&mut Teller, u64) -> Result<()>,
+    is_done: impl Fn(&Reply) -> bool,
+) -> Result<()> {
+    let (mut sent, mut done) = (0, 0);
+    while done < count {
+        while sent < count && sent - done < WINDOW {
             sent += 1;
-            teller.ask(sent as u64, "plain", payload)?;
+            send(teller, sent as u64)?;
         }
         teller.flush()?;
         loop {
-            match teller.reply()?.context("the daemon has left")? {
-                Reply::Answered(..) => answered += 1,
-                other @ (Reply::Accepted(..) | Reply::Failed(..)) => {
-                    bail!("an ask has no answer: {other:?}")
-                }
-            }
-            if !teller.has_reply() || answered == MANY {
+            let reply = teller.reply()?.context("the daemon has left")?;
+            ensure!(is_done(&reply), "not as it should be: {reply:?}");
+            done += 1;
+            if !teller.has_reply() || done == count {
                 break;
             }
         }
@@ -199,27 +201,15 @@ fn many(teller: &mut Teller, payload: &[u8]) -> Result<()> {
     Ok(())
 }
 
+fn many(teller: &mut Teller, payload: &[u8]) -> Result<()> {
+    let send = |teller: &mut Teller, id| Ok(teller.ask(id, "plain", payload)?);
+    windowed(teller, MANY, send, |reply| matches!(reply, Reply::Answered(..)))
+}
+
 /// Tells, and waits until the outbox is empty: the stream has all.
 fn tells(desk: &Host, teller: &mut Teller, payload: &[u8]) -> Result<()> {
-    let (mut sent, mut accepted) = (0, 0);
-    while accepted < TELLS {
-        while sent < TELLS && sent - accepted < WINDOW {
-            sent += 1;
-            teller.tell(sent as u64, "plain", payload)?;
-        }
-        teller.flush()?;
-        loop {
-            match teller.reply()?.context("the daemon has left")? {
-                Reply::Accepted(..) => accepted += 1,
-                other @ (Reply::Answered(..) | Reply::Failed(..)) => {
-                    bail!("a tell was refused: {other:?}")
-                }
-            }
-            if !teller.has_reply() || accepted == TELLS {
-                break;
-            }
-        }
-    }
+    let send = |teller: &mut Teller, id| Ok(teller.tell(id, "plain", payload)?);
+    windowed(teller, TELLS, send, |reply| matches!(reply, Reply::Accepted(..)))?;
     desk.until(|| Ok(desk.status()?["messages"]["waiting"] == 0))
 }
 

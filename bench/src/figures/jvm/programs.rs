@@ -108,7 +108,7 @@ fn beside(
     all.iter().for_each(|one| figure.series(one));
     warm_part(figure, &ground.hob, &all[1])?;
     figure.receipt = Some(ground.hob.last()?);
-    all.resize_with(4, || Series { name: String::new(), us: Vec::new(), pids: Vec::new() });
+    all.resize_with(4, || Series::named(""));
     <[Series; 4]>::try_from(all).map_err(|_| anyhow::anyhow!("four sides give four series"))
 }
 

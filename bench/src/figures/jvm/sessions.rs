@@ -46,7 +46,7 @@ pub(super) fn evals(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
         "session: close",
         "hob eval, whole process",
     ]
-    .map(named);
+    .map(Series::named);
     let mut progress = Progress::new("session");
     for round in 0..count {
         progress.at(round, count);
@@ -83,7 +83,8 @@ pub(super) fn lines(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
             text
         });
         std::fs::write(&input, text)?;
-        let mut series = ["session", "cold"].map(|side| named(&format!("{count} lines, {side}")));
+        let mut series =
+            ["session", "cold"].map(|side| Series::named(&format!("{count} lines, {side}")));
         for _ in 0..ground.setting.rounds(LINE_ROUNDS) {
             let mut cold = Command::new(ground.java());
             ground.hob.place(&mut cold);
@@ -113,7 +114,7 @@ pub(super) fn many(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     let all = ground.setting.rounds(SCRIPTS);
     for (session, keep) in [("flat", false), ("kept", true)] {
         let mut held = Vec::new();
-        let mut times = named(&format!("a script, session {session}"));
+        let mut times = Series::named(&format!("a script, session {session}"));
         let mut progress = Progress::new(&format!("scripts: {session}"));
         for number in 1..=all {
             progress.at(number, all);
@@ -155,10 +156,6 @@ pub(super) fn many(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
         ground.ask(&["kill", session])?;
     }
     Ok(())
-}
-
-fn named(name: &str) -> Series {
-    Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() }
 }
 
 fn us(took: Duration) -> f64 {

@@ -31,7 +31,7 @@ pub(super) fn measure(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     ground.hob.warm_up(&side, &want)?;
     let calls = ground.setting.rounds(CALLS);
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let taken = Mutex::new(Series { name: side.name.clone(), us: Vec::new(), pids: Vec::new() });
+    let taken = Mutex::new(Series::named(&side.name));
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..CALLERS)
             .map(|_| {

@@ -59,8 +59,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         "hob's outbox, in one process",
         "floor: write and sync",
     ];
-    let mut all =
-        names.map(|name| Series { name: name.to_owned(), us: Vec::new(), pids: Vec::new() });
+    let mut all = names.map(Series::named);
     let mut progress = Progress::new("outbox");
     let rounds = setting.rounds(ROUNDS);
     // The first round of each side fills caches.
