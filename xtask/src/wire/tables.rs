@@ -1,29 +1,34 @@
 //! The tables of `docs/wire.md`: frames by family, parts that lie inside others, numbers of enums.
 
+use std::collections::BTreeMap;
+
 use hob_wire::frame::PAYLOAD_MAX;
 use hob_wire::frames::SCHEMA;
+use hob_wire::message::WORD_MAX;
 use hob_wire::schema::{Family, Field, Frame, Numbers, Rule, Shape, words};
 
 use super::Block;
 
-/// A list of numbers that is longer than this stands in a table of its own only.
-const INLINE_MAX: usize = 5;
-
 /// Every block of the page.
 pub(crate) fn blocks() -> Vec<Block> {
     let (parts, numbers) = inner();
+    let mut said = Said::new();
+    // In the order of the page.
     vec![
-        Block { name: "calls", lines: family(Family::Calls) },
-        Block { name: "messages", lines: family(Family::Messages) },
-        Block { name: "hooks", lines: family(Family::Hooks) },
-        Block { name: "workers", lines: family(Family::Workers) },
-        Block { name: "parts", lines: fields_of(&parts) },
+        Block { name: "calls", lines: family(Family::Calls, &mut said) },
+        Block { name: "messages", lines: family(Family::Messages, &mut said) },
+        Block { name: "hooks", lines: family(Family::Hooks, &mut said) },
+        Block { name: "workers", lines: family(Family::Workers, &mut said) },
+        Block { name: "parts", lines: fields_of(&parts, &mut said) },
         Block { name: "numbers", lines: numbers_of(&numbers) },
     ]
 }
 
+/// What the page has last said of a field of this name, so that it says nothing twice.
+type Said = BTreeMap<&'static str, String>;
+
 /// The two tables of a family: its frames, and their fields.
-fn family(family: Family) -> Vec<String> {
+fn family(family: Family, said: &mut Said) -> Vec<String> {
     let frames: Vec<&Frame> = SCHEMA.iter().filter(|frame| frame.family() == family).collect();
     let mut lines = vec![
         "| kind | name | from → to | says | descriptors |".to_owned(),
@@ -40,9 +45,9 @@ fn family(family: Family) -> Vec<String> {
         ));
     }
     lines.push(String::new());
-    let fields: Vec<(String, &[Field])> =
+    let fields: Vec<(String, &'static [Field])> =
         frames.iter().map(|frame| (words(frame.name), frame.fields)).collect();
-    lines.extend(fields_of(&fields));
+    lines.extend(fields_of(&fields, said));
     lines
 }
 
@@ -57,25 +62,49 @@ fn word(name: &impl core::fmt::Debug) -> String {
     words(&format!("{name:?}"))
 }
 
-/// A table of fields; an offset is there where it is the same in each payload.
-fn fields_of(named: &[(String, &[Field])]) -> Vec<String> {
+/// A table of fields; an offset is there where it is the same in each payload. Fields that are
+/// those of a frame or part above have one row.
+fn fields_of(named: &[(String, &'static [Field])], said: &mut Said) -> Vec<String> {
     let mut lines = vec![
         "| of | at | type | field | what it holds |".to_owned(),
         "|---|--:|---|---|---|".to_owned(),
     ];
-    for (name, fields) in named {
-        let mut at = Some(0);
-        for (index, field) in fields.iter().enumerate() {
-            lines.push(format!(
-                "| {} | {} | {} | {} | {} |",
-                if index == 0 { name } else { "" },
-                at.map_or(String::new(), |at: usize| at.to_string()),
-                type_of(&field.shape),
-                words(field.name),
-                plain(field.doc)
-            ));
-            at = at.and_then(|at| Some(at + field.shape.size()?));
+    for (index, (name, fields)) in named.iter().enumerate() {
+        let above = named[..index].iter().find(|(_, above)| are_same(above, fields));
+        match above {
+            Some((above, _)) if fields.len() > 1 => {
+                lines.push(format!("| {name} | 0 | {above} | | |"));
+            }
+            _ => lines.extend(rows(name, fields, said)),
         }
+    }
+    lines
+}
+
+/// Whether these are the same bytes with the same meaning.
+fn are_same(one: &[Field], other: &[Field]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            (one.name, one.doc) == (other.name, other.doc)
+                && type_of(&one.shape) == type_of(&other.shape)
+        })
+}
+
+fn rows(name: &str, fields: &'static [Field], said: &mut Said) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut at = Some(0);
+    for (index, field) in fields.iter().enumerate() {
+        let doc = plain(field.doc);
+        let known = said.insert(field.name, doc.clone());
+        lines.push(format!(
+            "| {} | {} | {} | {} | {} |",
+            if index == 0 { name } else { "" },
+            at.map_or(String::new(), |at: usize| at.to_string()),
+            type_of(&field.shape),
+            words(field.name),
+            if known.as_ref() == Some(&doc) { "" } else { &doc }
+        ));
+        at = at.and_then(|at| Some(at + field.shape.size()?));
     }
     lines
 }
@@ -97,7 +126,7 @@ fn numbers_of(all: &[&Numbers]) -> Vec<String> {
     lines
 }
 
-/// How a field lies there, in words.
+/// How a field lies there, in the words that the page explains above its tables.
 pub(crate) fn type_of(shape: &Shape) -> String {
     match shape {
         Shape::U8 => "`u8`".to_owned(),
@@ -106,27 +135,24 @@ pub(crate) fn type_of(shape: &Shape) -> String {
         Shape::I32 => "`i32`".to_owned(),
         Shape::I64 => "`i64`".to_owned(),
         Shape::Within(low, high) => format!("`u32`, {low} to {high}"),
-        Shape::Flag => "`u8`, 0 or 1".to_owned(),
-        Shape::Number(numbers) if numbers.values.len() > INLINE_MAX => {
-            format!("`u8`, a number of {}", words(numbers.name))
-        }
-        Shape::Number(numbers) => {
-            let values = numbers.values.iter();
-            let values = values.map(|value| format!("{} {}", value.number, words(value.name)));
-            format!("`u8`: {}", values.collect::<Vec<_>>().join(", "))
-        }
+        Shape::Flag => "flag".to_owned(),
+        Shape::Number(numbers) => format!("number: {}", words(numbers.name)),
         Shape::Bits(bits) => {
             let bits = bits.iter().enumerate().map(|(at, bit)| format!("{at} {bit}"));
             format!("`u8`, bits: {}", bits.collect::<Vec<_>>().join(", "))
         }
         Shape::Pair(choices) => {
             let choices = choices.iter().map(|choice| match choice.value {
+                (0, 255) => format!("{} {}", choice.number, choice.name),
                 (low, high) if low == high => format!("{} {low} {}", choice.number, choice.name),
                 (low, high) => format!("{} {} ({low} to {high})", choice.number, choice.name),
             });
-            format!("`u8 u8`: {}", choices.collect::<Vec<_>>().join(", "))
+            format!("pair: {}", choices.collect::<Vec<_>>().join(", "))
         }
         Shape::Raw(len) => format!("{len} bytes"),
+        Shape::Blob(PAYLOAD_MAX, Rule::Absolute) => "path".to_owned(),
+        Shape::Blob(PAYLOAD_MAX, Rule::File) => "file".to_owned(),
+        Shape::Blob(WORD_MAX, Rule::Any) => "word".to_owned(),
         Shape::Blob(most, rule) => {
             let rule = match rule {
                 Rule::Any => "",
@@ -135,15 +161,14 @@ pub(crate) fn type_of(shape: &Shape) -> String {
             };
             format!("blob{}{rule}", at_most(*most))
         }
-        Shape::Late(most) => format!("`u32` length{}", at_most(*most)),
+        Shape::Late(WORD_MAX) => "late word".to_owned(),
+        Shape::Late(most) => format!("late blob{}", at_most(*most)),
         Shape::Rest(most) => format!("the rest{}", at_most(*most)),
         Shape::Strings(false) => "strings".to_owned(),
         Shape::Strings(true) => "strings, at least one".to_owned(),
-        Shape::Maybe(value) => format!("`u8`, 0 or 1; after a 1 {}", type_of(value)),
+        Shape::Maybe(value) => format!("maybe {}", type_of(value)),
         Shape::Times(count, each) => format!("{count} × {}", type_of(each)),
-        Shape::Many(most, each) => {
-            format!("`u32` count, at most {most}, and so many × {}", type_of(each))
-        }
+        Shape::Many(most, each) => format!("up to {most} × {}", type_of(each)),
         Shape::Part(name, _) => words(name),
     }
 }
@@ -205,6 +230,16 @@ mod tests {
             let rows = page.iter().filter(|line| line.starts_with(&row)).count();
             assert_eq!(rows, 1, "{}", frame.name);
         }
+    }
+
+    #[test]
+    fn nothing_is_said_twice_in_a_row_of_names() {
+        let mut said = Said::new();
+        let fields = SCHEMA.iter().find(|frame| frame.fields.len() > 1).unwrap().fields;
+        let named = [("one".to_owned(), fields), ("two".to_owned(), fields)];
+        let lines = fields_of(&named, &mut said);
+        assert_eq!(lines.last().unwrap(), "| two | 0 | one | | |");
+        assert!(rows("three", fields, &mut said).iter().all(|row| row.ends_with("|  |")));
     }
 
     #[test]
