@@ -16,6 +16,7 @@ use hob_daemon::hosts::{Inbox, Settings};
 use hob_wire::message::Reason;
 use tokio::sync::{mpsc, watch};
 
+use crate::ends::round_trip;
 use crate::service::Service;
 use crate::{Thread, headers, micro, tells};
 
@@ -34,8 +35,6 @@ const QUIET: Duration = Duration::from_millis(300);
 const SURVEY_WAIT: Duration = Duration::from_secs(2);
 /// For so long the tasks of this thread may take to hand over what they have.
 const HAND_OVER: Duration = Duration::from_millis(50);
-/// The longest wait for a message that a connection sends itself.
-const ROUND_TRIP_MAX: Duration = Duration::from_secs(2);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
 
@@ -191,7 +190,7 @@ impl Thread {
                 self.was_sent(attempt, sent).await
             }
             Order::Go { attempt, to, within_us } => {
-                let sent = watched.with(ours.go(to, within_us)).await;
+                let sent = watched.with(ours.go(attempt, to, within_us)).await;
                 self.was_sent(attempt, sent).await
             }
             Order::Tell(telling) => match watched.with(ours.tell(&telling)).await? {
@@ -245,6 +244,10 @@ struct Ours {
 }
 
 impl Ours {
+    fn reply_to(&self, Attempt { call, number }: Attempt) -> String {
+        format!("{}.{}.{number}", self.inbox, call.0)
+    }
+
     async fn publish(&self, published: Published) -> Result<(), String> {
         let word = match published.way {
             Way::Plain => micro::ASK,
@@ -252,8 +255,7 @@ impl Ours {
             Way::ClaimOfAll => micro::CLAIM_OF_ALL,
         };
         let subject = format!("hob.{word}.{}", published.program);
-        let Attempt { call, number } = published.attempt;
-        let reply = format!("{}.{}.{number}", self.inbox, call.0);
+        let reply = self.reply_to(published.attempt);
         let headers = headers::ask(&published, &self.host);
         let payload = Bytes::from(published.payload);
         let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload);
@@ -273,8 +275,9 @@ impl Ours {
         })
     }
 
-    async fn go(&self, to: String, within_us: u64) -> Result<(), String> {
-        let sent = self.client.publish_with_headers(to, headers::go(within_us), Bytes::new());
+    async fn go(&self, attempt: Attempt, to: String, within_us: u64) -> Result<(), String> {
+        let (reply, headers) = (self.reply_to(attempt), headers::go(within_us));
+        let sent = self.client.publish_with_reply_and_headers(to, reply, headers, Bytes::new());
         sent.await.map_err(|error| error.to_string())
     }
 
@@ -323,19 +326,6 @@ async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) 
     }
     tokio::time::sleep(HAND_OVER).await;
     inbox.tell(News::CaughtUp).await;
-}
-
-/// Sends this connection a message through the server, and waits for it. Then the server has taken
-/// what was sent before, and what it had sent by then is here: the library's `flush` only writes.
-/// `false`: it did not come in the longest time.
-async fn round_trip(client: &Client) -> bool {
-    let to = client.new_inbox();
-    let back = async {
-        let mut back = client.subscribe(to.clone()).await.ok()?;
-        client.publish(to.clone(), Bytes::new()).await.ok()?;
-        back.next().await
-    };
-    matches!(tokio::time::timeout(ROUND_TRIP_MAX, back).await, Ok(Some(_)))
 }
 
 /// Asks all services how they do, and tells the loop when nothing more comes.

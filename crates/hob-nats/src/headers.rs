@@ -4,7 +4,7 @@
 use async_nats::{HeaderMap, HeaderValue, Message, StatusCode};
 use hob_core::hosts::reply::{Reply, code, reason};
 use hob_core::hosts::tells::{Telling, Told};
-use hob_core::hosts::{Claim, Published, Question, words};
+use hob_core::hosts::{Claim, News, Published, Question, words};
 use hob_core::http::paths;
 
 /// What is left of an ask's time, in µs.
@@ -156,10 +156,12 @@ pub(crate) fn go(within_us: u64) -> HeaderMap {
     headers
 }
 
-/// What that word says of the time that is left, and which ticket it names; `None`: it is none.
-pub(crate) fn went(message: &Message) -> Option<(u64, Option<String>)> {
+/// What that word says; `None`: it is none.
+pub(crate) fn went(message: &Message) -> Option<News> {
     let ticket = message.subject.rsplit('.').next()?.parse().ok()?;
-    Some((ticket, get(message.headers.as_ref(), WITHIN).map(str::to_owned)))
+    let reply_to = message.reply.as_ref().map(ToString::to_string);
+    let within = get(message.headers.as_ref(), WITHIN).map(str::to_owned);
+    Some(News::Went { ticket, reply_to, within })
 }
 
 /// The headers of what says that an ask is taken.

@@ -10,6 +10,7 @@
 //! | `service` | the programs that are offered on it |
 //! | `tells` | tells over JetStream |
 //! | `micro` | what they say by the services API of NATS, and what others say |
+//! | `ends` | the end of a subscription, and a way through the server and back |
 //! | `headers` | asks and replies as messages of NATS |
 //!
 //! The client library connects anew by itself, and sends then what it had kept: an ask could go out
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod ends;
 mod headers;
 mod micro;
 mod service;

@@ -16,7 +16,7 @@ use hob_wire::message::Reason;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::{headers, micro, tells};
+use crate::{ends, headers, micro, tells};
 
 pub(crate) struct Service {
     client: Client,
@@ -28,8 +28,10 @@ pub(crate) struct Service {
     running: BTreeMap<Offered, Running>,
     /// Tasks of what is offered no more, which tell of what was on its way.
     gone: Vec<JoinHandle<()>>,
-    /// Whether it hears the words to perform what is taken.
-    hears_go: bool,
+    /// What hears the words to perform what is taken.
+    words: Option<JoinHandle<()>>,
+    /// Dropped when no word is to come any more.
+    hears: watch::Sender<()>,
 }
 
 /// The tasks of one program.
@@ -48,7 +50,8 @@ impl Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
         let (running, gone) = (BTreeMap::new(), Vec::new());
-        Service { client, inbox, host, id, started, running, gone, hears_go: false }
+        let (words, hears) = (None, watch::channel(()).0);
+        Service { client, inbox, host, id, started, running, gone, words, hears }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -119,6 +122,9 @@ impl Service {
             drop(stays);
             self.gone.extend(asks);
         }
+        // What was taken is not performed any more: its asker hears that, or that nobody is here.
+        drop(std::mem::replace(&mut self.hears, watch::channel(()).0));
+        self.gone.extend(self.words.take());
         for task in self.gone.drain(..) {
             let _ = task.await;
         }
@@ -145,21 +151,14 @@ impl Service {
     /// Hears the words to perform what is taken, from the first claimed program on; `None`: the
     /// connection is over.
     async fn hear_go(&mut self, is_claimed: bool) -> Option<()> {
-        if !is_claimed || std::mem::replace(&mut self.hears_go, true) {
+        if !is_claimed || self.words.is_some() {
             return Some(());
         }
         let subject = format!("{}{}.*", headers::GO, self.id);
-        let mut words = self.client.subscribe(subject).await.ok()?;
-        let inbox = self.inbox.clone();
-        tokio::spawn(async move {
-            while let Some(message) = words.next().await {
-                let Some((ticket, within)) = headers::went(&message) else { continue };
-                // There are no more of them than questions that may be taken.
-                if !inbox.tell(News::Went { ticket, within }).await {
-                    return;
-                }
-            }
-        });
+        let words = self.client.subscribe(subject).await.ok()?;
+        let (client, inbox) = (self.client.clone(), self.inbox.clone());
+        let task = Words { client, inbox, by: format!("{}/0", self.host) };
+        self.words = Some(tokio::spawn(task.run(words, self.hears.subscribe())));
         Some(())
     }
 
@@ -203,6 +202,48 @@ impl Service {
     }
 }
 
+/// Takes the words to perform what is taken.
+struct Words {
+    client: Client,
+    inbox: Inbox,
+    by: String,
+}
+
+impl Words {
+    async fn run(self, mut words: Subscriber, mut over: watch::Receiver<()>) {
+        loop {
+            tokio::select! {
+                message = words.next() => {
+                    let Some(message) = message else { return };
+                    self.take(message).await;
+                }
+                _ = over.changed() => break,
+            }
+        }
+        ends::unsubscribe(&self.client, &mut words).await;
+        while let Some(message) = words.next().await {
+            self.take(message).await;
+        }
+    }
+
+    async fn take(&self, message: async_nats::Message) {
+        let Some(news) = headers::went(&message) else { return };
+        // There are no more of them than questions that may be taken.
+        if !self.inbox.tell(news).await
+            && let Some(to) = message.reply
+        {
+            refuse(&self.client, to.to_string(), self.by.clone(), Reason::Stopping).await;
+        }
+    }
+}
+
+/// Answers without the loop that a question is not given.
+async fn refuse(client: &Client, to: String, by: String, reason: Reason) {
+    let text = "its daemon takes no more".to_owned();
+    let (headers, payload) = headers::answer(&Reply::Failure { by, spent_us: 0, reason, text });
+    let _ = client.publish_with_headers(to, headers, Bytes::from(payload)).await;
+}
+
 /// Takes the questions to one program.
 struct Task {
     client: Client,
@@ -225,11 +266,10 @@ impl Task {
                 _ = withdrawn.changed() => break,
             }
         }
-        // What is on its way is still delivered: `unsubscribe` would drop it, and its asker would wait.
-        if questions.drain().await.is_ok() {
-            while let Some(message) = questions.next().await {
-                self.take(message).await;
-            }
+        // What the server has given by then is still taken: otherwise its asker would wait.
+        ends::unsubscribe(&self.client, &mut questions).await;
+        while let Some(message) = questions.next().await {
+            self.take(message).await;
         }
     }
 
@@ -241,10 +281,6 @@ impl Task {
         if self.inbox.try_tell(News::Asked(Box::new(question))) {
             return;
         }
-        let text = "its daemon takes no more".to_owned();
-        let by = self.by.clone();
-        let reply = Reply::Failure { by, spent_us: 0, reason: Reason::Busy, text };
-        let (headers, payload) = headers::answer(&reply);
-        let _ = self.client.publish_with_headers(to, headers, Bytes::from(payload)).await;
+        refuse(&self.client, to, self.by.clone(), Reason::Busy).await;
     }
 }

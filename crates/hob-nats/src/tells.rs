@@ -21,7 +21,7 @@ use hob_daemon::hosts::Inbox;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
-use crate::headers;
+use crate::{ends, headers};
 
 /// The consumer that the hosts of a program share.
 const CONSUMER: &str = "hob";
@@ -251,11 +251,10 @@ impl Task {
 
     /// What had come before this host took no more.
     async fn rest(&self, mut messages: Subscriber) {
-        if messages.drain().await.is_ok() {
-            while let Some(message) = messages.next().await {
-                if message.status.is_none() && !self.deliver(message).await {
-                    return;
-                }
+        ends::unsubscribe(&self.client, &mut messages).await;
+        while let Some(message) = messages.next().await {
+            if message.status.is_none() && !self.deliver(message).await {
+                return;
             }
         }
     }

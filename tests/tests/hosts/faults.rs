@@ -196,8 +196,7 @@ fn a_host_that_stops_answers_what_it_has_and_takes_nothing_new() {
     wait::until("it is performed", || web.path("work").join("held").exists().then_some(()));
     let stopping = web.hob(&["stop"]).start();
     wait::until("nothing is offered any more", || {
-        // One that comes in the moment of its withdrawal may have no answer (docs/hosts.md).
-        let outcome = desk.hob(&["ask", "--timeout", "2s", "greeter", "y"]).go();
+        let outcome = desk.hob(&["ask", "greeter", "y"]).go();
         outcome.complaint().contains("no other host offers it").then_some(())
     });
     web.file("go", "");

@@ -1,6 +1,7 @@
 //! Ten thousand asks, while hosts and the server are killed: each has one outcome, and it is true.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use hob_tests::run::kill;
 use hob_tests::teller::{Reply, Teller};
@@ -46,6 +47,17 @@ fn crash(world: &World) {
     assert!(wait::ended(daemon, wait::LONG));
 }
 
+fn teller(world: &World) -> Teller {
+    let environment: Vec<Vec<u8>> = world
+        .environment()
+        .into_iter()
+        .map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat())
+        .collect();
+    let folder = world.path("work").canonicalize().unwrap();
+    let variables = environment.iter().map(Vec::as_slice);
+    Teller::connect(&world.hob_dir(), &folder, variables).unwrap()
+}
+
 /// How often each was performed.
 fn performed(worlds: &[World]) -> BTreeMap<u64, u32> {
     let mut all = BTreeMap::new();
@@ -66,14 +78,7 @@ fn of_ten_thousand_asks_each_is_answered_lost_or_not_given_and_none_is_performed
     for program in ["plain", "claimed"] {
         ask(&desk, &[program, "ready"]).succeeded();
     }
-    let environment: Vec<Vec<u8>> = desk
-        .environment()
-        .into_iter()
-        .map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat())
-        .collect();
-    let folder = desk.path("work").canonicalize().unwrap();
-    let variables = environment.iter().map(Vec::as_slice);
-    let mut teller = Teller::connect(&desk.hob_dir(), &folder, variables).unwrap();
+    let mut teller = teller(&desk);
     let mut ended = BTreeMap::new();
     let (mut sent, mut open) = (0, BTreeSet::new());
     let mut faults = [1_500, 3_000, 5_000, 7_000, 8_500].into_iter().peekable();
@@ -129,5 +134,55 @@ fn of_ten_thousand_asks_each_is_answered_lost_or_not_given_and_none_is_performed
     }
     let count = |how| ended.values().filter(|each| **each == how).count();
     assert!(count(Ended::Answered) > 9_000, "{} answered", count(Ended::Answered));
+    drop(server);
+}
+
+/// So often a host is stopped, with asks on their way to it.
+const STOPS: usize = 40;
+/// The asks that are answered between two stops.
+const BETWEEN: usize = 200;
+
+#[test]
+fn no_ask_that_reaches_a_host_in_the_moment_it_stops_is_lost() {
+    let server = Server::start("");
+    let webs = [web("left", &server), web("right", &server)];
+    let desk = host("desk", &server.url(), "");
+    for program in ["plain", "claimed"] {
+        ask(&desk, &[program, "ready"]).succeeded();
+    }
+    let mut teller = teller(&desk);
+    let (mut sent, mut open) = (0, 0);
+    for stop in 0..STOPS {
+        let world = &webs[stop % 2];
+        let (mut stopping, mut left) = (None, BETWEEN);
+        loop {
+            // Asks go on until the host has left, and then those that are open are waited for.
+            let is_gone = |(_, ended): &(_, _)| wait::readable(ended, Duration::ZERO);
+            while open < WINDOW && !stopping.as_ref().is_some_and(is_gone) {
+                sent += 1;
+                let program = if sent % 2 == 0 { "plain" } else { "claimed" };
+                teller.ask_within(sent, program, b"x", WITHIN_US).unwrap();
+                open += 1;
+            }
+            if open == 0 {
+                break;
+            }
+            teller.flush().unwrap();
+            if left == 0 && stopping.is_none() {
+                let stop = world.hob(&["stop"]).start();
+                let ended = wait::pidfd(stop.pid()).unwrap();
+                stopping = Some((stop, ended));
+            }
+            match teller.reply().unwrap().unwrap() {
+                Reply::Answered(..) => left = left.saturating_sub(1),
+                Reply::Failed(_, "busy" | "stopping", _) => {}
+                other @ (Reply::Failed(..) | Reply::Accepted(..)) => panic!("{stop}: {other:?}"),
+            }
+            open -= 1;
+        }
+        stopping.unwrap().0.finish().succeeded();
+        world.hob(&["start"]).go().succeeded();
+        connected(world, 2);
+    }
     drop(server);
 }

@@ -8,8 +8,9 @@
 //!              │                           └ not taken: claim of all ─▶ NotGiven
 //!              └─ NotGiven (no connection, too many, too large)
 //! ```
-//! What is claimed is performed after `go` only, and that is said once: until then an ask may be
-//! given up, or to another host. A reply to an ask that has ended, or to an attempt that is over, is
+//! What is claimed is performed after `go` only. Until that is said an ask may be given up, or to
+//! another host, and also afterwards where the server says that nobody has heard it. `go` begins an
+//! attempt of its own: its reply comes from the one host that it was said to. A reply to an ask that has ended, or to an attempt that is over, is
 //! late, or a double, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +89,7 @@ pub enum Effect {
     },
     /// Say that it is to be performed.
     Go {
-        /// The ask.
+        /// The ask; its replies name this attempt from now on.
         attempt: Attempt,
         /// Where to.
         to: String,
@@ -167,6 +168,8 @@ struct Open {
     stage: Stage,
     /// Which attempt counts.
     number: u32,
+    /// How often it was published.
+    tries: u32,
     /// When something is to be done about it: its end, or the next attempt.
     due: Time,
     bytes: usize,
@@ -288,6 +291,7 @@ impl Asker {
             is_own: deadline.is_some(),
             stage: Stage::Waits,
             number: 0,
+            tries: 0,
             due: until,
             bytes,
             refused: None,
@@ -318,6 +322,7 @@ impl Asker {
             return self.end_of_time(call, out);
         }
         open.number += 1;
+        open.tries += 1;
         let (stage, due) = match way {
             Way::Plain => (Stage::Plain, open.until),
             Way::Claim | Way::ClaimOfAll => (Stage::Claim, open.until.min(now.after_us(CLAIM_US))),
@@ -344,10 +349,12 @@ impl Asker {
             }
             // All are asked: another one may take it still.
             (Stage::Claim, Reply::Failure { reason, .. })
-                if open.number > 1 && was_not_given(*reason) =>
+                if open.tries > 1 && was_not_given(*reason) =>
             {
                 open.refused = Some(reply);
             }
+            // The host that had taken it has left, and nobody has heard the word.
+            (Stage::Went, Reply::NoResponders) => self.again(now, call, out),
             _ => self.end(call, Ended::Replied(reply), out),
         }
     }
@@ -361,11 +368,14 @@ impl Asker {
         if open.until <= now {
             return self.end_of_time(call, out);
         }
+        // What others say to the attempt, which all of them had, is not this host's word.
+        open.number += 1;
         open.stage = Stage::Went;
         self.due.remove(&(open.due, call));
         open.due = open.until;
         self.due.insert((open.due, call));
         let (within_us, program) = (open.until.us_since(now).max(1), open.program.clone());
+        let attempt = Attempt { call, number: open.number };
         self.learn(program, true);
         out.push(Effect::Go { attempt, to, within_us });
     }
@@ -386,10 +396,17 @@ impl Asker {
         if let Some(refused) = open.refused.take() {
             return self.end(call, Ended::Replied(refused), out);
         }
-        if open.number >= CLAIM_TRIES {
-            return self.end(call, Ended::NotGiven(NotGiven::NotTaken), out);
+        self.again(now, call, out);
+    }
+
+    /// Asks all hosts to take it, where that was not tried too often.
+    fn again(&mut self, now: Time, call: CallId, out: &mut Vec<Effect>) {
+        match self.open.get(&call) {
+            Some(open) if open.tries >= CLAIM_TRIES => {
+                self.end(call, Ended::NotGiven(NotGiven::NotTaken), out);
+            }
+            _ => self.publish(now, call, Way::ClaimOfAll, out),
         }
-        self.publish(now, call, Way::ClaimOfAll, out);
     }
 
     fn end_of_time(&mut self, call: CallId, out: &mut Vec<Effect>) {

@@ -107,13 +107,8 @@ impl Host {
             Claim::Needed => true,
         };
         // A double of one that is refused is not performed either.
-        if self.order.len() >= REMEMBERED_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-        self.known.insert(to.clone());
-        self.order.push_back(to.clone());
+        self.remember(&question.reply_to);
+        let to = &question.reply_to;
         if self.is_behind && !is_taken {
             return refuse(Reason::Busy, "it came while this host stood still");
         }
@@ -135,10 +130,28 @@ impl Host {
         self.is_behind = false;
     }
 
-    /// The word has come to perform what was taken. What is not taken, or not any more, is not
-    /// performed.
-    pub fn went(&mut self, now: Time, ticket: u64, left: Option<&str>) -> Verdict {
-        let Some(taken) = self.forget(ticket) else { return Verdict::Ignore };
+    /// The word has come to perform what was taken, and where the reply goes from now on. What is not
+    /// taken, or not any more, is not performed.
+    pub fn went(
+        &mut self,
+        now: Time,
+        ticket: u64,
+        (reply_to, left): (Option<String>, Option<&str>),
+    ) -> Verdict {
+        if reply_to.as_ref().is_some_and(|to| self.known.contains(to)) {
+            return Verdict::Ignore;
+        }
+        let Some(mut taken) = self.forget(ticket) else {
+            let text = "it was taken, and is not any more".to_owned();
+            let refuse = |to| Verdict::Refuse { to, reason: Reason::Busy, text };
+            return reply_to.map_or(Verdict::Ignore, refuse);
+        };
+        if let Some(to) = reply_to {
+            self.open.remove(&taken.question.reply_to);
+            self.remember(&to);
+            self.open.insert(to.clone());
+            taken.question.reply_to = to;
+        }
         let to = taken.question.reply_to.clone();
         let spent_us = now.us_since(taken.at);
         let left = within(left).and_then(|left_us| match left_us.saturating_sub(spent_us) {
@@ -190,6 +203,17 @@ impl Host {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// A double of what comes by this address is known from now on.
+    fn remember(&mut self, to: &str) {
+        if self.order.len() >= REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.known.insert(to.to_owned());
+        self.order.push_back(to.to_owned());
     }
 
     fn take(&mut self, now: Time, question: Question) -> Verdict {

@@ -60,7 +60,7 @@ pub enum Order {
     Offer(Vec<Offered>),
     /// Say that a taken ask is to be performed.
     Go {
-        /// The ask.
+        /// The ask, and where its reply comes from now on.
         attempt: Attempt,
         /// Where to.
         to: String,
@@ -266,6 +266,8 @@ pub enum News {
     Went {
         /// What it names.
         ticket: u64,
+        /// Where the reply goes from now on; `None`: where it was to go before.
+        reply_to: Option<String>,
         /// The time that was left when it was said, as it is written.
         within: Option<String>,
     },

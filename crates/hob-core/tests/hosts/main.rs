@@ -41,7 +41,7 @@ impl Rng {
 /// What is on its way.
 enum Flying {
     ToHost { host: usize, question: Question },
-    Go { host: usize, ticket: u64, within: Option<String> },
+    Go { host: usize, ticket: u64, reply_to: String, within: Option<String> },
     ToAsker { attempt: Attempt, reply: Reply },
     Taken { attempt: Attempt, to: String },
 }
@@ -54,6 +54,10 @@ struct Node {
     claims: bool,
     /// It stands still: nothing arrives.
     stopped: bool,
+    /// It takes nothing new, and says so.
+    leaves: bool,
+    /// It hears no word to perform what it has taken.
+    gone: bool,
     /// Questions that are performed now, with their ends.
     running: Vec<(Question, Time)>,
 }
@@ -164,11 +168,15 @@ impl World {
             return self.tell(asker::Event::NotSent { attempt, why: String::new() });
         }
         let (host, ticket) = to.split_once('.').unwrap();
-        let (host, ticket) = (host.parse().unwrap(), ticket.parse().unwrap());
+        let (host, ticket) = (host.parse::<usize>().unwrap(), ticket.parse().unwrap());
+        if self.nodes[host].gone {
+            return self.flying.push(Flying::ToAsker { attempt, reply: Reply::NoResponders });
+        }
+        let reply_to = format!("r.{}.{}", attempt.call.0, attempt.number);
         self.until.insert(attempt.call.0, self.now.after_us(within_us));
         for _ in 0..=u64::from(self.rng.once_in(10)) {
-            let within = Some(within_us.to_string());
-            self.flying.push(Flying::Go { host, ticket, within });
+            let (reply_to, within) = (reply_to.clone(), Some(within_us.to_string()));
+            self.flying.push(Flying::Go { host, ticket, reply_to, within });
         }
     }
 
@@ -198,8 +206,9 @@ impl World {
                 let verdict = node.host.came(now, question, node.claims);
                 self.decided(host, verdict, false);
             }
-            Flying::Go { host, ticket, within } => {
-                let verdict = self.nodes[host].host.went(self.now, ticket, within.as_deref());
+            Flying::Go { host, ticket, reply_to, within } => {
+                let word = (Some(reply_to), within.as_deref());
+                let verdict = self.nodes[host].host.went(self.now, ticket, word);
                 self.decided(host, verdict, true);
             }
         }
@@ -212,9 +221,18 @@ impl World {
                 assert!(was_not_given(reason) || reason == Reason::TimedOut);
                 self.reply(&to, reason, text);
             }
+            Verdict::Take { to, .. } if self.nodes[host].leaves => {
+                self.nodes[host].host.ended(&to);
+                self.reply(&to, Reason::Stopping, String::new());
+            }
             Verdict::Take { to, ticket } => {
                 let to = attempt_of(&to);
                 self.flying.push(Flying::Taken { attempt: to, to: format!("{host}.{ticket}") });
+            }
+            Verdict::Give(given) if self.nodes[host].leaves => {
+                let to = given.question.reply_to;
+                self.nodes[host].host.ended(&to);
+                self.reply(&to, Reason::Stopping, String::new());
             }
             Verdict::Give(given) => {
                 let call = attempt_of(&given.question.reply_to).call.0;
@@ -286,8 +304,11 @@ impl World {
             }
             85..87 => {
                 let host = self.rng.index(3);
+                let is_rare = self.rng.once_in(5);
                 let node = &mut self.nodes[host];
-                match self.rng.below(4) {
+                match self.rng.below(6) {
+                    4 => node.leaves = is_rare,
+                    5 => node.gone = is_rare,
                     0 => node.claims = !node.claims,
                     1 => {
                         node.stopped = !node.stopped;

@@ -124,7 +124,7 @@ impl Daemon {
         // An ask of another host that came last is refused here; one that comes now, by who brings it.
         inputs.close();
         while let Ok(input) = inputs.try_recv() {
-            if matches!(input, Input::Hosts(News::Asked(_))) {
+            if matches!(input, Input::Hosts(News::Asked(_) | News::Went { .. })) {
                 self.take(input);
             }
         }

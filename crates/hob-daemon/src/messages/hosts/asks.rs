@@ -29,7 +29,7 @@ pub(in crate::messages) struct Away {
     received_ns: u64,
     planned_ns: u64,
     published_ns: Option<u64>,
-    /// What is asked, until a host may perform it.
+    /// What is asked, as long as it may go to another host.
     message: Option<Published>,
 }
 
@@ -114,9 +114,6 @@ impl Messages {
                     self.publish(ctx, attempt, (way, within_us));
                 }
                 Effect::Go { attempt, to, within_us } => {
-                    if let Some(away) = self.hosts.away.get_mut(&attempt.call) {
-                        away.message = None;
-                    }
                     self.send(ctx, attempt, Order::Go { attempt, to, within_us });
                 }
                 Effect::End { call, ended } => self.end_away(ctx, call, ended),

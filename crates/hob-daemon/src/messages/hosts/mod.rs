@@ -212,7 +212,9 @@ impl Messages {
                 self.hosts.tells_why = why;
                 return;
             }
-            News::Went { ticket, within } => return self.went(ctx, ticket, within.as_deref()),
+            News::Went { ticket, reply_to, within } => {
+                return self.went(ctx, ticket, (reply_to, within.as_deref()));
+            }
         };
         self.decide(ctx, event);
     }

@@ -73,8 +73,13 @@ impl Messages {
     }
 
     /// Another host says that what this one has taken is to be performed.
-    pub(super) fn went(&mut self, ctx: &mut Ctx<'_>, ticket: u64, within: Option<&str>) {
-        let verdict = self.hosts.host.went(Time(clock::since_boot_ns()), ticket, within);
+    pub(super) fn went(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        ticket: u64,
+        word: (Option<String>, Option<&str>),
+    ) {
+        let verdict = self.hosts.host.went(Time(clock::since_boot_ns()), ticket, word);
         self.judged(ctx, verdict);
     }
 
