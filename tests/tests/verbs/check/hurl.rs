@@ -91,3 +91,101 @@ fn what_hob_does_not_have_refuses_the_file_before_anything_is_asked() {
     assert_eq!(wrong.end, End::Code(2));
     assert!(wrong.complaint().contains("NAME=VALUE"), "{}", wrong.complaint());
 }
+
+const CAPTURES: &str = r#"POST {{base}}/items
+HTTP 201
+[Captures]
+id: jsonpath "$.id"
+token: jsonpath "$.token" redact
+name: jsonpath "$.name"
+more: regex "\"more\": \"(.*?)\""
+next: header "Location"
+cart: cookie "cart"
+code: status
+
+PUT {{base}}/echo?id={{id}}
+Authorization: Bearer {{token}}
+X-More: {{more}}
+[Cookies]
+own: {{code}}-{{cart}}
+{ "name": "{{name}}", "id": {{id}}, "more": "{{more}}" }
+HTTP 200
+[Captures]
+number: regex /"id": (\d+)/ toInt
+[Asserts]
+body contains "\"name\": \"a \\\"b\\\"\", \"id\": {{id}}, \"more\": \"env:HOME\""
+body contains "?id={{id}}"
+
+GET {{base}}{{next}}
+X-Number: {{number}}
+HTTP 200
+"#;
+
+#[test]
+fn what_an_answer_says_goes_into_the_entries_behind_it_and_a_secret_is_never_shown() {
+    let world = World::new();
+    let server = Server::start(&world);
+    world.file("site.hurl", CAPTURES);
+    let base = format!("base={}", server.base);
+    let right = world.hob(&words(&base, &["--jobs", "4"])).go();
+    right.succeeded();
+    assert!(right.text().contains("3 of 3 passed"), "{}", right.text());
+    let log = std::fs::read_to_string(world.path("work/port.log")).unwrap();
+    let [made, put, next] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
+    assert!(made.starts_with("POST /items None None"), "{made}");
+    let id = put.split(['=', ' ']).nth(2).unwrap();
+    assert!(id.parse::<u64>().is_ok_and(|id| id > 1000), "{put}");
+    let sent = format!(
+        "PUT /echo?id={id} Bearer token-{id} cart=full; own=201-full \
+         {{ \"name\": \"a \\\"b\\\"\", \"id\": {id}, \"more\": \"env:HOME\" }}"
+    );
+    assert_eq!(put, sent);
+    assert!(next.starts_with(&format!("GET /items/{id}?a=b None cart=full")), "{next}");
+
+    // One that fails shows what was sent, but no secret.
+    let failing = CAPTURES.replace("?id={{id}}\"", "?id=none {{token}}\"");
+    world.file("site.hurl", failing);
+    let wrong = world.hob(&words(&base, &["--report", "r.html", "--report", "r.json"])).go();
+    assert_eq!(wrong.end, End::Code(1), "{}", wrong.complaint());
+    let log = std::fs::read_to_string(world.path("work/port.log")).unwrap();
+    let put = log.lines().last().unwrap();
+    assert!(put.starts_with("PUT"), "what comes behind was asked: {log}");
+    let id = put.split(['=', ' ']).nth(2).unwrap();
+    let text = wrong.text();
+    assert!(text.contains("does not contain `?id=none [token]`"), "{text}");
+    assert!(text.contains("-H 'Authorization: Bearer [token]'"), "{text}");
+    assert!(text.contains(&format!("/echo?id={id}'")), "{text}");
+    let page = std::fs::read_to_string(world.path("work/r.html")).unwrap();
+    let json = std::fs::read_to_string(world.path("work/r.json")).unwrap();
+    for text in [&text, &page, &json] {
+        assert!(!text.contains(&format!("token-{id}")), "{text}");
+    }
+
+    // A name that was given as a secret is one.
+    world
+        .file("site.hurl", CAPTURES.replace(" redact", "").replace("?id={{id}}\"", "{{token}}!\""));
+    let wrong = world.hob(&words(&base, &["--secret", "token=none"])).go();
+    assert!(wrong.text().contains("Bearer [token]'"), "{}", wrong.text());
+    assert!(!wrong.text().contains("token-"), "{}", wrong.text());
+}
+
+#[test]
+fn what_is_not_in_an_answer_is_a_failure_of_its_entry() {
+    let world = World::new();
+    let server = Server::start(&world);
+    let base = format!("base={}", server.base);
+    let capture = |line: &str| {
+        let text = format!("POST {{{{base}}}}/items\nHTTP 201\n[Captures]\n{line}\n\n");
+        world.file("site.hurl", text + "GET {{a}}\n");
+        let wrong = world.hob(&words(&base, &[])).go();
+        assert_eq!(wrong.end, End::Code(1), "{line}: {}", wrong.complaint());
+        wrong.text()
+    };
+    let text = capture("a: jsonpath \"$.none\"");
+    assert!(text.contains("capture a: nothing is found"), "{text}");
+    assert!(text.contains("`1 POST /items` failed"), "{text}");
+    // What cannot be asked was not sent anywhere, and no address is made up for it.
+    let text = capture("a: jsonpath \"$.name\"");
+    assert!(text.contains("2 GET {{a}}") && !text.contains("curl -sS -i 'http"), "{text}");
+    assert!(!text.contains("invalid/"), "{text}");
+}

@@ -65,6 +65,12 @@ class Answers(http.server.BaseHTTPRequestHandler):
             return self.answer(302, Location=f"http://localhost:{self.server.server_port}/secret")
         if path == "/here":
             return self.answer(302, Location="/secret")
+        if path == "/items" and self.command == "POST":
+            # What it makes is called otherwise each time.
+            number = os.getpid() * 1000 + sum(1 for _ in open(sys.argv[1] + ".log"))
+            made = b'{"id": %d, "token": "token-%d", "name": "a \\"b\\"", "more": "env:HOME"}'
+            body = made % (number, number)
+            return self.answer(201, body, Location=f"/items/{number}?a=b", Set_Cookie="cart=full")
         if path == "/echo":
             return self.answer(200, body.encode() + self.path.encode())
         if path == "/dies":

@@ -1,12 +1,15 @@
 //! What a file of checks says, as it stands there. What it means is decided in `plan`.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use hob_daemon::durations;
 use hob_resolve::near::nearest;
 use serde::Deserialize;
 use toml::{Spanned, Value};
+
+use super::capture::{Capture, Values};
 
 /// A file of checks.
 #[derive(Debug, Default, Deserialize)]
@@ -23,6 +26,29 @@ pub(super) struct File {
     pub(super) check: BTreeMap<Spanned<String>, Check>,
     /// What is never shown, and what is shown instead.
     #[serde(skip)]
+    pub(super) hidden: Vec<(String, String)>,
+    /// Whether it is one of Hurl's: cookies go from each check to those after it, and `env:` is a
+    /// text like any other.
+    #[serde(skip)]
+    pub(super) is_hurl: bool,
+}
+
+/// How a check is read again when what it uses was taken of the answers before it.
+#[derive(Clone)]
+pub(super) struct Late(pub(super) Rc<Fill>);
+
+type Fill = dyn Fn(&Values) -> Result<Filled, String>;
+
+impl std::fmt::Debug for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Late")
+    }
+}
+
+/// A check that was read again, and what of it is never shown, with what is shown instead.
+#[derive(Debug)]
+pub(super) struct Filled {
+    pub(super) check: Check,
     pub(super) hidden: Vec<(String, String)>,
 }
 
@@ -77,6 +103,12 @@ pub(super) struct Check {
     pub(super) within: Option<Length>,
     pub(super) timeout: Option<Length>,
     pub(super) times: Option<usize>,
+    /// What is taken of its answer.
+    #[serde(skip)]
+    pub(super) captures: Vec<Capture>,
+    /// Set where it uses what others take.
+    #[serde(skip)]
+    pub(super) late: Option<Late>,
 }
 
 impl Check {

@@ -10,8 +10,9 @@ use serde_json_path::JsonPath;
 use toml::{Spanned, Value};
 
 use super::Check as Asked;
+use super::capture::{Capture, Values};
 use super::expect::{Expect, json};
-use super::file::{self, File};
+use super::file::{self, File, Filled, Late};
 use super::glob::matches;
 use super::secrets::{Secrets, base64, percent};
 
@@ -26,6 +27,8 @@ const CHECKS_MAX: usize = 200_000;
 const REDIRECTS_MAX: usize = 20;
 /// Who asks where a file names none.
 const ANYBODY: &str = "anonymous";
+/// Where a request goes as long as its address is not known; nothing is sent there.
+const NOWHERE: &str = "http://not-known.invalid/";
 
 /// A file, understood.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(super) struct Plan {
     /// In an order in which each cell comes after those that it waits for.
     pub(super) cells: Vec<Cell>,
     pub(super) secrets: Secrets,
+    /// Whether the cookies of each answer go with what comes after it.
+    pub(super) keeps_cookies: bool,
 }
 
 /// Who asks.
@@ -63,6 +68,9 @@ pub(super) struct Check {
     pub(super) json: Vec<(String, JsonPath, Expect)>,
     pub(super) header: Vec<(String, Expect)>,
     pub(super) contains: Vec<String>,
+    pub(super) captures: Vec<Capture>,
+    /// Set where it is not whole before the checks that it comes after are answered.
+    pub(super) late: Option<Late>,
     profiles: Vec<usize>,
     after: Vec<usize>,
 }
@@ -87,6 +95,14 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Whether a profile should get such a status.
+    pub(super) fn accepts(&self, profile: usize, status: i64) -> bool {
+        match &self.status[profile][..] {
+            [] => (200..300).contains(&status),
+            want => want.contains(&status),
+        }
+    }
+
     /// Whether a profile has to be refused what another one has to get.
     pub(super) fn is_refused(&self, profile: usize) -> bool {
         let gets = |want: &Vec<i64>| want.is_empty() || want.iter().any(|code| *code / 100 == 2);
@@ -124,6 +140,9 @@ impl Plan {
         let base = base.map(|base| secrets.value(&base));
         let base = base.map(|base| Url::parse(&base).map_err(|error| format!("base: {error}")));
         let base = base.transpose()?;
+        if file.is_hurl {
+            secrets.take_literally();
+        }
         let jobs = bounded("jobs", asked.jobs.or(file.jobs), JOBS, JOBS_MAX)?;
         let times = asked.times.or(file.times);
 
@@ -160,7 +179,24 @@ impl Plan {
         }
         let order = order(&understood, &profiles)?;
         let cells = cells(&understood, &profiles, &order, &needed, &chosen);
-        Ok(Plan { base, jobs, profiles, checks: understood, cells, secrets })
+        let keeps_cookies = file.is_hurl;
+        Ok(Plan { base, jobs, profiles, checks: understood, cells, secrets, keeps_cookies })
+    }
+
+    /// A check with what was taken of the answers before it.
+    ///
+    /// # Errors
+    /// With these values it is none.
+    pub(super) fn filled(&self, late: &Late, at: usize, values: &Values) -> Result<Check, String> {
+        let Filled { check, hidden } = (late.0)(values)?;
+        for (text, shown) in hidden {
+            self.secrets.hide(&text, &shown);
+        }
+        let shared =
+            Shared { base: self.base.as_ref(), within: None, timeout: TIMEOUT, times: None };
+        let who: Vec<String> = self.profiles.iter().map(|profile| profile.name.clone()).collect();
+        let name = &self.checks[at].name;
+        Check::new(name, check, &shared, &[], &who, Vec::new(), &self.secrets)
     }
 
     /// The profile's login, if this check is not that one itself.
@@ -424,6 +460,8 @@ impl Check {
             json: asserts,
             header,
             contains,
+            captures: check.captures,
+            late: check.late,
             profiles,
             after,
         })
@@ -482,7 +520,11 @@ impl Request {
         who: &[String],
         secrets: &Secrets,
     ) -> Result<Request, String> {
-        let mut url = address(&secrets.value(url), base)?;
+        let mut url = match address(&secrets.value(url), base) {
+            // It is not known yet, and read again before it is asked.
+            Err(_) if check.late.is_some() && url.contains("{{") => Url::parse(NOWHERE)?,
+            url => url?,
+        };
         for (key, value) in check.query.iter().flatten() {
             let joint = if url.target.contains('?') { '&' } else { '?' };
             url.target += &format!("{joint}{}={}", percent(key), percent(&secrets.value(value)));

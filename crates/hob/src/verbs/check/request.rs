@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use hob_http::client::{Answer, Asked, Client, Origin, Url};
 use serde_json::Value;
 
+use super::capture::{Seen, Values};
 use super::expect::Expect;
-use super::plan::{Check, Plan, Profile, Request};
+use super::plan::{Check, Plan, Profile, Request, What};
 use super::sample::{Sample, body_faults};
 use super::secrets::Secrets;
 
@@ -15,14 +16,22 @@ pub(super) const BODY_MAX: usize = 8 << 20;
 /// A profile's cookies: more than browsers keep of one site.
 const COOKIES_MAX: usize = 200;
 
-/// The cookies of a profile's login. They go to the origin that set them, and to no other.
+/// What a profile has of the answers before.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cookies {
+pub(super) struct Kept {
+    cookies: Cookies,
+    pub(super) values: Values,
+}
+
+/// The cookies of a profile. They go to the origin that set them, and to no other.
+#[derive(Debug, Clone, Default)]
+struct Cookies {
     by_name: BTreeMap<String, Cookie>,
 }
 
 #[derive(Debug, Clone)]
 struct Cookie {
+    origin: Origin,
     value: String,
     path: String,
     secure: bool,
@@ -30,7 +39,7 @@ struct Cookie {
 
 impl Cookies {
     /// Takes what an answer sets, and forgets what it takes back.
-    fn take(&mut self, answer: &Answer, plan: &Plan) {
+    fn take(&mut self, answer: &Answer, origin: &Origin, plan: &Plan) {
         let set = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
         for (_, line) in set {
             let line = String::from_utf8_lossy(line);
@@ -39,8 +48,12 @@ impl Cookies {
                 continue;
             };
             let (name, value) = (name.trim(), value.trim());
-            let mut cookie =
-                Cookie { value: value.to_owned(), path: "/".to_owned(), secure: false };
+            let mut cookie = Cookie {
+                origin: origin.clone(),
+                value: value.to_owned(),
+                path: "/".to_owned(),
+                secure: false,
+            };
             let mut ended = false;
             for part in parts {
                 let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -69,7 +82,8 @@ impl Cookies {
             let below = path
                 .strip_prefix(under)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            below && (!cookie.secure || url.origin.is_secure() || url.origin.is_loopback())
+            let goes = below && cookie.origin == url.origin;
+            goes && (!cookie.secure || url.origin.is_secure() || url.origin.is_loopback())
         };
         let all = self.by_name.iter().filter(|(_, cookie)| goes(cookie));
         let all: Vec<_> = all.map(|(name, cookie)| format!("{name}={}", cookie.value)).collect();
@@ -84,11 +98,10 @@ pub(super) async fn sample(
     check: &Check,
     request: &Request,
     profile: usize,
-    cookies: &mut Cookies,
+    kept: &mut Kept,
 ) -> Sample {
     let who = &plan.profiles[profile];
-    // What a profile's secrets belong to: the base, or the one place that is asked without one.
-    let home = plan.base.as_ref().map_or(&request.url.origin, |base| &base.origin);
+    let home = home(plan, request);
     let mut asked = Asked {
         method: request.method.to_owned(),
         url: request.url.clone(),
@@ -98,12 +111,12 @@ pub(super) async fn sample(
     let begun = std::time::Instant::now();
     let mut redirects = request.redirects;
     let answer = loop {
-        asked.headers = headers(who, request, &asked, home, cookies);
+        asked.headers = headers(plan, who, request, &asked, &kept.cookies);
         let left = check.timeout.saturating_sub(begun.elapsed());
         match client.ask(&asked, left, BODY_MAX).await {
             Ok(answer) => {
                 if asked.url.origin == *home {
-                    cookies.take(&answer, plan);
+                    kept.cookies.take(&answer, home, plan);
                 }
                 if redirects == 0 || !(300..400).contains(&answer.status) || answer.status == 304 {
                     break answer;
@@ -128,15 +141,56 @@ pub(super) async fn sample(
         }
     };
     let took = begun.elapsed();
-    let faults = faults(plan, check, request, profile, &answer);
+    let mut faults = faults(plan, check, request, profile, &answer);
+    let seen = Seen { answer: &answer, url: &asked.url, took_ms: millis(took) };
+    faults.extend(captured(plan, check, profile, seen, &mut kept.values));
     Sample { took, code: Some(answer.status.into()), faults, left: answer.body }
 }
 
+fn millis(took: std::time::Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Takes what the check takes of its answer; returns what is not there. Of an answer with another
+/// status than it should have, nothing is missed.
+fn captured(
+    plan: &Plan,
+    check: &Check,
+    profile: usize,
+    seen: Seen<'_>,
+    values: &mut Values,
+) -> Vec<String> {
+    let mut missed = Vec::new();
+    for capture in &check.captures {
+        match capture.take(seen) {
+            Ok(value) => {
+                if capture.is_secret {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    plan.secrets.hide(&text, &format!("[{}]", capture.name));
+                }
+                values.insert(capture.name.clone(), value);
+            }
+            Err(why) => missed.push(why),
+        }
+    }
+    if let What::Request(request) = &check.what
+        && !request.accepts(profile, seen.answer.status.into())
+    {
+        missed.clear();
+    }
+    missed
+}
+
+/// What the secrets of a profile belong to: the base, or the one place that is asked without one.
+fn home<'a>(plan: &'a Plan, request: &'a Request) -> &'a Origin {
+    plan.base.as_ref().map_or(&request.url.origin, |base| &base.origin)
+}
+
 fn headers(
+    plan: &Plan,
     who: &Profile,
     request: &Request,
     asked: &Asked,
-    home: &Origin,
     cookies: &Cookies,
 ) -> Vec<(String, String)> {
     let mut headers = vec![("Accept".to_owned(), "*/*".to_owned())];
@@ -147,15 +201,23 @@ fn headers(
             headers.push((name.clone(), value.clone()));
         }
     };
-    if asked.url.origin == *home {
+    let mut cookies = cookies.header(&asked.url);
+    if asked.url.origin == *home(plan, request) {
         set(&mut headers, &who.headers);
-        if let Some(value) = cookies.header(&asked.url) {
-            headers.push(("Cookie".to_owned(), value));
+        if let Some(value) = &cookies {
+            headers.push(("Cookie".to_owned(), value.clone()));
         }
     }
     // A header of the check may be a token: it goes where the check itself goes, and no further.
     if asked.url.origin == request.url.origin {
         set(&mut headers, &request.headers);
+        let own = headers.iter_mut().find(|(name, _)| name == "Cookie");
+        // As Hurl has it, the cookies of an entry go beside those of the answers before it.
+        if let (true, Some((_, own)), Some(kept)) = (plan.keeps_cookies, own, cookies.take())
+            && *own != kept
+        {
+            *own = format!("{kept}; {own}");
+        }
     }
     headers
 }
@@ -196,11 +258,10 @@ fn faults(
     let mut faults = Vec::new();
     let status = i64::from(answer.status);
     let want = &request.status[profile];
-    if want.is_empty() && !(200..300).contains(&status) {
-        faults.push(format!("status {status}, expected 200 to 299"));
-    } else if !want.is_empty() && !want.contains(&status) {
-        let want: Vec<_> = want.iter().map(i64::to_string).collect();
-        faults.push(format!("status {status}, expected {}", want.join(" or ")));
+    if !request.accepts(profile, status) {
+        let all: Vec<_> = want.iter().map(i64::to_string).collect();
+        let words = if want.is_empty() { "200 to 299".to_owned() } else { all.join(" or ") };
+        faults.push(format!("status {status}, expected {words}"));
     }
     for (name, test) in &check.header {
         faults.extend(header_fault(name, test, answer, &plan.secrets));

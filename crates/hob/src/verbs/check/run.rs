@@ -12,8 +12,8 @@ use hob_http::client::turns::{self, Piece, Work};
 use jiff::Timestamp;
 
 use super::command::{self, Job};
-use super::plan::{Plan, What};
-use super::request::{self, Cookies};
+use super::plan::{Check, Plan, What};
+use super::request::{self, Kept};
 use super::sample::{SHOWN_BYTES, Sample, body_faults};
 use super::secrets::Secrets;
 use crate::verbs::repeated::coin::Coin;
@@ -55,6 +55,8 @@ pub(super) struct Done {
     pub(super) faults: BTreeMap<String, usize>,
     /// The beginning of the first answer that was wrong, without secrets.
     pub(super) answer: Option<String>,
+    /// What was asked last, where the plan alone does not say it.
+    pub(super) filled: Option<Rc<Check>>,
 }
 
 impl Done {
@@ -65,6 +67,7 @@ impl Done {
             took_us: Vec::new(),
             faults: BTreeMap::new(),
             answer: None,
+            filled: None,
         }
     }
 
@@ -123,30 +126,33 @@ pub(super) struct Found {
 struct Shared {
     plan: Rc<Plan>,
     client: Client,
-    cookies: Held,
+    kept: Held,
+    /// Whether what answers say is kept: not of those that are only timed again.
+    keeps: bool,
     stop: Arc<AtomicBool>,
 }
 
-/// By profile: what its login has set.
-type Held = Rc<RefCell<Vec<Cookies>>>;
+/// By profile.
+type Held = Rc<RefCell<Vec<Kept>>>;
 
-/// A plan and the cookies of its profiles.
+/// A plan, and what its profiles have of the answers.
 pub(super) struct Caller {
     plan: Rc<Plan>,
-    cookies: Held,
+    kept: Held,
 }
 
 impl Caller {
     pub(super) fn new(plan: &Rc<Plan>) -> Caller {
-        let cookies = vec![Cookies::default(); plan.profiles.len()];
-        Caller { plan: plan.clone(), cookies: Rc::new(RefCell::new(cookies)) }
+        let kept = vec![Kept::default(); plan.profiles.len()];
+        Caller { plan: plan.clone(), kept: Rc::new(RefCell::new(kept)) }
     }
 
-    fn shared(&self) -> Rc<Shared> {
+    fn shared(&self, keeps: bool) -> Rc<Shared> {
         Rc::new(Shared {
             plan: self.plan.clone(),
             client: Client::new(),
-            cookies: self.cookies.clone(),
+            kept: self.kept.clone(),
+            keeps,
             stop: Arc::new(AtomicBool::new(false)),
         })
     }
@@ -157,7 +163,7 @@ impl Caller {
     /// The system has no signals or sockets to give.
     pub(super) fn run(&self) -> std::io::Result<Found> {
         let (at, begun) = (Timestamp::now(), Instant::now());
-        let shared = self.shared();
+        let shared = self.shared(true);
         let stop = shared.stop.clone();
         let mut board = Board::new(shared);
         let end = || stop.store(true, Ordering::Relaxed);
@@ -177,7 +183,7 @@ impl Caller {
         rounds: usize,
         within: Duration,
     ) -> std::io::Result<Again> {
-        let shared = self.shared();
+        let shared = self.shared(false);
         let stop = shared.stop.clone();
         let took_us = vec![Vec::new(); cells.len()];
         let mut rounds = Rounds {
@@ -205,7 +211,7 @@ impl Caller {
         cells: &[usize],
         rounds: usize,
     ) -> std::io::Result<Paired> {
-        let (this, that) = (self.shared(), other.shared());
+        let (this, that) = (self.shared(false), other.shared(false));
         let stops = [this.stop.clone(), that.stop.clone()];
         let mut pairs = Pairs {
             both: [this, that],
@@ -322,8 +328,9 @@ impl Shared {
         let check = &plan.checks[plan.cells[at].check];
         let mut done = Done::not_run(String::new());
         for _ in 0..check.times {
-            let sample = self.once(at).await;
+            let (sample, filled) = self.asked(at).await;
             let gave_up = sample.code.is_none();
+            done.filled = filled.or(done.filled);
             done.take(sample, &plan.secrets);
             // What did not answer is not waited for again and again.
             if gave_up {
@@ -335,18 +342,38 @@ impl Shared {
 
     /// Asks a cell once.
     async fn once(&self, at: usize) -> Sample {
+        self.asked(at).await.0
+    }
+
+    /// Asks a cell once, with what was taken of the answers before it if it uses that.
+    async fn asked(&self, at: usize) -> (Sample, Option<Rc<Check>>) {
         let plan = &self.plan;
         let cell = &plan.cells[at];
         let check = &plan.checks[cell.check];
+        let Some(late) = &check.late else { return (self.sample(at, check).await, None) };
+        let values = self.kept.borrow()[cell.profile].values.clone();
+        match plan.filled(late, cell.check, &values) {
+            Ok(filled) => {
+                let filled = Rc::new(filled);
+                (self.sample(at, &filled).await, Some(filled))
+            }
+            Err(why) => (Sample::failed(Duration::ZERO, why), None),
+        }
+    }
+
+    async fn sample(&self, at: usize, check: &Check) -> Sample {
+        let plan = &self.plan;
+        let cell = &plan.cells[at];
         match &check.what {
             What::Request(request) => {
-                let mut cookies = self.cookies.borrow()[cell.profile].clone();
+                let mut kept = self.kept.borrow()[cell.profile].clone();
                 let asked =
-                    request::sample(&self.client, plan, check, request, cell.profile, &mut cookies);
+                    request::sample(&self.client, plan, check, request, cell.profile, &mut kept);
                 let sample = asked.await;
-                // Only a login makes its profile's cookies: no check changes those of another.
-                if plan.is_login(cell) {
-                    self.cookies.borrow_mut()[cell.profile] = cookies;
+                // Without Hurl's way, only a login makes its profile's cookies: no check changes
+                // those of another.
+                if self.keeps && (plan.is_login(cell) || plan.keeps_cookies) {
+                    self.kept.borrow_mut()[cell.profile] = kept;
                 }
                 sample
             }

@@ -3,7 +3,7 @@
 //! A text `env:NAME` is the value of the variable. Wherever hob writes what was sent or answered,
 //! the value is written as `[env:NAME]`, in each form in which a request carries it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Values and the names that stand for them.
 #[derive(Debug, Default)]
@@ -12,12 +12,15 @@ pub(super) struct Secrets {
     known: RefCell<Vec<(String, String)>>,
     /// Variables that are not set.
     unset: RefCell<Vec<String>>,
+    /// Whether `env:` is a text like any other.
+    literal: Cell<bool>,
 }
 
 impl Secrets {
     /// The value of a text of the file.
     pub(super) fn value(&self, text: &str) -> String {
-        let Some(name) = text.strip_prefix("env:") else { return text.to_owned() };
+        let name = text.strip_prefix("env:").filter(|_| !self.literal.get());
+        let Some(name) = name else { return text.to_owned() };
         let Ok(value) = std::env::var(name) else {
             let mut unset = self.unset.borrow_mut();
             if !unset.iter().any(|known| known == name) {
@@ -27,6 +30,12 @@ impl Secrets {
         };
         self.hide(&value, &format!("[env:{name}]"));
         value
+    }
+
+    /// From here on no text is the name of a variable: an answer may say what is sent next, and
+    /// nothing of the environment is to go with it.
+    pub(super) fn take_literally(&self) {
+        self.literal.set(true);
     }
 
     /// From here on a value is shown as this.

@@ -149,7 +149,8 @@ impl Predicate {
     }
 
     fn count(&self) -> Result<Toml, String> {
-        let number = self.integer()?;
+        let is_late = self.wanted == Some(Wanted::Late);
+        let number = if is_late { 0 } else { self.integer()? };
         relation(&self.word)?;
         Ok(Toml::String(format!("count {} {number}", self.word()?)))
     }
@@ -164,6 +165,7 @@ impl Predicate {
         }
         let text = match (word, &self.wanted) {
             ("exists" | "absent", _) => word.to_owned(),
+            ("==" | "!=" | ">" | ">=" | "<" | "<=", Some(Wanted::Late)) => format!("{word} null"),
             ("matches", Some(Wanted::Regex(regex))) => format!("matches {regex}"),
             ("matches", Some(Wanted::Value(Value::String(regex)))) => format!("matches {regex}"),
             ("contains", Some(Wanted::Value(Value::String(part)))) => format!("contains {part}"),
@@ -197,7 +199,7 @@ fn relation(word: &str) -> Result<fn(i64, i64) -> bool, String> {
 }
 
 /// Whether a JSONPath may find more than one value.
-fn is_of_many(path: &str) -> bool {
+pub(super) fn is_of_many(path: &str) -> bool {
     // A name in quotes may hold any of these: then one value is taken for many, and refused.
     path.contains(['*', '?', ':', ',']) || path.contains("..")
 }

@@ -5,18 +5,22 @@
 //! ```
 //! Invariants: what hob does not have is named with its line and refuses the file, so that no
 //! assert is skipped silently; what a file of checks cannot say is not done here either.
+//! An entry that uses what an answer is yet to say is read twice: before anything is asked, with the
+//! variable's name in place of its value, and again when it is its turn.
 //! Deliberately not here: what a check means (`plan`).
 
 mod asserts;
+mod captures;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use hob_daemon::durations;
 use toml::{Spanned, Value};
 
-use super::file::{Check, File, Length};
+use super::file::{Check, File, Filled, Late, Length};
 use super::secrets::{base64, percent};
 use asserts::Asserts;
 use values::{Variables, body, text};
@@ -68,19 +72,39 @@ pub(super) fn read(
     let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Lines { all: text.lines().collect(), next: 0 };
-    let variables = variables(given.iter().chain(secret));
+    let mut reader = Reader {
+        variables: variables(given.iter().chain(secret)),
+        secret: secret.iter().map(|(name, _)| name.clone()).collect(),
+    };
     let mut hidden: Vec<(String, String)> =
         secret.iter().map(|(name, value)| (value.clone(), format!("[{name}]"))).collect();
     let mut checks: BTreeMap<Spanned<String>, Check> = BTreeMap::new();
     let mut before: Option<String> = None;
     while lines.peek().is_some() {
         let number = checks.len() + 1;
-        let (name, mut check) = entry(&mut lines, &variables, number, &mut hidden)
+        let from = lines.next;
+        reader.variables.waits.set(false);
+        let (name, mut check) = reader
+            .entry(&mut lines, number, &mut hidden)
             .map_err(|wrong| format!("line {}: {}", wrong.line, wrong.is))?;
+        if reader.variables.waits.get() {
+            let own = lines.all[from..lines.next].iter().map(|line| (*line).to_owned()).collect();
+            check.late = Some(reader.late(own, from, number));
+        }
+        let names = check.captures.iter().map(|capture| capture.name.clone());
+        reader.variables.late.extend(names);
         check.after.extend(before.replace(name.clone()));
         checks.insert(Spanned::new(number..number, name), check);
     }
-    Ok(File { check: checks, hidden, ..File::default() })
+    Ok(File { check: checks, hidden, is_hurl: true, ..File::default() })
+}
+
+/// What entries are read with.
+#[derive(Debug, Clone)]
+struct Reader {
+    variables: Variables,
+    /// Names whose values nothing may show.
+    secret: BTreeSet<String>,
 }
 
 /// What the environment and the command line say, the latter first.
@@ -93,11 +117,58 @@ fn variables<'a>(given: impl Iterator<Item = &'a (String, String)>) -> Variables
         }
     }
     all.extend(given.cloned());
-    Variables(all)
+    Variables { given: all, ..Variables::default() }
 }
 
-/// Reads one request and what is asserted of its answer.
-fn entry(
+impl Reader {
+    /// An entry's own lines, to be read again when all is known that it uses.
+    fn late(&self, own: Vec<String>, from: usize, number: usize) -> Late {
+        let reader = self.clone();
+        Late(Rc::new(move |values| {
+            let mut reader = reader.clone();
+            reader.variables.late.clear();
+            reader.variables.captured.clone_from(values);
+            let mut lines = Lines { all: own.iter().map(String::as_str).collect(), next: 0 };
+            let mut hidden = Vec::new();
+            let (_, check) = reader
+                .entry(&mut lines, number, &mut hidden)
+                .map_err(|wrong| format!("line {}: {}", from + wrong.line, wrong.is))?;
+            Ok(Filled { check, hidden })
+        }))
+    }
+
+    /// Reads one request and what is asserted of its answer.
+    fn entry(
+        &self,
+        lines: &mut Lines<'_>,
+        number: usize,
+        hidden: &mut Vec<(String, String)>,
+    ) -> Result<(String, Check), At<String>> {
+        let variables = &self.variables;
+        let (name, mut check) = request(lines, variables, number, hidden)?;
+        let from = lines.next;
+        response(lines, self, &mut check)?;
+        for capture in &check.captures {
+            not_used(&lines.all[from..lines.next], from, &capture.name)?;
+        }
+        Ok((name, check))
+    }
+}
+
+/// Refuses what an answer's own part says of a variable that it takes itself.
+fn not_used(lines: &[&str], from: usize, name: &str) -> Result<(), At<String>> {
+    for (at, line) in lines.iter().enumerate() {
+        let templates = line.split("{{").skip(1).filter_map(|part| part.split("}}").next());
+        if templates.map(str::trim).any(|used| used == name) {
+            let is = format!("`{name}` is taken here, so only the entries behind this one have it");
+            return Err(At { line: from + at + 1, is });
+        }
+    }
+    Ok(())
+}
+
+/// Reads one request.
+fn request(
     lines: &mut Lines<'_>,
     variables: &Variables,
     number: usize,
@@ -137,7 +208,6 @@ fn entry(
     }
     check.headers = Some(named);
     *check.method(method) = Some(address);
-    response(lines, variables, &mut check)?;
     Ok((name, check))
 }
 
@@ -230,11 +300,8 @@ fn option(check: &mut Check, key: &str, value: &str) -> Result<(), String> {
 }
 
 /// What is said of the answer; without a word any answer will do.
-fn response(
-    lines: &mut Lines<'_>,
-    variables: &Variables,
-    check: &mut Check,
-) -> Result<(), At<String>> {
+fn response(lines: &mut Lines<'_>, reader: &Reader, check: &mut Check) -> Result<(), At<String>> {
+    let variables = &reader.variables;
     let mut asserts = Asserts::default();
     let line = lines.peek().unwrap_or_default().trim();
     if line != "HTTP" && !line.starts_with("HTTP ") && !line.starts_with("HTTP/") {
@@ -257,12 +324,21 @@ fn response(
         asserts.header.push((key, Value::String(format!("== '{value}'"))));
     }
     while let Some(section) = section(lines) {
-        if section != "Asserts" {
+        if !matches!(&*section, "Asserts" | "Captures") {
             return Err(lines.wrong(format!("[{section}] of an answer is not known here")));
         }
         lines.next += 1;
         while let Some(line) = lines.peek().filter(|line| !is_next(line)) {
-            asserts.add(line, variables).map_err(|wrong| lines.wrong(wrong))?;
+            if section == "Asserts" {
+                asserts.add(line, variables).map_err(|wrong| lines.wrong(wrong))?;
+            } else {
+                let taken = captures::capture(line, variables, |name| reader.secret.contains(name))
+                    .map_err(|wrong| lines.wrong(wrong))?;
+                if check.captures.iter().any(|other| other.name == taken.name) {
+                    return Err(lines.wrong(format!("`{}` is taken twice", taken.name)));
+                }
+                check.captures.push(taken);
+            }
             lines.next += 1;
         }
     }
@@ -354,6 +430,9 @@ fn filled(part: &str, variables: &Variables) -> Result<String, String> {
 
 /// What of an address names the check: its path.
 fn path(address: &str) -> &str {
+    if address.starts_with("{{") {
+        return address.split(['?', '#']).next().unwrap_or(address);
+    }
     let behind = address.split_once("://").map_or(address, |(_, behind)| behind);
     let path = behind.find('/').map_or("/", |at| &behind[at..]);
     path.split(['?', '#']).next().unwrap_or(path)

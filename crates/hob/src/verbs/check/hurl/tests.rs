@@ -111,7 +111,30 @@ fn what_is_not_known_is_named_with_its_line() {
     check("GET http://h/{{id}}\n", "line 1: no variable `id`");
     check("GET http://h\nHTTP/2 200\n", "line 2: hob asks by HTTP/1.1");
     check("GET http://h\nHTTP 2x0\n", "line 2: `2x0` is no status");
-    check("GET http://h\nHTTP 200\n[Captures]\na: status\n", "line 3: [Captures] of an answer");
+    let captures = |lines: &str| format!("GET http://h\nHTTP 200\n[Captures]\n{lines}\n");
+    check(&captures("a: xpath \"//a\""), "line 4: a capture of `xpath` is not known here");
+    check(&captures("a: body\na: status"), "line 5: `a` is taken twice");
+    check("GET http://h\n[Captures]\na: status\n", "line 2: [Captures] before HTTP");
+    // Only what comes behind has it, whatever else has the same name.
+    check(
+        &captures("host: status\n[Asserts]\njsonpath \"$.a\" == {{ host }}"),
+        "line 6: `host` is taken here",
+    );
+    check(
+        &format!("GET http://h/{{{{a}}}}\n\n{}", captures("a: status")),
+        "line 1: no variable `a`",
+    );
+    check(
+        &format!("{}GET http://h\n[Options]\nrepeat: {{{{a}}}}\n", captures("a: status")),
+        "line 6: repeat: `{{a}}` is no number",
+    );
+    check(
+        &format!(
+            "{}GET http://h\nHTTP 200\n[Asserts]\nstatus == {{{{a}}}}\n",
+            captures("a: status")
+        ),
+        "line 8: a whole number is missing",
+    );
     check("GET http://h\n[Asserts]\nstatus == 200\n", "line 2: [Asserts] before HTTP");
     check("GET http://h\n[Multipart]\na: b\n", "line 2: [Multipart] is not known");
     check("GET http://h\n[Options]\n\nretry: 3\n", "line 2: the option `retry: 3`");
@@ -146,4 +169,49 @@ fn no_text_is_too_odd_to_be_read() {
         twice.remove(at);
         let _ = given(&twice.join("\r\n"));
     }
+}
+
+#[test]
+fn what_an_answer_says_is_filled_in_where_it_is_used() {
+    let text = r#"POST {{host}}/login
+HTTP 200
+[Captures]
+token: jsonpath "$.token" redact
+next: header "Location"
+id: jsonpath "$.id"
+
+GET {{next}}?x={{id}}
+Authorization: Bearer {{token}}
+HTTP 200
+[Asserts]
+jsonpath "$.id" == {{id}}
+jsonpath "$.name" == "u-{{id}}"
+jsonpath "$.items" count == {{id}}
+
+GET {{host}}/plain
+"#;
+    let checks = checks(text);
+    let [(_, login), (name, next), (_, plain)] = &checks[..] else { panic!() };
+    assert_eq!(
+        login.captures.iter().map(|each| each.is_secret).collect::<Vec<_>>(),
+        [true, false, false]
+    );
+    assert!(login.late.is_none() && plain.late.is_none());
+    // Before it is known the name itself is there: of the check, and in the address.
+    assert_eq!(name, "2 GET {{next}}");
+    assert_eq!(next.get.as_deref(), Some("{{next}}?x={{id}}"));
+
+    let values = [("token", "t-1".into()), ("next", "/next".into()), ("id", 7.into())];
+    let values = values.map(|(name, value): (_, serde_json::Value)| (name.to_owned(), value));
+    let filled = (next.late.as_ref().unwrap().0)(&values.clone().into()).unwrap().check;
+    assert_eq!(filled.get.as_deref(), Some("/next?x=7"));
+    assert_eq!(filled.headers.unwrap()["Authorization"], "Bearer t-1");
+    let json: Vec<_> = filled.json.iter().map(|(_, test)| test.as_str().unwrap()).collect();
+    assert_eq!(json, ["== 7", "== 'u-7'", "count == 7"]);
+
+    // Only what fits is taken; the line is that of the file.
+    let mut wrong = std::collections::BTreeMap::from(values);
+    wrong.insert("id".to_owned(), "many".into());
+    let wrong = (next.late.as_ref().unwrap().0)(&wrong).unwrap_err();
+    assert_eq!(wrong, "line 14: a whole number is missing");
 }

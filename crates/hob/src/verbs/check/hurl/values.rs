@@ -1,14 +1,24 @@
 //! Texts and values as a Hurl file writes them: escapes, comments, variables, quoted strings.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::super::capture::Values;
 use super::At;
 
 /// What `{{NAME}}` stands for.
-#[derive(Debug, Default)]
-pub(super) struct Variables(pub(super) BTreeMap<String, String>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct Variables {
+    pub(super) given: BTreeMap<String, String>,
+    /// What answers have said; it goes before what was given.
+    pub(super) captured: Values,
+    /// What answers are yet to say. Until then it stands for itself, as `{{NAME}}`.
+    pub(super) late: BTreeSet<String>,
+    /// Whether one of `late` was asked for.
+    pub(super) waits: Cell<bool>,
+}
 
 impl Variables {
     /// The text with what its variables stand for.
@@ -16,6 +26,11 @@ impl Variables {
     /// # Errors
     /// A variable that has no value, or a template that is none.
     pub(super) fn fill(&self, text: &str) -> Result<String, String> {
+        self.fill_by(text, |value| value)
+    }
+
+    /// The same with what is made of each value.
+    fn fill_by(&self, text: &str, each: impl Fn(String) -> String) -> Result<String, String> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once("{{") {
@@ -27,15 +42,37 @@ impl Variables {
                     "`{{{{{name}}}}}` is no variable; functions are not known here"
                 ));
             }
-            let value = self.0.get(name).ok_or_else(|| {
-                format!("no variable `{name}`: give it by --variable {name}=VALUE, or HURL_{name}")
-            })?;
             filled += before;
-            filled += value;
+            let value = self.value(name)?;
+            filled += &each(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             rest = behind;
         }
         Ok(filled + rest)
     }
+
+    /// What a name stands for: of one that is late, the template itself.
+    ///
+    /// # Errors
+    /// It stands for nothing.
+    pub(super) fn value(&self, name: &str) -> Result<Value, String> {
+        if let Some(value) = self.captured.get(name) {
+            return Ok(value.clone());
+        }
+        if self.late.contains(name) {
+            self.waits.set(true);
+            return Ok(format!("{{{{{name}}}}}").into());
+        }
+        let given = self.given.get(name).map(|value| value.as_str().into());
+        given.ok_or_else(|| {
+            format!("no variable `{name}`: give it by --variable {name}=VALUE, or HURL_{name}")
+        })
+    }
+}
+
+/// The name of the one template that a word is.
+fn only_template(word: &str) -> Option<&str> {
+    let name = word.strip_prefix("{{")?.strip_suffix("}}")?.trim();
+    (!name.contains("}}")).then_some(name)
 }
 
 /// The text of a line up to a comment, without blanks around it, its escapes resolved.
@@ -95,6 +132,8 @@ fn escape(rest: &mut std::str::Chars<'_>) -> Result<char, String> {
 pub(super) enum Wanted {
     Value(Value),
     Regex(String),
+    /// What an answer is yet to say.
+    Late,
 }
 
 /// Reads a value.
@@ -122,13 +161,26 @@ pub(super) fn value<'a>(text: &'a str, variables: &Variables) -> Result<(Wanted,
         let regex = rest[..end].replace("\\/", "/");
         return Ok((Wanted::Regex(regex), &rest[end + 1..]));
     }
-    let end = text.find(|each: char| each.is_whitespace() || each == '#').unwrap_or(text.len());
-    let (word, rest) = text.split_at(end);
+    let template = text.strip_prefix("{{").and_then(|text| text.find("}}"));
+    let from = template.map_or(0, |end| end + 4);
+    let end = text[from..].find(|each: char| each.is_whitespace() || each == '#');
+    let (word, rest) = text.split_at(end.map_or(text.len(), |end| from + end));
+    let template = only_template(word);
+    if let Some(name) = template {
+        if let Some(value) = variables.captured.get(name) {
+            return Ok((Wanted::Value(value.clone()), rest));
+        }
+        if variables.late.contains(name) {
+            variables.waits.set(true);
+            return Ok((Wanted::Late, rest));
+        }
+    }
     let word = variables.fill(word)?;
     match serde_json::from_str::<Value>(&word) {
         Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::Null)) => {
             Ok((Wanted::Value(found), rest))
         }
+        _ if template.is_some() => Ok((Wanted::Value(word.into()), rest)),
         _ if word.is_empty() => Err("a value is missing".to_owned()),
         _ => Err(format!("`{word}` is no value that is known here")),
     }
@@ -193,7 +245,7 @@ pub(super) fn body(
     }
     let text = &whole[..values.byte_offset()];
     let used = text.matches('\n').count() + 1;
-    let text = variables.fill(text).map_err(|wrong| here(&wrong))?;
+    let text = filled_json(text, variables).map_err(|wrong| here(&wrong))?;
     Ok(Some((Body { text, kind: Some("application/json") }, used)))
 }
 
@@ -209,6 +261,30 @@ fn fenced(kind: &str, lines: &[&str], variables: &Variables) -> Result<(Body, us
     let end = end.ok_or_else(|| here("a text without its end, ```".to_owned()))? + 1;
     let text: String = lines[1..end].iter().map(|line| format!("{line}\n")).collect();
     Ok((Body { text: variables.fill(&text).map_err(here)?, kind }, end + 1))
+}
+
+/// JSON with what its variables stand for, escaped within texts.
+fn filled_json(text: &str, variables: &Variables) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    // Each turn is what lies between two texts, and a text.
+    while let Some((before, behind)) = rest.split_once('"') {
+        filled += &variables.fill(before)?;
+        let mut escaped = false;
+        let end = behind.find(|each| {
+            let is_end = each == '"' && !escaped;
+            escaped = each == '\\' && !escaped;
+            is_end
+        });
+        let (inside, behind) = behind.split_at(end.unwrap_or(behind.len()));
+        let inside = variables.fill_by(inside, |value| {
+            let json = Value::from(value).to_string();
+            json[1..json.len() - 1].to_owned()
+        })?;
+        filled += &format!("\"{inside}\"");
+        rest = behind.strip_prefix('"').unwrap_or(behind);
+    }
+    Ok(filled + &variables.fill(rest)?)
 }
 
 /// JSON with something of the same length in place of each variable, so that its end can be found.
@@ -237,7 +313,22 @@ mod tests {
     use super::*;
 
     fn variables() -> Variables {
-        Variables(BTreeMap::from([("id".to_owned(), "42".to_owned())]))
+        let given = [("id", "42"), ("quote", "a\"\\b"), ("word", "bob")];
+        Variables {
+            given: given.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            captured: BTreeMap::from([("n".to_owned(), "7".into()), ("id2".to_owned(), 7.into())]),
+            late: BTreeSet::from(["later".to_owned()]),
+            waits: Cell::new(false),
+        }
+    }
+
+    #[test]
+    fn what_an_answer_is_yet_to_say_stands_for_itself() {
+        let variables = variables();
+        assert_eq!(variables.fill("/{{n}}/{{id2}}").unwrap(), "/7/7");
+        assert!(!variables.waits.get());
+        assert_eq!(variables.fill("/u/{{ later }}").unwrap(), "/u/{{later}}");
+        assert!(variables.waits.get());
     }
 
     #[test]
@@ -261,6 +352,11 @@ mod tests {
         check("/a\\/b\\d/ x", Wanted::Regex("a/b\\d".to_owned()), " x");
         check("-1.5", Wanted::Value((-1.5).into()), "");
         check("{{id}}", Wanted::Value(42.into()), "");
+        check("{{ word }} # x", Wanted::Value("bob".into()), " # x");
+        // What was captured has its own type.
+        check("{{n}}", Wanted::Value("7".into()), "");
+        check("{{id2}}", Wanted::Value(7.into()), "");
+        check("{{later}}", Wanted::Late, "");
         check("true#c", Wanted::Value(true.into()), "#c");
         for wrong in ["", "\"a", "`a", "/a", "file,x;", "2024"] {
             assert_eq!(value(wrong, &variables()).is_ok(), wrong == "2024", "{wrong}");
@@ -276,6 +372,9 @@ mod tests {
         let json = "{\n \"a\": {{id}},\n \"b\": \"}{{id}}\"\n}\nHTTP 200";
         let filled = "{\n \"a\": 42,\n \"b\": \"}42\"\n}";
         assert_eq!(read(json), Ok(Some((filled.to_owned(), 4))));
+        let quoted = "{\"a\": \"\\\"{{quote}}\", \"b\": {{id2}}}";
+        let filled = "{\"a\": \"\\\"a\\\"\\\\b\", \"b\": 7}";
+        assert_eq!(read(quoted), Ok(Some((filled.to_owned(), 1))));
         assert_eq!(read("```\na\nb\n```\n"), Ok(Some(("a\nb\n".to_owned(), 4))));
         assert_eq!(read("`one`"), Ok(Some(("one".to_owned(), 1))));
         assert_eq!(read("HTTP 200"), Ok(None));

@@ -201,14 +201,19 @@ pub(super) fn failures(plan: &Plan, found: &Found) -> Vec<Failure> {
                 continue;
             }
             let ran = !matches!(found.cells[at].state, State::NotRun(_));
-            let curl = match &plan.checks[*check].what {
-                What::Request(request) if ran => {
+            let planned = &plan.checks[*check];
+            let filled = found.cells[at].filled.as_deref();
+            let is_known = filled.is_some() || planned.late.is_none();
+            let what = &filled.unwrap_or(planned).what;
+            let curl = match what {
+                What::Request(request) if ran && is_known => {
                     let cookies = plan.login_of(&plan.cells[at]).is_some();
                     Some(request::curl(plan, request, *profile, cookies))
                 }
                 What::Request(_) | What::Run { .. } => None,
             };
-            let asked = match &plan.checks[*check].what {
+            let asked = match what {
+                _ if !is_known => planned.name.clone(),
                 What::Request(request) => format!("{} {}", request.method, request.url),
                 What::Run { words, .. } => words.join(" "),
             };
