@@ -12,6 +12,7 @@ mod fidelity;
 mod prose;
 mod shape;
 mod source;
+mod twice;
 mod words;
 
 use std::path::Path;
@@ -51,6 +52,7 @@ pub(crate) fn check(root: &Path) -> Result<Found> {
     cycles::check(&sources, &mut found);
     arrows::check(root, &mut found)?;
     docs::check(root, &sources, &mut found)?;
+    twice::check(&sources, &mut found);
     fidelity::check(root, &sources, &mut found)?;
     found.faults.sort();
     found.notes.sort();
