@@ -54,6 +54,19 @@ fn three_times_the_work_is_slower_and_fails_the_gate_by_either_metric() {
 }
 
 #[test]
+fn what_is_plain_tells_each_interval_in_words() {
+    let world = World::new();
+    let words = ["ab", "--plain", "--pairs", "10", "true", "sleep 0.01"];
+    let outcome = world.hob(&words).env("TERM", "xterm").go_long();
+    let text = outcome.text();
+    for name in ["wall ", "cpu ", "A and A "] {
+        let mut lines = text.lines();
+        let is_told = |line: &str| line.starts_with(name) && line.contains(", surely ");
+        assert!(lines.any(is_told), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
 fn what_is_to_be_the_same_and_takes_far_longer_fails() {
     let world = World::started();
     world.file("computes.py", COMPUTES);

@@ -62,6 +62,34 @@ fn without_a_terminal_there_is_one_snapshot() {
 }
 
 #[test]
+fn what_is_plain_has_no_screen_no_colour_and_no_figure() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.warmed(&["run", "hello.py"]);
+    let shown = |words: &[&str], variables: &[(&str, &str)]| {
+        let run = world.hob(words).env("TERM", "xterm").env("LANG", "C.UTF-8");
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
+        let (end, shown) = Terminal::open(&run).finish();
+        assert_eq!(end, End::Code(0), "{words:?}");
+        String::from_utf8(shown).unwrap()
+    };
+    let is_figure = |character: char| ('\u{2500}'..='\u{259f}').contains(&character);
+    let drawn = shown(&["last"], &[]);
+    assert!(drawn.contains('\x1b') && drawn.contains(is_figure), "{drawn:?}");
+    for verb in ["last", "log", "status", "top", "trace"] {
+        for (words, variable) in [
+            (&[verb, "--plain"][..], ("HOB_PLAIN", "")),
+            (&[verb], ("HOB_PLAIN", "1")),
+            (&[verb], ("TERM", "dumb")),
+        ] {
+            let plain = shown(words, &[variable]);
+            assert!(plain.contains("hello.py"), "{words:?}: {plain:?}");
+            assert!(!plain.contains('\x1b') && !plain.contains(is_figure), "{words:?}: {plain:?}");
+        }
+    }
+}
+
+#[test]
 fn without_a_daemon_a_snapshot_says_so_and_starts_none() {
     let world = World::new();
     for words in [&["top"][..], &["top", "--once", "--json"]] {

@@ -11,15 +11,47 @@ use jiff::tz::TimeZone;
 
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, FallbackProgram};
-use super::style::{Colour, Look};
+use super::style::{Colour, Figures, Look};
 use super::text::{Charset, width};
 
 /// The looks that everything is shown in.
 pub(super) const LOOKS: [(&str, Look); 4] = [
-    ("plain", Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(80) }),
-    ("colour", Look { colour: Colour::On, charset: Charset::Unicode, columns: Some(80) }),
-    ("ascii", Look { colour: Colour::Off, charset: Charset::Ascii, columns: Some(80) }),
-    ("narrow", Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(50) }),
+    (
+        "plain",
+        Look {
+            colour: Colour::Off,
+            charset: Charset::Unicode,
+            figures: Figures::Drawn,
+            columns: Some(80),
+        },
+    ),
+    (
+        "colour",
+        Look {
+            colour: Colour::On,
+            charset: Charset::Unicode,
+            figures: Figures::Drawn,
+            columns: Some(80),
+        },
+    ),
+    (
+        "ascii",
+        Look {
+            colour: Colour::Off,
+            charset: Charset::Ascii,
+            figures: Figures::Drawn,
+            columns: Some(80),
+        },
+    ),
+    (
+        "narrow",
+        Look {
+            colour: Colour::Off,
+            charset: Charset::Unicode,
+            figures: Figures::Drawn,
+            columns: Some(50),
+        },
+    ),
 ];
 
 /// Compares with `golden/NAME.snap`. Escapes are written as `^[`, so that the files are text.

@@ -5,6 +5,7 @@
 //! words say the same.
 
 use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use rustix::fd::AsFd;
@@ -26,6 +27,15 @@ pub enum Colour {
     Off,
 }
 
+/// Whether what is measured is drawn, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figures {
+    /// As bars and axes.
+    Drawn,
+    /// No: the words and numbers beside them say the same.
+    Told,
+}
+
 /// Everything that rendering needs to know about where its text will stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -33,6 +43,8 @@ pub struct Look {
     pub colour: Colour,
     /// Which characters can be shown.
     pub charset: Charset,
+    /// Whether figures are drawn.
+    pub figures: Figures,
     /// How many columns there are; `None` when nobody counts them (a file, a pipe).
     pub columns: Option<usize>,
 }
@@ -58,8 +70,27 @@ pub enum Tone {
     Ours,
 }
 
+/// Whether the command line said `--plain`. A process shows in one way, wherever that is decided.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// From now on everything is shown as for someone to whom it is read aloud.
+pub fn be_plain() {
+    PLAIN.store(true, Ordering::Relaxed);
+}
+
+/// Whether there is to be no colour, no figure and no line that is drawn over: `--plain`,
+/// `HOB_PLAIN`, or a terminal that can do none of it.
+#[must_use]
+pub fn is_plain() -> bool {
+    let asked =
+        std::env::var_os("HOB_PLAIN").is_some_and(|value| !value.is_empty() && value != "0");
+    asked
+        || PLAIN.load(Ordering::Relaxed)
+        || std::env::var_os("TERM").is_some_and(|it| it == "dumb")
+}
+
 impl Look {
-    /// For standard output: `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb` and what is no terminal are
+    /// For standard output: [`is_plain`], `NO_COLOR`, `CLICOLOR_FORCE` and what is no terminal are
     /// obeyed; ASCII if the locale is not UTF-8.
     #[must_use]
     pub fn of_stdout() -> Look {
@@ -71,8 +102,7 @@ impl Look {
     #[must_use]
     pub fn of_stderr_terminal() -> Option<Look> {
         let stderr = std::io::stderr();
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if !stderr.is_terminal() || dumb {
+        if !stderr.is_terminal() || std::env::var_os("TERM").is_none() || is_plain() {
             return None;
         }
         // The window as it is now, however narrow: a line that wraps could not be drawn over.
@@ -82,12 +112,16 @@ impl Look {
     }
 
     fn of<S: anstream::stream::RawStream + AsFd>(stream: &S) -> Look {
-        let colour = match anstream::AutoStream::choice(stream) {
+        let (figures, colour) = match is_plain() {
+            true => (Figures::Told, Some(Colour::Off)),
+            false => (Figures::Drawn, None),
+        };
+        let colour = colour.unwrap_or_else(|| match anstream::AutoStream::choice(stream) {
             anstream::ColorChoice::Never => Colour::Off,
             anstream::ColorChoice::Auto
             | anstream::ColorChoice::AlwaysAnsi
             | anstream::ColorChoice::Always => Colour::On,
-        };
+        });
         let columns = if stream.is_terminal() {
             let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
             let told = || rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col.into());
@@ -97,7 +131,7 @@ impl Look {
             None
         };
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
-        Look { colour, charset: charset(locale), columns }
+        Look { colour, charset: charset(locale), figures, columns }
     }
 
     /// The columns to lay a figure out for.
@@ -213,7 +247,12 @@ mod tests {
 
     #[test]
     fn without_colour_there_is_no_escape() {
-        let mut look = Look { colour: Colour::Off, charset: Charset::Ascii, columns: None };
+        let mut look = Look {
+            colour: Colour::Off,
+            charset: Charset::Ascii,
+            figures: Figures::Drawn,
+            columns: None,
+        };
         assert_eq!(look.paint(Tone::Bad, "x"), "x");
         look.colour = Colour::On;
         assert_eq!(look.paint(Tone::Bad, "x"), "\u{1b}[31mx\u{1b}[0m");

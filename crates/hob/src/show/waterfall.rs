@@ -17,7 +17,7 @@ use hob_core::receipt::{GainPart, HooksPart, ImportedPart, OutcomePart, PhasePar
 use super::clock::Clock;
 use super::entries::{Entry, FallbackLine, How};
 use super::reasons;
-use super::style::{Look, Tone};
+use super::style::{Figures, Look, Tone};
 use super::text::{Align, Charset, fit, fit_end, pad, printable, width, wrap};
 use super::units::{self, Micro};
 
@@ -244,7 +244,10 @@ pub(super) fn rows(
 
     let end = units::duration(span_us, look.micro());
     let axis = format!("{}0{}", " ".repeat(before), pad(&end, cells - 1, Align::Right));
-    let mut lines = vec![look.paint(Tone::Dim, &axis)];
+    let mut lines = match look.figures {
+        Figures::Drawn => vec![look.paint(Tone::Dim, &axis)],
+        Figures::Told => Vec::new(),
+    };
     for (phase, time) in phases.iter().zip(times) {
         let name = printable(&phase.name, look.charset);
         let name = pad(&fit(&name, names, look.charset), names, Align::Left);
@@ -258,7 +261,10 @@ pub(super) fn rows(
 
 /// The bar of a phase within a span, with the space before it.
 pub(super) fn drawn(phase: &PhasePart, span_us: u64, cells: usize, look: &Look) -> String {
-    let bar = bar(phase, span_us, cells, look.charset);
+    let bar = match look.figures {
+        Figures::Drawn => bar(phase, span_us, cells, look.charset),
+        Figures::Told => String::new(),
+    };
     if bar.is_empty() {
         return bar;
     }
@@ -396,6 +402,7 @@ fn gained(gain: &GainPart, micro: Micro) -> (Tone, String) {
 #[cfg(test)]
 mod tests {
     use super::super::samples::{self, LOOKS, golden};
+    use super::super::style::Colour;
     use super::*;
 
     fn check(name: &str, receipt: &Receipt) {
@@ -419,6 +426,25 @@ mod tests {
             ((9, 0, false), "imports 9 modules in the call: left to each call; `hob why` says why"),
         ] {
             assert_eq!(imports(ImportedPart { modules, beyond, ahead }), said);
+        }
+    }
+
+    #[test]
+    fn what_is_not_drawn_says_the_same_in_words() {
+        for (_, look) in LOOKS.into_iter().filter(|(_, look)| look.colour == Colour::Off) {
+            let told = Look { figures: Figures::Told, ..look };
+            let drawn = super::receipt(&samples::warm(), &samples::clock(), &look);
+            let told = super::receipt(&samples::warm(), &samples::clock(), &told);
+            let is_drawn = |line: &&str| line.contains(['\u{2588}', '#', '\u{258f}', '|']);
+            assert!(drawn.lines().any(|line| is_drawn(&line)), "{drawn}");
+            assert_eq!(told.lines().find(is_drawn), None);
+            // All but the axis is there, up to where the bars begin.
+            let words = |line: &&str| !line.trim_start().starts_with("0 ");
+            let both = told.lines().zip(drawn.lines().filter(words));
+            assert_eq!(told.lines().count(), drawn.lines().filter(words).count());
+            for (told, drawn) in both {
+                assert!(drawn.starts_with(told), "{told:?} is not the begin of {drawn:?}");
+            }
         }
     }
 

@@ -44,6 +44,7 @@ use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 
 use crate::say;
+use crate::show::style;
 
 /// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
 /// every call.
@@ -228,15 +229,20 @@ pub(crate) struct Format {
 /// The command line, for completions and man pages.
 #[must_use]
 pub fn command() -> clap::Command {
-    usage::with_examples(Hob::command())
+    usage::with_examples(usage::plain::add(Hob::command()))
 }
 
 /// Runs a verb with the process's argv; returns its exit code.
 #[must_use]
 pub fn run(start: &Start) -> u8 {
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
-    let parsed = command().try_get_matches_from(words);
-    let hob = match parsed.and_then(|matches| Hob::from_arg_matches(&matches)) {
+    let parsed = command().try_get_matches_from(words).and_then(|matches| {
+        if usage::plain::is_asked(&matches) {
+            style::be_plain();
+        }
+        Hob::from_arg_matches(&matches)
+    });
+    let hob = match parsed {
         Ok(hob) => hob,
         Err(error) => return not_parsed(start, &error),
     };

@@ -344,6 +344,23 @@ fn signals_reach_hooks_of_every_thread() {
 }
 
 #[test]
+fn what_is_plain_has_no_line_of_progress() {
+    let world = noting();
+    world.file("t.csv", "HOST,WAIT\na,1\nb,\n");
+    let words = ["--for-each", "t.csv", "--jobs", "1", "--plain"];
+    let mut terminal = Terminal::open(&hooks(&world, &words).env("TERM", "xterm"));
+    waiting(&world);
+    // As long as a line is drawn ten times a second, it would have come by what follows.
+    terminal.keys("\x03");
+    terminal.expect("^C");
+    open_gate(&world);
+    let (_, shown) = terminal.finish();
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("1 ok"), "{shown:?}");
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+}
+
+#[test]
 fn the_progress_line_fits_the_window_and_has_no_colour_where_none_is_wanted() {
     let world = noting();
     let waits = |n: u32| if n == 25 { "1" } else { "" };

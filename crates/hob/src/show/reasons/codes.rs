@@ -93,12 +93,17 @@ fn unlinked(text: &str) -> String {
 mod tests {
     use super::super::{COLD, FALLBACK, NOT_GIVEN, NOT_RUN, REFUSED, WARM};
     use super::*;
-    use crate::show::style::Colour;
+    use crate::show::style::{Colour, Figures};
     use crate::show::text::Charset;
 
     #[test]
     fn every_code_is_explained_in_words_that_need_no_page() {
-        let look = Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(72) };
+        let look = Look {
+            colour: Colour::Off,
+            charset: Charset::Unicode,
+            figures: Figures::Drawn,
+            columns: Some(72),
+        };
         for (code, _) in [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, FALLBACK].into_iter().flatten() {
             let text = explained(code, &look).unwrap_or_else(|| panic!("{code}: nothing"));
             assert!(text.contains("\n  means: "), "{text}");

@@ -9,7 +9,7 @@ use hob_os::ring::Unread;
 use serde_json::{Map, Value, json};
 
 use super::clock::Clock;
-use super::style::{Look, Tone};
+use super::style::{Figures, Look, Tone};
 use super::text::{Align, fit, pad, printable, width, wrap};
 use super::units::{self, Micro};
 use super::waterfall::{columns, drawn, head, joined};
@@ -91,7 +91,10 @@ fn rows(receipt: &Receipt, spans: &[Span], look: &Look) -> Vec<String> {
     let before = names + 2 + time_columns + 2;
     let cells = columns(look).saturating_sub(before).max(CELLS_MIN);
     let end = pad(&time(whole_us), cells - 1, Align::Right);
-    let mut lines = vec![look.paint(Tone::Dim, &format!("{}0{end}", " ".repeat(before)))];
+    let mut lines = match look.figures {
+        Figures::Drawn => vec![look.paint(Tone::Dim, &format!("{}0{end}", " ".repeat(before)))],
+        Figures::Told => Vec::new(),
+    };
     let row = |name: &str, us: u64| {
         let name = printable(name, look.charset);
         let name = pad(&fit(&name, names, look.charset), names, Align::Left);

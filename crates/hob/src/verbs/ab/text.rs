@@ -8,7 +8,7 @@ use hob_core::proof::score::Estimate;
 use super::measured::Spread;
 use super::report::Report;
 use super::run::ended;
-use crate::show::style::{Look, Tone};
+use crate::show::style::{Colour, Figures, Look, Tone};
 use crate::show::text::{Align, Charset, fit, pad, printable, width, wrap};
 use crate::show::units::duration;
 use hob_wire::exit::Exit;
@@ -45,7 +45,10 @@ pub(super) fn report(found: &Report, look: &Look) -> String {
         .into_iter()
         .filter_map(|(name, seen)| Some((name, seen?)))
         .collect();
-        text += &figure(&rows, look);
+        text += &match look.figures {
+            Figures::Drawn => figure(&rows, look),
+            Figures::Told => told(&rows),
+        };
         text.push('\n');
     }
     for (label, line) in beside(found, look) {
@@ -61,8 +64,12 @@ pub(super) fn report(found: &Report, look: &Look) -> String {
 
 /// The report as Markdown.
 pub(super) fn markdown(found: &Report) -> String {
-    let look =
-        Look { colour: crate::show::style::Colour::Off, charset: Charset::Unicode, columns: None };
+    let look = Look {
+        colour: Colour::Off,
+        charset: Charset::Unicode,
+        figures: Figures::Drawn,
+        columns: None,
+    };
     let mut text = String::new();
     for line in verdict(found, &look) {
         let _ = writeln!(text, "**{}**", line.replace('*', "\\*"));
@@ -240,6 +247,16 @@ fn phases(found: &Report, look: &Look) -> Option<String> {
     });
     let parts: Vec<_> = parts.collect();
     (!parts.is_empty()).then(|| format!("{}  (receipts of both)", parts.join(look.dot())))
+}
+
+/// The same intervals in words.
+fn told(rows: &[(&str, &Seen)]) -> String {
+    let line = |(name, seen): &(&str, &Seen)| {
+        let [low, middle, high] =
+            [seen.estimate.low, seen.estimate.middle, seen.estimate.high].map(Estimate::ratio);
+        format!("{}{middle:.3}, surely {low:.3} to {high:.3}\n", pad(name, LABEL, Align::Left))
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Intervals above one axis.

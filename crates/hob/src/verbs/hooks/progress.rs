@@ -145,10 +145,10 @@ pub(crate) fn per_second(count: u64, time_us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::style::Colour;
+    use crate::show::style::{Colour, Figures};
 
     fn look(columns: usize, charset: Charset) -> Look {
-        Look { colour: Colour::Off, charset, columns: Some(columns) }
+        Look { colour: Colour::Off, charset, figures: Figures::Drawn, columns: Some(columns) }
     }
 
     /// A second has passed since 100 of 2,000 had ended.

@@ -1,7 +1,7 @@
 //! The progress line on the terminal: when it is drawn, and that nothing of it stays.
 //!
 //! It is drawn on stderr, at most ten times a second, by a timer that the runner waits for beside
-//! everything else; where stderr is no terminal, or a dumb one, there is neither line nor timer.
+//! everything else; where stderr is no terminal, or all is plain, there is neither line nor timer.
 //! Its width is the window's at each drawing.
 
 use hob_hooks::Runner;

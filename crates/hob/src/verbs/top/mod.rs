@@ -27,7 +27,7 @@ use self::snapshot::{Sample, Snapshot};
 use super::request::{self, RequestError};
 use super::{Failure, out};
 use crate::connect;
-use crate::show::style::Look;
+use crate::show::style::{Look, is_plain};
 
 /// How long between two samples.
 const INTERVAL_MS: u64 = 1_000;
@@ -88,7 +88,7 @@ fn is_screen(start: &Start) -> bool {
     std::io::stdout().is_terminal()
         && std::io::stdin().is_terminal()
         && !term.is_empty()
-        && term != b"dumb"
+        && !is_plain()
 }
 
 /// The daemon's status, and when it was asked for.

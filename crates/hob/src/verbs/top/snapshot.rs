@@ -300,7 +300,7 @@ fn grown(earlier: &[ColdPart], now: &[ColdPart]) -> Vec<ColdPart> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::style::Colour;
+    use crate::show::style::{Colour, Figures};
     use crate::show::text::{Charset, width};
 
     /// A sample of this daemon at this second: warm calls, and cold ones by reason.
@@ -362,7 +362,12 @@ mod tests {
     fn a_person_sees_the_same_in_as_many_columns_as_there_are() {
         let earlier = sample(7, 10, 100, &[("learning", 2)]);
         let now = sample(7, 12, 109, &[("learning", 2), ("stale", 1)]);
-        let look = Look { colour: Colour::Off, charset: Charset::Ascii, columns: Some(40) };
+        let look = Look {
+            colour: Colour::Off,
+            charset: Charset::Ascii,
+            figures: Figures::Drawn,
+            columns: Some(40),
+        };
         let lines = Snapshot::between(Some(&earlier), &now).lines(&look);
         assert!(lines.iter().all(|line| width(line) <= 40), "{lines:?}");
         let text = lines.join("\n");

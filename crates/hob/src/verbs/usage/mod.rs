@@ -11,6 +11,7 @@
 mod examples;
 mod found;
 pub(crate) mod help;
+pub(crate) mod plain;
 mod wording;
 
 use std::ffi::OsString;

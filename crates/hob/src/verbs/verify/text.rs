@@ -262,10 +262,15 @@ pub(super) fn list(records: &[Record], clock: &Clock, look: &Look) -> String {
 mod tests {
     use super::super::kept::{Identity, ProgramPart};
     use super::*;
-    use crate::show::style::Colour;
+    use crate::show::style::{Colour, Figures};
     use crate::show::text::Charset;
 
-    const NARROW: Look = Look { colour: Colour::Off, charset: Charset::Unicode, columns: Some(80) };
+    const NARROW: Look = Look {
+        colour: Colour::Off,
+        charset: Charset::Unicode,
+        figures: Figures::Drawn,
+        columns: Some(80),
+    };
 
     fn sample(verdict: Verdict, reason: Option<&str>, aspects: Vec<Aspect>) -> Record {
         Record {

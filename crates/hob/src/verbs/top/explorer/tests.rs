@@ -2,9 +2,15 @@
 
 use super::*;
 use crate::show::samples;
+use crate::show::style::Figures;
 use crate::show::text::Charset;
 
-const LOOK: Look = Look { colour: Colour::Off, charset: Charset::Ascii, columns: Some(80) };
+const LOOK: Look = Look {
+    colour: Colour::Off,
+    charset: Charset::Ascii,
+    figures: Figures::Drawn,
+    columns: Some(80),
+};
 
 /// A call of this number, as long as that, of a program of this name.
 fn call(number: u64, total_us: u64, name: &str) -> Entry {
