@@ -179,6 +179,29 @@ pub struct Arrival {
     pub ahead: Option<u32>,
     /// `--timeout`, if given, in microseconds from the arrival.
     pub timeout_us: Option<u64>,
+    /// Whether it is to be performed.
+    pub aim: Aim,
+}
+
+/// What a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aim {
+    /// The program is to be performed.
+    #[default]
+    Perform,
+    /// What would perform it is to be made ready, and nothing is performed.
+    Prepare,
+}
+
+/// What became of a call that was to make something ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepared {
+    /// The next call finds it.
+    Ready,
+    /// The next call runs cold, for this reason.
+    Cold(ColdReason),
+    /// Its caller left before that was known.
+    Left,
 }
 
 /// What a learning run left.
@@ -267,6 +290,13 @@ pub enum Effect {
         call: CallId,
         /// Why.
         reason: RefuseReason,
+    },
+    /// Tell the client whether what it wants is ready. Closes the call, which leaves no receipt.
+    Prepared {
+        /// The call.
+        call: CallId,
+        /// What became of it.
+        prepared: Prepared,
     },
     /// Tell the client that the call waits.
     Queue {

@@ -250,6 +250,7 @@ impl WorkerEvent {
             | Kind::RunCold
             | Kind::Ended
             | Kind::Refused
+            | Kind::Prepared
             | Kind::ControlReply
             | Kind::Preload
             | Kind::Fork

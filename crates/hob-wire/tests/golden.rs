@@ -23,7 +23,7 @@ use hob_wire::message::{
     Answer, Attach, Failure, Handled, Held, Judged, Lend, Lent, Manner, Message, Named, Numbered,
     Passed, Protocol, Reason, Served, State, StateReply, StateVerb, Turned,
 };
-use hob_wire::reply::{Ended, Fate, Gone, Refused, RunCold};
+use hob_wire::reply::{Ended, Fate, Gone, Prepared, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
 use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
@@ -57,7 +57,13 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     let world = world();
     put(Kind::Hello, 0, &|out| Hello { build: *b"0123456789abcdef", pid: 42 }.encode(out));
     let call = Call {
-        asked: Asked { cold: false, isolation: Isolation::Fork, ahead: 4, timeout_ms: 5000 },
+        asked: Asked {
+            cold: false,
+            prepare: false,
+            isolation: Isolation::Fork,
+            ahead: 4,
+            timeout_ms: 5000,
+        },
         pid: 42,
         terminal: Terminal { session: 40, group: 41 },
         processor: 1,
@@ -101,6 +107,8 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
     put(Kind::Ended, 0, &|out| ended.encode(out));
     let refused = Refused { code: 127, text: b"nope: not found".to_vec() };
     put(Kind::Refused, 0, &|out| refused.encode(out));
+    let prepared = Prepared { cold: b"learning".to_vec() };
+    put(Kind::Prepared, 0, &|out| prepared.encode(out));
     put(Kind::ControlReply, 0, &|out| out.extend_from_slice(br#"{"pid":1}"#));
     put(Kind::Launcher, 0, &|out| Launcher { session: 40 }.encode(out));
     let launch = Launch {

@@ -27,7 +27,7 @@ use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
 use hob_runtimes::Sessions;
-use hob_wire::call::{Call, Hello, Origin, Received, Signal, Terminal};
+use hob_wire::call::{Asked, Call, Hello, Origin, Received, Signal, Terminal};
 use hob_wire::caller::{self, Next, Pending, Reply};
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::reply::{Ended, Fate};
@@ -247,6 +247,34 @@ fn attempt(
         Err(trouble) => connection.give_up(trouble),
     };
     answer.map(|answer| (answer, connection))
+}
+
+/// Sends a call of which nothing is to be performed (`hob warm`), and returns its connection, on which
+/// the daemon says what became of it. A daemon is started where there is none, within `wait_ms`.
+#[cold]
+#[inline(never)]
+pub(crate) fn prepare(
+    start: &Start,
+    asked: Asked,
+    program: usize,
+    wait_ms: u64,
+) -> Result<OwnedFd, Trouble> {
+    let begun_ns = clock::now_ns();
+    let inherited = beyond::look(0)?;
+    let socket = connect::connect_or_start(start, wait_ms)?;
+    let times = Times { begun_ns, connected_ns: clock::now_ns() };
+    let options = Options { called: CalledAs::Hob, asked, status_fd: None, program };
+    let status = process::own_status().unwrap_or_default();
+    let (terminal, passed) = (around::terminal(), Cell::new(Set(0)));
+    let caller = Caller { start, options: &options, status, status_fd: None, terminal, passed };
+    let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
+    let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
+    let bytes = encode(&caller, times, &inherited)?;
+    // A signal ends this process, and with the connection its wish.
+    let signals = signals::descriptor(Set(0)).map_err(|_| Trouble::SystemRefuses)?;
+    let connection = Connection { socket, claim, signals, call: Pending::default() };
+    connection.send(&bytes, &directory, &inherited.beyond)?;
+    Ok(connection.socket)
 }
 
 /// Hello and call in one buffer, so that they go in one write.

@@ -7,6 +7,7 @@ mod ends;
 mod files;
 mod jars;
 mod launch;
+mod warm;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -11,4 +11,5 @@ mod top;
 mod trace;
 mod trust;
 mod verify;
+mod warm;
 mod worlds;

@@ -15,6 +15,9 @@ use super::tables::{CallState, Ending, LessonState};
 
 impl Calls {
     pub(crate) fn caller_gone(&mut self, engine: &mut Engine, call: CallId) {
+        if self.leaves_preparing(engine, call) {
+            return;
+        }
         // A caller that leaves after its call was settled is how every call ends.
         let Some(entry) = self.calls.get(&call) else {
             return;

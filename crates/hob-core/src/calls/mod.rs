@@ -5,6 +5,7 @@
 //! | file | decides |
 //! |---|---|
 //! | `arrive` | what becomes of a new call: cold, refused, given, queued |
+//! | `arrive/prepare` | what becomes of a call that performs nothing: its pool begins, and is waited for |
 //! | `end` | how a call ends: caller gone, cold run ended, timed out, settled |
 //! | `workers` | what the ends of workers and zygotes mean for calls |
 //! | `layers` | a call to be profiled, in a copy of what is loaded below its program |
@@ -46,6 +47,8 @@ use tables::{Call, CallState, Program};
 pub(crate) struct Calls {
     calls: BTreeMap<CallId, Call>,
     programs: BTreeMap<ProgramId, Program>,
+    /// Calls that wait until what would perform them is ready, and are not performed.
+    preparing: BTreeMap<CallId, PoolId>,
     /// Calls that a worker has.
     pub(crate) given: u32,
     /// Calls that wait for one.
@@ -83,13 +86,14 @@ impl Calls {
 
     /// Whether no call is open.
     pub(crate) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.is_empty() && self.preparing.is_empty()
     }
 
-    /// Open calls: all of them, and those that their clients run.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    /// Open calls: all of them, those that their clients run, and those that are not performed.
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let cold = |call: &&Call| matches!(call.state, CallState::Cold { .. });
-        (self.calls.len(), self.calls.values().filter(cold).count())
+        let (cold, preparing) = (self.calls.values().filter(cold).count(), self.preparing.len());
+        (self.calls.len() + preparing, cold, preparing)
     }
 
     /// The pool that a call waits in, if it waits.

@@ -55,6 +55,7 @@ impl Supervisor {
         self.take(event);
         self.fire_due();
         self.calls.serve_queues(&mut self.engine);
+        self.calls.serve_preparing(&mut self.engine);
         self.requests.serve_touched(&mut self.engine);
         self.engine.refill();
         self.rest();

@@ -68,6 +68,8 @@ pub struct Counts {
     pub queued: u32,
     /// Of them: run by their clients.
     pub cold: u32,
+    /// Of them: waiting until a worker is ready, not to be performed.
+    pub preparing: u32,
     /// Calls that were settled or refused since the start.
     pub settled: u64,
     /// Requests that are not settled.
@@ -179,12 +181,13 @@ impl Supervisor {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let engine = &self.engine;
-        let (calls, cold) = self.calls.counts();
+        let (calls, cold, preparing) = self.calls.counts();
         Counts {
             calls: count(calls),
             given: self.calls.given,
             queued: self.calls.queued,
             cold: count(cold),
+            preparing: count(preparing),
             settled: self.calls.settled,
             requests: count(self.requests.len()),
             workers: count(engine.workers.len()),

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use hob_core::event::{
-    Arrival, ColdTiming, Effect, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Preload,
-    Took,
+    Aim, Arrival, ColdTiming, Effect, Event, ForkFailure, Found, GiveFailure, Layer, Lesson,
+    Preload, Took,
 };
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::isolation::Name;
@@ -27,11 +27,12 @@ fn any_event() -> impl Strategy<Value = Event> {
         .prop_map(|(program, key, found)| Layer { program, key, found });
     let layers = prop::collection::vec(layer, 0..3);
     let ahead = prop::option::of(0u32..4);
-    let arrival = (call(), program(), key(), layers, name, ahead, any::<bool>()).prop_map(
-        |(call, program, key, layers, isolation, ahead, timed)| {
+    let aim = prop::sample::select(vec![Aim::Perform, Aim::Perform, Aim::Prepare]);
+    let arrival = (call(), program(), key(), layers, name, ahead, any::<bool>(), aim).prop_map(
+        |(call, program, key, layers, isolation, ahead, timed, aim)| {
             let facts = Facts { isolation, ..Facts::default() };
             let timeout_us = timed.then_some(1000);
-            Event::Arrived(Arrival { call, program, key, layers, facts, ahead, timeout_us })
+            Event::Arrived(Arrival { call, program, key, layers, facts, ahead, timeout_us, aim })
         },
     );
     let lesson = prop::sample::select(vec![Lesson::Notes, Lesson::Nothing]);
@@ -75,7 +76,12 @@ fn any_event() -> impl Strategy<Value = Event> {
 fn settled(effects: &[Effect]) -> u64 {
     effects
         .iter()
-        .filter(|effect| matches!(effect, Effect::Settle { .. } | Effect::Refuse { .. }))
+        .filter(|effect| {
+            matches!(
+                effect,
+                Effect::Settle { .. } | Effect::Refuse { .. } | Effect::Prepared { .. }
+            )
+        })
         .count() as u64
 }
 
@@ -110,7 +116,7 @@ proptest! {
             ended += settled(&effects);
             let counts = core.counts();
             prop_assert_eq!(counts.settled, ended);
-            prop_assert_eq!(counts.given + counts.queued + counts.cold, counts.calls);
+            prop_assert_eq!(counts.given + counts.queued + counts.cold + counts.preparing, counts.calls);
             prop_assert!(counts.given <= 3 && counts.queued <= 2 && counts.pools <= 3);
             prop_assert!(counts.paying <= 1 && counts.starting <= 2);
             prop_assert!(core.next_deadline().is_none_or(|deadline| deadline > now));

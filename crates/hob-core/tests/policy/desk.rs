@@ -1,6 +1,6 @@
 //! A supervisor with a clock to turn, and the first pages of every story.
 
-use hob_core::event::{Arrival, Effect, Event, Layer, Learning, Lesson, Pages, Preload};
+use hob_core::event::{Aim, Arrival, Effect, Event, Layer, Learning, Lesson, Pages, Preload};
 use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
@@ -31,6 +31,7 @@ pub(crate) struct Ask {
     pub(crate) isolation: Option<Name>,
     pub(crate) ahead: Option<u32>,
     pub(crate) timeout_us: Option<u64>,
+    pub(crate) aim: Aim,
 }
 
 impl Default for Ask {
@@ -42,6 +43,7 @@ impl Default for Ask {
             isolation: None,
             ahead: None,
             timeout_us: None,
+            aim: Aim::Perform,
         }
     }
 }
@@ -164,6 +166,7 @@ impl Desk {
             facts,
             ahead: ask.ahead,
             timeout_us: ask.timeout_us,
+            aim: ask.aim,
         };
         (call, self.tell(Event::Arrived(arrival)))
     }

@@ -1,6 +1,6 @@
 //! Where a warm call finds its worker.
 
-use hob_core::event::{Effect, Event, Found, Pages, Performed, Told};
+use hob_core::event::{Aim, Effect, Event, Found, Pages, Performed, Told};
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::outcome::{ColdReason, Outcome};
@@ -254,6 +254,7 @@ fn waiting_has_an_end() {
 }
 
 const PREFORK: Ask = Ask {
+    aim: Aim::Perform,
     program: crate::desk::PROGRAM,
     layers: [None; 2],
     key: Some(crate::desk::KEY),
@@ -350,6 +351,7 @@ fn a_number_that_is_in_use_is_not_taken_twice() {
         facts: Facts::default(),
         ahead: None,
         timeout_us: None,
+        aim: hob_core::event::Aim::Perform,
     };
     let before = desk.core.counts();
     assert_eq!(desk.tell(Event::Arrived(arrival)), []);

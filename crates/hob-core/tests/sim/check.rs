@@ -66,7 +66,7 @@ impl World {
             counts.programs
         );
         hold!(
-            counts.given + counts.queued + counts.cold == counts.calls,
+            counts.given + counts.queued + counts.cold + counts.preparing == counts.calls,
             "calls are lost: {counts:?}"
         );
         if self.at_once.is_empty() && !self.exited {

@@ -1,7 +1,7 @@
 //! What happens in the world by itself, and the event that the daemon makes of it.
 
 use hob_core::event::{
-    Arrival, ColdTiming, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Pages, Preload,
+    Aim, Arrival, ColdTiming, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Pages, Preload,
 };
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::isolation::Name;
@@ -109,9 +109,11 @@ impl World {
         let facts = self.facts();
         let ahead =
             if self.rng.chance(100) { Some(self.rng.pick(&[0, 0, 1, 3, 100])) } else { None };
+        let aim = if self.rng.chance(60) { Aim::Prepare } else { Aim::Perform };
         self.callers.insert(
             call,
             Caller {
+                prepares: aim == Aim::Prepare,
                 program,
                 key,
                 layers: layers.clone(),
@@ -134,7 +136,7 @@ impl World {
             self.later(wait, Happening::CallerLeaves(call));
         }
         let layers = layers.into_iter().map(|(layer, _)| layer).collect();
-        let arrival = Arrival { call, program, key, layers, facts, ahead, timeout_us };
+        let arrival = Arrival { call, program, key, layers, facts, ahead, timeout_us, aim };
         self.at_once.push_back(Event::Arrived(arrival));
     }
 

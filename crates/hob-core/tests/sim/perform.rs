@@ -1,7 +1,8 @@
 //! The daemon's hands: effects change the world. Whatever must not be asked for is a violation.
 
 use hob_core::event::{
-    Effect, Event, ForkFailure, Found, GiveFailure, Layer, Learning, Pages, Performed, Told, Took,
+    Effect, Event, ForkFailure, Found, GiveFailure, Layer, Learning, Pages, Performed, Prepared,
+    Told, Took,
 };
 use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::isolation::Uses;
@@ -41,8 +42,10 @@ impl World {
                 *self.totals.outcomes.entry("refused").or_default() += 1;
                 self.end_call(call)
             }
+            Effect::Prepared { call, prepared } => self.prepared(call, prepared),
             Effect::Queue { call } => {
                 let caller = self.caller(call)?;
+                hold!(!caller.prepares, "{call:?} is queued and not to be performed");
                 hold!(!caller.queued && caller.cold.is_none(), "{call:?} is queued twice");
                 caller.queued = true;
                 Ok(())
@@ -66,6 +69,26 @@ impl World {
         }
     }
 
+    /// A call that is not to be performed knows what the next one of its kind will find.
+    fn prepared(&mut self, call: CallId, prepared: Prepared) -> Result<(), String> {
+        let caller = self.caller(call)?;
+        hold!(caller.prepares, "{call:?} was to be performed");
+        let (key, left) = (caller.key, caller.left);
+        match prepared {
+            Prepared::Ready => {
+                *self.totals.outcomes.entry("prepared").or_default() += 1;
+                let is_there = |process: &Process| {
+                    let waits = process.was_ready && !process.told_to_end && !process.killed;
+                    Some(process.key) == key && waits && process.call.is_none()
+                };
+                hold!(self.processes.values().any(is_there), "{call:?} has nothing ready");
+            }
+            Prepared::Cold(_) => *self.totals.outcomes.entry("not prepared").or_default() += 1,
+            Prepared::Left => hold!(left, "{call:?} has not left"),
+        }
+        self.end_call(call)
+    }
+
     /// A call that is known and not settled.
     fn caller(&mut self, call: CallId) -> Result<&mut crate::world::Caller, String> {
         match self.callers.get_mut(&call) {
@@ -84,6 +107,7 @@ impl World {
         let run = self.rng.magnitude(self.scenario.run_max_us);
         let now = self.now;
         let caller = self.caller(call)?;
+        hold!(!caller.prepares, "{call:?} is sent cold and not to be performed");
         hold!(caller.cold.is_none(), "{call:?} is sent cold twice");
         hold!(caller.given.is_none(), "{call:?} is given and sent cold");
         hold!(caller.claim || caller.left, "{call:?} is sent cold although it was taken");
@@ -231,6 +255,7 @@ impl World {
         {
             let of_worker = self.process(worker)?.program;
             let caller = self.caller(call)?;
+            hold!(!caller.prepares, "{call:?} is given and not to be performed");
             hold!(caller.cold.is_none(), "{call:?} is given after it was sent cold");
             hold!(caller.given.is_none(), "{call:?} is given twice");
             let (key, program, generation) = if told == Told::Nothing {

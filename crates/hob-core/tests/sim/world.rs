@@ -127,6 +127,8 @@ pub(crate) struct Caller {
     pub(crate) generation: u64,
     /// Its worker performs others after it.
     pub(crate) prefork: bool,
+    /// It is not to be performed.
+    pub(crate) prepares: bool,
     /// 1: nobody took the call. 0: a worker or the caller itself did.
     pub(crate) claim: bool,
     pub(crate) left: bool,

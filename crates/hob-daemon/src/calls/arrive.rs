@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hob_core::calls::changing::Change;
-use hob_core::event::{Arrival, Event, Found, Layer, Lesson as Told};
+use hob_core::event::{Aim, Arrival, Event, Found, Layer, Lesson as Told};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
@@ -13,7 +13,7 @@ use hob_core::plan::{
     Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal,
 };
 use hob_resolve::{EnvChanges, Program, ResolveError, TargetKind, WorkingDirectory};
-use hob_wire::call::{AHEAD_AUTO, Call, Isolation, World};
+use hob_wire::call::{AHEAD_AUTO, Asked, Call, Isolation, World};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
 use rustix::fd::AsFd;
@@ -86,9 +86,8 @@ impl Calls {
             worker_silent: true,
         };
         self.ledger.open(id, entry);
-        let hosted = facts.hosted == Hosted::Yes;
-        let key = if hosted { self.fresh_key(ctx, id, program) } else { None };
-        let layers = if hosted { self.layers(ctx, id, key) } else { Vec::new() };
+        let hosted = (facts.hosted == Hosted::Yes).then_some((id, program));
+        let (key, layers) = hosted.map(|of| self.keys(ctx, of, aim(&asked))).unwrap_or_default();
         let facts = Facts { variables: ctx.warm.programs.variables(program), ..facts };
         ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
@@ -98,12 +97,29 @@ impl Calls {
             facts,
             ahead: (asked.ahead != AHEAD_AUTO).then_some(asked.ahead),
             timeout_us: (asked.timeout_ms > 0).then(|| asked.timeout_ms.saturating_mul(1000)),
+            aim: aim(&asked),
         }));
+    }
+
+    /// The key of a hosted call, if there is one that holds, and the layers below its program.
+    fn keys(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (call, program): (CallId, ProgramId),
+        aim: Aim,
+    ) -> (Option<Key>, Vec<Layer>) {
+        let key = self.fresh_key(ctx, (call, program), aim);
+        (key, self.layers(ctx, call, key))
     }
 
     /// The key of the call if its program is learned and what was learned still holds. If it
     /// does not, the core is told first.
-    fn fresh_key(&mut self, ctx: &mut Ctx<'_>, call: CallId, program: ProgramId) -> Option<Key> {
+    fn fresh_key(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (call, program): (CallId, ProgramId),
+        aim: Aim,
+    ) -> Option<Key> {
         let env = Arc::clone(&self.ledger.get(call)?.env);
         let known = ctx.warm.programs.entry(program);
         if !known.runtime.row().learns {
@@ -118,7 +134,25 @@ impl Calls {
             return Some(key);
         }
         self.stale(ctx, program);
-        None
+        match aim {
+            Aim::Perform => None,
+            Aim::Prepare => self.key_without_a_call(ctx, call, program),
+        }
+    }
+
+    /// The key of what is to be made ready, where nothing that is known holds: of a runtime whose
+    /// processes find out by themselves what they load. For another a call has to be watched.
+    fn key_without_a_call(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        program: ProgramId,
+    ) -> Option<Key> {
+        if ctx.warm.programs.entry(program).runtime.row().learns {
+            return None;
+        }
+        self.learned(ctx, call, program, (Lesson::default(), &Strings::new()));
+        self.ledger.get(call)?.key
     }
 
     /// The layers below a call's program, the highest first; none where a process of its own has
@@ -334,6 +368,10 @@ impl Calls {
             && (call.closed == 0 || row.takes_closed)
             && row.descriptors_from.is_some_and(above)
     }
+}
+
+fn aim(asked: &Asked) -> Aim {
+    if asked.prepare { Aim::Prepare } else { Aim::Perform }
 }
 
 /// The place of the limit on open descriptors among all.

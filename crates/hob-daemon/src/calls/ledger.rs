@@ -128,6 +128,11 @@ impl Ledger {
         self.calls.get_mut(&id)
     }
 
+    /// Takes a call out that leaves no receipt.
+    pub(crate) fn forget(&mut self, id: CallId) -> Option<Entry> {
+        self.calls.remove(&id)
+    }
+
     /// Takes down what became of a call.
     pub(crate) fn settle(&mut self, id: CallId, outcome: Outcome, how: Performed) {
         let came = self.came;

@@ -1,6 +1,8 @@
 //! What the core answers, performed.
 
-use hob_core::event::{Effect, Event, Found, GiveFailure, Learning, Performed, Told, Took};
+use hob_core::event::{
+    Effect, Event, Found, GiveFailure, Learning, Performed, Prepared, Told, Took,
+};
 use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
@@ -37,6 +39,7 @@ impl Calls {
                 self.run_cold(ctx, call, reason, learning);
             }
             Effect::Refuse { call, reason } => self.refuse(call, reason),
+            Effect::Prepared { call, prepared } => self.prepared(call, prepared),
             Effect::Queue { call } => self.queue(ctx, call),
             Effect::Give { call, worker, told } => self.give(ctx, call, worker, told),
             Effect::Settle { call, outcome, how } => self.settle(ctx, call, outcome, how),
@@ -116,6 +119,18 @@ impl Calls {
         });
         let refused = Refused { code, text: text.into_bytes() };
         send(entry, Kind::Refused, |out| refused.encode(out));
+    }
+
+    /// Nothing was performed: there is no receipt.
+    fn prepared(&mut self, call: CallId, prepared: Prepared) {
+        let Some(entry) = self.ledger.forget(call) else { return };
+        let cold = match prepared {
+            Prepared::Ready => "",
+            Prepared::Cold(reason) => reason.code(),
+            Prepared::Left => return,
+        };
+        let told = reply::Prepared { cold: cold.as_bytes().to_vec() };
+        send(&entry, Kind::Prepared, |out| told.encode(out));
     }
 
     fn queue(&mut self, ctx: &Ctx<'_>, call: CallId) {

@@ -279,6 +279,7 @@ impl Daemon {
             }
             Effect::RunCold { .. }
             | Effect::Refuse { .. }
+            | Effect::Prepared { .. }
             | Effect::Queue { .. }
             | Effect::Give { .. }
             | Effect::Settle { .. } => calls.perform(&mut ctx, effect),

@@ -40,6 +40,8 @@ frames! {
     part Asked: Copy {
         /// `--cold`: run it cold, and write a receipt.
         cold: bool,
+        /// `hob warm`: make ready what would perform it, and perform nothing.
+        prepare: bool,
         /// `--isolation`.
         isolation: Isolation,
         /// `--ahead`: how many copies wait; all bits set is "as hob decides".
@@ -186,7 +188,13 @@ numbers! {
 
 impl Default for Asked {
     fn default() -> Self {
-        Asked { cold: false, isolation: Isolation::Auto, ahead: AHEAD_AUTO, timeout_ms: 0 }
+        Asked {
+            cold: false,
+            prepare: false,
+            isolation: Isolation::Auto,
+            ahead: AHEAD_AUTO,
+            timeout_ms: 0,
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::message::{
     Answer, Attach, Failure, Handled, Lend, Lent, Message, Named, Numbered, Passed, Served, State,
     StateReply,
 };
-use crate::reply::{Ended, Queued, Refused, RunCold};
+use crate::reply::{Ended, Prepared, Queued, Refused, RunCold};
 use crate::schema::{Frame, Party};
 use crate::session::{OpenSession, SessionOpened};
 use crate::worker::{
@@ -365,6 +365,8 @@ kinds! {
     Accepted = 26: Daemon => Sender, Named;
     /// What the shared state holds.
     StateReply = 27: Daemon => Sender, StateReply;
+    /// What was to be made ready is, or why not. Nothing was performed.
+    Prepared = 28: Daemon => Client, Prepared;
 
     /// What to preload. First on each worker channel.
     Preload = 32: Daemon => Worker, Preload;

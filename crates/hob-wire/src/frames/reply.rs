@@ -53,6 +53,12 @@ frames! {
         text: Vec<u8>,
     }
 
+    /// The answer to a call that was to make something ready.
+    frame Prepared {
+        /// The reason code of what keeps the program's calls cold; empty: the next one finds it ready.
+        cold: Vec<u8>,
+    }
+
     /// A copy of a zygote has ended.
     frame Gone: Copy {
         /// The worker's number.

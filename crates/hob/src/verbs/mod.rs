@@ -5,7 +5,6 @@
 pub mod ab;
 pub mod check;
 pub mod daemon;
-pub mod dead;
 pub mod doctor;
 pub mod gain;
 pub mod hooks;
@@ -31,6 +30,7 @@ pub mod trace;
 pub mod trust;
 pub(crate) mod usage;
 pub mod verify;
+pub mod warm;
 pub mod why;
 
 use std::ffi::OsString;
@@ -60,6 +60,8 @@ pub struct Hob {
 enum Verb {
     /// Run a program: warm if it can be, cold if not, with a receipt either way
     Run(Run),
+    /// Make ready what would perform a program, and perform nothing
+    Warm(warm::Warm),
     /// Send a message to a program of hob.toml, and print its answer
     Ask(message::Ask),
     /// Send a message to a program of hob.toml, and go on
@@ -67,7 +69,7 @@ enum Verb {
     /// Show what a program of hob.toml prints
     Logs(message::logs::Logs),
     /// List dead letters, the tells that failed too often; try them again, or drop them
-    Dead(dead::Dead),
+    Dead(message::dead::Dead),
     /// Evaluate code in a session, a process that keeps what it defines
     Eval(session::Evaluate),
     /// Serve a session to editors, as nREPL: on a Unix socket, and on a port if asked for
@@ -250,6 +252,7 @@ pub fn run(start: &Start) -> u8 {
     let result = match hob.verb {
         // What names no session is parsed elsewhere, and comes here only to be refused.
         Verb::Run(run) => run.in_session(start),
+        Verb::Warm(asked) => warm::run(start, &asked),
         Verb::Ask(asked) => message::ask(start, asked),
         Verb::Tell(asked) => message::tell(start, asked),
         Verb::Hooks(what) => hooks::run(start, &what),
@@ -260,7 +263,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Hosts(format) => hosts::run(start, format).map(done),
         Verb::New(asked) => new::run(&asked).map(done),
         Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
-        Verb::Dead(asked) => dead::run(start, asked).map(done),
+        Verb::Dead(asked) => message::dead::run(start, asked).map(done),
         Verb::Serve(asked) => serve::run(start, asked).map(done),
         Verb::Rights(asked) => serve::rights::run(start, &asked).map(done),
         Verb::Last(asked) => last::run(start, asked).map(done),

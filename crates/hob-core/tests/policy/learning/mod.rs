@@ -2,7 +2,7 @@
 
 mod layers;
 
-use hob_core::event::{Effect, Event, Learning, Lesson, Performed, Preload};
+use hob_core::event::{Aim, Effect, Event, Learning, Lesson, Performed, Preload};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::Name;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
@@ -11,6 +11,7 @@ use hob_core::plan::{Facts, Hosted};
 use crate::desk::{Ask, Desk, KEY, PROGRAM, cold, forked, other_key, retired};
 
 const UNKNOWN: Ask = Ask {
+    aim: Aim::Perform,
     program: PROGRAM,
     key: None,
     layers: [None; 2],

@@ -1,5 +1,7 @@
-//! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`; `hob logs`: what these print.
+//! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`; `hob dead`: those that failed too
+//! often; `hob logs`: what the programs print.
 
+pub(crate) mod dead;
 pub(crate) mod logs;
 mod sender;
 mod storm;

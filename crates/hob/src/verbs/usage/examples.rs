@@ -27,6 +27,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "warm",
+        &[
+            ("hob warm java -cp app.jar Main", "The next call of it finds a process that waits"),
+            ("hob warm --ahead 4 clojure -M:dev -m my.ns", "Four of them"),
+        ],
+    ),
+    (
         "ask",
         &[
             ("hob ask greet World", "Print what the program `greet` answers"),

@@ -7,13 +7,12 @@ use hob_os::start::Start;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::request;
-use super::{Failure, out};
 use crate::connect::{self, Trouble};
 use crate::fallback;
 use crate::show;
 use crate::show::clock::Clock;
 use crate::show::style::Look;
+use crate::verbs::{Failure, out, request};
 
 /// How long a daemon may take to start.
 const START_MS: u64 = 5_000;

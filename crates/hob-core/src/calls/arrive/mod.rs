@@ -1,8 +1,10 @@
 //! A call arrives: planned, then given, queued or sent cold.
 
+mod prepare;
+
 use std::collections::BTreeSet;
 
-use crate::event::{Arrival, Effect, Found, Learning, Pages, Told};
+use crate::event::{Aim, Arrival, Effect, Found, Learning, Pages, Prepared, Told};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
@@ -19,7 +21,7 @@ use super::tables::{Call, CallState, Ending, LearningRun, LessonState, Program, 
 
 impl Calls {
     pub(crate) fn arrived(&mut self, engine: &mut Engine, arrival: &Arrival) {
-        if self.calls.contains_key(&arrival.call) {
+        if self.calls.contains_key(&arrival.call) || self.preparing.contains_key(&arrival.call) {
             engine.ignore();
             return;
         }
@@ -30,13 +32,18 @@ impl Calls {
             program.origin = arrival.facts.origin;
         }
         let key = arrival.key.filter(|_| !self.must_learn(arrival.program));
-        match plan(&arrival.facts, self.standing(engine, arrival.program), key) {
-            Plan::Refuse(reason) => {
+        let plan = plan(&arrival.facts, self.standing(engine, arrival.program), key);
+        match (plan, arrival.aim) {
+            (Plan::Refuse(reason), _) => {
                 self.settled += 1;
                 engine.out.push(Effect::Refuse { call: arrival.call, reason });
             }
-            Plan::Cold(reason) => self.open_cold(engine, arrival, reason),
-            Plan::Warm(key) => self.open_warm(engine, arrival, key),
+            (Plan::Cold(reason), Aim::Prepare) => {
+                self.prepared(engine, arrival.call, Prepared::Cold(reason));
+            }
+            (Plan::Warm(key), Aim::Prepare) => self.prepare(engine, arrival, key),
+            (Plan::Cold(reason), Aim::Perform) => self.open_cold(engine, arrival, reason),
+            (Plan::Warm(key), Aim::Perform) => self.open_warm(engine, arrival, key),
         }
     }
 
@@ -129,12 +136,7 @@ impl Calls {
             self.open_cold(engine, arrival, ColdReason::SpawnAsked);
             return;
         }
-        if let Some(program) = self.programs.get_mut(&arrival.program)
-            && !matches!(program.lesson, LessonState::Learned(_))
-        {
-            // A key of a program that was not learned here comes from an earlier daemon's lesson.
-            program.lesson = LessonState::Learned(wish);
-        }
+        self.is_learned(arrival.program, wish);
         let source = match (recipe.origin, arrival.ahead) {
             (Origin::Fork, Some(0)) => Source::OnDemand,
             (Origin::Fork | Origin::Exec, _) => Source::Waiting,
@@ -148,6 +150,16 @@ impl Calls {
         };
         self.note_arrival(engine, pool, arrival.ahead);
         self.place(engine, arrival.call, pool);
+    }
+
+    /// A key of a program that was not learned here comes from an earlier daemon's lesson, or from
+    /// a runtime that has nothing to learn.
+    pub(in crate::calls) fn is_learned(&mut self, program: ProgramId, wish: Wish) {
+        if let Some(program) = self.programs.get_mut(&program)
+            && !matches!(program.lesson, LessonState::Learned(_))
+        {
+            program.lesson = LessonState::Learned(wish);
+        }
     }
 
     fn open(&mut self, engine: &mut Engine, arrival: &Arrival, source: Source) {
@@ -168,7 +180,12 @@ impl Calls {
     }
 
     /// What a wish means for this program: forks, unless it cannot be forked, or its runtime never is.
-    pub(super) fn recipe(&self, engine: &Engine, program: ProgramId, wish: Wish) -> Recipe {
+    pub(in crate::calls) fn recipe(
+        &self,
+        engine: &Engine,
+        program: ProgramId,
+        wish: Wish,
+    ) -> Recipe {
         let ahead =
             wish.ahead.unwrap_or(engine.limits.ahead_max).min(engine.limits.ahead_asked_max);
         let recipe = wish.isolation.unwrap_or(Name::Fork).lower(ahead);
@@ -197,7 +214,12 @@ impl Calls {
         }
     }
 
-    pub(super) fn note_arrival(&mut self, engine: &mut Engine, id: PoolId, ahead: Option<u32>) {
+    pub(in crate::calls) fn note_arrival(
+        &mut self,
+        engine: &mut Engine,
+        id: PoolId,
+        ahead: Option<u32>,
+    ) {
         let Some(pool) = engine.pools.get_mut(&id) else {
             return;
         };

@@ -1,5 +1,7 @@
 //! How calls end.
 
+mod prepare;
+
 use hob_core::event::{ColdTiming, Effect, Event, Performed};
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_core::phase::Phase;
