@@ -131,6 +131,10 @@ fn run() -> Result<ExitCode> {
         figures::ab::work(std::env::args().skip(2))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if figures::hosts::is_worker() {
+        figures::hosts::work()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if std::env::args_os().nth(1).is_some_and(|first| first == "--help" || first == "-h") {
         say(USAGE);
         return Ok(ExitCode::SUCCESS);

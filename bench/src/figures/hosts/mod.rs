@@ -3,8 +3,8 @@
 //! the stream acknowledges.
 //!
 //! Two hobs of this machine stand for two hosts; the server, and what is bare, is the same for all.
-//! The bare side's answer is one line of Rust, hob's a handler in Python: `of this host` says what
-//! that takes. No figure of the README's run: it downloads a server of 19 MB.
+//! The bare side's answer is one line of Rust. hob's is a handler in Python, and for `native` one in
+//! Rust too; `of this host` says what these take. No figure of the README's run: it downloads a server of 19 MB.
 
 mod bare;
 
@@ -33,10 +33,19 @@ const TELLS: usize = 2560;
 const READY_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 
+/// A copy of this program that is called so is a worker of hob's.
+const NATIVE: &str = "echo-native";
 const HANDLER: &str = "def echo(payload, message):\n    return payload\n";
 const PROGRAMS: &str = "\
 [program.plain]
 handler = \"echo.py:echo\"
+workers = 2
+offered = true
+version = \"1.0.0\"
+
+[program.native]
+runtime = \"native\"
+handler = \"echo-native\"
 workers = 2
 offered = true
 version = \"1.0.0\"
@@ -48,6 +57,17 @@ offered = true
 claimed = true
 version = \"1.0.0\"
 ";
+
+/// Whether this process is to answer messages.
+pub(crate) fn is_worker() -> bool {
+    let own = std::env::args_os().next().unwrap_or_default();
+    std::path::Path::new(&own).file_name().is_some_and(|name| name == NATIVE)
+}
+
+/// Answers with what was asked.
+pub(crate) fn work() -> Result<()> {
+    Ok(hob_worker::serve(|message| message.payload().to_vec())?)
+}
 
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let folder = setting.root.join("target/bench/hosts");
@@ -62,7 +82,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let desk = Host::start(setting, "desk", server.port(), false)?;
     let (mut here, mut there) = (web.teller()?, desk.teller()?);
     let payload = [b'x'; PAYLOAD_BYTES];
-    for program in ["plain", "claimed"] {
+    for program in ["plain", "native", "claimed"] {
         desk.until(|| Ok(matches!(one(&mut there, program, &payload), Ok(()))))?;
     }
     let names = [
@@ -70,11 +90,15 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         "hob",
         "hob, claimed",
         "hob, of this host",
+        "hob, native",
+        "hob, native, of this host",
         "bare, no host",
         "hob, no host",
         "bare, 256 in flight",
         "hob, 256 in flight",
         "hob of this host, 256 in flight",
+        "hob, native, 256 in flight",
+        "hob, native, of this host, 256 in flight",
         "bare publish to a stream, 256 in flight",
         "hob tell, until the stream has it",
     ];
@@ -88,11 +112,15 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
             single(|| one(&mut there, "plain", &payload))?,
             single(|| one(&mut there, "claimed", &payload))?,
             single(|| one(&mut here, "plain", &payload))?,
+            single(|| one(&mut there, "native", &payload))?,
+            single(|| one(&mut here, "native", &payload))?,
             single(|| bare.ask_nobody(&payload))?,
             single(|| nobody(&mut there, &payload))?,
             timed(MANY, || bare.storm(&payload, MANY, WINDOW))?,
-            timed(MANY, || many(&mut there, &payload))?,
-            timed(MANY, || many(&mut here, &payload))?,
+            timed(MANY, || many(&mut there, "plain", &payload))?,
+            timed(MANY, || many(&mut here, "plain", &payload))?,
+            timed(MANY, || many(&mut there, "native", &payload))?,
+            timed(MANY, || many(&mut here, "native", &payload))?,
             timed(TELLS, || stream.storm("bare-tells", &payload, TELLS, WINDOW))?,
             timed(TELLS, || tells(&desk, &mut there, &payload))?,
         ];
@@ -111,12 +139,13 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     Ok(figure(&all))
 }
 
-fn figure(all: &[Series; 11]) -> Figure {
+fn figure(all: &[Series; 15]) -> Figure {
     let mut figure =
         Figure::new("hosts", "256 bytes to another host and back, over NATS: time a message");
     all.iter().for_each(|series| figure.series(series));
-    let [bare, hob, claimed, local, bare_none, none, bare_many, many, local_many, publish, tell] =
-        all;
+    let [bare, hob, claimed, local, native, native_local, rest @ ..] = all;
+    let [bare_none, none, bare_many, many, local_many, rest @ ..] = rest;
+    let [native_many, native_local_many, publish, tell] = rest;
     let mut ratio = |name: &str, above, below, want| {
         let ratio = figure.ratio(name, above, below);
         if let Some(want) = want {
@@ -126,9 +155,13 @@ fn figure(all: &[Series; 11]) -> Figure {
     ratio("hob over bare, 1 in flight", hob, bare, Some(Want::AtMost(1.1)));
     ratio("claimed over bare", claimed, bare, Some(Want::AtMost(2.2)));
     ratio("hob over hob of this host, 1 in flight", hob, local, None);
+    ratio("native: hob over bare, 1 in flight", native, bare, None);
+    ratio("native: hob over hob of this host, 1 in flight", native, native_local, None);
     ratio("no host: hob over bare", none, bare_none, Some(Want::AtMost(2.0)));
     ratio("bare over hob, 256 in flight", bare_many, many, Some(Want::AtLeast(0.9)));
     ratio("hob of this host over hob, 256 in flight", local_many, many, None);
+    ratio("native: bare over hob, 256 in flight", bare_many, native_many, None);
+    ratio("native: of this host over hob, 256 in flight", native_local_many, native_many, None);
     ratio("publish over tell, 256 in flight", publish, tell, Some(Want::AtLeast(0.8)));
     figure
 }
@@ -201,8 +234,8 @@ fn windowed(
     Ok(())
 }
 
-fn many(teller: &mut Teller, payload: &[u8]) -> Result<()> {
-    let send = |teller: &mut Teller, id| Ok(teller.ask(id, "plain", payload)?);
+fn many(teller: &mut Teller, program: &str, payload: &[u8]) -> Result<()> {
+    let send = |teller: &mut Teller, id| Ok(teller.ask(id, program, payload)?);
     windowed(teller, MANY, send, |reply| matches!(reply, Reply::Answered(..)))
 }
 
@@ -227,6 +260,7 @@ impl Host {
         let folder = hob.folder("project")?;
         if offers {
             std::fs::write(folder.join("echo.py"), HANDLER)?;
+            std::fs::copy(std::env::current_exe()?, folder.join(NATIVE))?;
             std::fs::write(folder.join("hob.toml"), PROGRAMS)?;
             hob.ask(&["trust", folder.to_str().context("a name of text")?])?;
         }
