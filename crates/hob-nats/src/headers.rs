@@ -13,6 +13,8 @@ const WITHIN: &str = "Hob-Within";
 const KEY: &str = "Hob-Key";
 /// The hosts that it has come over.
 const HOPS: &str = "Hob-Hops";
+/// The trace that it belongs to, as the W3C has it.
+const TRACE: &str = "traceparent";
 /// Who asks: a host's name and its call's number.
 const FROM: &str = "Hob-From";
 /// A tell's id: its stream takes it once.
@@ -74,7 +76,10 @@ fn call_of(headers: Option<&HeaderMap>, name: &str) -> String {
 pub(crate) fn ask(published: &Published, host: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     put(&mut headers, WITHIN, &published.within_us.to_string());
-    put(&mut headers, HOPS, "1");
+    put(&mut headers, HOPS, &published.trail.hops.to_string());
+    if let Some(trace) = published.trail.trace {
+        put(&mut headers, TRACE, &trace.parent(published.attempt.call));
+    }
     put(&mut headers, CLAIM, KNOWN);
     put(&mut headers, FROM, &format!("{host}/{}", published.attempt.call.0));
     put_bytes(&mut headers, KEY, &published.key);
@@ -118,6 +123,7 @@ pub(crate) fn question(message: Message, program: &str, is_claim: bool) -> Optio
         program: program.to_owned(),
         within: get(headers, WITHIN).map(str::to_owned),
         hops: get(headers, HOPS).map(str::to_owned),
+        traceparent: get(headers, TRACE).map(str::to_owned),
         from: call_of(headers, FROM),
         claim,
         key: get_bytes(headers, KEY),

@@ -9,6 +9,7 @@ mod many;
 mod seen;
 mod server;
 mod tells;
+mod trails;
 
 use hob_tests::{Outcome, World, wait};
 use serde_json::Value;

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use hob_wire::message::Reason;
 
+use super::trail::{TraceId, Trail};
 use super::{Claim, GO_US, HOPS_MAX, QUESTIONS_MAX, Question, WITHIN_US};
 use crate::ids::Time;
 
@@ -57,6 +58,8 @@ pub struct Given {
     pub question: Question,
     /// The time that is left for it, in µs.
     pub within_us: u64,
+    /// The way that it has come.
+    pub trail: Trail,
 }
 
 /// A question that waits for the word to perform it.
@@ -234,7 +237,12 @@ impl Host {
 }
 
 fn give(question: Question, within_us: u64) -> Verdict {
-    Verdict::Give(Box::new(Given { question, within_us }))
+    let trail = Trail {
+        trace: question.traceparent.as_deref().and_then(TraceId::of_parent),
+        // It was looked at when it came.
+        hops: question.hops.as_deref().and_then(|text| text.parse().ok()).unwrap_or(1),
+    };
+    Verdict::Give(Box::new(Given { question, within_us, trail }))
 }
 
 /// The time that is left, in µs, as it is written.

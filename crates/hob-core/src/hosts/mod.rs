@@ -13,6 +13,7 @@
 //! | `host` | which questions are performed, and until when |
 //! | `tells` | who owns a tell to another host's program, and what becomes of it |
 //! | `reply` | how an outcome is written in a reply, and read again |
+//! | `trail` | which trace an ask belongs to, and over how many hosts it has come |
 //! | `words` | how bytes are written in a header |
 //!
 //! Invariants (`tests/hosts`, with lost, late, doubled and reordered messages): an ask ends once; one
@@ -24,6 +25,7 @@ pub mod asker;
 pub mod host;
 pub mod reply;
 pub mod tells;
+pub mod trail;
 pub mod words;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::CallId;
 use reply::Reply;
 use tells::{End, NotKept, Telling, Told};
+use trail::Trail;
 
 /// For so long an ask without a time of its own is waited for, in µs. Then it is lost.
 pub const WITHIN_US: u64 = 300_000_000;
@@ -140,6 +143,8 @@ pub struct Published {
     pub program: String,
     /// The time that is left for it, in µs.
     pub within_us: u64,
+    /// Its way, this host's step included.
+    pub trail: Trail,
     /// The sender's key.
     pub key: Vec<u8>,
     /// What the payload is.
@@ -284,6 +289,8 @@ pub struct Question {
     pub within: Option<String>,
     /// The hosts that it has come over, as it is written.
     pub hops: Option<String>,
+    /// Its trace, as it is written.
+    pub traceparent: Option<String>,
     /// Who asks: a host's name and its call's number; empty where that is not said or is none.
     pub from: String,
     /// What it says of claims.

@@ -485,6 +485,7 @@ impl Messages {
             protocol: None,
             judged: Judged::Not,
             asked_by: None,
+            trail: None,
         };
         Some((pool, told))
     }

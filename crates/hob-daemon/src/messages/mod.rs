@@ -37,6 +37,7 @@ mod workers;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::phase::Mark;
 use hob_core::requests::shared_state::Shared;
@@ -146,6 +147,8 @@ struct Open {
     asked_by: Option<AskedBy>,
     /// What it is to the stream that has given it, if one has.
     streamed: Option<Streamed>,
+    /// The way that it has come over hosts, if it has.
+    trail: Option<Trail>,
 }
 
 impl Open {
@@ -174,6 +177,7 @@ impl Open {
             told: None,
             asked_by: None,
             streamed: None,
+            trail: None,
         }
     }
 }
@@ -330,6 +334,7 @@ impl Messages {
             },
         };
         let call = CallId(ctx.recorder.next_call());
+        let trail = self.trail_of(ctx, pid);
         let deadline_ns = (message.remaining_us > 0)
             .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
         let message_id = match message.manner {
@@ -346,6 +351,7 @@ impl Messages {
             file,
             deadline_ns,
             at,
+            trail,
             ..Open::new(message.manner, pool, received_ns)
         };
         self.opened(call, open);

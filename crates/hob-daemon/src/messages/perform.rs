@@ -96,6 +96,7 @@ impl Messages {
         (open.given_ns, open.worker, open.found) = (Some(now_ns), Some(worker), found);
         ring::edge(call, Mark::Queued, now_ns);
         ring::note(Noted::Given, call, worker.0, 0);
+        let trail = open.trail;
         open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
         let message = Message {
             id: call.0,
@@ -107,6 +108,9 @@ impl Messages {
             message_id: &open.message_id,
             payload: &open.payload,
         };
+        if let Some(trail) = trail {
+            self.hosts.trails.insert(call, (worker, trail));
+        }
         let file = open.file.take();
         let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
         let (kind, count) = if file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };

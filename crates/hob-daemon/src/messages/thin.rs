@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
@@ -63,6 +64,8 @@ pub(super) struct Told {
     pub(super) judged: Judged,
     /// The other host that asked it, and its number there.
     pub(super) asked_by: Option<String>,
+    /// The way that it has come over hosts.
+    pub(super) trail: Option<Trail>,
 }
 
 impl Thin {
@@ -208,6 +211,7 @@ mod tests {
             protocol: None,
             judged: Judged::Not,
             asked_by: None,
+            trail: None,
         }
     }
 

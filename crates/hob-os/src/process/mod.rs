@@ -80,6 +80,16 @@ pub fn has_ended(pid: u32) -> bool {
     }
 }
 
+/// The process that has started this one, or that it was given to since; `None`: there is none.
+#[must_use]
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything, stand the state and the parent.
+    let rest = text.rsplit(|byte| *byte == b')').next()?;
+    let rest = std::str::from_utf8(rest).ok()?;
+    rest.split_whitespace().nth(1)?.parse().ok().filter(|pid| *pid > 0)
+}
+
 fn parse_status(text: &[u8]) -> Status {
     let mut status = Status { context: Vec::with_capacity(512), ..Status::default() };
     for line in text.split(|byte| *byte == b'\n') {

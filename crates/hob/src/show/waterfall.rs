@@ -179,6 +179,12 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
     parts.push(protocol.map_or(arguments, |protocol| printable(protocol, charset)));
     if let Some(message) = &receipt.message {
         parts.extend(message.host.iter().map(|host| format!("by {}", printable(host, charset))));
+        parts.extend(message.host_us.map(|there_us| {
+            // Each is a difference of one host's own clock.
+            let way_us = receipt.total_us.saturating_sub(there_us);
+            let shown = |us| units::duration(us, look.micro());
+            format!("{} there, {} on the way", shown(there_us), shown(way_us))
+        }));
         parts.extend(message.asked_by.iter().map(|by| format!("for {}", printable(by, charset))));
     }
     parts.extend(receipt.worker.map(|worker| format!("worker {}", worker.pid)));

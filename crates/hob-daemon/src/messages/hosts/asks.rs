@@ -2,6 +2,7 @@
 
 use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
 use hob_core::hosts::reply::Reply;
+use hob_core::hosts::trail::{TraceId, Trail};
 use hob_core::hosts::{Attempt, Order, Published, Way, is_subject};
 use hob_core::ids::{CallId, Time};
 use hob_core::phase::{Mark, Marks};
@@ -23,6 +24,7 @@ use crate::messages::thin::ANSWERED;
 pub(in crate::messages) struct Away {
     sender: (SenderId, u64),
     pid: u32,
+    trail: Trail,
     program: String,
     bytes: usize,
     at: jiff::Timestamp,
@@ -58,12 +60,15 @@ impl Messages {
             return Err((Reason::Stopping, format!("{program}: hob stops")));
         }
         let Some(sender) = self.senders.get_mut(&id) else { return Ok(()) };
+        let sender_pid = sender.pid;
         let call = CallId(ctx.recorder.next_call());
         sender.open.insert(message.id, call);
         let deadline =
             (message.remaining_us > 0).then(|| Time(received_ns).after_us(message.remaining_us));
         let bytes = message.payload.len();
+        let trail = Trail::on(self.trail_of(ctx, sender_pid), drawn());
         let published = Published {
+            trail,
             attempt: Attempt { call, number: 0 },
             way: Way::Plain,
             program: program.clone(),
@@ -74,7 +79,8 @@ impl Messages {
         };
         let away = Away {
             sender: (id, message.id),
-            pid: sender.pid,
+            pid: sender_pid,
+            trail,
             program: program.clone(),
             bytes,
             at: jiff::Timestamp::now(),
@@ -163,6 +169,14 @@ impl Messages {
         }
         record(ctx, call, away, outcome);
     }
+}
+
+/// The identity of a new trace.
+fn drawn() -> Option<TraceId> {
+    let mut bytes = [0; 16];
+    // Without it the ask has no trace, and is asked.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    TraceId::new(bytes)
 }
 
 /// What a sender is told, and a receipt.
@@ -268,6 +282,8 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
         host,
         host_us,
         asked_by: None,
+        trace: away.trail.trace.map(TraceId::text),
+        hops: Some(away.trail.hops),
     };
     let was_given = ended.answer.is_some() || !hob_core::hosts::reply::was_not_given(ended.reason);
     let outcome = if ended.answer.is_some() { ANSWERED } else { ended.reason.code() };

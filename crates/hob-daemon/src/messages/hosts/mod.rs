@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use hob_core::hosts::asker::{self, Asker};
 use hob_core::hosts::host::Host;
+use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{News, Offered, Order, Stats};
-use hob_core::ids::{CallId, Time};
+use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::status::HostsPart;
-use hob_os::{clock, signals};
+use hob_os::{clock, process, signals};
 use hob_wire::strings::Strings;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -42,6 +43,9 @@ use asks::Away;
 pub(super) use questions::AskedBy;
 pub(super) use tells::Streamed;
 
+/// How far from a handler's process one may be that asks in its name.
+const ANCESTORS_MAX: usize = 16;
+
 /// What the owner holds for other hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
@@ -56,6 +60,9 @@ pub(crate) struct Hosts {
     asker: Asker,
     host: Host,
     away: HashMap<CallId, Away>,
+    /// The messages that have come over hosts and are performed now: by which worker, and their
+    /// ways.
+    pub(super) trails: HashMap<CallId, (WorkerId, Trail)>,
     /// Tells that are said to their streams, and until when their word is waited for.
     telling: HashMap<MessageId, Time>,
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
@@ -69,8 +76,8 @@ pub(crate) struct Hosts {
     served: BTreeMap<String, Stats>,
     /// Who waits for what all hosts say.
     surveys: Vec<oneshot::Sender<Value>>,
-    /// What this process was started with, for the programs that other hosts ask.
-    env: Option<Arc<Strings>>,
+    /// Where what is asked of them comes from, by their directories.
+    froms: BTreeMap<PathBuf, Arc<From>>,
 }
 
 impl Hosts {
@@ -130,11 +137,15 @@ impl Hosts {
 
     /// Where the messages of other hosts to an offered program come from, as far as that decides
     /// where they go.
-    fn from(&mut self, program: &str) -> Option<From> {
+    fn from(&mut self, program: &str) -> Option<Arc<From>> {
         let (_, directory) = self.offers.get(program)?;
-        let directory = directory.as_os_str().as_encoded_bytes().to_vec();
-        let env = self.env.get_or_insert_with(|| Arc::new(own_environment()));
-        Some(From::new(directory, Strings::clone(env)))
+        if let Some(from) = self.froms.get(directory) {
+            return Some(Arc::clone(from));
+        }
+        let bytes = directory.as_os_str().as_encoded_bytes().to_vec();
+        let from = Arc::new(From::new(bytes, own_environment()));
+        self.froms.insert(directory.clone(), Arc::clone(&from));
+        Some(from)
     }
 
     /// What `hob status` says; `None` where nothing is configured.
@@ -172,9 +183,31 @@ impl Messages {
         }
         if offers != self.hosts.offers {
             self.hosts.offers = offers;
+            self.hosts.froms.clear();
             let all = self.hosts.offers.values().map(|(offered, _)| offered.clone());
             self.hosts.order(Order::Offer(all.collect()));
         }
+    }
+
+    /// The way of what this process is asked, or one that it was started by: what it asks goes on
+    /// with that. Where a worker performs several at one time, the longest way counts.
+    pub(super) fn trail_of(&self, ctx: &Ctx<'_>, pid: u32) -> Option<Trail> {
+        if self.hosts.trails.is_empty() {
+            return None;
+        }
+        // One that was forked may have its number only after it was given something.
+        let pids: HashMap<WorkerId, u32> = ctx.hands.pids().into_iter().collect();
+        let mut next = Some(pid);
+        for _ in 0..ANCESTORS_MAX {
+            let pid = next.filter(|pid| *pid > 1)?;
+            let of_this =
+                self.hosts.trails.values().filter(|(worker, _)| pids.get(worker) == Some(&pid));
+            if let Some((_, trail)) = of_this.max_by_key(|(_, trail)| trail.hops) {
+                return Some(*trail);
+            }
+            next = process::parent_of(pid);
+        }
+        None
     }
 
     /// Takes in what the connection to other hosts says.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hob_core::hosts::host::Verdict;
 use hob_core::hosts::reply::Reply;
+use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{Order, Question};
 use hob_core::ids::{CallId, Time};
 use hob_core::requests::{Event, Settled};
@@ -41,7 +42,7 @@ impl Messages {
     /// offered here: it is asked here.
     pub(in crate::messages) fn offered_here(&mut self, message: &Message<'_>) -> Option<Arc<From>> {
         let program = std::str::from_utf8(message.program).ok()?;
-        (message.manner == Manner::Ask).then(|| self.hosts.from(program))?.map(Arc::new)
+        (message.manner == Manner::Ask).then(|| self.hosts.from(program))?
     }
 
     /// Another host asks.
@@ -100,7 +101,8 @@ impl Messages {
                 let deadline = Time(received_ns).after_us(given.within_us);
                 let to = given.question.reply_to.clone();
                 let times = (received_ns, deadline);
-                if let Err((reason, text)) = self.open_question(ctx, given.question, times) {
+                let asked = (given.question, given.trail);
+                if let Err((reason, text)) = self.open_question(ctx, asked, times) {
                     self.hosts.host.ended(&to);
                     self.refuse(ctx, &to, reason, text);
                 }
@@ -111,7 +113,7 @@ impl Messages {
     fn open_question(
         &mut self,
         ctx: &mut Ctx<'_>,
-        question: Question,
+        (question, trail): (Question, Trail),
         (received_ns, deadline): (u64, Time),
     ) -> Result<(), (Reason, String)> {
         let Question { program, key, content_type, payload, reply_to, from, .. } = question;
@@ -133,6 +135,7 @@ impl Messages {
             payload,
             deadline_ns: Some(deadline.0),
             asked_by: Some(AskedBy { to: reply_to, program, from }),
+            trail: Some(trail),
             ..Open::new(Manner::Ask, pool, received_ns)
         };
         self.opened(call, open);

@@ -7,6 +7,7 @@ mod served;
 
 use std::sync::Arc;
 
+use hob_core::hosts::trail::TraceId;
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::{
@@ -49,6 +50,7 @@ impl Messages {
         let Some(open) = self.open.remove(&call) else { return };
         ring::edge(call, Mark::Settled, clock::now_ns());
         self.open_bytes -= open.payload.len();
+        self.hosts.trails.remove(&call);
         // Who takes back what its worker has left behind may only be the first to see that.
         let outcome = match open.worker {
             Some(worker) if outcome == Settled::Cancelled && self.has_left(worker) => Settled::Lost,
@@ -163,6 +165,7 @@ impl Messages {
                 (None, Some(streamed)) => Some(streamed.from.clone()).filter(|by| !by.is_empty()),
                 (None, None) => None,
             },
+            trail: open.trail,
         };
         self.record_when_passed(ctx, open, told);
     }
@@ -243,6 +246,7 @@ impl Messages {
             protocol: Some(passed.protocol),
             judged: passed.judged,
             asked_by: None,
+            trail: None,
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
     }
@@ -318,6 +322,8 @@ impl Messages {
             host: None,
             host_us: None,
             asked_by: told.asked_by,
+            trace: told.trail.and_then(|trail| trail.trace).map(TraceId::text),
+            hops: told.trail.map(|trail| trail.hops),
         };
         let program = told.face.program.clone();
         ctx.recorder.record(Receipt {

@@ -42,6 +42,8 @@ impl Messages {
             host: None,
             host_us: None,
             asked_by: None,
+            trace: None,
+            hops: None,
         };
         let call = ctx.recorder.next_call();
         ctx.recorder.record(Receipt {
