@@ -6,6 +6,7 @@ mod claims;
 mod faults;
 mod foreign;
 mod many;
+mod secure;
 mod seen;
 mod server;
 mod tells;
