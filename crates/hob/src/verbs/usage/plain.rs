@@ -25,6 +25,7 @@ const SHOWING: &[&str] = &[
     "trace",
     "trust",
     "verify",
+    "warm",
     "why",
 ];
 
