@@ -47,7 +47,8 @@ fn crash(world: &World) {
     assert!(wait::ended(daemon, wait::LONG));
 }
 
-fn teller(world: &World) -> Teller {
+/// A sender in this host's working folder.
+pub(super) fn teller(world: &World) -> Teller {
     let environment: Vec<Vec<u8>> = world
         .environment()
         .into_iter()

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hob_tests::run::kill;
+use hob_tests::teller::Reply;
 use hob_tests::{End, World, wait};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use super::many::teller;
 use super::{Server, connected, host, offered, project};
 
 const HANDLERS: &str = r#"
@@ -147,9 +149,31 @@ fn without_streams_a_tell_waits_and_both_sides_say_why() {
     assert_eq!(words(&performed(&web)).into_iter().collect::<Vec<_>>(), ["y"]);
 }
 
+/// Tells of the test below, in parts of which each ends with a fault.
+const TELLS: u64 = 10_000;
+const PARTS: u64 = 5;
+const ON_THEIR_WAY: u64 = 256;
+
+/// Tells these, and waits until each is kept.
+fn tells(world: &World, numbers: std::ops::Range<u64>) {
+    let mut teller = teller(world);
+    let (mut next, mut kept) = (numbers.start, numbers.start);
+    while kept < numbers.end {
+        while next < numbers.end && next - kept < ON_THEIR_WAY {
+            teller.tell(next, "notes", next.to_string().as_bytes()).unwrap();
+            next += 1;
+        }
+        teller.flush().unwrap();
+        match teller.reply().unwrap().unwrap() {
+            Reply::Accepted(..) => kept += 1,
+            other @ (Reply::Answered(..) | Reply::Failed(..)) => panic!("{other:?}"),
+        }
+    }
+}
+
 /// `kill -9` of the server, of the teller's daemon and of a host, in the middle of tells.
 #[test]
-fn no_tell_is_lost_when_its_server_its_teller_or_its_host_is_killed() {
+fn of_ten_thousand_tells_none_is_lost_when_its_server_its_teller_or_its_host_is_killed() {
     let store = Store::new();
     let mut server = Server::start(&store.config());
     let programs = offered("notes", "notes", "");
@@ -160,36 +184,37 @@ fn no_tell_is_lost_when_its_server_its_teller_or_its_host_is_killed() {
         world
     });
     let desk = host("desk", &server.url(), "");
-    let mut want = BTreeSet::new();
-    let mut tells = |part: &str| {
-        for number in 0..40 {
-            let word = format!("{part}-{number}");
-            tell(&desk, &word);
-            want.insert(word);
+    tell(&desk, "0");
+    for part in 0..PARTS {
+        let one = TELLS / PARTS;
+        tells(&desk, part * one + 1..(part + 1) * one + 1);
+        match part {
+            0 => {
+                let port = server.kill();
+                tell(&desk, "without-server");
+                server = Server::at(port, &store.config());
+            }
+            1 => crash(&desk),
+            2 => crash(&hosts[0]),
+            3 => hosts[0].hob(&["start"]).go().succeeded(),
+            _ => {}
         }
-    };
-    tells("first");
-    let port = server.kill();
-    tells("without-server");
-    server = Server::at(port, &store.config());
-    tells("again");
-    crash(&desk);
-    tells("after-teller");
-    crash(&hosts[0]);
-    tells("after-host");
-    // What the killed host had is given to the other one when it has been silent for long enough.
-    let missing = wait::look(Duration::from_secs(120), || {
-        let all = [performed(&hosts[0]), performed(&hosts[1])].concat();
-        (words(&all) == want).then_some(())
-    });
-    let all = [performed(&hosts[0]), performed(&hosts[1])].concat();
-    let lost: Vec<&String> = want.iter().filter(|word| !words(&all).contains(*word)).collect();
-    assert!(missing.is_some(), "lost: {lost:?}");
+        if part == 1 {
+            desk.hob(&["start"]).go().succeeded();
+        }
+    }
+    let mut want: BTreeSet<String> = (0..=TELLS).map(|number| number.to_string()).collect();
+    want.insert("without-server".to_owned());
+    // What the killed host had is given to another one when it has been silent for long enough.
+    let all = || [performed(&hosts[0]), performed(&hosts[1])].concat();
+    let is_all = wait::look(Duration::from_secs(180), || (words(&all()) == want).then_some(()));
+    let all = all();
+    let done = words(&all);
+    let lost: Vec<&String> = want.difference(&done).take(10).collect();
+    assert!(is_all.is_some(), "{} of {}; lost: {lost:?}", done.len(), want.len());
     empty(&desk);
     // One that came twice came with one id.
     let ids: BTreeSet<&(String, String)> = all.iter().collect();
     assert_eq!(ids.len(), want.len());
-    // The killed one leaves nothing behind when it has been there again.
-    hosts[0].hob(&["start"]).go().succeeded();
     drop(server);
 }
