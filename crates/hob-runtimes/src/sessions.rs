@@ -67,7 +67,9 @@ pub struct Launcher {
     pub own_words: fn(&[&[u8]]) -> Option<usize>,
     /// The file in a directory that says which libraries it means.
     pub manifest: &'static str,
-    /// The directories of libraries that such a file names by their places.
+    /// What says it in a directory that has no such file.
+    pub other_manifest: &'static str,
+    /// The places of libraries that a manifest of either kind names: directories, or files.
     pub places: fn(&str) -> Vec<&str>,
     /// Where a user's own such file lies, the first that is there: a variable and a place below it.
     pub user_manifests: &'static [(&'static [u8], &'static str)],
@@ -189,10 +191,21 @@ fn own_words(line: &[&[u8]]) -> Option<usize> {
     }
 }
 
-/// What stands behind each `:local/root`.
-fn local_roots(text: &str) -> Vec<&str> {
+/// What stands behind each `:local/root` of a `deps.edn`, or the parent of a `pom.xml`.
+fn places(text: &str) -> Vec<&str> {
     let behind = text.split(":local/root").skip(1);
-    behind.filter_map(|rest| rest.split('"').nth(1)).collect()
+    behind.filter_map(|rest| rest.split('"').nth(1)).chain(parent_of_pom(text)).collect()
+}
+
+/// Where Maven looks for the parent of a `pom.xml`: one directory above, unless it is told otherwise.
+fn parent_of_pom(text: &str) -> Option<&str> {
+    let (_, parent) = text.split_once("<parent>")?;
+    let (parent, _) = parent.split_once("</parent>")?;
+    match parent.split_once("<relativePath>") {
+        Some((_, path)) => path.split('<').next().map(str::trim).filter(|path| !path.is_empty()),
+        None if parent.contains("<relativePath") => None,
+        None => Some(".."),
+    }
 }
 
 const LAUNCHER: Launcher = Launcher {
@@ -200,7 +213,8 @@ const LAUNCHER: Launcher = Launcher {
     words: &["-M"],
     own_words,
     manifest: "deps.edn",
-    places: local_roots,
+    other_manifest: "pom.xml",
+    places,
     user_manifests: &[
         (b"CLJ_CONFIG", "deps.edn"),
         (b"XDG_CONFIG_HOME", "clojure/deps.edn"),
@@ -325,6 +339,13 @@ mod tests {
         }
         assert!(launched(b"/usr/bin/clojure").is_some() && launched(b"a/b.cljc").is_some());
         assert!(launched(b"clj").is_none() && launched(b"a.cljs").is_none());
-        assert_eq!(local_roots("{a {:local/root \"../a\"} b {:local/root\n\"b\"}}"), ["../a", "b"]);
+        assert_eq!(places("{a {:local/root \"../a\"} b {:local/root\n\"b\"}}"), ["../a", "b"]);
+        let parent = |path| format!("<project><parent><version>1</version>{path}</parent>");
+        assert_eq!(places(&parent("")), [".."]);
+        assert_eq!(places(&parent("<relativePath> ../up/p.xml\n</relativePath>")), ["../up/p.xml"]);
+        for none in ["<relativePath/>", "<relativePath></relativePath>"] {
+            assert!(places(&parent(none)).is_empty(), "{none}");
+        }
+        assert!(places("<project><relativePath>a</relativePath></project>").is_empty());
     }
 }

@@ -95,6 +95,33 @@ fn a_manifest_of_a_place_that_a_manifest_names_counts() {
 }
 
 #[test]
+fn a_place_without_a_manifest_counts_by_its_pom_its_parents_and_its_jar() {
+    let world = with_launcher();
+    world.file("deps.edn", "{:deps {a/a {:local/root \"a\"} b/b {:local/root \"b.jar\"}}}");
+    world.file("a/pom.xml", "<project><parent><artifactId>p</artifactId></parent></project>");
+    world.file(
+        "pom.xml",
+        "<project><parent><relativePath> up/top.xml </relativePath></parent></project>",
+    );
+    world.file("up/top.xml", "<project></project>");
+    world.file("b.jar", "a jar");
+    world.file("one.clj", "(println 1)");
+    let run = call(&world, &["one.clj"]);
+    assert_eq!((run.go_long().text().as_str(), run.go_long().text().as_str()), ("1\n", "1\n"));
+    assert_eq!(launched(&world), 1);
+    let dependency = "<project><dependencies/></project>";
+    for (asked, (file, text)) in
+        [("up/top.xml", dependency), ("a/pom.xml", dependency), ("b.jar", "another jar")]
+            .into_iter()
+            .enumerate()
+    {
+        world.file(file, text);
+        assert_eq!(run.go_long().text(), "1\n");
+        assert_eq!(launched(&world), asked + 2, "{file}");
+    }
+}
+
+#[test]
 fn the_launcher_itself_is_warm_with_the_main_of_its_alias_or_of_its_line() {
     let world = with_launcher();
     world.file("src/app/main.clj", "(ns app.main)\n(defn -main [& words] (println words))");

@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 
 use hob_core::key::{KeyBuilder, Part};
 use hob_os::start::Start;
-use hob_runtimes::Sessions;
+use hob_runtimes::{Launcher, Sessions};
 
+/// The largest file that is read as a manifest. An archive that a manifest names is larger, or has a
+/// NUL.
+const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// The most manifests that are looked at.
 const MANIFESTS_MAX: usize = 64;
 
@@ -41,15 +44,19 @@ pub(super) fn kept_in(
     let mut at = 0;
     while let Some(manifest) = manifests.get(at).cloned() {
         at += 1;
-        let text = fs::read(&manifest).unwrap_or_default();
         key.absorb(Part::Program, manifest.as_os_str().as_bytes());
+        let Some(text) = text_of(&manifest) else {
+            key.absorb(Part::Fingerprint, &identity(&manifest));
+            continue;
+        };
         key.absorb(Part::Fingerprint, &text);
         let text = String::from_utf8_lossy(&text);
         for place in (launcher.places)(&text) {
-            let below = manifest.parent().unwrap_or(Path::new("/")).join(place);
-            let below = below.join(launcher.manifest);
-            if !manifests.contains(&below) && manifests.len() < MANIFESTS_MAX {
-                manifests.push(below);
+            let place = manifest.parent().unwrap_or(Path::new("/")).join(place);
+            for below in below(language, place) {
+                if !manifests.contains(&below) && manifests.len() < MANIFESTS_MAX {
+                    manifests.push(below);
+                }
             }
         }
     }
@@ -58,6 +65,30 @@ pub(super) fn kept_in(
         None => Path::new(OsStr::from_bytes(start.variable(b"HOME")?)).join(".cache"),
     };
     Some(cache.join("hob/launch").join(key.finish().to_string()))
+}
+
+/// The files that say which libraries a place means: itself, or what stands in it. Where both kinds
+/// do, which of them counts is the launcher's business.
+fn below(language: &Sessions, place: PathBuf) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place];
+    }
+    let Launcher { manifest, other_manifest, .. } = language.launcher;
+    vec![place.join(manifest), place.join(other_manifest)]
+}
+
+/// The text of a manifest, empty where there is none; nothing of an archive.
+fn text_of(file: &Path) -> Option<Vec<u8>> {
+    let is_large = fs::metadata(file).is_ok_and(|metadata| metadata.len() > MANIFEST_BYTES_MAX);
+    let text = if is_large { return None } else { fs::read(file).unwrap_or_default() };
+    (!text.contains(&0)).then_some(text)
+}
+
+/// What tells a file from what replaces it, without its bytes.
+fn identity(file: &Path) -> Vec<u8> {
+    let Ok(metadata) = fs::metadata(file) else { return Vec::new() };
+    let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    format!("{} {} {seconds} {nanoseconds}", metadata.ino(), metadata.len()).into_bytes()
 }
 
 /// An answer that is kept, if what it names is still there.
