@@ -99,7 +99,12 @@ impl Service {
         endpoint.insert("processing_time".to_owned(), spent_ns.into());
         let average = spent_ns.checked_div(stats.asked).unwrap_or(0);
         endpoint.insert("average_processing_time".to_owned(), average.into());
-        let data = json!({ "ready": stats.ready, "busy": stats.busy, "queued": stats.queued });
+        let data = json!({
+            "ready": stats.ready,
+            "busy": stats.busy,
+            "queued": stats.queued,
+            "dead": stats.dead,
+        });
         endpoint.insert("data".to_owned(), data);
         all.insert("endpoints".to_owned(), json!([endpoint]));
         Value::Object(all).to_string()
@@ -135,6 +140,7 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
             ready: small(&endpoint["data"]["ready"]),
             busy: small(&endpoint["data"]["busy"]),
             queued: small(&endpoint["data"]["queued"]),
+            dead: number(&endpoint["data"]["dead"]),
         },
     })
 }
@@ -166,6 +172,7 @@ mod tests {
             ready: 1,
             busy: 2,
             queued: 3,
+            dead: 4,
         };
         let seen = seen(service().stats(&stats).as_bytes()).unwrap();
         assert_eq!((seen.host.as_str(), seen.offered.program.as_str()), ("web-1", "greeter"));

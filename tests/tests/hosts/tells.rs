@@ -120,6 +120,13 @@ fn a_tell_that_fails_too_often_is_a_dead_letter_of_the_host_that_tried_it_last()
     assert_eq!((&letters[0]["tries"], &letters[0]["program"]), (&2.into(), &"raises".into()));
     assert!(letters[0]["why"].as_str().unwrap().contains("not this one"), "{letters:?}");
     empty(&desk);
+    // Who tells sees at which host to look.
+    let seen = desk.hob(&["hosts", "--json"]).go();
+    let seen: serde_json::Value = serde_json::from_slice(&seen.out).unwrap();
+    assert_eq!(
+        (&seen["programs"][0]["host"], &seen["programs"][0]["dead"]),
+        (&"web-1".into(), &1.into())
+    );
     // Repaired, it is performed where it lies.
     web.file(
         "handlers.py",

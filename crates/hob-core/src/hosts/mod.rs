@@ -181,6 +181,9 @@ pub struct Stats {
     pub busy: u32,
     /// Messages that wait for one.
     pub queued: u32,
+    /// Dead letters at that host, of all its programs.
+    #[serde(default)]
+    pub dead: u64,
 }
 
 /// An offered program of some host, as that says.

@@ -34,7 +34,8 @@ impl Messages {
         let pool = pools.iter().find(|pool| pool.program == program);
         let (ready, busy, queued) =
             pool.map_or((0, 0, 0), |pool| (pool.ready, pool.busy, pool.queued));
-        let stats = Stats { ready, busy, queued, ..counted };
+        let dead = self.told().dead;
+        let stats = Stats { ready, busy, queued, dead, ..counted };
         self.hosts.order(Order::Stats { to, program, stats });
     }
 

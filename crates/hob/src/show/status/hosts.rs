@@ -6,8 +6,8 @@ use super::super::columns::line;
 use super::super::style::{Look, Tone};
 use super::super::text::{printable, width};
 
-const HEADS: [&str; 8] =
-    ["HOST", "PROGRAM", "VERSION", "READY", "BUSY", "QUEUED", "ASKED", "FAILED"];
+const HEADS: [&str; 9] =
+    ["HOST", "PROGRAM", "VERSION", "READY", "BUSY", "QUEUED", "ASKED", "FAILED", "DEAD"];
 /// A name is not made wider than this.
 const NAME_COLUMNS_MAX: usize = 24;
 
@@ -53,6 +53,6 @@ fn cells(program: &Value, look: &Look) -> Vec<String> {
     let text = |key: &str| printable(program[key].as_str().unwrap_or_default(), look.charset);
     let number = |key: &str| program[key].as_u64().unwrap_or_default().to_string();
     let mut all = vec![text("host"), text("program"), text("version")];
-    all.extend(["ready", "busy", "queued", "asked", "failed"].map(number));
+    all.extend(["ready", "busy", "queued", "asked", "failed", "dead"].map(number));
     all
 }
