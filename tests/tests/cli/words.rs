@@ -306,3 +306,20 @@ fn a_reason_is_explained_without_a_daemon_and_an_unknown_one_has_its_neighbour_n
     let both = world.hob(&["why", "--code", "stale", "true"]).go();
     assert_eq!(both.end, End::Code(2));
 }
+
+#[test]
+fn colour_is_where_it_is_asked_for_and_else_where_a_terminal_is() {
+    let world = World::started();
+    world.hob(&["run", "true"]).go().succeeded();
+    assert_eq!(world.records(1).len(), 1);
+    let last = |words: &[&str]| {
+        let shown = world.hob(&[&["last"], words].concat()).go();
+        shown.succeeded();
+        shown.text().contains('\u{1b}')
+    };
+    assert!(!last(&[]) && !last(&["--color", "auto"]) && !last(&["--color=never"]));
+    assert!(last(&["--color", "always"]));
+    let wrong = world.hob(&["last", "--color", "green"]).go();
+    assert_eq!(wrong.end, End::Code(2), "{wrong:?}");
+    assert!(wrong.complaint().contains("always"), "{wrong:?}");
+}

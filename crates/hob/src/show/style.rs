@@ -7,6 +7,7 @@
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::fd::AsFd;
 
@@ -112,16 +113,18 @@ impl Look {
     }
 
     fn of<S: anstream::stream::RawStream + AsFd>(stream: &S) -> Look {
-        let (figures, colour) = match is_plain() {
-            true => (Figures::Told, Some(Colour::Off)),
-            false => (Figures::Drawn, None),
+        let figures = if is_plain() { Figures::Told } else { Figures::Drawn };
+        let asked = ColorChoice::global();
+        let choice = match (asked, figures) {
+            // A terminal that says little of itself does not outweigh who looks at it.
+            (ColorChoice::Always | ColorChoice::AlwaysAnsi, _) => asked,
+            (_, Figures::Told) => ColorChoice::Never,
+            (_, Figures::Drawn) => AutoStream::choice(stream),
         };
-        let colour = colour.unwrap_or_else(|| match anstream::AutoStream::choice(stream) {
-            anstream::ColorChoice::Never => Colour::Off,
-            anstream::ColorChoice::Auto
-            | anstream::ColorChoice::AlwaysAnsi
-            | anstream::ColorChoice::Always => Colour::On,
-        });
+        let colour = match choice {
+            ColorChoice::Never => Colour::Off,
+            ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => Colour::On,
+        };
         let columns = if stream.is_terminal() {
             let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
             let told = || rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col.into());

@@ -44,7 +44,6 @@ use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 
 use crate::say;
-use crate::show::style;
 
 /// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
 /// every call.
@@ -231,7 +230,7 @@ pub(crate) struct Format {
 /// The command line, for completions and man pages.
 #[must_use]
 pub fn command() -> clap::Command {
-    usage::with_examples(usage::plain::add(Hob::command()))
+    usage::with_examples(usage::looks::add(Hob::command()))
 }
 
 /// Runs a verb with the process's argv; returns its exit code.
@@ -239,9 +238,7 @@ pub fn command() -> clap::Command {
 pub fn run(start: &Start) -> u8 {
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
     let parsed = command().try_get_matches_from(words).and_then(|matches| {
-        if usage::plain::is_asked(&matches) {
-            style::be_plain();
-        }
+        usage::looks::obey(&matches);
         Hob::from_arg_matches(&matches)
     });
     let hob = match parsed {

@@ -11,7 +11,7 @@
 mod examples;
 mod found;
 pub(crate) mod help;
-pub(crate) mod plain;
+pub(crate) mod looks;
 mod wording;
 
 use std::ffi::OsString;
