@@ -63,12 +63,15 @@ module Messages
     attr_reader :key
     # What the payload is, as MIME names it; nil: bytes.
     attr_reader :content_type
+    # Its call in its sender's trace, as the W3C's Trace Context has it; nil: it is in none.
+    attr_reader :traceparent
     # When its asker no longer waits, on the monotonic clock, in seconds; nil: it waits.
     attr_reader :deadline
 
     def initialize(number, manner, remaining_us, words, received_ns)
       @number = number
-      _, key, type, id = words
+      traceparent, key, type, id = words
+      @traceparent = traceparent.empty? ? nil : traceparent
       @id = id.empty? ? number.to_s : id
       @kind = manner == ASK ? "ask" : "tell"
       @key = key.empty? ? nil : key

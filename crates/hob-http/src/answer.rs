@@ -14,6 +14,7 @@ use hob_core::http::forwarded::{self, Proxies, Seen};
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
 use hob_core::http::websocket::{self, Handshake};
+use hob_core::receipt::trace::Parent;
 use hob_wire::frames::http::Source;
 use hob_wire::http::{self, Answered};
 use hob_wire::message::{Protocol, Reason, Turned};
@@ -41,6 +42,9 @@ use crate::session::Session;
 use crate::stream::AppBody;
 use crate::upload::{self, Gathered};
 use crate::websocket::Accepted;
+
+/// Where a client names the trace that its request stands in.
+const TRACEPARENT: &str = "traceparent";
 
 /// What is served at a prefix, and what is counted of it.
 #[derive(Debug)]
@@ -155,6 +159,8 @@ impl Front {
     ) -> Result<Response<Body>, std::convert::Infallible> {
         let (parts, body) = request.into_parts();
         let mut measured = self.meter.begin(beside.heads.next(), protocol(parts.version));
+        let traceparent = parts.headers.get(TRACEPARENT).map(HeaderValue::as_bytes);
+        measured.is_traced(traceparent.and_then(Parent::read), peer.port());
         let headers: Headers<'_> = parts
             .headers
             .iter()
@@ -198,7 +204,7 @@ impl Front {
             status: response.status().as_u16(),
             referer: field(header::REFERER),
             agent: field(header::USER_AGENT),
-            traceparent: field(HeaderName::from_static("traceparent")),
+            traceparent: field(HeaderName::from_static(TRACEPARENT)),
         };
         if response.extensions().get::<Streamed>().is_some() {
             return Ok(response.map(|body| Body::new(self.log.counted(&line, body, measured))));
@@ -295,6 +301,11 @@ impl Front {
         let (length, inline) = (gathered.length.to_string(), &gathered.inline);
         let dropped = [&accepted.dropped, &seen.dropped];
         let mut passed = passed(headers, dropped, host.as_deref());
+        let traceparent = measured.traceparent();
+        if let Some(own) = &traceparent {
+            passed.retain(|(name, _)| *name != b"traceparent");
+            passed.push((b"traceparent", own.as_bytes()));
+        }
         if accepted.body != Length::Empty {
             passed.push((b"content-length", length.as_bytes()));
         }

@@ -21,7 +21,7 @@ use hob_wire::hooks::{
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::message::{
     Answer, Attach, Failure, Handled, Held, Judged, Lend, Lent, Manner, Message, Named, Numbered,
-    Passed, Protocol, Reason, Served, State, StateReply, StateVerb, Turned,
+    Passed, Protocol, Reason, Served, State, StateReply, StateVerb, Traced, Turned,
 };
 use hob_wire::reply::{Ended, Fate, Gone, Prepared, Refused, RunCold};
 use hob_wire::schema::{offset, walk, words};
@@ -269,6 +269,7 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         given_ns: 0,
         ended_ns: 0,
         passed_ns: 3_000,
+        trace: Traced { high: 1, low: 2, parent: 3, span: 4 },
         program: b"/shop",
     };
     put(Kind::Passed, 0, &|out| passed.encode(out));
@@ -285,6 +286,7 @@ fn messages(put: &mut impl FnMut(Kind, u8, &dyn Fn(&mut Vec<u8>))) {
         found_ns: 4_000,
         read_ns: 5_000,
         passed_ns: 6_000,
+        trace: Traced::default(),
         mount: b"/git",
     };
     put(Kind::Served, 0, &|out| served.encode(out));

@@ -24,6 +24,7 @@ pub struct Incoming {
     id: String,
     key: Vec<u8>,
     content_type: String,
+    traceparent: String,
     deadline: Option<Instant>,
 }
 
@@ -47,8 +48,15 @@ impl Incoming {
             },
             key: message.key.to_vec(),
             content_type: text(message.content_type),
+            traceparent: text(message.program),
             deadline: (!left.is_zero()).then(|| Instant::now().checked_add(left)).flatten(),
         }
+    }
+
+    /// Its call in its sender's trace, as the W3C's Trace Context has it; `None`: it is in none.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        (!self.traceparent.is_empty()).then_some(self.traceparent.as_str())
     }
 
     /// The message itself.

@@ -147,11 +147,11 @@ def perform(handler, fields, frame, received_ns):
     """Handles the message in `frame`; the frame to answer with, and whether it raised (1), or whoever
     was to have the rest has left."""
     _, _, number, _, _, program, key, kind, name = fields
-    at = FIXED.size + program
+    at = FIXED.size
     words = None
-    if key or kind or name:
-        words = bytes(frame[at : at + key + kind + name])
-        at += key + kind + name
+    if program or key or kind or name:
+        words = bytes(frame[at : at + program + key + kind + name])
+        at += program + key + kind + name
     try:
         answer = handler(bytes(frame[at:]), Message(fields, words, received_ns))
         if type(answer) is bytes and len(answer) <= BODY_MAX:

@@ -80,17 +80,17 @@ class Message:
         self.received_ns = received_ns
 
     def _word(self, which):
-        """Of the three words its key (0), its content type (1), or its id (2)."""
+        """Of the four words its traceparent (0), its key (1), its content type (2), or its id (3)."""
         if not self._words:
             return b""
-        lengths = self._fields[6:9]
+        lengths = self._fields[5:9]
         start = sum(lengths[:which])
         return self._words[start : start + lengths[which]]
 
     @property
     def id(self):
         """What a redelivery repeats; of an ask, its number."""
-        name = self._word(2)
+        name = self._word(3)
         return name.decode("utf-8", "replace") if name else str(self._fields[2])
 
     @property
@@ -101,14 +101,20 @@ class Message:
     @property
     def key(self):
         """The session that it belongs to, or None."""
-        key = self._word(0)
+        key = self._word(1)
         return key.decode("utf-8", "surrogateescape") if key else None
 
     @property
     def content_type(self):
         """What the payload is, as MIME names it; None: bytes."""
-        kind = self._word(1)
+        kind = self._word(2)
         return kind.decode("utf-8", "replace") if kind else None
+
+    @property
+    def traceparent(self):
+        """Its call in its sender's trace, as the W3C's Trace Context has it; None: it is in none."""
+        own = self._word(0)
+        return own.decode("ascii", "replace") if own else None
 
     @property
     def deadline(self):

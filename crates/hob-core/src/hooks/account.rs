@@ -96,6 +96,7 @@ impl Account {
             imported: None,
             message: None,
             hooks: Some(self.hooks),
+            trace: None,
         }
     }
 

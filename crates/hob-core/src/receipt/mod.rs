@@ -2,10 +2,12 @@
 //! is the same in words. Environment values are never part of it.
 
 pub mod naming;
+pub mod trace;
 
 use serde::{Deserialize, Serialize};
 
 use crate::phase::{Marks, Phase};
+use trace::TracePart;
 
 /// The name of the format. A change that an old reader cannot ignore raises the number.
 pub const SCHEMA: &str = "hob.receipt/1";
@@ -64,6 +66,9 @@ pub struct Receipt {
     /// What is said of a run of hooks alone; absent for other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<HooksPart>,
+    /// Where it stands in its caller's trace; absent where its caller named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TracePart>,
 }
 
 /// The reason code of a call that a copy of its bare interpreter performed.

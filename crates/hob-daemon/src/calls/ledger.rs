@@ -10,6 +10,7 @@ use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::trace::{Parent, TracePart};
 use hob_core::receipt::{
     ImportedPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
@@ -279,7 +280,16 @@ impl Entry {
             imported: self.imported,
             message: None,
             hooks: None,
+            trace: self.trace(id),
         })
+    }
+
+    /// Where it stands in the trace that its caller's environment names.
+    fn trace(&self, id: CallId) -> Option<TracePart> {
+        let parent = Parent::read(self.env.variable(b"TRACEPARENT")?)?;
+        // The number alone begins again with an emptied state directory.
+        let seed = id.0 ^ u64::try_from(self.at.as_microsecond()).unwrap_or(0).rotate_left(20);
+        Some(parent.call(seed).part())
     }
 
     fn program_part(&self, known: &Known) -> ProgramPart {

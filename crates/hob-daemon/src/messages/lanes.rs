@@ -161,6 +161,9 @@ impl Messages {
         self.next_lane += 1;
         // Whatever is wrong with the program is told to its first message.
         let routed = self.from(id).and_then(|from| self.route(ctx, &from, program)).ok();
+        // What passes the daemon by has no receipt of its own, and so no place in a trace.
+        let is_traced = self.mounts.is_empty() && self.is_traced(id);
+        let routed = routed.filter(|_| !is_traced);
         let lendable = routed.filter(|(pool, route)| self.is_watched(*pool, *route));
         let lendable = lendable.and_then(|(pool, _)| {
             self.handlers.get(&pool).map(|loaded| (pool, Arc::clone(&loaded.face)))
@@ -187,6 +190,10 @@ impl Messages {
         };
         self.lanes.insert(lane, wanted);
         ctx.request(Event::WantLane { lane, pool });
+    }
+
+    fn is_traced(&self, sender: SenderId) -> bool {
+        self.from(sender).is_ok_and(|from| from.parent.is_some())
     }
 
     fn no_lane(&mut self, sender: SenderId, number: u64) {
@@ -486,6 +493,7 @@ impl Messages {
             judged: Judged::Not,
             asked_by: None,
             trail: None,
+            trace: None,
         };
         Some((pool, told))
     }

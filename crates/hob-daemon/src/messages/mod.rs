@@ -40,6 +40,7 @@ use std::sync::Arc;
 use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::phase::Mark;
+use hob_core::receipt::trace::Trace;
 use hob_core::requests::shared_state::Shared;
 use hob_core::requests::{Event, Found};
 use hob_core::supervisor::Supervisor;
@@ -141,6 +142,8 @@ struct Open {
     said: Option<Said>,
     /// What its front has said, where that was done with it first.
     passed: Option<Passed<'static>>,
+    /// Where it stands in its sender's trace.
+    trace: Option<Trace>,
     /// Its id in the outbox.
     told: Option<MessageId>,
     /// The other host that asks it, if one does.
@@ -174,6 +177,7 @@ impl Open {
             at: jiff::Timestamp::now(),
             said: None,
             passed: None,
+            trace: None,
             told: None,
             asked_by: None,
             streamed: None,
@@ -341,6 +345,9 @@ impl Messages {
             Manner::Ask => Vec::new(),
             Manner::Tell | Manner::TellOnce => new_message_id(call),
         };
+        // What a site's front asks stands in its client's trace, and not in the one that started it.
+        let parent = from.parent.filter(|_| self.mounts.is_empty());
+        let trace = parent.map(|parent| parent.call(call.0 ^ received_ns.rotate_left(20)));
         let open = Open {
             sender: Some((id, message.id)),
             pid,
@@ -352,6 +359,7 @@ impl Messages {
             deadline_ns,
             at,
             trail,
+            trace,
             ..Open::new(message.manner, pool, received_ns)
         };
         self.opened(call, open);

@@ -2,6 +2,7 @@
 
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::phase::Mark;
+use hob_core::receipt::trace::Trace;
 use hob_core::requests::{Effect, Event, Found, Loaded};
 use hob_core::span::Kind as Noted;
 use hob_os::clock;
@@ -98,11 +99,12 @@ impl Messages {
         ring::note(Noted::Given, call, worker.0, 0);
         let trail = open.trail;
         open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
+        let trace = open.trace.as_ref().map(Trace::header).unwrap_or_default();
         let message = Message {
             id: call.0,
             manner: open.manner,
             remaining_us,
-            program: b"",
+            program: trace.as_bytes(),
             key: &open.key,
             content_type: &open.content_type,
             message_id: &open.message_id,

@@ -16,6 +16,7 @@ use hob_core::ids::PoolId;
 use hob_core::key::{Key, KeyBuilder, Part};
 use hob_core::plan::Hosted;
 use hob_core::receipt::ProgramPart;
+use hob_core::receipt::trace::Parent;
 use hob_core::requests::Event;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
@@ -41,12 +42,15 @@ pub(super) struct From {
     pub(super) directory: Vec<u8>,
     pub(super) env: Strings,
     env_key: Key,
+    /// The span that its environment names as the one that calls.
+    pub(super) parent: Option<Parent>,
 }
 
 impl From {
     pub(super) fn new(directory: Vec<u8>, env: Strings) -> From {
         let env_key = KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish();
-        From { directory, env, env_key }
+        let parent = env.variable(b"TRACEPARENT").and_then(Parent::read);
+        From { directory, env, env_key, parent }
     }
 }
 

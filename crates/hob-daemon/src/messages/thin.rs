@@ -13,6 +13,7 @@ use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
+use hob_core::receipt::trace::TracePart;
 
 use hob_wire::message::{Judged, Protocol};
 
@@ -66,6 +67,8 @@ pub(super) struct Told {
     pub(super) asked_by: Option<String>,
     /// The way that it has come over hosts.
     pub(super) trail: Option<Trail>,
+    /// Where it stands in a trace.
+    pub(super) trace: Option<TracePart>,
 }
 
 impl Thin {
@@ -210,6 +213,7 @@ mod tests {
             bytes: 0,
             protocol: None,
             judged: Judged::Not,
+            trace: None,
             asked_by: None,
             trail: None,
         }

@@ -171,6 +171,7 @@ pub(super) mod tests {
             imported: None,
             message: None,
             hooks: None,
+            trace: None,
         }
     }
 

@@ -62,6 +62,7 @@ impl Sessions {
             imported: None,
             message: None,
             hooks: None,
+            trace: None,
         });
     }
 }

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
 use hob_core::ids::Time;
+use hob_core::receipt::trace::{Parent, Trace};
 use hob_os::clock;
-use hob_wire::message::{Judged, Protocol, Reason, Served, Turned};
+use hob_wire::message::{Judged, Protocol, Reason, Served, Traced, Turned};
 
 use crate::link::passed::{Passing, Times};
 use crate::link::served::Telling;
@@ -167,6 +168,7 @@ impl Meter {
             rights: None,
             read: None,
             telling: None,
+            trace: None,
             ended: false,
         }
     }
@@ -243,6 +245,8 @@ pub(crate) struct Measured {
     read: Option<ReadTimes>,
     /// Where it is told of, if the front answers it itself.
     telling: Option<Arc<Telling>>,
+    /// Where it stands in its client's trace.
+    trace: Option<Trace>,
     ended: bool,
 }
 
@@ -298,6 +302,17 @@ impl Measured {
         &self.tally
     }
 
+    /// Its client names a span of its own as the one that asks.
+    pub(crate) fn is_traced(&mut self, parent: Option<Parent>, port: u16) {
+        let seed = clock::now_ns() ^ u64::from(port).rotate_right(16);
+        self.trace = parent.map(|parent| parent.call(seed));
+    }
+
+    /// The `traceparent` that its app is given instead of its client's.
+    pub(crate) fn traceparent(&self) -> Option<String> {
+        self.trace.as_ref().map(Trace::header)
+    }
+
     /// Its body is whole, and its app is asked.
     pub(crate) fn asks(&mut self) {
         self.asked = Some(Instant::now());
@@ -312,7 +327,8 @@ impl Measured {
         let begun_ns = now_ns.saturating_sub(ago);
         let (judged_ns, judged) =
             self.rights.map_or((0, Judged::Not), |(_, judged, at)| (at.0, judged));
-        Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns }
+        let trace = self.trace.map(Traced::from).unwrap_or_default();
+        Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns, trace }
     }
 
     /// Its receipt is told when its answer has ended.
@@ -373,7 +389,7 @@ impl Measured {
 impl Measured {
     /// What its receipt says.
     fn served(&self, status: u16, bytes: u64) -> Served<'static> {
-        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns } = self.times();
+        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns, trace } = self.times();
         let ReadTimes { queued_ns, found_ns, read_ns, .. } = self.read.unwrap_or_default();
         Served {
             stands_for: 1,
@@ -388,6 +404,7 @@ impl Measured {
             found_ns,
             read_ns,
             passed_ns: now_ns,
+            trace,
             mount: b"",
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Judged, Passed, Protocol, Turned};
+use hob_wire::message::{Judged, Passed, Protocol, Traced, Turned};
 
 use super::{Link, Out, encode};
 
@@ -31,6 +31,8 @@ pub(crate) struct Times {
     pub(crate) judged: Judged,
     /// Its body was whole, or it was known that it would not be.
     pub(crate) now_ns: u64,
+    /// Where it stands in its client's trace.
+    pub(crate) trace: Traced,
 }
 
 /// A request of which the loop knows. Dropped, it says that the front is done with it.
@@ -101,7 +103,7 @@ pub(super) fn ended(ended_ns: Option<&AtomicU64>) {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns } = self.times;
+        let Times { protocol, head_ns, begun_ns, judged_ns, judged, now_ns, trace } = self.times;
         let passed_ns = clock::now_ns();
         let mut passed = Passed {
             id: self.id,
@@ -116,6 +118,7 @@ impl Drop for Passing {
             given_ns: 0,
             ended_ns: 0,
             passed_ns,
+            trace,
             program: b"",
         };
         if let Some(on) = &self.on {
@@ -148,6 +151,7 @@ impl Link {
             given_ns: 0,
             ended_ns: 0,
             passed_ns: clock::now_ns(),
+            trace: times.trace,
             program: app.as_bytes(),
         });
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hob_core::rights::{Allowed, Verb, Verdict};
 use hob_os::clock;
-use hob_wire::message::{Judged, Protocol};
+use hob_wire::message::{Judged, Protocol, Traced};
 use serde_json::Value;
 
 use super::{At, Question};
@@ -27,6 +27,7 @@ pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Durat
                 judged_ns: 0,
                 judged: Judged::Not,
                 now_ns,
+                trace: Traced::default(),
             };
             let asked = (&question.payload[..], None);
             let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;

@@ -34,7 +34,8 @@ frames! {
         manner: Manner,
         /// How long its sender waits from now on, in microseconds; 0: as long as it takes.
         remaining_us: u64 = "remaining",
-        /// The program's name in `hob.toml`; empty on a lane, which leads to one program.
+        /// The program's name in `hob.toml`; empty on a lane, which leads to one program. On the
+        /// way to a worker the `traceparent` of its call, empty without one.
         program: &'a [u8] as LateWord,
         /// The session that it belongs to; empty without one.
         key: &'a [u8] as LateWord,
@@ -82,6 +83,18 @@ frames! {
         name: Vec<u8> as Word,
     }
 
+    /// Where a request stands in its client's trace, by its `traceparent`; all 0: in none.
+    part Traced: Copy, Default {
+        /// The upper half of the trace's id.
+        high: u64 = "trace",
+        /// The lower half.
+        low: u64 = "trace",
+        /// The span of the client.
+        parent: u64,
+        /// The span of the request.
+        span: u64,
+    }
+
     /// What a front says of a request when it is done with it, for its receipt.
     frame Passed<'a>: Copy {
         /// The number of the message by which its app was asked; 0: it was not.
@@ -108,6 +121,8 @@ frames! {
         ended_ns: u64 = "ended",
         /// When the last byte of its answer was passed on, or its client had left.
         passed_ns: u64 = "passed",
+        /// Where it stands in a trace.
+        trace: Traced,
         /// Its app, where `id` is 0.
         program: &'a [u8] as Rest,
     }
@@ -139,6 +154,8 @@ frames! {
         read_ns: u64 = "read",
         /// When the last byte of its answer was passed on, or its client had left.
         passed_ns: u64 = "passed",
+        /// Where it stands in a trace.
+        trace: Traced,
         /// The path of its mount.
         mount: &'a [u8] as Rest,
     }

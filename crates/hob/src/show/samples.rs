@@ -132,6 +132,7 @@ pub(crate) fn warm() -> Receipt {
         imported: None,
         message: None,
         hooks: None,
+        trace: None,
     };
     with_phases(
         receipt,

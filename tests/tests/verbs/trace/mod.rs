@@ -1,5 +1,6 @@
 //! `hob trace`: for whom a call waited, from rings that outlive who wrote them.
 
+mod context;
 mod spans;
 
 use std::os::unix::fs::FileExt;

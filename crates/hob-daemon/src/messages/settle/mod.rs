@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hob_core::hosts::trail::TraceId;
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
 use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::trace::{Trace, TracePart};
 use hob_core::receipt::{
     MessagePart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, WorkerPart,
 };
@@ -166,6 +167,7 @@ impl Messages {
                 (None, None) => None,
             },
             trail: open.trail,
+            trace: open.trace.as_ref().map(Trace::part),
         };
         self.record_when_passed(ctx, open, told);
     }
@@ -247,6 +249,7 @@ impl Messages {
             judged: passed.judged,
             asked_by: None,
             trail: None,
+            trace: TracePart::of(passed.trace),
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
     }
@@ -332,6 +335,7 @@ impl Messages {
             reason: told.reason.to_owned(),
             isolation: if told.given { told.face.isolation } else { "none" }.to_owned(),
             worker: told.worker,
+            trace: told.trace,
             ..receipt((call, told.at, &told.marks), program, told.outcome, message)
         });
     }
@@ -366,6 +370,7 @@ pub(in crate::messages) fn receipt(
         demoted: None,
         imported: None,
         hooks: None,
+        trace: None,
         message: Some(message),
     }
 }
@@ -384,6 +389,7 @@ fn refused_for(outcome: Settled) -> Option<&'static str> {
 /// Stamps what a front says of a request.
 pub(in crate::messages) fn stamp(told: &mut Told, passed: &Passed<'_>) {
     (told.protocol, told.judged) = (Some(passed.protocol), passed.judged);
+    told.trace = TracePart::of(passed.trace);
     let marks = &mut told.marks;
     stamp_head(marks, (passed.head_ns, passed.begun_ns, passed.judged_ns));
     marks.stamp(Mark::Whole, Time(passed.whole_ns));

@@ -2,6 +2,7 @@
 
 use hob_core::ids::Time;
 use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::trace::TracePart;
 use hob_core::receipt::{FRONT, MessagePart, ProgramPart, Receipt};
 use hob_os::clock;
 use hob_wire::message::Served;
@@ -50,6 +51,7 @@ impl Messages {
             caller_pid: self.senders.get(&sender).map_or(0, |sender| sender.pid),
             reason: FRONT.to_owned(),
             isolation: FRONT.to_owned(),
+            trace: TracePart::of(served.trace),
             ..receipt((call, at, &marks(served)), program, ANSWERED, message)
         });
     }

@@ -130,6 +130,7 @@ fn texts(call: &Call) -> Vec<(&'static str, String)> {
         ("outcome", receipt.outcome.kind.clone()),
         ("target", receipt.program.target.clone()),
     ];
+    texts.extend(receipt.trace.as_ref().map(|trace| ("trace", trace.id.clone())));
     texts.extend(receipt.directory.clone().map(|directory| ("directory", directory)));
     texts
 }

@@ -34,8 +34,14 @@ pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
 fn spans(call: &Call, spans: &mut Vec<Value>) {
     let (receipt, name) = (call.receipt, call.name);
     let identity = format!("{} {} {}", receipt.at, receipt.call, receipt.caller_pid);
-    let trace = hexadecimal(&[digest(&identity, 1), digest(&identity, 2)]);
-    let own = hexadecimal(&[digest(&identity, 3)]);
+    // A call in its caller's trace lies below its caller's span.
+    let (trace, own) = match &receipt.trace {
+        Some(trace) => (trace.id.clone(), trace.span.clone()),
+        None => (
+            hexadecimal(&[digest(&identity, 1), digest(&identity, 2)]),
+            hexadecimal(&[digest(&identity, 3)]),
+        ),
+    };
     let at = |us: u64| call.begun_ns.saturating_add(us.saturating_mul(1000)).to_string();
     let mut attributes: Vec<Value> =
         texts(call).iter().map(|(key, value)| text(&format!("hob.{key}"), value)).collect();
@@ -47,12 +53,16 @@ fn spans(call: &Call, spans: &mut Vec<Value>) {
         "exited" => receipt.outcome.code == Some(0),
         kind => kind == "answered",
     };
-    spans.push(json!({
+    let mut span = json!({
         "traceId": trace, "spanId": own, "name": name, "kind": INTERNAL,
         "startTimeUnixNano": at(0), "endTimeUnixNano": at(receipt.total_us),
         "attributes": attributes,
         "status": { "code": if went_well { OK } else { ERROR } },
-    }));
+    });
+    if let Some(trace) = &receipt.trace {
+        span["parentSpanId"] = trace.parent.as_str().into();
+    }
+    spans.push(span);
     for (number, phase) in (4_u64..).zip(&receipt.phases) {
         spans.push(json!({
             "traceId": trace, "spanId": hexadecimal(&[digest(&identity, number)]),
@@ -111,6 +121,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use hob_core::receipt::Receipt;
+    use hob_core::receipt::trace::TracePart;
 
     use super::super::super::format::begun_ns;
     use super::super::super::format::tests::receipt;
@@ -147,6 +158,21 @@ mod tests {
             assert!(nano(span, "startTimeUnixNano") >= nano(parent, "startTimeUnixNano"));
             assert!(nano(span, "endTimeUnixNano") <= nano(parent, "endTimeUnixNano"));
         }
+    }
+
+    #[test]
+    fn a_call_in_its_callers_trace_lies_below_its_callers_span() {
+        let mut one = receipt(1);
+        let text = |text: &str| text.to_owned();
+        let trace = TracePart { id: text("4bf9"), parent: text("00f0"), span: text("1234") };
+        one.trace = Some(trace);
+        let found = spans(&[&one]);
+        assert!(found.iter().all(|span| span["traceId"] == "4bf9"));
+        assert_eq!(
+            (&found[0]["spanId"], &found[0]["parentSpanId"]),
+            (&json!("1234"), &json!("00f0"))
+        );
+        assert_eq!(found[1]["parentSpanId"], "1234");
     }
 
     #[test]
