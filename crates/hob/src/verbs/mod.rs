@@ -230,7 +230,7 @@ pub(crate) struct Format {
 /// The command line, for completions and man pages.
 #[must_use]
 pub fn command() -> clap::Command {
-    usage::with_examples(usage::looks::add(Hob::command()))
+    usage::groups::add(usage::with_examples(usage::looks::add(Hob::command())))
 }
 
 /// Runs a verb with the process's argv; returns its exit code.

@@ -10,6 +10,7 @@
 
 mod examples;
 mod found;
+pub(crate) mod groups;
 pub(crate) mod help;
 pub(crate) mod looks;
 mod wording;

@@ -1,0 +1,78 @@
+//! The help of `hob` itself: its verbs, grouped by what people want.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+use crate::show::style::Look;
+use crate::show::text::{width, wrap};
+
+/// What people want, and the verbs for it. Each visible verb stands in one of them.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run programs", &["run", "warm", "eval", "sessions", "kill", "repl", "hooks"]),
+    ("Send messages", &["ask", "tell", "logs", "dead", "hosts", "trust"]),
+    ("Serve the web", &["serve", "rights"]),
+    ("See what became of a call", &["last", "show", "log", "trace", "record", "export", "gain"]),
+    ("Prove it", &["why", "verify", "ab", "check"]),
+    ("Look after the daemon", &["status", "top", "doctor", "start", "stop", "restart"]),
+    ("Set up", &["new", "shim", "setup", "completions", "help"]),
+];
+
+/// The widest that a line gets, as in all other help.
+const COLUMNS_MAX: usize = 96;
+
+/// The command with the groups in its help.
+pub(crate) fn add(command: Command) -> Command {
+    let verbs = listed(&command, &Look::of_stdout());
+    let header = *command.get_styles().get_header();
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\
+         {header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+fn listed(command: &Command, look: &Look) -> String {
+    let header = *command.get_styles().get_header();
+    let literal = *command.get_styles().get_literal();
+    let columns = look.figure_columns().min(COLUMNS_MAX);
+    let names = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter());
+    let widest = names.map(|name| width(name)).max().unwrap_or(0);
+    let mut text = String::new();
+    for (title, verbs) in GROUPS {
+        let _ = writeln!(text, "{header}{title}:{header:#}");
+        for name in *verbs {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let room = columns.saturating_sub(widest + 4);
+            let mut lines = wrap(&about, "", room, look.charset).into_iter();
+            let first = lines.next().unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:widest$}{literal:#}  {first}");
+            for line in lines {
+                let _ = writeln!(text, "  {:widest$}  {line}", "");
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs;
+
+    #[test]
+    fn each_verb_stands_in_one_group_and_each_line_fits() {
+        let command = verbs::command();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(Command::get_name).collect();
+        grouped.sort_unstable();
+        shown.sort_unstable();
+        assert_eq!(grouped, shown);
+        let help = command.clone().render_help().to_string();
+        assert!(help.contains("\nProve it:\n  why"), "{help}");
+        assert!(help.lines().all(|line| width(line) <= COLUMNS_MAX), "{help}");
+        assert!(!help.contains("Commands:"), "{help}");
+    }
+}
