@@ -70,6 +70,7 @@ class Ends
     # With this file, which the interpreter enters when it ends.
     @loaded = $LOADED_FEATURES.size + 1
     @main_ns = now
+    Spans.begin
   end
 
   # Says what the call has loaded by itself.
@@ -107,7 +108,8 @@ class Ends
   end
 
   def finalized
-    return if @status.nil? || Process.pid != @owner || !harmless_end? || !flush
+    return if @status.nil? || Process.pid != @owner
+    return tell_spans unless harmless_end? && flush
 
     report
     @afterwards&.call
@@ -167,9 +169,18 @@ class Ends
       System.close(@reply)
     end
     if System.identity(@channel) == @channel_is
-      System.write(@channel, Frames.finished(@call, pair, @main_ns, finished_ns))
+      said = Spans.frame(@call, finished_ns)
+      System.write(@channel, said + Frames.finished(@call, pair, @main_ns, finished_ns))
       tell
     end
+  rescue SystemCallError, Frames::WireError
+    nil
+  end
+
+  # The end of the process tells the rest.
+  def tell_spans
+    said = Spans.frame(@call, now)
+    System.write(@channel, said) if !said.empty? && System.identity(@channel) == @channel_is
   rescue SystemCallError, Frames::WireError
     nil
   end

@@ -95,6 +95,11 @@ module Frames
       frame(EXECUTES, [call, at_ns, why].pack("Q<Q<C"))
     end
 
+    # Spans of a call, and how many more there were than it may have.
+    def spans(call, dropped, spans)
+      frame(SPANS, [call, [dropped, 0xffffffff].min].pack("Q<V") << strings(spans))
+    end
+
     def notes(call, notes)
       frame(NOTES, [call].pack("Q<") << strings(notes))
     end

@@ -178,8 +178,12 @@ module Messages
       end
 
       @files = fds
+      # What an app sends meanwhile ends its request, so of a request nothing could be said behind it.
+      Spans.begin if kind == Frames::MESSAGE
       answer, = perform(loaded, payload, now)
       exit!(0) if Process.pid != @pid
+      # Before the answer: with it the call ends.
+      answer = Spans.frame(payload.unpack1("Q<"), now) + answer
       @files.each { |descriptor| System.close(descriptor) }
       send_answer(loaded, channel, answer)
       true

@@ -29,7 +29,7 @@ hob.define_singleton_method(:load_beside, load_beside)
 
 case mode
 when "serve"
-  load_beside.call("frames", "system", "script", "world", "pages", "ends", "zygote")
+  load_beside.call("frames", "system", "script", "world", "pages", "spans", "ends", "zygote")
   # A handler never comes back from here.
   hob.const_get(:Serve).run(hob, __FILE__)
 when "learn"

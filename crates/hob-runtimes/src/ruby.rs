@@ -51,13 +51,14 @@ const APPS: [App; 1] = [App {
 }];
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
-const FILES: [File; 19] = [
+const FILES: [File; 20] = [
     ("ruby/frames.rb", include_bytes!("../../../runtimes/ruby/frames.rb")),
     ("ruby/system.rb", include_bytes!("../../../runtimes/ruby/system.rb")),
     ("ruby/script.rb", include_bytes!("../../../runtimes/ruby/script.rb")),
     ("ruby/world.rb", include_bytes!("../../../runtimes/ruby/world.rb")),
     ("ruby/pages.rb", include_bytes!("../../../runtimes/ruby/pages.rb")),
     ("ruby/ends.rb", include_bytes!("../../../runtimes/ruby/ends.rb")),
+    ("ruby/spans.rb", include_bytes!("../../../runtimes/ruby/spans.rb")),
     ("ruby/zygote.rb", include_bytes!("../../../runtimes/ruby/zygote.rb")),
     ("ruby/message.rb", include_bytes!("../../../runtimes/ruby/message.rb")),
     ("ruby/http.rb", include_bytes!("../../../runtimes/ruby/http.rb")),

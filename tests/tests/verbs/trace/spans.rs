@@ -35,14 +35,14 @@ const SCRIPT: &str = "import os, sys, threading, time\n\
      \x20   elif word == 'spoil': hob._SPANS_OF_THIS_CALL[:] = [7]\n\
      \x20   else: named(word)\n";
 
-fn trace(world: &World) -> Value {
+pub(super) fn trace(world: &World) -> Value {
     let outcome = world.hob(&["trace", "--json"]).go();
     outcome.succeeded();
     serde_json::from_slice(&outcome.out).unwrap()
 }
 
 /// The program's own spans: name, depth, and whether it was open; each lies within its call.
-fn own(trace: &Value) -> Vec<Value> {
+pub(super) fn own(trace: &Value) -> Vec<Value> {
     // Of a call whose end only its process tells it is not known when the program began.
     let phases = trace["receipt"]["phases"].as_array().unwrap();
     let has_main = phases.iter().any(|phase| phase["name"] == "main");
