@@ -95,6 +95,20 @@ fn a_manifest_of_a_place_that_a_manifest_names_counts() {
 }
 
 #[test]
+fn what_a_launcher_would_end_in_is_made_ready_before_its_first_call() {
+    let world = with_launcher();
+    world.file("src/app/main.clj", "(ns app.main)\n(defn -main [& words] (println words))");
+    for words in [&["clojure", "-M:app", "a"][..], &["clojure", "-M", "-m", "app.main", "a"]] {
+        let ready = verb(&world, &[&["warm"], words].concat()).go_long();
+        ready.succeeded();
+        assert!(ready.text().contains(&format!("{} is ready", words.join(" "))), "{ready:?}");
+        let first = call(&world, words).go_long();
+        assert_eq!((first.end, first.text().as_str()), (End::Code(0), "(a)\n"));
+        assert_eq!(world.reason(first.pid), "standby-ready");
+    }
+}
+
+#[test]
 fn a_place_without_a_manifest_counts_by_its_pom_its_parents_and_its_jar() {
     let world = with_launcher();
     world.file("deps.edn", "{:deps {a/a {:local/root \"a\"} b/b {:local/root \"b.jar\"}}}");
