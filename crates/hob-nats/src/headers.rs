@@ -78,7 +78,7 @@ pub(crate) fn ask(published: &Published, host: &str) -> HeaderMap {
     put(&mut headers, WITHIN, &published.within_us.to_string());
     put(&mut headers, HOPS, &published.trail.hops.to_string());
     if let Some(trace) = published.trail.trace {
-        put(&mut headers, TRACE, &trace.parent(published.attempt.call));
+        put(&mut headers, TRACE, &trace.header());
     }
     put(&mut headers, CLAIM, KNOWN);
     put(&mut headers, FROM, &format!("{host}/{}", published.attempt.call.0));

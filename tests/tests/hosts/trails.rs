@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hob_tests::{World, wait};
+use hob_tests::{End, World, wait};
 use serde_json::Value;
 
 use super::{Server, ask, connected, host, offered, project, receipt};
@@ -31,8 +31,14 @@ fn asks(world: &World, program: &str) -> String {
 fn asked(world: &World, hops: u64) -> Value {
     receipt(world, |receipt| {
         receipt["message"]["hops"] == hops && receipt["message"]["asked_by"].is_null()
-    })["message"]
-        .clone()
+    })
+}
+
+/// What another host asked of this one.
+fn answered(world: &World, hops: u64) -> Value {
+    receipt(world, |receipt| {
+        receipt["message"]["hops"] == hops && receipt["message"]["asked_by"].is_string()
+    })
 }
 
 #[test]
@@ -53,9 +59,11 @@ fn what_is_asked_on_belongs_to_one_trace_and_a_circle_ends_after_four_hosts() {
     outcome.succeeded();
     let here = receipt(&desk, |receipt| receipt["message"]["host"].is_string());
     let there = receipt(&worlds[0], |receipt| receipt["message"]["asked_by"].is_string());
-    let trace = here["message"]["trace"].as_str().unwrap();
+    let trace = here["trace"]["id"].as_str().unwrap();
     assert_eq!(trace.len(), 32, "{here}");
-    assert_eq!(there["message"]["trace"], trace, "{there}");
+    assert!(here["trace"]["parent"].is_null(), "it begins the trace: {here}");
+    assert_eq!(there["trace"]["id"], trace, "{there}");
+    assert_eq!(there["trace"]["parent"], here["trace"]["span"], "{here} {there}");
     assert_eq!((&here["message"]["hops"], &there["message"]["hops"]), (&1.into(), &1.into()));
     let shown = desk.hob(&["last"]).go();
     assert!(shown.text().contains(" there, ") && shown.text().contains(" on the way"), "{shown:?}");
@@ -66,17 +74,48 @@ fn what_is_asked_on_belongs_to_one_trace_and_a_circle_ends_after_four_hosts() {
     let first = wait::until("the receipt of the second ask", || {
         desk.records(10).into_iter().rev().find(|receipt| receipt["program"]["name"] == "ping")
     });
-    let all = [
-        first["message"].clone(),
+    // Each ask, and what it was on the host that had it, down to the fourth.
+    let way = [
+        first,
+        answered(&worlds[0], 1),
         asked(&worlds[0], 2),
+        answered(&worlds[1], 2),
         asked(&worlds[1], 3),
+        answered(&worlds[0], 3),
         asked(&worlds[0], 4),
+        answered(&worlds[1], 4),
         asked(&worlds[1], 5),
     ];
-    let traces: BTreeSet<&str> = all.iter().map(|each| each["trace"].as_str().unwrap()).collect();
-    assert_eq!(traces.len(), 1, "{all:?}");
+    let traces: BTreeSet<&str> =
+        way.iter().map(|each| each["trace"]["id"].as_str().unwrap()).collect();
+    assert_eq!(traces.len(), 1, "{way:?}");
+    for pair in way.windows(2) {
+        assert_eq!(pair[1]["trace"]["parent"], pair[0]["trace"]["span"], "{pair:?}");
+    }
     assert!(!traces.contains(trace), "two asks of a person's are two traces");
-    // A stranger that says another count is believed, and a trace that is none is passed over.
     let none = asked(&worlds[1], 5);
-    assert!(none["host"].as_str().unwrap().starts_with("left/"), "{none}");
+    assert!(none["message"]["host"].as_str().unwrap().starts_with("left/"), "{none}");
+}
+
+#[test]
+fn an_ask_of_another_host_stands_in_the_trace_of_its_caller() {
+    let server = Server::start("");
+    let there = host("there", &server.url(), "");
+    let desk = host("desk", &server.url(), "");
+    let says = "def says(payload, message):\n    return message.traceparent\n";
+    project(&there, says, &offered("says", "says", ""));
+    connected(&there, 1);
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let run = desk.hob(&["ask", "says", "x"]);
+    let run = run.env("TRACEPARENT", format!("00-{id}-00f067aa0ba902b7-01"));
+    let outcome = wait::until("the program is offered", || {
+        Some(run.go()).filter(|outcome| outcome.end == End::Code(0))
+    });
+    let here = receipt(&desk, |receipt| receipt["message"]["host"].is_string());
+    let asked = receipt(&there, |receipt| receipt["message"]["asked_by"].is_string());
+    assert_eq!((&here["trace"]["id"], &asked["trace"]["id"]), (&id.into(), &id.into()));
+    assert_eq!(here["trace"]["parent"], "00f067aa0ba902b7");
+    assert_eq!(asked["trace"]["parent"], here["trace"]["span"]);
+    let span = asked["trace"]["span"].as_str().unwrap();
+    assert_eq!(outcome.text().trim_end(), format!("00-{id}-{span}-01"));
 }

@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use hob_wire::message::Reason;
 
-use super::trail::{TraceId, Trail};
 use super::{Claim, GO_US, HOPS_MAX, QUESTIONS_MAX, Question, WITHIN_US};
 use crate::ids::Time;
 
@@ -58,8 +57,8 @@ pub struct Given {
     pub question: Question,
     /// The time that is left for it, in µs.
     pub within_us: u64,
-    /// The way that it has come.
-    pub trail: Trail,
+    /// The hosts that it has come over.
+    pub hops: u64,
 }
 
 /// A question that waits for the word to perform it.
@@ -237,12 +236,9 @@ impl Host {
 }
 
 fn give(question: Question, within_us: u64) -> Verdict {
-    let trail = Trail {
-        trace: question.traceparent.as_deref().and_then(TraceId::of_parent),
-        // It was looked at when it came.
-        hops: question.hops.as_deref().and_then(|text| text.parse().ok()).unwrap_or(1),
-    };
-    Verdict::Give(Box::new(Given { question, within_us, trail }))
+    // It was looked at when it came.
+    let hops = question.hops.as_deref().and_then(|text| text.parse().ok()).unwrap_or(1);
+    Verdict::Give(Box::new(Given { question, within_us, hops }))
 }
 
 /// The time that is left, in µs, as it is written.

@@ -13,7 +13,7 @@
 //! | `host` | which questions are performed, and until when |
 //! | `tells` | who owns a tell to another host's program, and what becomes of it |
 //! | `reply` | how an outcome is written in a reply, and read again |
-//! | `trail` | which trace an ask belongs to, and over how many hosts it has come |
+//! | `trail` | where an ask stands in a trace, and over how many hosts it has come |
 //! | `words` | how bytes are written in a header |
 //!
 //! Invariants (`tests/hosts`, with lost, late, doubled and reordered messages): an ask ends once; one

@@ -66,7 +66,8 @@ pub struct Receipt {
     /// What is said of a run of hooks alone; absent for other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<HooksPart>,
-    /// Where it stands in its caller's trace; absent where its caller named none.
+    /// Where it stands in a trace; absent where its caller named none, but for an ask of another host,
+    /// which begins one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TracePart>,
 }
@@ -160,10 +161,6 @@ pub struct MessagePart {
     /// The other host that asked it, and the number of its call there; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
-    /// The trace that an ask of or by another host belongs to, the same on all of them: 32 hex
-    /// digits; absent for others, and where a foreign asker says none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
     /// Over how many hosts such an ask has come; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u64>,

@@ -6,6 +6,7 @@
 //! Invariants: pure, and what is no `traceparent` as the standard has it is none. A call within a trace
 //! has a span of its own there, which is the parent of what it calls in turn.
 
+use crate::ids::CallId;
 use hob_wire::message::Traced;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Parent {
     /// The trace; never 0.
     pub id: u128,
-    /// The span that calls; never 0.
+    /// The span that calls; 0 where the call begins the trace.
     pub span: u64,
     /// What the standard says of it in bits: 1 is that its spans are kept.
     pub flags: u8,
@@ -34,8 +35,9 @@ pub struct Trace {
 pub struct TracePart {
     /// The trace: 32 hex digits.
     pub id: String,
-    /// The span that has called: 16 hex digits.
-    pub parent: String,
+    /// The span that has called: 16 hex digits; absent where the call began the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The call's own span: 16 hex digits.
     pub span: String,
 }
@@ -74,6 +76,18 @@ impl Parent {
 }
 
 impl Trace {
+    /// A call that begins a trace; `None`: 0 is no trace.
+    #[must_use]
+    pub fn begun(id: u128, seed: u64) -> Option<Trace> {
+        (id != 0).then(|| Parent { id, span: 0, flags: 1 }.call(seed))
+    }
+
+    /// What the call calls in turn.
+    #[must_use]
+    pub fn below(&self, seed: u64) -> Trace {
+        Parent { span: self.span, ..self.parent }.call(seed)
+    }
+
     /// The `traceparent` for what the call calls in turn.
     #[must_use]
     pub fn header(&self) -> String {
@@ -86,7 +100,9 @@ impl Trace {
     pub fn part(&self) -> TracePart {
         TracePart {
             id: format!("{:032x}", self.parent.id),
-            parent: format!("{:016x}", self.parent.span),
+            parent: Some(self.parent.span)
+                .filter(|span| *span != 0)
+                .map(|span| format!("{span:016x}")),
             span: format!("{:016x}", self.span),
         }
     }
@@ -107,6 +123,13 @@ impl TracePart {
         let parent = Parent { id, span: said.parent, flags: 0 };
         (id != 0).then(|| Trace { parent, span: said.span }.part())
     }
+}
+
+/// What tells this call's span from those of others with the same parent: its number, and when it came
+/// in nanoseconds, since numbers begin again.
+#[must_use]
+pub fn seed(call: CallId, at_ns: u64) -> u64 {
+    call.0 ^ at_ns.rotate_left(20)
 }
 
 /// The upper and the lower half of a trace's id.
@@ -165,7 +188,11 @@ mod tests {
         let next = Parent::read(one.header().as_bytes()).unwrap();
         assert_eq!(next, Parent { span: one.span, ..parent });
         let part = one.part();
-        assert_eq!((&*part.id, &*part.parent), (ID, "00f067aa0ba902b7"));
+        assert_eq!((&*part.id, part.parent.as_deref()), (ID, Some("00f067aa0ba902b7")));
+        let begun = Trace::begun(parent.id, 1).unwrap();
+        assert_eq!((&*begun.part().id, begun.part().parent), (ID, None));
+        assert_eq!(begun.below(2).parent.span, begun.span);
+        assert_eq!(Trace::begun(0, 1), None);
         assert_eq!(part.span, format!("{:016x}", one.span));
         assert_eq!(TracePart::of(Traced::from(one)), Some(part));
         assert_eq!(TracePart::of(Traced::default()), None);

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::phase::Mark;
-use hob_core::receipt::trace::Trace;
+use hob_core::receipt::trace::{self, Trace};
 use hob_core::requests::shared_state::Shared;
 use hob_core::requests::{Event, Found};
 use hob_core::supervisor::Supervisor;
@@ -346,8 +346,10 @@ impl Messages {
             Manner::Tell | Manner::TellOnce => new_message_id(call),
         };
         // What a site's front asks stands in its client's trace, and not in the one that started it.
+        let seed = trace::seed(call, received_ns);
+        let before = trail.and_then(|trail| trail.trace).map(|trace| trace.below(seed));
         let parent = from.parent.filter(|_| self.mounts.is_empty());
-        let trace = parent.map(|parent| parent.call(call.0 ^ received_ns.rotate_left(20)));
+        let trace = before.or_else(|| parent.map(|parent| parent.call(seed)));
         let open = Open {
             sender: Some((id, message.id)),
             pid,

@@ -1,5 +1,6 @@
 //! What the core answers, performed.
 
+use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::phase::Mark;
 use hob_core::receipt::trace::Trace;
@@ -97,7 +98,8 @@ impl Messages {
         (open.given_ns, open.worker, open.found) = (Some(now_ns), Some(worker), found);
         ring::edge(call, Mark::Queued, now_ns);
         ring::note(Noted::Given, call, worker.0, 0);
-        let trail = open.trail;
+        let hops = open.trail.map_or(0, |trail| trail.hops);
+        let trail = Trail { trace: open.trace, hops };
         open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
         let trace = open.trace.as_ref().map(Trace::header).unwrap_or_default();
         let message = Message {
@@ -110,7 +112,7 @@ impl Messages {
             message_id: &open.message_id,
             payload: &open.payload,
         };
-        if let Some(trail) = trail {
+        if (open.trail.is_some() || trail.trace.is_some()) && self.hosts.is_configured() {
             self.hosts.trails.insert(call, (worker, trail));
         }
         let file = open.file.take();

@@ -2,10 +2,11 @@
 
 use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::trail::{TraceId, Trail};
+use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{Attempt, Order, Published, Way, is_subject};
 use hob_core::ids::{CallId, Time};
 use hob_core::phase::{Mark, Marks};
+use hob_core::receipt::trace::{self, Trace};
 use hob_core::receipt::{ELSEWHERE, MessagePart, ProgramPart, Receipt};
 use hob_os::clock;
 use hob_wire::frame::Kind;
@@ -66,7 +67,11 @@ impl Messages {
         let deadline =
             (message.remaining_us > 0).then(|| Time(received_ns).after_us(message.remaining_us));
         let bytes = message.payload.len();
-        let trail = Trail::on(self.trail_of(ctx, sender_pid), drawn());
+        let seed = trace::seed(call, received_ns);
+        let before = self.trail_of(ctx, sender_pid);
+        let parent = self.from(id).ok().and_then(|from| from.parent);
+        let new = parent.map(|parent| parent.call(seed)).or_else(|| Trace::begun(drawn(), seed));
+        let trail = Trail::on(before, new, seed);
         let published = Published {
             trail,
             attempt: Attempt { call, number: 0 },
@@ -172,11 +177,11 @@ impl Messages {
 }
 
 /// The identity of a new trace.
-fn drawn() -> Option<TraceId> {
+fn drawn() -> u128 {
     let mut bytes = [0; 16];
     // Without it the ask has no trace, and is asked.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    TraceId::new(bytes)
+    u128::from_be_bytes(bytes)
 }
 
 /// What a sender is told, and a receipt.
@@ -282,7 +287,6 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
         host,
         host_us,
         asked_by: None,
-        trace: away.trail.trace.map(TraceId::text),
         hops: Some(away.trail.hops),
     };
     let was_given = ended.answer.is_some() || !hob_core::hosts::reply::was_not_given(ended.reason);
@@ -293,6 +297,7 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
         caller_pid: away.pid,
         reason: reason.to_owned(),
         isolation: if was_given { ELSEWHERE } else { "none" }.to_owned(),
+        trace: away.trail.trace.as_ref().map(Trace::part),
         ..receipt((call.0, away.at, &marks), program, outcome, message)
     });
 }

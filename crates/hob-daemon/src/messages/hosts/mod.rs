@@ -107,7 +107,7 @@ impl Hosts {
     }
 
     /// Whether this host is connected with others, or was to be.
-    fn is_configured(&self) -> bool {
+    pub(super) fn is_configured(&self) -> bool {
         self.link.is_some() || self.trouble.is_some()
     }
 

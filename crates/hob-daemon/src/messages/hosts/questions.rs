@@ -7,6 +7,7 @@ use hob_core::hosts::reply::Reply;
 use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{Order, Question};
 use hob_core::ids::{CallId, Time};
+use hob_core::receipt::trace::{self, Parent};
 use hob_core::requests::{Event, Settled};
 use hob_os::{clock, signals};
 use hob_wire::message::{BODY_MAX, Manner, Message, Reason, WORD_MAX};
@@ -101,7 +102,7 @@ impl Messages {
                 let deadline = Time(received_ns).after_us(given.within_us);
                 let to = given.question.reply_to.clone();
                 let times = (received_ns, deadline);
-                let asked = (given.question, given.trail);
+                let asked = (given.question, given.hops);
                 if let Err((reason, text)) = self.open_question(ctx, asked, times) {
                     self.hosts.host.ended(&to);
                     self.refuse(ctx, &to, reason, text);
@@ -113,10 +114,11 @@ impl Messages {
     fn open_question(
         &mut self,
         ctx: &mut Ctx<'_>,
-        (question, trail): (Question, Trail),
+        (question, hops): (Question, u64),
         (received_ns, deadline): (u64, Time),
     ) -> Result<(), (Reason, String)> {
-        let Question { program, key, content_type, payload, reply_to, from, .. } = question;
+        let Question { program, key, content_type, payload, reply_to, from, traceparent, .. } =
+            question;
         if self.stopping {
             return Err((Reason::Stopping, STOPS.to_owned()));
         }
@@ -129,13 +131,16 @@ impl Messages {
         };
         let (pool, _) = self.route(ctx, &way, program.as_bytes())?;
         let call = CallId(ctx.recorder.next_call());
+        let parent = traceparent.as_deref().and_then(|text| Parent::read(text.as_bytes()));
+        let trace = parent.map(|parent| parent.call(trace::seed(call, received_ns)));
         let open = Open {
             key: key.clone(),
             content_type,
             payload,
             deadline_ns: Some(deadline.0),
             asked_by: Some(AskedBy { to: reply_to, program, from }),
-            trail: Some(trail),
+            trail: Some(Trail { trace, hops }),
+            trace,
             ..Open::new(Manner::Ask, pool, received_ns)
         };
         self.opened(call, open);

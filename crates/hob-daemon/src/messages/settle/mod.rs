@@ -7,7 +7,6 @@ mod served;
 
 use std::sync::Arc;
 
-use hob_core::hosts::trail::TraceId;
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::trace::{Trace, TracePart};
@@ -325,8 +324,7 @@ impl Messages {
             host: None,
             host_us: None,
             asked_by: told.asked_by,
-            trace: told.trail.and_then(|trail| trail.trace).map(TraceId::text),
-            hops: told.trail.map(|trail| trail.hops),
+            hops: told.trail.map(|trail| trail.hops).filter(|hops| *hops > 0),
         };
         let program = told.face.program.clone();
         ctx.recorder.record(Receipt {

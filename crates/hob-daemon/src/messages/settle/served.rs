@@ -43,7 +43,6 @@ impl Messages {
             host: None,
             host_us: None,
             asked_by: None,
-            trace: None,
             hops: None,
         };
         let call = ctx.recorder.next_call();

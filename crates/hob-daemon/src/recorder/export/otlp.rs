@@ -59,8 +59,8 @@ fn spans(call: &Call, spans: &mut Vec<Value>) {
         "attributes": attributes,
         "status": { "code": if went_well { OK } else { ERROR } },
     });
-    if let Some(trace) = &receipt.trace {
-        span["parentSpanId"] = trace.parent.as_str().into();
+    if let Some(parent) = receipt.trace.as_ref().and_then(|trace| trace.parent.as_deref()) {
+        span["parentSpanId"] = parent.into();
     }
     spans.push(span);
     for (number, phase) in (4_u64..).zip(&receipt.phases) {
@@ -164,7 +164,7 @@ mod tests {
     fn a_call_in_its_callers_trace_lies_below_its_callers_span() {
         let mut one = receipt(1);
         let text = |text: &str| text.to_owned();
-        let trace = TracePart { id: text("4bf9"), parent: text("00f0"), span: text("1234") };
+        let trace = TracePart { id: text("4bf9"), parent: Some(text("00f0")), span: text("1234") };
         one.trace = Some(trace);
         let found = spans(&[&one]);
         assert!(found.iter().all(|span| span["traceId"] == "4bf9"));
