@@ -1,6 +1,7 @@
 //! What a user can do, and what bad input gets.
 
 mod bytes;
+mod complete;
 mod faults;
 mod grows;
 mod jobs;

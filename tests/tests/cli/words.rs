@@ -141,7 +141,7 @@ fn help_fits_the_screen_and_names_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = world.hob(&["completions", shell]).go();
         script.succeeded();
-        assert!(script.text().contains("isolation"), "{shell}");
+        assert!(script.text().contains(&format!("HOB_COMPLETE={shell} hob")), "{shell}");
     }
     assert!(!world.hob_dir().exists(), "no daemon was started");
 }

@@ -233,9 +233,18 @@ pub fn command() -> clap::Command {
     usage::groups::add(usage::with_examples(usage::looks::add(Hob::command())))
 }
 
+/// What a shell is given for its completions; `None`: hob has none for it.
+#[must_use]
+pub fn completions(shell: Shell) -> Option<String> {
+    usage::complete::stub(shell).ok()
+}
+
 /// Runs a verb with the process's argv; returns its exit code.
 #[must_use]
 pub fn run(start: &Start) -> u8 {
+    if usage::complete::answer(start) {
+        return 0;
+    }
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
     let parsed = command().try_get_matches_from(words).and_then(|matches| {
         usage::looks::obey(&matches);
@@ -288,9 +297,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Launcher => return launcher::run(start),
         Verb::Within { change, .. } => verify::change::run(start, &change).map(done),
         Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut command(), "hob", &mut script);
-            out(&String::from_utf8_lossy(&script)).map(done)
+            usage::complete::stub(shell).and_then(|stub| out(&stub)).map(done)
         }
     };
     match result {

@@ -21,7 +21,7 @@ use clap_complete::Shell;
 use hob_os::start::Start;
 
 use self::files::{Content, File, MARK};
-use super::{Failure, out, shim};
+use super::{Failure, out, shim, usage};
 use crate::say;
 
 /// The unit's name.
@@ -198,9 +198,7 @@ const SHELLS: [Completed; 3] = [
 ];
 
 fn completions(home: &Home, (shell, _, path, before): Completed) -> File {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::command(), "hob", &mut script);
-    let script = String::from_utf8_lossy(&script);
+    let script = usage::complete::stub(shell).unwrap_or_default();
     let at: usize = script.split_inclusive('\n').take(before).map(str::len).sum();
     let text = format!("{}# {MARK}\n{}", &script[..at], &script[at..]);
     File { path: home.data.join(path), content: Content::Text(text), base: home.data.clone() }

@@ -8,6 +8,7 @@
 //! far from what was typed; each page of help has examples (`examples`). Nothing here is on the way
 //! of a call that runs.
 
+pub(crate) mod complete;
 mod examples;
 mod found;
 pub(crate) mod groups;
