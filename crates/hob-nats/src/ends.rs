@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, Subscriber};
+use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use tokio::sync::watch;
 
 /// The longest wait for a message that a connection sends itself.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(2);
@@ -21,6 +22,38 @@ pub(crate) async fn unsubscribe(client: &Client, subscription: &mut Subscriber) 
         round_trip(client).await;
         // Without a connection there is nothing to end.
         let _ = subscription.drain().await;
+    }
+}
+
+/// A subscription that ends when it is over, and loses nothing that the server has given by then:
+/// otherwise who has sent it would wait.
+pub(crate) struct UntilOver {
+    client: Client,
+    messages: Subscriber,
+    /// Nothing is ever sent: it ends when the other end is dropped, or changes. `None`: it has.
+    over: Option<watch::Receiver<()>>,
+}
+
+impl UntilOver {
+    pub(crate) fn new(
+        client: &Client,
+        messages: Subscriber,
+        over: watch::Receiver<()>,
+    ) -> UntilOver {
+        UntilOver { client: client.clone(), messages, over: Some(over) }
+    }
+
+    /// The next message; `None`: there is none any more.
+    pub(crate) async fn next(&mut self) -> Option<Message> {
+        if let Some(over) = &mut self.over {
+            tokio::select! {
+                message = self.messages.next() => return message,
+                _ = over.changed() => {}
+            }
+            self.over = None;
+            unsubscribe(&self.client, &mut self.messages).await;
+        }
+        self.messages.next().await
     }
 }
 

@@ -16,7 +16,8 @@ use hob_wire::message::Reason;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::{ends, headers, micro, tells};
+use crate::ends::UntilOver;
+use crate::{headers, micro, tells};
 
 pub(crate) struct Service {
     client: Client,
@@ -210,17 +211,8 @@ struct Words {
 }
 
 impl Words {
-    async fn run(self, mut words: Subscriber, mut over: watch::Receiver<()>) {
-        loop {
-            tokio::select! {
-                message = words.next() => {
-                    let Some(message) = message else { return };
-                    self.take(message).await;
-                }
-                _ = over.changed() => break,
-            }
-        }
-        ends::unsubscribe(&self.client, &mut words).await;
+    async fn run(self, words: Subscriber, over: watch::Receiver<()>) {
+        let mut words = UntilOver::new(&self.client, words, over);
         while let Some(message) = words.next().await {
             self.take(message).await;
         }
@@ -255,19 +247,8 @@ struct Task {
 }
 
 impl Task {
-    async fn run(self, mut questions: Subscriber, mut withdrawn: watch::Receiver<()>) {
-        loop {
-            tokio::select! {
-                message = questions.next() => {
-                    let Some(message) = message else { return };
-                    self.take(message).await;
-                }
-                // Nothing is ever sent: it ends when the other end is dropped.
-                _ = withdrawn.changed() => break,
-            }
-        }
-        // What the server has given by then is still taken: otherwise its asker would wait.
-        ends::unsubscribe(&self.client, &mut questions).await;
+    async fn run(self, questions: Subscriber, withdrawn: watch::Receiver<()>) {
+        let mut questions = UntilOver::new(&self.client, questions, withdrawn);
         while let Some(message) = questions.next().await {
             self.take(message).await;
         }

@@ -492,7 +492,7 @@ impl Messages {
             protocol: None,
             judged: Judged::Not,
             asked_by: None,
-            trail: None,
+            hops: 0,
             trace: None,
         };
         Some((pool, told))

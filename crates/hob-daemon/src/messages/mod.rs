@@ -37,7 +37,6 @@ mod workers;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::phase::Mark;
 use hob_core::receipt::trace::{self, Trace};
@@ -150,8 +149,8 @@ struct Open {
     asked_by: Option<AskedBy>,
     /// What it is to the stream that has given it, if one has.
     streamed: Option<Streamed>,
-    /// The way that it has come over hosts, if it has.
-    trail: Option<Trail>,
+    /// The hosts that it has come over.
+    hops: u64,
 }
 
 impl Open {
@@ -181,7 +180,7 @@ impl Open {
             told: None,
             asked_by: None,
             streamed: None,
-            trail: None,
+            hops: 0,
         }
     }
 }
@@ -338,7 +337,7 @@ impl Messages {
             },
         };
         let call = CallId(ctx.recorder.next_call());
-        let trail = self.trail_of(ctx, pid);
+        let before = self.trail_of(ctx, pid);
         let deadline_ns = (message.remaining_us > 0)
             .then(|| received_ns.saturating_add(message.remaining_us.saturating_mul(1000)));
         let message_id = match message.manner {
@@ -347,9 +346,9 @@ impl Messages {
         };
         // What a site's front asks stands in its client's trace, and not in the one that started it.
         let seed = trace::seed(call, received_ns);
-        let before = trail.and_then(|trail| trail.trace).map(|trace| trace.below(seed));
+        let below = before.and_then(|trail| trail.trace).map(|trace| trace.below(seed));
         let parent = from.parent.filter(|_| self.mounts.is_empty());
-        let trace = before.or_else(|| parent.map(|parent| parent.call(seed)));
+        let trace = below.or_else(|| parent.map(|parent| parent.call(seed)));
         let open = Open {
             sender: Some((id, message.id)),
             pid,
@@ -360,7 +359,7 @@ impl Messages {
             file,
             deadline_ns,
             at,
-            trail,
+            hops: before.map_or(0, |trail| trail.hops),
             trace,
             ..Open::new(message.manner, pool, received_ns)
         };

@@ -98,8 +98,7 @@ impl Messages {
         (open.given_ns, open.worker, open.found) = (Some(now_ns), Some(worker), found);
         ring::edge(call, Mark::Queued, now_ns);
         ring::note(Noted::Given, call, worker.0, 0);
-        let hops = open.trail.map_or(0, |trail| trail.hops);
-        let trail = Trail { trace: open.trace, hops };
+        let trail = Trail { trace: open.trace, hops: open.hops };
         open.old = self.handlers.get(&open.pool).is_some_and(loading::Loaded::is_old);
         let trace = open.trace.as_ref().map(Trace::header).unwrap_or_default();
         let message = Message {
@@ -112,7 +111,7 @@ impl Messages {
             message_id: &open.message_id,
             payload: &open.payload,
         };
-        if (open.trail.is_some() || trail.trace.is_some()) && self.hosts.is_configured() {
+        if (trail.hops > 0 || trail.trace.is_some()) && self.hosts.is_configured() {
             self.hosts.trails.insert(call, (worker, trail));
         }
         let file = open.file.take();

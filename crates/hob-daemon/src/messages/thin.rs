@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hob_core::hosts::trail::Trail;
 use hob_core::ids::{CallId, PoolId, Time};
 use hob_core::phase::Marks;
 use hob_core::receipt::WorkerPart;
@@ -65,8 +64,8 @@ pub(super) struct Told {
     pub(super) judged: Judged,
     /// The other host that asked it, and its number there.
     pub(super) asked_by: Option<String>,
-    /// The way that it has come over hosts.
-    pub(super) trail: Option<Trail>,
+    /// The hosts that it has come over.
+    pub(super) hops: u64,
     /// Where it stands in a trace.
     pub(super) trace: Option<TracePart>,
 }
@@ -215,7 +214,7 @@ mod tests {
             judged: Judged::Not,
             trace: None,
             asked_by: None,
-            trail: None,
+            hops: 0,
         }
     }
 

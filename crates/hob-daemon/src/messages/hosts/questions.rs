@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hob_core::hosts::host::Verdict;
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{Order, Question};
 use hob_core::ids::{CallId, Time};
 use hob_core::receipt::trace::{self, Parent};
@@ -139,7 +138,7 @@ impl Messages {
             payload,
             deadline_ns: Some(deadline.0),
             asked_by: Some(AskedBy { to: reply_to, program, from }),
-            trail: Some(Trail { trace, hops }),
+            hops,
             trace,
             ..Open::new(Manner::Ask, pool, received_ns)
         };

@@ -165,7 +165,7 @@ impl Messages {
                 (None, Some(streamed)) => Some(streamed.from.clone()).filter(|by| !by.is_empty()),
                 (None, None) => None,
             },
-            trail: open.trail,
+            hops: open.hops,
             trace: open.trace.as_ref().map(Trace::part),
         };
         self.record_when_passed(ctx, open, told);
@@ -247,7 +247,7 @@ impl Messages {
             protocol: Some(passed.protocol),
             judged: passed.judged,
             asked_by: None,
-            trail: None,
+            hops: 0,
             trace: TracePart::of(passed.trace),
         };
         self.leave_receipt(ctx, pool, Time(clock::now_ns()), told, 1);
@@ -324,7 +324,7 @@ impl Messages {
             host: None,
             host_us: None,
             asked_by: told.asked_by,
-            hops: told.trail.map(|trail| trail.hops).filter(|hops| *hops > 0),
+            hops: Some(told.hops).filter(|hops| *hops > 0),
         };
         let program = told.face.program.clone();
         ctx.recorder.record(Receipt {
