@@ -262,6 +262,19 @@ pub(super) fn undo(fault: Fault, victims: &Victims) {
     }
 }
 
+/// Waits until what was killed below a living daemon is reaped, for as long as hob may take to
+/// come to rest. Until then the next round's call can be given to a copy of a killed zygote and be
+/// lost, and that round's fault takes nothing.
+pub(super) fn settle(fault: Fault, victims: &Victims) {
+    if !matches!(fault, Fault::ZygotesKilled | Fault::WorkersKilled) {
+        return;
+    }
+    let killed = victims.of(fault);
+    let gone = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+    // What is never reaped is a leak, and is told as one.
+    let _ = wait::look(super::leaks::REST, || killed.iter().all(gone).then_some(()));
+}
+
 /// What follows a round: thirty callers, each with its own answer.
 pub(super) fn aftermath(
     world: &World,

@@ -8,7 +8,7 @@ use crate::run::End;
 use crate::{World, leftovers, wait};
 
 /// How long hob may take to come to rest.
-const REST: Duration = Duration::from_secs(12);
+pub(super) const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
 /// What may lie in the directory while a daemon lives, beside the runtimes' files.

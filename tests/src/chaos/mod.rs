@@ -174,18 +174,23 @@ fn one(
         Ok(Ended::Killed) => report.killed += 1,
         Err(why) => {
             report.wrong += 1;
-            report.tell(format!("wrong: {round:?}: {why}: {outcome:?}"));
+            let log = log_end(world);
+            report.tell(format!("wrong: {round:?}: {why}: {outcome:?}; the daemon's log: {log}"));
         }
     }
+    fault::settle(round.fault, &before);
     if command.is_some_and(|command| !wait::ended(command.pid(), HANG)) {
         report.hangs += 1;
         report.tell(format!("hang: {round:?}: the command beside it"));
     }
     if let Err(why) = fault::aftermath(world, programs, round.fault, round.number) {
         report.wrong += 1;
-        // What the runtimes said, and why a zygote ended.
-        let log = crate::run::read(world.hob_dir().join("log"));
-        let log = String::from_utf8_lossy(&log[log.len().saturating_sub(4000)..]).into_owned();
-        report.tell(format!("wrong: {round:?}: {why}; the daemon's log: {log}"));
+        report.tell(format!("wrong: {round:?}: {why}; the daemon's log: {}", log_end(world)));
     }
+}
+
+/// The end of the daemon's log: what the runtimes said, and why a zygote ended.
+fn log_end(world: &World) -> String {
+    let log = crate::run::read(world.hob_dir().join("log"));
+    String::from_utf8_lossy(&log[log.len().saturating_sub(4000)..]).into_owned()
 }
