@@ -7,6 +7,7 @@ root of its own; nothing is installed on the machine.
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -303,6 +304,74 @@ class Tarball(Case):
         self.assertIn("usage", place.run("sh", install, "--help", fails=True))
         self.assertEqual(place.files("home"), [])
         place.run("env", "-u", "HOME", "sh", install, fails=True)
+
+
+class Action(Case):
+    """The steps of action.yml, run as a runner of GitHub's runs them, from a folder of files."""
+
+    def job(self, fails=False, **inputs):
+        """What the action prints, and the folders that the job's next steps have first on PATH."""
+        place = self.place
+        read = "require 'yaml'; require 'json'; puts YAML.load_file(ARGV[0]).to_json"
+        action = json.loads(place.run("ruby", "-e", read, os.path.join(ROOT, "action.yml")))
+        given = {name: one.get("default", "") for name, one in action["inputs"].items()}
+        given |= {"from": DIST, **inputs}
+        os.makedirs(place.path("temp"), exist_ok=True)
+        paths = place.path("paths")
+        open(paths, "w").close()
+        runner = {
+            "GITHUB_ACTION_PATH": ROOT,
+            "GITHUB_PATH": paths,
+            "RUNNER_TEMP": place.path("temp"),
+        }
+        said = ""
+        for step in action["runs"]["steps"]:
+            self.assertEqual(step["shell"], "sh")
+            env = {
+                name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: given[found[1]], value)
+                for name, value in step["env"].items()
+            }
+            said += place.run("sh", "-e", "-c", step["run"], fails=fails, **env, **runner)
+        with open(paths) as file:
+            return said, file.read().split()
+
+    def test_a_job_has_hob_and_its_shims(self):
+        place = self.place
+        tool = place.path("bin", "greets")
+        os.mkdir(place.path("bin"))
+        with open(tool, "w") as script:
+            script.write("#!/usr/bin/env python3\nprint('greets')\n")
+        os.chmod(tool, 0o755)
+        place.env["PATH"] = place.path("bin") + ":" + place.env["PATH"]
+        with open(os.path.join(DIST, "SHA256SUMS"), "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        _, paths = self.job(shims="greets", sha256=digest)
+        # The runner puts each before what there was.
+        place.env["PATH"] = ":".join([*reversed(paths), place.env["PATH"]])
+        self.assertEqual(len(paths), 2)
+        self.assertEqual(place.run("sh", "-c", "command -v greets").strip(), paths[1] + "/greets")
+        self.assertEqual(place.run("greets"), "greets\n")
+        self.assertIn("greets", place.run("hob", "log"))
+        place.warm(os.path.join(paths[0], "hob"))
+        self.assertEqual(os.listdir(place.path("temp")), ["hob"])
+        place.run("hob", "stop")
+
+    def test_refused(self):
+        """The line is one that a runner shows, and nothing is installed."""
+        place = self.place
+        wrong = "0" * 64
+        said, paths = self.job(fails=True, sha256=wrong)
+        self.assertIn("::error title=hob::SHA256SUMS is not the file that sha256 names", said)
+        self.assertIn("neither an https address", self.job(fails=True, **{"from": "http://x"})[0])
+        os.mkdir(place.path("got"))
+        self.assertIn("has no SHA256SUMS", self.job(fails=True, **{"from": place.path("got")})[0])
+        for name in ("SHA256SUMS", os.path.basename(package(".tar.gz"))):
+            shutil.copy(os.path.join(DIST, name), place.path("got"))
+        with open(place.path("got", "install.sh"), "w") as file:
+            file.write("exit 0\n")
+        said, paths = self.job(fails=True, **{"from": place.path("got")})
+        self.assertIn("install.sh is not what SHA256SUMS says", said)
+        self.assertEqual((paths, os.listdir(place.path("temp"))), ([], []))
 
 
 class Distribution(unittest.TestCase):

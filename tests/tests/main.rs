@@ -4,6 +4,7 @@
 
 mod blobs;
 mod browser;
+mod callers;
 mod chaos;
 mod cli;
 mod fallback;

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use hob_tests::World;
+use hob_tests::terminal::Terminal;
 
 /// What bash offers for this line, of which the last word is being typed, but for options where none is
 /// begun.
@@ -56,4 +57,56 @@ fn programs_calls_and_files_are_those_that_there_are() {
     assert_eq!(offered(&world, &["show", ""]), [call.as_str()]);
     assert_eq!(offered(&world, &["run", "/bin/true"]), ["/bin/true"]);
     assert_eq!(offered(&world, &["run", "tool.py", "da"]), ["data.csv"]);
+}
+
+/// A world with something to offer, where hob is called by its name.
+fn with_programs() -> (World, String) {
+    let world = World::started();
+    world.file("hob.toml", "[program.greeter]\nhandler = \"app.py:greet\"\n");
+    world.file("tool.py", "print(1)\n");
+    let usual = world.run(&["sh", "-c", "echo $PATH"]).go().text();
+    let path = format!("{}:{}", world.binary().parent().unwrap().display(), usual.trim());
+    (world, path)
+}
+
+/// Lines with a last word that is begun, and what it becomes.
+const COMPLETED: [(&str, &str); 4] = [
+    ("hob veri", "verify"),
+    ("hob ask gr", "greeter"),
+    ("hob run too", "tool.py"),
+    ("hob run --isolation st", "standby"),
+];
+
+#[test]
+fn fish_offers_the_same() {
+    let (world, path) = with_programs();
+    let fish = world.run(&["fish", "--no-config", "-c"]).env("PATH", path);
+    for (line, word) in COMPLETED {
+        let asks = format!("hob completions fish | source; complete -C '{line}'");
+        let offered = fish.clone().args(&[asks]).go();
+        offered.succeeded();
+        let text = offered.text();
+        let words: Vec<_> = text.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        assert_eq!(words, [word], "{line}");
+    }
+}
+
+#[test]
+fn zsh_completes_the_same_at_its_prompt() {
+    let (world, path) = with_programs();
+    let zsh = world.run(&["zsh", "-f", "-i"]).env("PATH", path);
+    let mut terminal = Terminal::open(&zsh);
+    let begin = "PS1='> '; autoload -U compinit; compinit -u -D; source <(hob completions zsh)";
+    // ^T shows the whole line: at a key, zsh shows only what differs. ^U throws it away.
+    let shows = "shows() { zle -I; print -r -- \"<$BUFFER>\" }; zle -N shows; bindkey '^T' shows";
+    terminal.keys(&format!("{begin}; {shows}; echo rea''dy\r"));
+    terminal.expect("ready");
+    for (line, word) in COMPLETED {
+        terminal.keys(&format!("{line}\t\u{14}"));
+        let begun = line.rsplit_once(' ').unwrap().0;
+        terminal.expect(&format!("<{begun} {word} >"));
+        terminal.keys("\u{15}");
+    }
+    terminal.keys("exit\r");
+    assert_eq!(terminal.finish().0, hob_tests::End::Code(0));
 }
