@@ -14,8 +14,7 @@ import subprocess
 import sys
 import unittest
 
-from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+import otlp
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from prometheus_client.openmetrics import parser
 from world import private
@@ -135,17 +134,7 @@ class Exports(unittest.TestCase):
         self.assertIn(f"\nnot in it: {calls} that no daemon took, whose times are not known\n", said)
 
     def test_otlp(self):
-        request = trace_service_pb2.ExportTraceServiceRequest()
-        # It refuses fields that the format does not have, and ids that are no bytes.
-        text = json.loads(self.hob("export", "otlp"))
-        for resource in text["resourceSpans"]:
-            for span in resource["scopeSpans"][0]["spans"]:
-                for name in ("traceId", "spanId", "parentSpanId"):
-                    # The JSON of OTLP has ids in hexadecimal, that of protobuf in base64.
-                    if name in span:
-                        self.assertIn(len(bytes.fromhex(span[name])), (8, 16))
-                        span[name] = json_format.base64.b64encode(bytes.fromhex(span[name])).decode()
-        json_format.ParseDict(text, request)
+        request = otlp.decoded(json.loads(self.hob("export", "otlp")))
         spans = [
             (resource.resource.attributes[0].value.string_value, span)
             for resource in request.resource_spans

@@ -43,6 +43,10 @@ pub struct Status {
     pub hosts: Option<HostsPart>,
     /// What becomes of receipts.
     pub recorder: RecorderPart,
+    /// What becomes of those that are pushed to a collector; absent where the user's configuration
+    /// names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<PushPart>,
 }
 
 /// The calls that a daemon has seen. Totals count since its start.
@@ -171,6 +175,24 @@ pub struct MessagesPart {
     pub held_why: Option<String>,
     /// Dead letters.
     pub dead: u64,
+}
+
+/// What becomes of receipts that are pushed to a collector. Counts are since the daemon's start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushPart {
+    /// The collector, as it is configured; empty where the configuration cannot be used.
+    pub to: String,
+    /// Receipts that wait, or are on their way.
+    pub waiting: u64,
+    /// Those that it has taken.
+    pub sent: u64,
+    /// Those that it never had: it refused them, or was not there for too long.
+    pub dropped: u64,
+    /// Spans of those sent that it says it did not keep.
+    pub rejected_spans: u64,
+    /// What was wrong with the last attempt; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// What becomes of receipts.

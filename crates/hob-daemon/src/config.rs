@@ -1,5 +1,5 @@
 //! What a daemon is started with, by its command line and environment. Of the user's `config.toml` it
-//! knows the path only: what that says of other hosts is read by `hosts`.
+//! knows the path only: each part reads what is said of it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,6 +10,7 @@ use hob_core::sessions;
 
 use crate::hosts::Connect;
 use crate::project::Declared;
+use crate::recorder::push::Open;
 pub use crate::workers::logs::Prints;
 
 /// What a daemon is started with.
@@ -37,6 +38,8 @@ pub struct Config {
     pub user_config: Option<PathBuf>,
     /// What connects this host with others; `None`: it is on its own.
     pub connect: Option<Connect>,
+    /// How receipts are posted to a collector, if the user's configuration names one; `None`: never.
+    pub push: Option<Open>,
 }
 
 /// How a daemon meets one that is there already.
@@ -94,6 +97,7 @@ impl Config {
             notes_spans: variable("HOB_RING").is_none_or(|value| value != "0"),
             user_config: configs.map(|configs| configs.join("hob/config.toml")),
             connect: None,
+            push: None,
         }
     }
 }

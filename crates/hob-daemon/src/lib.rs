@@ -35,6 +35,7 @@ mod sessions;
 mod sets;
 mod socket;
 pub mod trust;
+mod user_config;
 mod warm;
 mod workers;
 

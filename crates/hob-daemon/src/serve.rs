@@ -21,6 +21,7 @@ use crate::fronts::local::Accepting;
 use crate::inputs::{INBOX_MAX, Input};
 use crate::messages::{Hosts, Messages};
 use crate::outbox::Outbox;
+use crate::recorder::push::Push;
 use crate::recorder::{Recorder, ring};
 use crate::run::Daemon;
 use crate::sessions::Sessions;
@@ -82,7 +83,7 @@ async fn serve(
     ready: Option<rustix::fd::OwnedFd>,
 ) -> Result<(), DaemonError> {
     let (inbox, inputs) = mpsc::channel(INBOX_MAX);
-    let recorder = Arc::new(Recorder::start(config.state_dir.as_deref()));
+    let recorder = Arc::new(recorder(&config));
     let build = build_id::own();
     let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
     let listener = Listener::new(listener.map_err(std::io::Error::from)?)?;
@@ -153,6 +154,12 @@ async fn serve(
     // Who asked an idle daemon to stop has its answer in the hands of a task that has not run.
     tokio::task::yield_now().await;
     result
+}
+
+fn recorder(config: &Config) -> Recorder {
+    let configured = config.push.zip(config.user_config.as_deref());
+    let push = configured.and_then(|(open, path)| Push::start(open, path, &config.directory));
+    Recorder::pushing(config.state_dir.as_deref(), push)
 }
 
 /// Asks the daemon that has the socket to give it up, and waits until it has.

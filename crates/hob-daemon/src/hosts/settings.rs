@@ -7,21 +7,16 @@
 //! host  = "web-1"                    # this machine's name otherwise
 //! ca    = "/etc/hob/ca.pem"          # the system's certificates otherwise
 //! ```
-//! Invariants: a file that others may write is not read; credentials that others may read are not
-//! used, and are in no text of ours; what is sent in plain text does not leave this machine.
+//! Invariants: credentials that others may read are not used, and are in no text of ours; what is sent
+//! in plain text does not leave this machine.
 
 use std::fmt;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hob_core::hosts::is_host;
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
-use serde::Deserialize;
 
-/// A larger configuration is not read, nor larger credentials.
-const BYTES_MAX: u64 = 64 * 1024;
+use crate::user_config::{self, Nats};
 
 /// How this host is connected with others.
 #[derive(Debug, Clone)]
@@ -53,21 +48,6 @@ impl fmt::Debug for Credentials {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    nats: Option<Section>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Section {
-    url: String,
-    creds: Option<PathBuf>,
-    host: Option<String>,
-    ca: Option<PathBuf>,
-}
-
 impl Settings {
     /// Reads the user's configuration; `None`: there is none, or it says nothing of other hosts.
     ///
@@ -83,52 +63,28 @@ impl Settings {
 /// # Errors
 /// What is wrong with it, in a line for a person.
 pub(crate) fn read(path: &Path) -> Result<Option<Settings>, String> {
-    let fault = |what: String| format!("{}: {what}", path.display());
-    let Some(text) = whole(path, 0o022, "others may write it; `chmod go-w` it").map_err(fault)?
-    else {
-        return Ok(None);
-    };
-    let file: File = toml::from_str(&text).map_err(|error| {
-        let line = error
-            .span()
-            .map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        let what = error.message().lines().next().unwrap_or("cannot be read").to_owned();
-        fault(format!("line {line}: {what}"))
-    })?;
-    let Some(section) = file.nats else { return Ok(None) };
-    section.settings().map(Some).map_err(|what| fault(format!("[nats]: {what}")))
+    let Some(section) = user_config::read(path)?.nats else { return Ok(None) };
+    let settings = settings(section).map(Some);
+    settings.map_err(|what| user_config::fault(path, &format!("[nats]: {what}")))
 }
 
-impl Section {
-    fn settings(self) -> Result<Settings, String> {
-        let is_tls = checked(&self.url)?;
-        let host = match self.host {
-            Some(host) => host,
-            None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        };
-        if !is_host(&host) {
-            return Err(format!(
-                "host = \"{host}\": letters, digits, `-`, `_` and `.`, at most 64"
-            ));
-        }
-        let credentials = match self.creds {
-            None => None,
-            Some(path) => {
-                let fault = |what: String| format!("creds: {}: {what}", path.display());
-                if !path.is_absolute() {
-                    return Err(fault("it is no absolute path".to_owned()));
-                }
-                let secret = whole(&path, 0o077, "others may read it; `chmod 600` it");
-                let secret = secret.map_err(fault)?;
-                let secret = secret.ok_or_else(|| fault("is not there".to_owned()))?;
-                Some(Credentials { path, secret })
-            }
-        };
-        if let Some(ca) = self.ca.as_ref().filter(|ca| !ca.is_file()) {
-            return Err(format!("ca: {}: is not there", ca.display()));
-        }
-        Ok(Settings { url: self.url, is_tls, credentials, host, ca: self.ca })
+fn settings(section: Nats) -> Result<Settings, String> {
+    let is_tls = checked(&section.url)?;
+    let host = match section.host {
+        Some(host) => host,
+        None => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+    };
+    if !is_host(&host) {
+        return Err(format!("host = \"{host}\": letters, digits, `-`, `_` and `.`, at most 64"));
     }
+    let credentials = match section.creds {
+        None => None,
+        Some(path) => Some(Credentials { secret: user_config::secret("creds", &path)?, path }),
+    };
+    if let Some(ca) = section.ca.as_ref().filter(|ca| !ca.is_file()) {
+        return Err(format!("ca: {}: is not there", ca.display()));
+    }
+    Ok(Settings { url: section.url, is_tls, credentials, host, ca: section.ca })
 }
 
 /// Whether a URL asks for TLS.
@@ -158,33 +114,6 @@ fn is_loopback(authority: &str) -> bool {
         None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
     };
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// A file's text, where it is ours or root's and none of these bits is set.
-fn whole(path: &Path, forbidden: u32, why: &str) -> Result<Option<String>, String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        Err(errno) => return Err(format!("cannot be read: {}", std::io::Error::from(errno))),
-    };
-    let stat = rustix::fs::fstat(&file).map_err(|errno| errno.to_string())?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err("is no regular file".to_owned());
-    }
-    if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err("belongs to another user".to_owned());
-    }
-    if stat.st_mode & forbidden != 0 {
-        return Err(why.to_owned());
-    }
-    let mut text = String::new();
-    let read = std::fs::File::from(file).take(BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| format!("cannot be read: {error}"))?;
-    match text.len() as u64 > BYTES_MAX {
-        true => Err(format!("has more than {BYTES_MAX} bytes")),
-        false => Ok(Some(text)),
-    }
 }
 
 #[cfg(test)]

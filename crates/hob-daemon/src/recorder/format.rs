@@ -37,9 +37,7 @@ pub struct TooLong;
 
 /// Appends the receipt as one line to `lines`, or leaves `lines` as it was.
 pub fn encode(mut receipt: Receipt, lines: &mut Vec<u8>) -> Result<(), TooLong> {
-    for text in texts(&mut receipt) {
-        clip(text);
-    }
+    clip_texts(&mut receipt);
     let start = lines.len();
     // A receipt has only string keys and a vector takes every write, so this fails only if the
     // type is changed into one that JSON cannot say; that costs the receipt, not the daemon.
@@ -84,6 +82,11 @@ fn is_receipt(schema: &str) -> bool {
 
 fn is_known(schema: &str) -> bool {
     is_receipt(schema) && split(schema) <= split(SCHEMA)
+}
+
+/// Clips each text that is too long.
+pub(super) fn clip_texts(receipt: &mut Receipt) {
+    texts(receipt).for_each(clip);
 }
 
 fn texts(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {

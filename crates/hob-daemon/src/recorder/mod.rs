@@ -3,7 +3,8 @@
 //! ```text
 //!   a settled call ─record()─▶ buffer (bounded) ─▶ writer thread ─▶ segments on disk ─▶ reader
 //!      < 3 µs, no wake           writer.rs  │         format.rs        store.rs        reader.rs
-//!                                          └─▶ sums per program and day: gain.rs, days.rs
+//!                                          ├─▶ sums per program and day: gain.rs, days.rs
+//!                                          └─▶ a collector, if one is configured: push/
 //! ```
 //! Invariants:
 //! - recording never fails and never delays a call: what cannot be written is dropped and counted;
@@ -20,6 +21,7 @@ pub mod export;
 pub mod format;
 pub mod gain;
 pub mod place;
+pub mod push;
 pub mod reader;
 pub mod recording;
 pub(crate) mod ring;

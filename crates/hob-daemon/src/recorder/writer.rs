@@ -26,11 +26,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hob_core::receipt::Receipt;
-use hob_core::status::RecorderPart;
+use hob_core::status::{PushPart, RecorderPart};
 
 use super::days::{self, Sums};
 use super::gain::Row;
 use super::place::PlaceError;
+use super::push::{self, Push};
 use super::store::{Appended, Store};
 use super::{format, reader};
 
@@ -84,6 +85,8 @@ struct Shared {
     wake: Condvar,
     /// Those who flush wait here.
     settled: Condvar,
+    /// Who else is told, if anybody.
+    push: Option<Push>,
 }
 
 #[derive(Debug)]
@@ -135,6 +138,11 @@ impl Recorder {
     /// them, and [`Recorder::status`] says why. `state_dir` is [`super::state_dir`]'s answer.
     #[must_use]
     pub fn start(state_dir: Option<&Path>) -> Recorder {
+        Recorder::pushing(state_dir, None)
+    }
+
+    /// The same; what is written is pushed too, if there is a push.
+    pub(crate) fn pushing(state_dir: Option<&Path>, push: Option<Push>) -> Recorder {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 waiting: Vec::new(),
@@ -149,6 +157,7 @@ impl Recorder {
             }),
             wake: Condvar::new(),
             settled: Condvar::new(),
+            push,
         });
         let mut recorder = Recorder {
             shared,
@@ -159,7 +168,12 @@ impl Recorder {
         };
         match state_dir {
             Some(state_dir) => recorder.start_writer(state_dir),
-            None => recorder.shared.lock().trouble = Some(PlaceError::NoStateDir.to_string()),
+            None => {
+                recorder.shared.lock().trouble = Some(PlaceError::NoStateDir.to_string());
+                if let Some(push) = &recorder.shared.push {
+                    push.off("no receipts are kept, so there are none to push".to_owned());
+                }
+            }
         }
         recorder
     }
@@ -240,6 +254,18 @@ impl Recorder {
         self.next_call.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// What has become of what was to be pushed; `None` where nothing is to be.
+    pub(crate) fn push_status(&self) -> Option<PushPart> {
+        self.shared.push.as_ref().map(Push::status)
+    }
+
+    /// Ends the push when what was written is sent, or a moment has passed. It blocks its thread.
+    pub(crate) fn end_push(&self) {
+        if let Some(push) = &self.shared.push {
+            push.end();
+        }
+    }
+
     /// What has become of receipts so far.
     #[must_use]
     pub fn status(&self) -> RecorderPart {
@@ -291,6 +317,9 @@ impl Shared {
                 return;
             }
             let count = batch.len() as u64;
+            if let Some(push) = &self.push {
+                push.offer(push::copies(&batch));
+            }
             let mut encoded = 0;
             for receipt in batch.drain(..) {
                 if let Some((day, row)) = Row::of(&receipt) {

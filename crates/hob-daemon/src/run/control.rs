@@ -178,6 +178,7 @@ impl Daemon {
             messages: self.messages.told(),
             hosts: self.messages.hosts_status(),
             recorder: self.recorder.status(),
+            push: self.recorder.push_status(),
         }
     }
 

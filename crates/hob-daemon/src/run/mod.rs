@@ -137,6 +137,7 @@ impl Daemon {
         self.leave_all_receipts();
         self.messages.close();
         self.recorder.flush();
+        self.recorder.end_push();
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! The client of HTTP that hob asks others with: `hob check`, and the rights of mounts.
+//! The client of HTTP that hob asks others with: `hob check`, the rights of mounts, and what pushes
+//! receipts.
 //!
 //! ```text
 //!   request ─▶ an idle connection of the origin, or a new one ─▶ head ─▶ body, up to a bound
@@ -9,6 +10,7 @@
 //! is repeated once, and only if no byte of it can have left; no redirect is followed and no
 //! cookie kept here: that is its user's decision. It asks for no encoding and decodes none.
 
+pub mod posts;
 mod tls;
 pub mod turns;
 

@@ -6,7 +6,9 @@
 use hob_core::receipt::{
     GainPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
 };
-use hob_core::status::{CallsPart, ColdPart, MessagesPart, PoolPart, RecorderPart, Status};
+use hob_core::status::{
+    CallsPart, ColdPart, MessagesPart, PoolPart, PushPart, RecorderPart, Status,
+};
 use jiff::tz::TimeZone;
 
 use super::clock::Clock;
@@ -287,6 +289,7 @@ pub(super) fn fresh_status() -> Status {
             dropped: 0,
             off_reason: None,
         },
+        push: None,
     }
 }
 
@@ -342,5 +345,13 @@ pub(super) fn busy_status() -> Status {
     status.recorder.written = 1_180;
     status.recorder.dropped = 64;
     status.recorder.off_reason = Some("write-failed: No space left on device (os error 28)".into());
+    status.push = Some(PushPart {
+        to: "https://otel.example.org".into(),
+        waiting: 40,
+        sent: 1_024,
+        dropped: 116,
+        rejected_spans: 3,
+        why: Some("it answered 429".into()),
+    });
     status
 }

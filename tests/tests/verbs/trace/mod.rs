@@ -1,6 +1,7 @@
 //! `hob trace`: for whom a call waited, from rings that outlive who wrote them.
 
 mod context;
+mod push;
 mod ruby;
 mod spans;
 

@@ -72,6 +72,7 @@ pub fn status(status: &Status, look: &Look) -> String {
     lines.push(word("memory", &memory, look));
     lines.extend(messages(status, look));
     lines.extend(recorder(status, look));
+    lines.extend(push(status, look));
     lines.push(String::new());
     lines.extend(pools(&status.pools, look));
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -126,6 +127,33 @@ fn recorder(status: &Status, look: &Look) -> Vec<String> {
     if let Some(reason) = &recorder.off_reason {
         let reason = format!("receipts are not kept: {}", printable(reason, look.charset));
         lines.extend(wrapped(&reason, Tone::Bad, look));
+    }
+    lines
+}
+
+/// What becomes of receipts at a collector, if they are pushed to one.
+fn push(status: &Status, look: &Look) -> Vec<String> {
+    let Some(push) = &status.push else { return Vec::new() };
+    let mut parts = vec![
+        (Tone::Plain, format!("to {}", printable(&push.to, look.charset))),
+        (Tone::Plain, format!("{} sent, {} waiting", push.sent, push.waiting)),
+    ];
+    if push.to.is_empty() {
+        parts.remove(0);
+    }
+    if push.dropped > 0 {
+        parts.push((Tone::Watch, format!("{} dropped", push.dropped)));
+    }
+    if push.rejected_spans > 0 {
+        parts.push((Tone::Watch, format!("{} spans not kept there", push.rejected_spans)));
+    }
+    let flow = look.flow(&parts, room(look));
+    let heads = std::iter::once("export").chain(std::iter::repeat(""));
+    let mut lines: Vec<_> =
+        flow.iter().zip(heads).map(|(line, head)| word(head, line, look)).collect();
+    if let Some(why) = &push.why {
+        let why = format!("export: {}", printable(why, look.charset));
+        lines.extend(wrapped(&why, Tone::Watch, look));
     }
     lines
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use hob_core::status::{HostsPart, Status};
+use hob_core::status::Status;
 use hob_daemon::hosts::Settings;
 use hob_os::start::Start;
 
@@ -32,7 +32,7 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
         .as_ref()
         .map(|credentials| format!(" by the credentials in {}", credentials.path.display()));
     let by = by.unwrap_or_default();
-    let Some(now) = status(start) else {
+    let Some(now) = status(start).and_then(|status| status.hosts) else {
         return vec![fine(CHECK, format!("{host}: a daemon connects to {url}{by}; none runs"))];
     };
     if (&now.host, &now.server) != (host, url) {
@@ -68,7 +68,7 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
 }
 
 /// The user's configuration.
-fn config(start: &Start) -> Option<PathBuf> {
+pub(super) fn config(start: &Start) -> Option<PathBuf> {
     let absolute = |name: &[u8]| {
         let value = Path::new(OsStr::from_bytes(start.variable(name)?));
         value.is_absolute().then(|| value.to_owned())
@@ -78,18 +78,21 @@ fn config(start: &Start) -> Option<PathBuf> {
 }
 
 /// What the daemon says; `None`: none answers, which is a finding of its own.
-fn status(start: &Start) -> Option<HostsPart> {
+pub(super) fn status(start: &Start) -> Option<Status> {
     connect::connect(&connect::directory(start)).ok()?;
     let (answer, _) = request::ask_within(start, "status", ANSWER_MS).ok()?;
-    serde_json::from_value::<Status>(answer).ok()?.hosts
+    serde_json::from_value::<Status>(answer).ok()
 }
 
 /// What is to be done about a configuration that cannot be used. A mode is mended by a command.
-fn fix_of(why: &str, path: &Path) -> String {
-    let creds =
-        why.split_once("creds: ").and_then(|(_, rest)| rest.split_once(": others may read"));
-    match creds {
-        Some((file, _)) => format!("chmod 600 {file}, then: hob restart"),
+pub(super) fn fix_of(why: &str, path: &Path) -> String {
+    // The file's name stands between the key that names it and what is wrong.
+    let secret = why.split_once(": others may read").and_then(|(before, _)| {
+        let keys = ["creds: ", "headers: "];
+        keys.iter().find_map(|key| Some(before.split_once(key)?.1))
+    });
+    match secret {
+        Some(file) => format!("chmod 600 {file}, then: hob restart"),
         None if why.contains("chmod go-w") => {
             format!("chmod go-w {}, then: hob restart", path.display())
         }

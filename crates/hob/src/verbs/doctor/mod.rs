@@ -4,6 +4,7 @@
 //!   caller ─┐
 //!   daemon ─┼─▶ findings ─▶ text or `hob.doctor/1` ─▶ 0 without a fault, 1 with one
 //!   hosts ──┤
+//!   push ───┤
 //!   machine ┤
 //!   commands┘
 //! ```
@@ -17,6 +18,7 @@ mod commands;
 mod daemon;
 mod hosts;
 mod machine;
+mod push;
 
 use hob_os::start::Start;
 use serde_json::json;
@@ -89,6 +91,7 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     let mut findings = caller::look(start);
     findings.extend(daemon::look(start));
     findings.extend(hosts::look(start));
+    findings.extend(push::look(start));
     findings.extend(machine::look(start));
     findings.extend(commands::look(start));
     let printed = if format.json { out(&(json(&findings) + "\n")) } else { out(&text(&findings)) };

@@ -94,7 +94,13 @@ impl Collector for Taken {
         put("tells_held", "Those whose program cannot be had now", Gauge, one(told.held))?;
         put("dead_letters", "Tells that were given up", Gauge, one(told.dead))?;
         put("receipts_written", "Receipts that reached the disk", Counter, one(kept.written))?;
-        put("receipts_dropped", "Receipts that did not", Counter, one(kept.dropped))
+        put("receipts_dropped", "Receipts that did not", Counter, one(kept.dropped))?;
+        let Some(push) = &status.push else { return Ok(()) };
+        put("export_waiting", "Receipts that wait for the collector", Gauge, one(push.waiting))?;
+        put("export_sent", "Receipts that the collector took", Counter, one(push.sent))?;
+        put("export_dropped", "Receipts that it never had", Counter, one(push.dropped))?;
+        let rejected = one(push.rejected_spans);
+        put("export_rejected_spans", "Spans that it did not keep", Counter, rejected)
     }
 }
 

@@ -31,7 +31,7 @@ use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
 use serde_json::{Value, json};
 
-use super::daemon::{SIGPIPE, SIGXFSZ};
+use super::daemon::{SIGPIPE, SIGXFSZ, push};
 use super::request::{self, ANSWER_MS};
 use super::{Failure, Format, out, trust};
 use crate::show::style::Look;
@@ -287,6 +287,7 @@ fn start_loop(start: &Start, directory: &Path, site: &Site) -> Result<Looped, Fa
     let mut config = Config::from_variables(directory.to_path_buf(), StartAs::Only, variable);
     config.limits.idle_exit_us = u64::MAX;
     config.prints = Prints::Stderr;
+    config.push = Some(push::open);
     for (path, mount) in &site.mounts {
         if let Mount::App(served) = mount {
             config.mounts.insert(path.clone(), served.app.clone());

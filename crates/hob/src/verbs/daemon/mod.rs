@@ -1,6 +1,8 @@
 //! `hob daemon`: the daemon in the foreground, as `start` and the first `run` start it in the
 //! background.
 
+pub(crate) mod push;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -33,6 +35,7 @@ pub fn run(start: &Start) -> u8 {
         start.variable(name.as_bytes()).map(|value| OsStr::from_bytes(value).to_owned())
     };
     let config = Config::from_variables(connect::directory(start), start_as, variable);
+    let config = Config { push: Some(push::open), ..config };
     #[cfg(feature = "nats")]
     let config = Config { connect: Some(hob_nats::connect), ..config };
     match hob_daemon::run(config) {
