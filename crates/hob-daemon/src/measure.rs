@@ -1,5 +1,5 @@
 //! The staleness check by itself, for tests and for the bench: what it costs, and whether an edit
-//! ever escapes it; and what a note of a span costs.
+//! ever escapes it; what a note of a span costs, and what exports cost.
 //!
 //! Not part of hob: built for tests and with the feature `measure`. Files, edits and the thread
 //! that makes them are real; an edit counts as made when its last system call has returned.
@@ -17,6 +17,7 @@ use hob_core::ids::CallId;
 use hob_core::phase::Mark;
 
 use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+pub use crate::recorder::export::measured::{EXPORTS, Exported};
 use crate::recorder::ring;
 
 /// How long a fingerprint may take to become possible after the last write.

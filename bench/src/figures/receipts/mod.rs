@@ -1,6 +1,7 @@
 //! What receipts cost a warm call: two daemons, one of which keeps none (`HOB_RECEIPTS=0`).
 //! Beside it: whether what receipts and `hob why` say is so.
 
+pub(crate) mod check;
 pub(crate) mod saved;
 pub(crate) mod spans;
 pub(in crate::figures) mod why;

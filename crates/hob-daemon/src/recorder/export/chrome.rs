@@ -2,12 +2,13 @@
 //!
 //! A program is a process. Its calls that overlap stand on lines of their own, since the events of
 //! a line must nest; a line is used again when its call has ended. Spans have lines of their own.
+//! Each event is written at once, as in `otlp`.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 
-use super::{Call, Lines, free_line, numbers, span_texts, texts};
+use super::{Call, Lines, free_line, item, numbers, span_texts, texts};
 
 /// Lines of spans, behind all those of calls that there may be; for each line of calls so many.
 const SPANS: usize = 1_000_000;
@@ -20,52 +21,111 @@ struct Program {
     calls: Vec<u64>,
 }
 
+/// An event with a begin and an end.
+#[derive(Serialize)]
+struct Event<'a> {
+    ph: &'static str,
+    name: &'a str,
+    cat: &'static str,
+    pid: usize,
+    tid: usize,
+    ts: f64,
+    dur: f64,
+    args: Notes<'a>,
+}
+
+/// What a program is called.
+#[derive(Serialize)]
+struct Named<'a> {
+    ph: &'static str,
+    name: &'static str,
+    pid: usize,
+    args: Name<'a>,
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    name: &'a str,
+}
+
+/// An object.
+struct Notes<'a>(Vec<(&'static str, Note<'a>)>);
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Note<'a> {
+    Text(&'a str),
+    Number(u64),
+}
+
+impl Serialize for Notes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, note)| (name, note)))
+    }
+}
+
 pub(super) fn trace(calls: &[Call]) -> Vec<u8> {
     let mut programs: BTreeMap<&str, Program> = BTreeMap::new();
-    let mut events = Vec::new();
+    let mut out = b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[".to_vec();
     for call in calls {
         let known = programs.len() + 1;
         let program = programs.entry(call.name).or_insert_with(|| {
-            let named = json!({ "name": call.name });
-            events.push(json!({
-                "ph": "M", "name": "process_name", "pid": known, "args": named,
-            }));
+            let args = Name { name: call.name };
+            separate(&mut out);
+            item(&mut out, &Named { ph: "M", name: "process_name", pid: known, args });
             Program { number: known, calls: Vec::new() }
         });
-        let end = at_ns(call, call.receipt.total_us);
-        let line = 1 + free_line(&mut program.calls, call.begun_ns, end);
-        let how = if call.receipt.warm { "warm" } else { "cold" };
-        let event = |line: usize, name: &str, (start_us, us): (u64, u64), notes| {
-            #[expect(clippy::cast_precision_loss, reason = "the format counts in doubles")]
-            let (at_us, us) = (call.begun_ns as f64 / 1000.0 + start_us as f64, us as f64);
-            json!({
-                "ph": "X", "name": name, "cat": how, "pid": program.number, "tid": line,
-                "ts": at_us, "dur": us, "args": Map::from_iter(notes),
-            })
-        };
-        events.push(event(line, call.name, (0, call.receipt.total_us), notes(call)));
-        for phase in &call.receipt.phases {
-            events.push(event(line, &phase.name, (phase.start_us, phase.us), Vec::new()));
-        }
-        let mut lines = Lines::default();
-        for span in &call.spans.spans {
-            let line = SPANS + line * SPANS_A_LINE + lines.line(span);
-            let texts = span_texts(span).into_iter();
-            let mut notes: Vec<_> =
-                texts.map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
-            // Not as `call`, which only a call's own event has.
-            notes.push(("of_call".to_owned(), call.receipt.call.into()));
-            events.push(event(line, span.what.name(), (span.start_us, span.us), notes));
-        }
+        events(call, program, &mut out);
     }
-    json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string().into_bytes()
+    out.extend_from_slice(b"]}");
+    out
 }
 
-fn notes(call: &Call) -> Vec<(String, Value)> {
-    let texts = texts(call).into_iter().map(|(name, text)| (name, Value::from(text)));
-    let numbers = numbers(call).into_iter();
-    let numbers = numbers.map(|(name, number)| (name, Value::from(number)));
-    texts.chain(numbers).map(|(name, value)| (name.to_owned(), value)).collect()
+/// The events of one call.
+fn events(call: &Call, program: &mut Program, out: &mut Vec<u8>) {
+    let receipt = call.receipt;
+    let end = at_ns(call, receipt.total_us);
+    let line = 1 + free_line(&mut program.calls, call.begun_ns, end);
+    let own = texts(call).into_iter().map(|(name, text)| (name, Note::Text(text)));
+    let numbers = numbers(call).into_iter().map(|(name, number)| (name, Note::Number(number)));
+    let notes = Notes(own.chain(numbers).collect());
+    let of = (call, program.number);
+    event(of, (line, call.name), (0, receipt.total_us), notes, out);
+    for phase in &receipt.phases {
+        event(of, (line, &phase.name), (phase.start_us, phase.us), Notes(Vec::new()), out);
+    }
+    let mut lines = Lines::default();
+    for span in &call.spans.spans {
+        let line = SPANS + line * SPANS_A_LINE + lines.line(span);
+        let texts = span_texts(span);
+        let notes = texts.iter().map(|(name, text)| (*name, Note::Text(text)));
+        // Not as `call`, which only a call's own event has.
+        let number = std::iter::once(("of_call", Note::Number(receipt.call)));
+        let notes = Notes(notes.chain(number).collect());
+        event(of, (line, span.what.name()), (span.start_us, span.us), notes, out);
+    }
+}
+
+/// One event of a call of this process, on a line.
+fn event(
+    (call, pid): (&Call, usize),
+    (tid, name): (usize, &str),
+    (start_us, us): (u64, u64),
+    args: Notes<'_>,
+    out: &mut Vec<u8>,
+) {
+    #[expect(clippy::cast_precision_loss, reason = "the format counts in doubles")]
+    let (ts, dur) = (call.begun_ns as f64 / 1000.0 + start_us as f64, us as f64);
+    let cat = if call.receipt.warm { "warm" } else { "cold" };
+    separate(out);
+    item(out, &Event { ph: "X", name, cat, pid, tid, ts, dur, args });
+}
+
+/// A comma, but before the first.
+fn separate(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'[') {
+        out.push(b',');
+    }
 }
 
 fn at_ns(call: &Call, us: u64) -> u64 {
@@ -75,6 +135,7 @@ fn at_ns(call: &Call, us: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use hob_core::receipt::Receipt;
+    use serde_json::Value;
 
     use super::super::super::format::begun_ns;
     use super::super::super::format::tests::receipt;

@@ -4,12 +4,15 @@
 //! A format is a file here, and a row of [`Format`].
 
 mod chrome;
+#[cfg(any(test, feature = "measure"))]
+pub(crate) mod measured;
 mod otlp;
 mod perfetto;
 mod protobuf;
 
 use hob_core::receipt::Receipt;
 use hob_core::receipt::naming::{Naming, distinct};
+use serde::Serialize;
 
 use super::format::begun_ns;
 use super::spans::{Held, Rings, Span, Spans, What};
@@ -121,17 +124,24 @@ fn free_line(free: &mut Vec<u64>, begin: u64, end: u64) -> usize {
     line
 }
 
-fn texts(call: &Call) -> Vec<(&'static str, String)> {
+/// Adds a value as JSON.
+fn item(out: &mut Vec<u8>, value: &impl Serialize) {
+    // A vector takes every write, and nothing here is what JSON cannot say.
+    let written = serde_json::to_writer(out, value);
+    debug_assert!(written.is_ok(), "{written:?}");
+}
+
+fn texts<'a>(call: &Call<'a>) -> Vec<(&'static str, &'a str)> {
     let receipt = call.receipt;
     let mut texts = vec![
-        ("spans", call.spans.coverage.code().to_owned()),
-        ("reason", receipt.reason.clone()),
-        ("isolation", receipt.isolation.clone()),
-        ("outcome", receipt.outcome.kind.clone()),
-        ("target", receipt.program.target.clone()),
+        ("spans", call.spans.coverage.code()),
+        ("reason", receipt.reason.as_str()),
+        ("isolation", receipt.isolation.as_str()),
+        ("outcome", receipt.outcome.kind.as_str()),
+        ("target", receipt.program.target.as_str()),
     ];
-    texts.extend(receipt.trace.as_ref().map(|trace| ("trace", trace.id.clone())));
-    texts.extend(receipt.directory.clone().map(|directory| ("directory", directory)));
+    texts.extend(receipt.trace.as_ref().map(|trace| ("trace", trace.id.as_str())));
+    texts.extend(receipt.directory.as_deref().map(|directory| ("directory", directory)));
     texts
 }
 

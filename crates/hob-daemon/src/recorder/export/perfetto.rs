@@ -159,9 +159,13 @@ fn slice(kind: u64, track: u64) -> Message {
     Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
 }
 
-fn noted(mut event: Message, texts: impl IntoIterator<Item = (&'static str, String)>) -> Message {
+fn noted<T: AsRef<str>>(
+    mut event: Message,
+    texts: impl IntoIterator<Item = (&'static str, T)>,
+) -> Message {
     for (name, text) in texts {
-        let note = Message::default().text(field::NOTE_NAME, name).text(field::NOTE_TEXT, &text);
+        let note = Message::default().text(field::NOTE_NAME, name);
+        let note = note.text(field::NOTE_TEXT, text.as_ref());
         event = event.message(field::EVENT_NOTE, &note);
     }
     event
