@@ -275,8 +275,8 @@ class Exports(unittest.TestCase):
         own = json.loads(self.hob("export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
         spans = [span for one in own for span in one["scopeSpans"][0]["spans"]]
         calls = [span for span in spans if "parentSpanId" not in span]
-        self.assertEqual(len(self.entries(NAMES[1], "-n", "2")), 2)
-        self.assertEqual(len(calls), len(self.receipts(NAMES[1], "-n", "2")))
+        # A call that no daemon took takes the place of none.
+        self.assertEqual(len(calls), 2)
         target = os.path.join(self.place, "trace")
         said = self.hob("export", "perfetto", "--last", "1h", "-o", target).decode()
         self.assertIn("ui.perfetto.dev", said)

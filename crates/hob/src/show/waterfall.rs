@@ -42,13 +42,22 @@ pub fn entry(entry: &Entry, clock: &Clock, look: &Look) -> String {
 /// A receipt as a figure.
 #[must_use]
 pub fn receipt(receipt: &Receipt, clock: &Clock, look: &Look) -> String {
-    let columns = columns(look);
+    with_rows(receipt, figure(receipt, columns(look), look), clock, look)
+}
+
+/// A receipt with these rows in the place of its phases.
+pub(super) fn with_rows(
+    receipt: &Receipt,
+    rows: Vec<String>,
+    clock: &Clock,
+    look: &Look,
+) -> String {
     let mut lines = head(receipt, clock, look);
     if !receipt.phases.is_empty() {
         lines.push(String::new());
-        lines.extend(figure(receipt, columns, look));
+        lines.extend(rows);
     }
-    let footer = footer(receipt, columns, look);
+    let footer = footer(receipt, columns(look), look);
     if !footer.is_empty() {
         lines.push(String::new());
         lines.extend(footer);

@@ -1,4 +1,4 @@
-//! `hob last` and `hob show`: receipts as figures.
+//! `hob last` and `hob show`: receipts as figures, with what is still kept of their spans.
 
 use clap::Args;
 use hob_os::start::Start;
@@ -9,7 +9,7 @@ use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::page;
 use crate::show::style::Look;
-use crate::show::waterfall;
+use crate::show::{trace, waterfall};
 
 /// What `hob last` is asked.
 #[derive(Debug, Clone, Copy, Args)]
@@ -47,7 +47,7 @@ pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     if asked.html {
         return out(&page::calls::page(&entries, &rings::read(start), &Clock::now()));
     }
-    shown(&entries, asked.json)
+    shown(start, &entries, asked.json)
 }
 
 /// Shows the receipt of one call.
@@ -61,15 +61,18 @@ pub(crate) fn show(start: &Start, asked: Show) -> Result<(), Failure> {
             asked.call
         )));
     };
-    shown(&[entry], asked.json)
+    shown(start, &[entry], asked.json)
 }
 
-fn shown(entries: &[Entry], json: bool) -> Result<(), Failure> {
+fn shown(start: &Start, entries: &[Entry], json: bool) -> Result<(), Failure> {
     if json {
         return out(&entries.iter().map(|entry| entry.json() + "\n").collect::<String>());
     }
     let (clock, look) = (Clock::now(), Look::of_stdout());
-    let figures: Vec<_> =
-        entries.iter().map(|entry| waterfall::entry(entry, &clock, &look)).collect();
-    out(&figures.join("\n"))
+    let rings = rings::read(start);
+    let figure = |entry: &Entry| match entry {
+        Entry::Receipt(receipt) => trace::receipt(receipt, &rings.of(receipt), &clock, &look),
+        Entry::Fallback(_) => waterfall::entry(entry, &clock, &look),
+    };
+    out(&entries.iter().map(figure).collect::<Vec<_>>().join("\n"))
 }

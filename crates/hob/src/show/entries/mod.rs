@@ -180,6 +180,28 @@ pub fn recent_of(
     Ok(entries.split_off(entries.len().saturating_sub(count)))
 }
 
+/// The last `count` receipts that `takes` takes, with the lines of calls that no daemon took since the
+/// first of them; all those lines, if there are not so many receipts. The oldest first.
+pub fn receipts_of(
+    state_dir: &Path,
+    count: usize,
+    takes: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Entry>, PlaceError> {
+    let receipts = reader::newest(state_dir)?.map(|receipt| Entry::Receipt(Box::new(receipt)));
+    let mut entries: Vec<Entry> = receipts.filter(|entry| takes(entry)).take(count).collect();
+    entries.reverse();
+    let is_cut = entries.len() == count;
+    let since = entries.first().filter(|_| is_cut).map(|first| moment(first.at()));
+    if since.is_none() && is_cut {
+        return Ok(entries);
+    }
+    let fallbacks = fallbacks(state_dir).into_iter().map(Entry::Fallback);
+    let fallbacks = fallbacks.filter(|entry| takes(entry));
+    entries.extend(fallbacks.filter(|entry| since.is_none_or(|since| moment(entry.at()) >= since)));
+    entries.sort_by_key(|entry| moment(entry.at()));
+    Ok(entries)
+}
+
 /// The lines of calls that no daemon took, the oldest first.
 #[must_use]
 pub fn fallbacks(state_dir: &Path) -> Vec<FallbackLine> {
@@ -252,6 +274,11 @@ mod tests {
         assert_eq!(names(&recent(home.path(), 9).unwrap()), ["10", "middle", "12", "newest"]);
         assert_eq!(names(&recent(home.path(), 3).unwrap()), ["middle", "12", "newest"]);
         assert_eq!(names(&recent(home.path(), 0).unwrap()), Vec::<String>::new());
+        let receipts = |count| names(&receipts_of(home.path(), count, |_| true).unwrap());
+        assert_eq!(receipts(1), ["12", "newest"], "one receipt, whatever else there is");
+        assert_eq!(receipts(2), ["10", "middle", "12", "newest"]);
+        assert_eq!(receipts(9), ["10", "middle", "12", "newest"]);
+        assert_eq!(receipts(0), Vec::<String>::new());
         let last = recent(home.path(), 1).unwrap().pop().unwrap();
         let value: serde_json::Value = serde_json::from_str(&last.json()).unwrap();
         assert_eq!(value["warm"], false);

@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::style::{Figures, Look, Tone};
 use super::text::{Align, fit, pad, printable, width, wrap};
 use super::units::{self, Micro};
-use super::waterfall::{columns, drawn, head, joined};
+use super::waterfall::{self, columns, drawn, head, joined, with_rows};
 
 /// The columns of names, where no program has named spans, and the most.
 const NAMES: usize = 9;
@@ -51,6 +51,15 @@ pub fn figure(
         lines.extend(wrapped.iter().map(|line| look.paint(Tone::Dim, line)));
     }
     joined(&lines)
+}
+
+/// A receipt, and beneath its phases what the rings have of it.
+#[must_use]
+pub fn receipt(receipt: &Receipt, spans: &Spans, clock: &Clock, look: &Look) -> String {
+    match spans.spans.is_empty() {
+        true => waterfall::receipt(receipt, clock, look),
+        false => with_rows(receipt, rows(receipt, &spans.spans, look), clock, look),
+    }
 }
 
 /// What is to be said of what is missing.

@@ -27,7 +27,7 @@ pub(crate) struct Export {
     /// Only calls of this program: its name, its file, or the end of its path
     #[arg(value_name = "PROGRAM")]
     program: Option<String>,
-    /// How many, the newest
+    /// How many, the newest; calls that no daemon took do not count
     #[arg(short = 'n', value_name = "N", default_value_t = 10_000)]
     count: usize,
     /// Only calls of the last while, such as 1h or 7d
@@ -102,7 +102,7 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
     let place = state_dir()?;
     let found = match asked.call {
         Some(call) => entries::numbered(&place, call).map(|entry| entry.into_iter().collect()),
-        None => entries::recent_of(&place, asked.count, {
+        None => entries::receipts_of(&place, asked.count, {
             let filter = filter(asked)?;
             move |entry| filter.takes(entry)
         }),
