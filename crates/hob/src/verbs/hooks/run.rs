@@ -18,7 +18,7 @@ use hob_os::start::Start;
 use hob_os::{process, signals};
 use hob_resolve::near::nearest_beside;
 use jiff::Timestamp;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -388,6 +388,18 @@ pub(crate) fn runner_failed(error: &rustix::io::Errno) -> Failure {
     Failure::lost(format!("the kernel refuses what running hooks needs: {text}"))
 }
 
+/// Tells of descriptors that can be read, by [`Event::Ready`] with their number.
+pub(crate) trait Watches {
+    /// Watches one more.
+    fn watch(&mut self, descriptor: BorrowedFd<'_>, number: u32) -> rustix::io::Result<()>;
+}
+
+impl Watches for Runner {
+    fn watch(&mut self, descriptor: BorrowedFd<'_>, number: u32) -> rustix::io::Result<()> {
+        Runner::watch(self, descriptor, number)
+    }
+}
+
 /// Under which number signals are watched.
 pub(crate) const SIGNALLED: u32 = 0;
 
@@ -410,7 +422,7 @@ pub(crate) enum Wish {
 impl Signals {
     /// From now on signals come as [`Event::Ready`] with [`SIGNALLED`]. After the runner was made,
     /// whose hooks would inherit that they are blocked.
-    pub(crate) fn new(runner: &mut Runner) -> Result<Signals, Failure> {
+    pub(crate) fn new(runner: &mut dyn Watches) -> Result<Signals, Failure> {
         let failed = |error: rustix::io::Errno| runner_failed(&error);
         let ignored = signals::Set(process::own_status().map_err(failed)?.ignored);
         let mut all = vec![Signal::INT.as_raw(), Signal::TERM.as_raw(), Signal::HUP.as_raw()];
@@ -419,7 +431,7 @@ impl Signals {
         let set = signals::Set::of(&all);
         signals::block(set).map_err(failed)?;
         let descriptor = signals::descriptor(set).map_err(failed)?;
-        runner.watch(&descriptor, SIGNALLED).map_err(failed)?;
+        runner.watch(descriptor.as_fd(), SIGNALLED).map_err(failed)?;
         Ok(Signals { descriptor, last: None })
     }
 

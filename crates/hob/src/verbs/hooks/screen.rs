@@ -4,15 +4,15 @@
 //! everything else; where stderr is no terminal, or all is plain, there is neither line nor timer.
 //! Its width is the window's at each drawing.
 
-use hob_hooks::Runner;
 use hob_os::{clock, process};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
 
 use super::progress::{Counts, Progress};
+use super::run::Watches;
 use crate::show::style::Look;
 
 /// Under which number the timer is watched.
@@ -35,7 +35,7 @@ struct Drawn {
 
 impl Screen {
     /// Draws from now on, when so many have ended in an earlier run, where there is somebody to see it. One who asked for JSON is a program.
-    pub(super) fn new(runner: &mut Runner, json: bool, ended: u64) -> Screen {
+    pub(super) fn new(runner: &mut dyn Watches, json: bool, ended: u64) -> Screen {
         if json || Look::of_stderr_terminal().is_none() {
             return Screen(None);
         }
@@ -48,7 +48,7 @@ impl Screen {
         // Without a timer there is no line, which is no reason not to run.
         let Ok(timer) = timer else { return Screen(None) };
         let set = timerfd_settime(&timer, TimerfdTimerFlags::empty(), &times);
-        if set.is_err() || runner.watch(&timer, DRAW).is_err() {
+        if set.is_err() || runner.watch(timer.as_fd(), DRAW).is_err() {
             return Screen(None);
         }
         Screen(Some(Drawn { timer, progress: Progress::new(ended), begun_ns: clock::now_ns() }))

@@ -2,21 +2,20 @@
 //! once, with a progress line, a resume file, a summary and reports.
 //!
 //! ```text
-//! targets ──place?─▶ runner ──began, ended──▶ resume file ──▶ reports
+//! targets ──place?─▶ performer ──began, ended──▶ resume file ──▶ reports
 //!            ▲          └──────────────────▶ tally ───────▶ progress line, summary
 //!            └── ^C, a full disk, a mistake in the file: nothing more is begun
 //! ```
 //! Invariants: what ended is in the resume file before the next target is taken; memory does not
 //! grow with the number of targets.
 
+mod performer;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
-use hob_hooks::{
-    Event, Limits, ParallelHandle, ParallelRunner, Set, SetId, Stream, Variables, WorkSource,
-};
+use hob_hooks::{Event, Limits, Set, SetId, Stream, Variables, WorkSource};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
@@ -26,7 +25,7 @@ use super::progress::{Counts, thousands};
 use super::receipt::Told;
 use super::report::{self, Overview, Report};
 use super::resume::{self, Earlier, Journal, Past, ResumeError};
-use super::run::{Run, SIGNALLED, Signals, Wish, runner_failed};
+use super::run::{Run, SIGNALLED, Signals, Wish};
 use super::screen::{DRAW, Screen};
 use super::summary;
 use super::tag::{self, Tagged};
@@ -35,6 +34,7 @@ use super::targets::{Source, Target, TargetError, Targets};
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};
 use crate::{fallback, say};
+use performer::{Performer, Stop};
 
 /// The name of the summary's format.
 const SCHEMA: &str = "hob.hooks-summary/1";
@@ -61,19 +61,15 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     greet(&past, many.earlier(), total);
     // No more than there are targets: where that leaves a processor free, hooks are prestarted on it.
     let at_once = limits.jobs.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1);
-    let runner = ParallelRunner::new(Limits { jobs: at_once, ..limits });
-    let mut runner = runner.map_err(|error| runner_failed(&error))?;
-    if let Some(connect) = Run::warm(start) {
-        runner.warm_through(connect);
-    }
-    let signals = Signals::new(runner.first())?;
-    let screen = Screen::new(runner.first(), asked.json, past.tally.ended());
+    let mut performer = Performer::here(Limits { jobs: at_once, ..limits }, Run::warm(start))?;
+    let signals = Signals::new(&mut performer)?;
+    let screen = Screen::new(&mut performer, asked.json, past.tally.ended());
     let dir = PathBuf::from(&asked.dir);
     let mut round = Round {
         journal,
         screen,
         signals,
-        handle: runner.handle(),
+        performer: performer.stop(),
         counts: Counts { ended: past.tally.ended(), failed: past.tally.failed(), total },
         tally: past.tally.clone(),
         given: HashMap::new(),
@@ -90,8 +86,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
     let mut queue = Queue { targets, ended: false, past, set, variables };
-    let done = runner.run(&mut Work { round: &mut round, queue: &mut queue });
-    done.map_err(|error| runner_failed(&error))?;
+    performer.run(&mut Work { round: &mut round, queue: &mut queue })?;
     round.told.tell(start);
     round.close(&dir, source.path(), &reports, asked.json)
 }
@@ -194,7 +189,7 @@ enum Ending {
     Fault(String),
 }
 
-/// A target that was given to the runner.
+/// A target that was given to the performer.
 #[derive(Debug)]
 struct Given {
     target: Target,
@@ -202,7 +197,7 @@ struct Given {
     lane: Option<u32>,
 }
 
-/// What the runner does: every target of the file.
+/// What the performer does: every target of the file.
 struct Work<'a> {
     round: &'a mut Round,
     queue: &'a mut Queue,
@@ -224,7 +219,7 @@ struct Round {
     tally: Tally,
     screen: Screen,
     signals: Signals,
-    handle: ParallelHandle,
+    performer: Stop,
     counts: Counts,
     given: HashMap<u64, Given>,
     /// The lanes that are free, of those that were used.
@@ -283,7 +278,7 @@ impl Round {
                 Some(Wish::Finish) => self.stop(Ending::Asked),
                 Some(Wish::End) => {
                     self.stop(Ending::AtOnce);
-                    self.handle.cancel_all(Duration::ZERO);
+                    self.performer.end();
                 }
                 None => {}
             },
@@ -309,7 +304,7 @@ impl Round {
     }
 
     fn stop(&mut self, why: Ending) {
-        self.handle.drain();
+        self.performer.drain();
         let graver = matches!(why, Ending::AtOnce) || self.ending.is_none();
         if graver {
             self.ending = Some(why);
