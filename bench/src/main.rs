@@ -55,6 +55,7 @@ const USAGE: &str =
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `http`: fork prefork foolsgold python static blobs websockets mounts idle soak
+            or of `nats`: asks hooks
             or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
             or of `check`: endpoints exports
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
@@ -162,7 +163,13 @@ fn run() -> Result<ExitCode> {
         "jvm" => measure(&setting, "jvm", &[("jvm", figures::jvm::measure)]),
         "http" => measure(&setting, "http", &[("http", figures::http::measure)]),
         "outbox" => measure(&setting, "outbox", &[("outbox", figures::outbox::measure)]),
-        "nats" => measure(&setting, "nats", &[("nats", figures::hosts::measure)]),
+        "nats" => {
+            let parts: [(&str, figures::Measure); 2] =
+                [("asks", figures::hosts::measure), ("hooks", figures::hosts::hooks::measure)];
+            let parts: Vec<_> =
+                parts.into_iter().filter(|(name, _)| setting.is_part(name)).collect();
+            measure(&setting, "nats", &parts)
+        }
         "edits" => measure(&setting, "edits", &[("edits", figures::edits::measure)]),
         "places" => measure(&setting, "places", &[("places", figures::places::measure)]),
         "saved" => measure(&setting, "saved", &[("saved", figures::receipts::saved::measure)]),

@@ -252,9 +252,14 @@ impl Ours {
         let word = match published.way {
             Way::Plain => micro::ASK,
             Way::Claim => micro::CLAIM,
+            // Of one host all are no more than that one.
+            Way::ClaimOfAll if !published.host.is_empty() => micro::CLAIM,
             Way::ClaimOfAll => micro::CLAIM_OF_ALL,
         };
-        let subject = format!("hob.{word}.{}", published.program);
+        let subject = match published.host.as_str() {
+            "" => format!("hob.{word}.{}", published.program),
+            host => format!("hob.{word}.{}.{host}", published.program),
+        };
         let reply = self.reply_to(published.attempt);
         let headers = headers::ask(&published, &self.host);
         let payload = Bytes::from(published.payload);

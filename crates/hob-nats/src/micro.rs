@@ -1,7 +1,7 @@
 //! The services API of NATS (ADR-32): what an offered program says of itself, so that `nats micro`
 //! shows it; and what others say, read for `hob hosts`.
 
-use hob_core::hosts::{Offered, Seen, Stats};
+use hob_core::hosts::{Offered, OfferedHooks, Seen, Stats};
 use serde_json::{Map, Value, json};
 
 /// The queue group: the server gives an ask to one of its members.
@@ -13,6 +13,9 @@ pub(crate) const ASK: &str = "ask";
 pub(crate) const CLAIM: &str = "claim";
 /// All of these.
 pub(crate) const CLAIM_OF_ALL: &str = "claims";
+
+/// A longer path of a stranger's is none.
+const PATH_BYTES_MAX: usize = 4096;
 
 /// The name of a program's service.
 pub(crate) fn name(program: &str) -> String {
@@ -61,10 +64,16 @@ impl Service {
     }
 
     fn metadata(&self) -> Value {
-        match self.offered.claimed {
-            true => json!({ "host": self.host, "claimed": "true" }),
-            false => json!({ "host": self.host }),
+        let mut all = Map::new();
+        all.insert("host".to_owned(), self.host.as_str().into());
+        if self.offered.claimed {
+            all.insert("claimed".to_owned(), "true".into());
         }
+        if let Some(hooks) = &self.offered.hooks {
+            all.insert("hooks".to_owned(), hooks.directory.as_str().into());
+            all.insert("at_once".to_owned(), hooks.at_once.to_string().into());
+        }
+        Value::Object(all)
     }
 
     fn endpoint(&self) -> Map<String, Value> {
@@ -130,6 +139,7 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
             program,
             version: line(text(&value["version"])?),
             claimed: value["metadata"]["claimed"] == "true",
+            hooks: hooks(&value["metadata"]),
         },
         id: line(text(&value["id"])?),
         stats: Stats {
@@ -145,6 +155,13 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
     })
 }
 
+/// The hooks directory that a service is, if it says so.
+fn hooks(metadata: &Value) -> Option<OfferedHooks> {
+    let directory = metadata["hooks"].as_str().filter(|path| path.len() <= PATH_BYTES_MAX)?;
+    let at_once = metadata["at_once"].as_str()?.parse().ok().filter(|count| *count > 0)?;
+    Some(OfferedHooks { directory: directory.to_owned(), at_once })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +172,7 @@ mod tests {
                 program: "greeter".to_owned(),
                 version: "1.2.0".to_owned(),
                 claimed: true,
+                hooks: Some(OfferedHooks { directory: "/srv/deploy.d".to_owned(), at_once: 4 }),
             },
             id: "x1".to_owned(),
             host: "web-1".to_owned(),
@@ -176,7 +194,7 @@ mod tests {
         };
         let seen = seen(service().stats(&stats).as_bytes()).unwrap();
         assert_eq!((seen.host.as_str(), seen.offered.program.as_str()), ("web-1", "greeter"));
-        assert_eq!((seen.offered.claimed, seen.stats), (true, stats));
+        assert_eq!((seen.offered, seen.stats), (service().offered, stats));
     }
 
     #[test]

@@ -74,13 +74,8 @@ impl Service {
             self.hear_go(each.claimed).await?;
             let (stays, withdrawn) = watch::channel(());
             let mut asks = Vec::new();
-            let words: &[&str] = match each.claimed {
-                true => &[micro::ASK, micro::CLAIM, micro::CLAIM_OF_ALL],
-                false => &[micro::ASK],
-            };
-            for word in words {
-                let subject = format!("hob.{word}.{}", each.program);
-                let questions = match *word {
+            for (word, subject) in subjects(each, &self.host) {
+                let questions = match word {
                     micro::CLAIM_OF_ALL => self.client.subscribe(subject).await.ok()?,
                     _ => {
                         let group = micro::GROUP.to_owned();
@@ -92,7 +87,7 @@ impl Service {
                     inbox: self.inbox.clone(),
                     by: format!("{}/0", self.host),
                     program: each.program.clone(),
-                    is_claim: *word != micro::ASK,
+                    is_claim: word != micro::ASK,
                 };
                 asks.push(tokio::spawn(task.run(questions, withdrawn.clone())));
             }
@@ -201,6 +196,20 @@ impl Service {
             }
         }))
     }
+}
+
+/// Where the questions to a program come: to any of its hosts, and to this one.
+fn subjects(offered: &Offered, host: &str) -> Vec<(&'static str, String)> {
+    let program = &offered.program;
+    let words: &[&str] = match offered.claimed {
+        true => &[micro::ASK, micro::CLAIM],
+        false => &[micro::ASK],
+    };
+    let both = words.iter().flat_map(|word| {
+        [(*word, format!("hob.{word}.{program}")), (*word, format!("hob.{word}.{program}.{host}"))]
+    });
+    let all = (micro::CLAIM_OF_ALL, format!("hob.{}.{program}", micro::CLAIM_OF_ALL));
+    both.chain(offered.claimed.then_some(all)).collect()
 }
 
 /// Takes the words to perform what is taken.

@@ -5,6 +5,7 @@ mod asks;
 mod claims;
 mod faults;
 mod foreign;
+mod hooks;
 mod many;
 mod secure;
 mod seen;

@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hob-hooks",
             "hob-http",
             "hob-nats",
+            "hob-worker",
         ],
     ),
 ];

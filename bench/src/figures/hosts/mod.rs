@@ -7,6 +7,7 @@
 //! Rust too; `of this host` says what these take. No figure of the README's run: it downloads a server of 19 MB.
 
 mod bare;
+pub(crate) mod hooks;
 
 use std::time::{Duration, Instant};
 
@@ -78,8 +79,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let mut stream = server.connect()?;
     stream.make_stream("bare-tells")?;
     let bare = bare::Bare::start(server.port())?;
-    let web = Host::start(setting, "web", server.port(), true)?;
-    let desk = Host::start(setting, "desk", server.port(), false)?;
+    let web = Host::start(setting, "web", server.port(), Some(PROGRAMS))?;
+    let desk = Host::start(setting, "desk", server.port(), None)?;
     let (mut here, mut there) = (web.teller()?, desk.teller()?);
     let payload = [b'x'; PAYLOAD_BYTES];
     for program in ["plain", "native", "claimed"] {
@@ -252,16 +253,16 @@ struct Host {
 }
 
 impl Host {
-    fn start(setting: &Setting, name: &str, port: u16, offers: bool) -> Result<Host> {
+    fn start(setting: &Setting, name: &str, port: u16, programs: Option<&str>) -> Result<Host> {
         let hob = crate::figures::private(setting, &[])?;
         let config = hob.folder("config/hob")?;
         let text = format!("[nats]\nurl = \"nats://127.0.0.1:{port}\"\nhost = \"{name}\"\n");
         std::fs::write(config.join("config.toml"), text)?;
         let folder = hob.folder("project")?;
-        if offers {
+        if let Some(programs) = programs {
             std::fs::write(folder.join("echo.py"), HANDLER)?;
             std::fs::copy(std::env::current_exe()?, folder.join(NATIVE))?;
-            std::fs::write(folder.join("hob.toml"), PROGRAMS)?;
+            std::fs::write(folder.join("hob.toml"), programs)?;
             hob.ask(&["trust", folder.to_str().context("a name of text")?])?;
         }
         hob.ask(&["start"])?;

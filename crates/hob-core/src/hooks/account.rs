@@ -122,41 +122,12 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::Capture;
     use crate::hooks::HookRecord;
 
     fn set(outcome: HookOutcome, ways: &[Way], signal: Option<u8>) -> SetRecord {
-        let hook = |way: &Way| HookRecord {
-            name: "1".into(),
-            outcome,
-            code: None,
-            signal,
-            trouble: None,
-            message: None,
-            pid: 7,
-            at_us: 0,
-            wall_us: 5,
-            way: *way,
-            reason: None,
-            usage: Some(UsagePart { user_us: 1, system_us: 2, peak_kib: 3 }),
-            slow: false,
-            changed: false,
-            left_behind: false,
-            retries: 0,
-            stdout: Capture::default(),
-            stderr: Capture::default(),
-        };
-        SetRecord {
-            set: 1,
-            target: "".into(),
-            dir: "d".into(),
-            outcome,
-            at_us: 10,
-            wall_us: 20,
-            hooks: ways.iter().map(hook).collect(),
-            not_run: Vec::new(),
-            message: None,
-        }
+        use crate::hooks::record::tests;
+        let hook = |way: &Way| HookRecord { signal, way: *way, ..tests::hook(outcome) };
+        SetRecord { outcome, hooks: ways.iter().map(hook).collect(), ..tests::set() }
     }
 
     fn receipt(sets: &[SetRecord]) -> Receipt {

@@ -5,12 +5,14 @@
 //! **target**. How hooks are started and watched is `hob-hooks`'; what people read is the verbs'.
 
 mod account;
+mod asked;
 mod bytes;
 mod outcome;
 mod record;
 mod select;
 
 pub use account::Account;
+pub use asked::{AnsweredSet, AskedSet};
 pub use bytes::Bytes;
 pub use outcome::{End, HookOutcome, Trouble, signal_name};
 pub use record::{Capture, Chunk, HookRecord, Reason, SetRecord, Way};

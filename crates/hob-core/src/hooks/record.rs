@@ -30,6 +30,9 @@ pub struct SetRecord {
     /// Why it ended so, where that is no hook's doing: the directory could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The host that ran it, or was to; absent: the one of who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// One hook's run.
@@ -172,8 +175,48 @@ codes! {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A hook's record, for nobody in particular.
+    pub(in super::super) fn hook(outcome: HookOutcome) -> HookRecord {
+        HookRecord {
+            name: "1".into(),
+            outcome,
+            code: None,
+            signal: None,
+            trouble: None,
+            message: None,
+            pid: 7,
+            at_us: 0,
+            wall_us: 5,
+            way: Way::Spawned,
+            reason: None,
+            usage: Some(UsagePart { user_us: 1, system_us: 2, peak_kib: 3 }),
+            slow: false,
+            changed: false,
+            left_behind: false,
+            retries: 0,
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+        }
+    }
+
+    /// A set's, without hooks.
+    pub(in super::super) fn set() -> SetRecord {
+        SetRecord {
+            set: 1,
+            target: "".into(),
+            dir: "d".into(),
+            outcome: HookOutcome::Ok,
+            at_us: 10,
+            wall_us: 20,
+            hooks: Vec::new(),
+            not_run: Vec::new(),
+            message: None,
+            host: None,
+        }
+    }
 
     #[test]
     fn reasons_are_written_by_their_codes() {

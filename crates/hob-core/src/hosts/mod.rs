@@ -141,6 +141,8 @@ pub struct Published {
     pub way: Way,
     /// The program's name.
     pub program: String,
+    /// The one host that is asked; empty: any.
+    pub host: String,
     /// The time that is left for it, in µs.
     pub within_us: u64,
     /// Its way, this host's step included.
@@ -162,6 +164,18 @@ pub struct Offered {
     pub version: String,
     /// Whether it is taken before it is performed.
     pub claimed: bool,
+    /// The hooks directory that it is; `None`: it is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<OfferedHooks>,
+}
+
+/// A hooks directory that other hosts may have run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OfferedHooks {
+    /// Its path at its host.
+    pub directory: String,
+    /// For how many targets it runs there at one time.
+    pub at_once: u32,
 }
 
 /// How an offered program does at one host, since its daemon started.
@@ -324,8 +338,34 @@ pub fn is_subject(name: &str) -> bool {
     (1..=HOST_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_word)
 }
 
+/// A program's name, and the host behind its `@`, if one is named: `greeter@web-1`. `None`: it can be
+/// no name of an offered program, or of a host.
+#[must_use]
+pub fn addressed(name: &str) -> Option<(&str, Option<&str>)> {
+    match name.split_once('@') {
+        None => is_subject(name).then_some((name, None)),
+        Some((program, host)) => {
+            (is_subject(program) && is_host(host)).then_some((program, Some(host)))
+        }
+    }
+}
+
 /// Whether this can be a host's name: as a program's, with dots.
 #[must_use]
 pub fn is_host(name: &str) -> bool {
     name.len() <= HOST_CHARS_MAX && name.split('.').all(is_subject)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_may_be_asked_at_one_host() {
+        assert_eq!(addressed("greeter"), Some(("greeter", None)));
+        assert_eq!(addressed("greeter@web-1.lan"), Some(("greeter", Some("web-1.lan"))));
+        for wrong in ["", "@", "greeter@", "@web-1", "a.b@web-1", "a@b@c", "a@*", "a@b..c", "a@>"] {
+            assert_eq!(addressed(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -331,7 +331,7 @@ impl Messages {
             Ok((pool, _)) => pool,
             Err(refused) if !refused.is_absent => return Err(refused.into()),
             Err(refused) => match self.offered_here(&message) {
-                Some(from) => self.route(ctx, &from, message.program)?.0,
+                Some((from, program)) => self.route(ctx, &from, program)?.0,
                 None if file.is_some() => return Err(refused.into()),
                 None => return self.ask_elsewhere(ctx, id, &message, (received_ns, refused)),
             },

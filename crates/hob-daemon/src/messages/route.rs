@@ -19,7 +19,7 @@ use hob_core::receipt::ProgramPart;
 use hob_core::receipt::trace::Parent;
 use hob_core::requests::Event;
 use hob_resolve::Program;
-use hob_runtimes::Handlers;
+use hob_runtimes::{Handlers, RuntimeId};
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
@@ -235,6 +235,9 @@ impl Messages {
     ) -> Result<Program, Refused> {
         let row = handler.runtime.row();
         let file = handler.file.as_os_str().as_bytes();
+        if handler.is_hooks {
+            return hooks_worker(file, handler.runtime);
+        }
         if row.handlers == Handlers::Program {
             let program = Program::exec(file.to_vec(), vec![file.to_vec()], None);
             return Ok(Program { runtime: handler.runtime, ..program });
@@ -305,6 +308,16 @@ impl Messages {
         ctx.request(Event::Opened { pool, key, terms: handler.terms });
         Ok(pool)
     }
+}
+
+/// What runs the hooks of a directory: hob itself.
+fn hooks_worker(directory: &[u8], runtime: RuntimeId) -> Result<Program, Refused> {
+    let own = std::env::current_exe().map_err(|error| {
+        Refused::from((Reason::Config, format!("cannot tell where hob itself is: {error}")))
+    })?;
+    let own = own.into_os_string().into_encoded_bytes();
+    let words = [&own[..], b"hooks", b"perform", directory].map(<[u8]>::to_vec);
+    Ok(Program { runtime, ..Program::exec(own, words.to_vec(), None) })
 }
 
 fn key_of(handler: &Declared, host: &Program, env: &Strings) -> Key {

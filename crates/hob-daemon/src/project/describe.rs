@@ -18,7 +18,7 @@ use crate::trust;
 pub struct Declaration {
     /// Its name.
     pub program: String,
-    /// The file and its function, as they are written.
+    /// The file and its function, as they are written, or the hooks directory.
     pub handler: String,
     /// The name of what hosts it.
     pub runtime: &'static str,
@@ -57,7 +57,10 @@ pub fn contents(dir: &Path, bytes: &[u8]) -> Result<Contents, ProjectError> {
         let (_, _, row) = section.target(name).map_err(fault)?;
         programs.push(Declaration {
             program: name.clone(),
-            handler: section.handler.clone(),
+            handler: match &section.hooks {
+                Some(hooks) => format!("hooks {hooks}"),
+                None => section.handler.clone(),
+            },
             runtime: row.name,
             interpreter: section.interpreter_of(row),
             isolation: section

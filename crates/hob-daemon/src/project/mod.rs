@@ -8,6 +8,9 @@
 //! claimed = true                  # and take an ask before they perform it
 //! version = "1.2.0"
 //!
+//! [program.deploy]
+//! hooks = "deploy.d"              # a directory of hooks, which hob runs for one target after the other
+//!
 //! [program.native]
 //! runtime = "native"              # a program linked with hob-worker; else the file's name tells
 //! handler = "target/release/native"
@@ -62,8 +65,10 @@ impl ProjectError {
 pub struct Declared {
     /// The directory of its `hob.toml`.
     pub root: PathBuf,
-    /// Its file, absolute.
+    /// Its file, absolute; of hooks their directory.
     pub file: PathBuf,
+    /// Whether hob itself is its worker, and runs the hooks of a directory.
+    pub is_hooks: bool,
     /// What hosts it.
     pub runtime: RuntimeId,
     /// The interpreter, as a command line names it; empty for a program that is its own runtime.
@@ -177,7 +182,9 @@ pub fn find(state_dir: Option<&Path>, directory: &Path, program: &str) -> Found 
 pub fn offered(state_dir: Option<&Path>, directory: &Path) -> Vec<Offered> {
     let Trusted::Yes(bytes) = trust::trusted(state_dir, directory) else { return Vec::new() };
     let Ok(file) = parse(&directory.join(trust::FILE), &bytes) else { return Vec::new() };
-    let offers = file.program.iter().filter_map(|(name, section)| section.offer(name).ok()?);
+    let Ok(root) = std::fs::canonicalize(directory) else { return Vec::new() };
+    let offers =
+        file.program.iter().filter_map(|(name, section)| section.offer(name, &root).ok()?);
     offers.collect()
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use hob_core::hosts::{Offered, is_subject};
+use hob_core::hosts::{Offered, OfferedHooks, is_subject};
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::requests::{Affinity, After, Refill, Stale, Terms};
 use hob_resolve::near::nearest_beside;
@@ -24,13 +24,18 @@ const USES: u32 = 10_000;
 const BACKOFF_MAX_US: u64 = 100_000;
 /// What `tries` may ask for.
 const TRIES_MAX: u32 = 100;
+/// Messages that may wait, where nothing else is said.
+const QUEUE: u32 = 1024;
 /// What `queue` may ask for.
 const QUEUE_MAX: u32 = 65_536;
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Section {
+    #[serde(default)]
     pub(super) handler: String,
+    /// A hooks directory, in the place of a handler.
+    pub(super) hooks: Option<String>,
     pub(super) runtime: Option<String>,
     pub(super) isolation: Option<String>,
     pub(super) workers: Option<u32>,
@@ -53,6 +58,9 @@ pub(super) struct Section {
     pub(super) version: Option<String>,
 }
 
+/// A handler's file as it is written, its function, and what hosts it.
+type Parts<'a> = (&'a str, Option<&'a str>, &'static Runtime);
+
 pub(super) fn is_name(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|first| first.is_alphabetic() || first == '_')
@@ -65,24 +73,26 @@ impl Section {
         let fault =
             |what: String| ProjectError::config(path, format!("[program.{program}]: {what}"));
         let (file, function, row) = self.target(program).map_err(fault)?;
+        let is_hooks = self.hooks.is_some();
         let terms = self.terms(row).map_err(fault)?;
         let tries = self.tries.unwrap_or(outbox::TRIES);
         if !(1..=TRIES_MAX).contains(&tries) {
             return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
         }
-        self.offer(program).map_err(fault)?;
         let dir = path.parent().unwrap_or(path);
         let root = std::fs::canonicalize(dir).map_err(|error| fault(error.to_string()))?;
+        self.offer(program, &root).map_err(fault)?;
         let file = root.join(file);
-        if !file.is_file() {
-            let near = nearest_beside(&file, |_| true);
+        if !(if is_hooks { file.is_dir() } else { file.is_file() }) {
+            let near = nearest_beside(&file, |near| !is_hooks || near.path().is_dir());
             let near = near.as_deref().and_then(Path::file_name).map(OsStr::display);
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            let mut error = fault(format!("handler: {} is not there{near}", file.display()));
+            let key = if is_hooks { "hooks" } else { "handler" };
+            let mut error = fault(format!("{key}: {} is not there{near}", file.display()));
             error.reason = Reason::NoProgram;
             return Err(error);
         }
-        let is_executed = row.handlers == Handlers::Program;
+        let is_executed = row.handlers == Handlers::Program && !is_hooks;
         if is_executed && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
             let file = file.display();
             return Err(fault(format!("handler: {file} cannot be executed; `chmod +x` it")));
@@ -90,6 +100,7 @@ impl Section {
         Ok(Declared {
             root,
             file,
+            is_hooks,
             runtime: row.id,
             interpreter: self.interpreter_of(row),
             interface: None,
@@ -100,8 +111,8 @@ impl Section {
         })
     }
 
-    /// What other hosts may know of it; `None`: they may not ask it.
-    pub(super) fn offer(&self, program: &str) -> Result<Option<Offered>, String> {
+    /// What other hosts may know of it; `None`: they may not ask it. `root` is its `hob.toml`'s.
+    pub(super) fn offer(&self, program: &str, root: &Path) -> Result<Option<Offered>, String> {
         if self.claimed && !self.offered {
             return Err("claimed: it is said of a program with offered = true only".to_owned());
         }
@@ -122,8 +133,36 @@ impl Section {
                     .to_owned(),
             );
         }
+        if !self.offered {
+            return Ok(None);
+        }
         let (program, claimed) = (program.to_owned(), self.claimed);
-        Ok(self.offered.then_some(Offered { program, version, claimed }))
+        let hooks = match &self.hooks {
+            None => None,
+            Some(hooks) => Some(OfferedHooks {
+                directory: root.join(hooks).to_string_lossy().into_owned(),
+                at_once: self.terms(self.target(&program)?.2)?.workers_max,
+            }),
+        };
+        Ok(Some(Offered { program, version, claimed, hooks }))
+    }
+
+    /// What is said in the place of a handler by a section of a hooks directory; an error where it says
+    /// both.
+    fn hooks_target<'a>(&self, hooks: &'a str) -> Result<Parts<'a>, String> {
+        let others = [
+            ("handler", !self.handler.is_empty()),
+            ("runtime", self.runtime.is_some()),
+            ("interpreter", self.interpreter.is_some()),
+            ("isolation", self.isolation.is_some()),
+        ];
+        if let Some((key, _)) = others.into_iter().find(|(_, is_there)| *is_there) {
+            return Err(format!(
+                "{key}: what has hooks has none: its hooks are programs themselves"
+            ));
+        }
+        let row = hob_runtimes::rows().find(|row| row.handlers == Handlers::Program);
+        Ok((hooks, None, row.ok_or("hooks: nothing hosts them")?))
     }
 
     /// The interpreter that is named, or that the runtime has usually; empty if it has none.
@@ -145,10 +184,15 @@ impl Section {
 
     /// The handler's file as it is written, its function, and what hosts it: the runtime that is
     /// named, or that the file's name tells.
-    pub(super) fn target(
-        &self,
-        program: &str,
-    ) -> Result<(&str, Option<&str>, &'static Runtime), String> {
+    pub(super) fn target(&self, program: &str) -> Result<Parts<'_>, String> {
+        if let Some(hooks) = &self.hooks {
+            return self.hooks_target(hooks);
+        }
+        if self.handler.is_empty() {
+            return Err(format!(
+                "it needs a handler, as handler = \"{program}.py:handle\", or hooks"
+            ));
+        }
         let (handler, named) = (self.handler.as_str(), self.named()?);
         if let Some(row) = named.filter(|row| row.handlers == Handlers::Program) {
             return match self.interpreter {
@@ -199,6 +243,8 @@ impl Section {
         let processors = u32::try_from(processors).unwrap_or(1).clamp(2, 16);
         let usual = if name == Name::Session { WORKERS_MAX } else { 2 * processors };
         let workers_max = within("workers", self.workers.unwrap_or(usual), WORKERS_MAX)?;
+        // A set that waits here would better run at another host.
+        let queue = if self.hooks.is_some() { workers_max } else { QUEUE };
         // Who allows one worker has not asked for two that wait.
         let usual = if name == Name::Fork { 2.min(workers_max) } else { 1 };
         let ahead = self.ahead.unwrap_or(usual);
@@ -229,7 +275,7 @@ impl Section {
             refill: Refill::AtOnce,
             affinity: if name == Name::Session { Affinity::Session } else { Affinity::Any },
             workers_max,
-            queue_max: within("queue", self.queue.unwrap_or(1024), QUEUE_MAX)?,
+            queue_max: within("queue", self.queue.unwrap_or(queue), QUEUE_MAX)?,
             worker_kib,
             idle_us,
             backoff_max_us: BACKOFF_MAX_US,
@@ -264,21 +310,43 @@ mod tests {
 
     #[test]
     fn what_is_offered_has_a_version_and_a_name_that_fits() {
+        let root = Path::new("/srv");
         let of = |offered, version: Option<&str>| Section {
             offered,
             version: version.map(str::to_owned),
             ..Section::default()
         };
-        let offer = of(true, Some("1.2.0-rc.1+5")).offer("greeter").unwrap().unwrap();
+        let offer = of(true, Some("1.2.0-rc.1+5")).offer("greeter", root).unwrap().unwrap();
         assert_eq!((offer.program.as_str(), offer.version.as_str()), ("greeter", "1.2.0-rc.1+5"));
-        assert_eq!(of(false, Some("1.2.0")).offer("any name").unwrap(), None);
-        assert!(of(true, None).offer("greeter").unwrap_err().contains("version"));
+        assert_eq!(of(false, Some("1.2.0")).offer("any name", root).unwrap(), None);
+        assert!(of(true, None).offer("greeter", root).unwrap_err().contains("version"));
         for wrong in ["1", "1.2", "1.2.x", "01.2.0", "1.2.0-", "1.2.0 ", "v1.2.0", "1.2.0-\n"] {
-            assert!(of(true, Some(wrong)).offer("greeter").is_err(), "{wrong}");
+            assert!(of(true, Some(wrong)).offer("greeter", root).is_err(), "{wrong}");
         }
         for wrong in ["a b", "a.b", "a>", "*", "", "\u{e9}"] {
-            assert!(of(true, Some("1.0.0")).offer(wrong).is_err(), "{wrong}");
+            assert!(of(true, Some("1.0.0")).offer(wrong, root).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_hooks_directory_is_offered_with_its_path_and_how_many_run_at_once() {
+        let hooks = Section {
+            hooks: Some("deploy.d".to_owned()),
+            offered: true,
+            version: Some("1.0.0".to_owned()),
+            workers: Some(3),
+            ..Section::default()
+        };
+        let offer = hooks.offer("deploy", Path::new("/srv")).unwrap().unwrap();
+        let directory = "/srv/deploy.d".to_owned();
+        assert_eq!(offer.hooks, Some(OfferedHooks { directory, at_once: 3 }));
+        let (_, _, row) = hooks.target("deploy").unwrap();
+        assert_eq!(hooks.terms(row).unwrap().queue_max, 3);
+        let both = Section { handler: "a.py:f".to_owned(), ..hooks.clone() };
+        assert!(both.target("deploy").unwrap_err().contains("handler"));
+        let forked = Section { isolation: Some("fork".to_owned()), ..hooks };
+        assert!(forked.target("deploy").unwrap_err().contains("isolation"));
+        assert!(Section::default().target("deploy").unwrap_err().contains("or hooks"));
     }
 
     #[test]

@@ -554,6 +554,7 @@ impl Table {
         }
         let root = file.parent().unwrap_or(root).to_path_buf();
         let declared = Declared {
+            is_hooks: false,
             root,
             file,
             runtime: row.id,

@@ -437,6 +437,7 @@ fn never_begun(id: SetId, set: &Set, at_us: u64) -> SetRecord {
         hooks: Vec::new(),
         not_run: Vec::new(),
         message: None,
+        host: None,
     }
 }
 

@@ -113,6 +113,7 @@ impl Runner {
             hooks: active.records,
             not_run: rest.map(Bytes).collect(),
             message: None,
+            host: None,
         }));
     }
 }

@@ -3,7 +3,7 @@
 use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::trail::Trail;
-use hob_core::hosts::{Attempt, Order, Published, Way, is_subject};
+use hob_core::hosts::{Attempt, Order, Published, Way, addressed};
 use hob_core::ids::{CallId, Time};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::trace::{self, Trace};
@@ -46,11 +46,10 @@ impl Messages {
         (received_ns, absent): (u64, Refused),
     ) -> Result<(), (Reason, String)> {
         let program = String::from_utf8_lossy(message.program).into_owned();
-        let is_for_others =
-            self.hosts.is_configured() && message.manner == Manner::Ask && is_subject(&program);
-        if !is_for_others {
+        let is_for_others = self.hosts.is_configured() && message.manner == Manner::Ask;
+        let Some((name, host)) = addressed(&program).filter(|_| is_for_others) else {
             return Err(absent.into());
-        }
+        };
         if self.hosts.link.is_none() {
             let why = self.hosts.trouble.clone().unwrap_or_default();
             let text =
@@ -76,7 +75,8 @@ impl Messages {
             trail,
             attempt: Attempt { call, number: 0 },
             way: Way::Plain,
-            program: program.clone(),
+            program: name.to_owned(),
+            host: host.unwrap_or_default().to_owned(),
             within_us: 0,
             key: message.key.to_vec(),
             content_type: message.content_type.to_vec(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_core::hosts::host::Verdict;
 use hob_core::hosts::reply::Reply;
-use hob_core::hosts::{Order, Question};
+use hob_core::hosts::{Order, Question, addressed};
 use hob_core::ids::{CallId, Time};
 use hob_core::receipt::trace::{self, Parent};
 use hob_core::requests::{Event, Settled};
@@ -39,10 +39,16 @@ pub(in crate::messages) struct AskedBy {
 
 impl Messages {
     /// Where an ask of this host's own sender goes whose program is none of its directory's, and is
-    /// offered here: it is asked here.
-    pub(in crate::messages) fn offered_here(&mut self, message: &Message<'_>) -> Option<Arc<From>> {
+    /// offered here: it is asked here. With the program's name, without this host's.
+    pub(in crate::messages) fn offered_here<'a>(
+        &mut self,
+        message: &Message<'a>,
+    ) -> Option<(Arc<From>, &'a [u8])> {
         let program = std::str::from_utf8(message.program).ok()?;
-        (message.manner == Manner::Ask).then(|| self.hosts.from(program))?
+        let (name, host) = addressed(program)?;
+        let is_ours = host.is_none_or(|host| host == self.hosts.name);
+        let is_asked_here = message.manner == Manner::Ask && is_ours;
+        is_asked_here.then(|| self.hosts.from(name))?.map(|from| (from, name.as_bytes()))
     }
 
     /// Another host asks.

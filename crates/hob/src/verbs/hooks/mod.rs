@@ -5,6 +5,7 @@ mod adopt;
 mod dry;
 mod foreach;
 mod list;
+mod perform;
 mod progress;
 mod receipt;
 mod report;
@@ -16,6 +17,8 @@ mod tag;
 mod tally;
 mod targets;
 
+use std::ffi::OsString;
+
 use clap::Subcommand;
 use hob_core::hooks::HookOutcome;
 use hob_os::start::Start;
@@ -26,7 +29,7 @@ use super::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hooks {
     /// Run the hooks of a directory, one after another
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Show which files of a directory would run, in which order, and why others would not
     List(list::List),
     /// Let the hooks of a repository or of a coding agent run warm
@@ -34,6 +37,12 @@ pub(crate) enum Hooks {
     Adopt(adopt::Adopt),
     /// Take that back: the hooks are as they were
     Restore(adopt::Restore),
+    /// Perform sets of a directory for the daemon (what it starts where a program has `hooks`)
+    #[command(hide = true)]
+    Perform {
+        /// The hooks directory
+        dir: OsString,
+    },
 }
 
 /// Runs the verb; returns its exit code.
@@ -48,5 +57,6 @@ pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
         Hooks::List(asked) => list::run(asked).map(|()| 0),
         Hooks::Adopt(what) => adopt::adopt(start, what),
         Hooks::Restore(of) => adopt::restore(of),
+        Hooks::Perform { dir } => perform::run(start, dir),
     }
 }

@@ -428,6 +428,7 @@ mod tests {
             hooks: Vec::new(),
             not_run: Vec::new(),
             message: None,
+            host: None,
         };
         Box::new(Ended { line: 1, digest: target.digest().hex(), lane: 0, set })
     }

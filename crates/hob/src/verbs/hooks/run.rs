@@ -4,7 +4,7 @@
 //! What a run of many targets shares with it is [`Run::variables`], [`Run::set`],
 //! [`Run::limits`] and [`Signals`].
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -92,8 +92,8 @@ enum IsolationName {
 impl Run {
     /// What every hook inherits: the caller's environment, over it the files of `--env-file`, over
     /// those `--set`. A target's own values are set over all of them.
-    pub(crate) fn variables(&self, start: &Start) -> Result<Variables, Failure> {
-        let mut variables = Variables::inherit(start.env.iter().map(|&entry| entry.to_owned()));
+    pub(crate) fn variables(&self, own: &[&CStr]) -> Result<Variables, Failure> {
+        let mut variables = Variables::inherit(own.iter().map(|&entry| entry.to_owned()));
         let mut put = |entry: &[u8], whence: &str| {
             let shown = Bytes::from(entry);
             let Some(at) = entry.iter().position(|byte| *byte == b'=') else {
@@ -205,6 +205,13 @@ pub(crate) struct Many {
     #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "rest")]
     resume: Option<ResumeName>,
+    /// Run on the hosts that offer the directory and whose names are such as web-* (* is any
+    /// characters, ? one); may be given more than once
+    #[arg(long, value_name = "GLOB", requires = "for_each", conflicts_with_all = ["tag", "dry_run"])]
+    pub(super) hosts: Vec<String>,
+    /// What a host has for so long, while it says nothing, is lost
+    #[arg(long, value_name = "TIME", requires = "hosts", default_value = "30s")]
+    lost_after: String,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -222,6 +229,15 @@ impl Many {
             Some(ResumeName::Rest) => Earlier::Ended,
             Some(ResumeName::Failed) => Earlier::EndedWell,
         }
+    }
+
+    /// Whether it is said how many run at one time.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.jobs.is_some()
+    }
+
+    pub(super) fn lost_after(&self) -> Result<Duration, Failure> {
+        Ok(time("--lost-after", Some(&self.lost_after))?.unwrap_or_default())
     }
 
     pub(super) fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
@@ -243,7 +259,7 @@ fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     asked.look_for_directory()?;
-    let variables = asked.variables(start)?;
+    let variables = asked.variables(&start.env)?;
     let set = asked.set(&variables)?;
     if asked.dry_run {
         return dry::hooks(&set).map(|()| 0);

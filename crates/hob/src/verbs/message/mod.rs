@@ -3,6 +3,7 @@
 
 pub(crate) mod dead;
 pub(crate) mod logs;
+pub(super) mod many;
 mod sender;
 mod storm;
 

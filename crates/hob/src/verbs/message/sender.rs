@@ -38,9 +38,9 @@ pub(super) struct Mail {
 
 /// A message that has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unanswered {
-    pub(super) reason: Reason,
-    pub(super) text: String,
+pub(in crate::verbs) struct Unanswered {
+    pub(in crate::verbs) reason: Reason,
+    pub(in crate::verbs) text: String,
 }
 
 impl Unanswered {
@@ -78,15 +78,17 @@ impl Mail {
 
 /// Frames off one connection.
 #[derive(Debug)]
-struct Stream {
-    socket: OwnedFd,
+pub(super) struct Stream {
+    pub(super) socket: OwnedFd,
     bytes: Vec<u8>,
     fds: Vec<OwnedFd>,
 }
 
 /// Why a frame did not come.
-enum NoFrame {
+pub(super) enum NoFrame {
+    /// It has not come in time.
     Late,
+    /// Nothing comes any more.
     Ended,
 }
 
@@ -95,8 +97,29 @@ impl Stream {
         Stream { socket, bytes: Vec::new(), fds: Vec::new() }
     }
 
+    /// Connects as a sender, and starts a daemon where there is none.
+    pub(super) fn connect(start: &Start) -> Result<Stream, String> {
+        let socket = connect::connect_or_start(start, START_MS).map_err(|trouble| {
+            format!("no daemon can be reached ({}); `hob start` says why", trouble.reason().code())
+        })?;
+        let stream = Stream::new(socket);
+        let directory = std::env::current_dir()
+            .map_err(|error| format!("cannot tell the current directory: {error}"))?;
+        let attach = Attach {
+            directory: directory.as_os_str().as_bytes().to_vec(),
+            env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
+        };
+        let hello = Hello { build: build_id::own(), pid: std::process::id() };
+        let mut bytes = Vec::new();
+        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
+            .and_then(|()| frame::append(&mut bytes, Kind::Attach, 0, |out| attach.encode(out)))
+            .map_err(|_| "the environment is larger than a frame (1 MiB)".to_owned())?;
+        stream.send(&bytes).map_err(|errno| format!("the daemon has left: {errno}"))?;
+        Ok(stream)
+    }
+
     /// Sends all of it; an error means that the other end did not have the whole of it.
-    fn send(&self, bytes: &[u8]) -> Result<(), Errno> {
+    pub(super) fn send(&self, bytes: &[u8]) -> Result<(), Errno> {
         let mut sent = 0;
         while sent < bytes.len() {
             match uds::send(&self.socket, &bytes[sent..], &[]) {
@@ -124,7 +147,7 @@ impl Stream {
     }
 
     /// The next frame, with its payload.
-    fn next(&mut self, until_ns: Option<u64>) -> Result<(Header, Vec<u8>), NoFrame> {
+    pub(super) fn next(&mut self, until_ns: Option<u64>) -> Result<(Header, Vec<u8>), NoFrame> {
         loop {
             match frame::split(&self.bytes) {
                 Ok(Some((header, payload, end))) => {
@@ -168,23 +191,7 @@ pub(super) struct Sender {
 impl Sender {
     /// Connects, and starts a daemon where there is none.
     pub(super) fn connect(start: &Start) -> Result<Sender, String> {
-        let socket = connect::connect_or_start(start, START_MS).map_err(|trouble| {
-            format!("no daemon can be reached ({}); `hob start` says why", trouble.reason().code())
-        })?;
-        let stream = Stream::new(socket);
-        let directory = std::env::current_dir()
-            .map_err(|error| format!("cannot tell the current directory: {error}"))?;
-        let attach = Attach {
-            directory: directory.as_os_str().as_bytes().to_vec(),
-            env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
-        };
-        let hello = Hello { build: build_id::own(), pid: std::process::id() };
-        let mut bytes = Vec::new();
-        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
-            .and_then(|()| frame::append(&mut bytes, Kind::Attach, 0, |out| attach.encode(out)))
-            .map_err(|_| "the environment is larger than a frame (1 MiB)".to_owned())?;
-        stream.send(&bytes).map_err(|errno| format!("the daemon has left: {errno}"))?;
-        Ok(Sender { stream, number: 0, lane: None, patience: 1 })
+        Ok(Sender { stream: Stream::connect(start)?, number: 0, lane: None, patience: 1 })
     }
 
     /// Sends a message and awaits its reply.
@@ -334,7 +341,7 @@ impl Sender {
     }
 }
 
-fn read(kind: Kind, payload: &[u8]) -> Result<Reply, Unanswered> {
+pub(super) fn read(kind: Kind, payload: &[u8]) -> Result<Reply, Unanswered> {
     if kind == Kind::Answer
         && let Ok(answer) = Answer::decode(payload)
     {

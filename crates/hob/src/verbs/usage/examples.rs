@@ -103,6 +103,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob hooks run hooks --set SITE=web1 --kill-after 5m", "With a variable and a limit"),
             ("hob hooks run hooks --for-each hosts.csv --jobs 8", "Once for each row of a table"),
             ("hob hooks run hooks --for-each hosts.csv --dry-run", "Show what would run"),
+            ("hob hooks run hooks --for-each t.csv --hosts 'web-*'", "On other hosts, over NATS"),
         ],
     ),
     ("hooks list", &[("hob hooks list hooks", "Show the order, and what is left out")]),

@@ -9,13 +9,15 @@
 //! Invariants: what ended is in the resume file before the next target is taken; memory does not
 //! grow with the number of targets.
 
+mod hosts;
 mod performer;
+mod queue;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use hob_core::hooks::{Bytes, HookOutcome, SetRecord};
-use hob_hooks::{Event, Limits, Set, SetId, Stream, Variables, WorkSource};
+use hob_hooks::{Event, Limits, Set, SetId, Stream, WorkSource};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
@@ -30,11 +32,13 @@ use super::screen::{DRAW, Screen};
 use super::summary;
 use super::tag::{self, Tagged};
 use super::tally::{Ended, Tally, failed};
-use super::targets::{Source, Target, TargetError, Targets};
+use super::targets::{Source, Target, TargetError};
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};
 use crate::{fallback, say};
+use hosts::{Hosts, Wanted};
 use performer::{Performer, Stop};
+use queue::Queue;
 
 /// The name of the summary's format.
 const SCHEMA: &str = "hob.hooks-summary/1";
@@ -44,9 +48,17 @@ const NAMED_MAX: usize = 5;
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure> {
     let many = &asked.many;
-    asked.look_for_directory()?;
-    let variables = asked.variables(start)?;
+    let is_elsewhere = !many.hosts.is_empty();
+    if !is_elsewhere {
+        asked.look_for_directory()?;
+    }
+    // A host has an environment of its own.
+    let own = if is_elsewhere { &[] } else { start.env.as_slice() };
+    let variables = asked.variables(own)?;
     let set = asked.set(&variables)?;
+    if is_elsewhere {
+        hosts::can_go(&set).map_err(Failure::usage)?;
+    }
     let limits = many.limits(asked)?;
     let mut source = Source::open(file).map_err(|error| wrong(&error))?;
     let total = source.count().map_err(|error| wrong(&error))?;
@@ -59,12 +71,10 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     let reports = asked.reports()?;
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
-    // No more than there are targets: where that leaves a processor free, hooks are prestarted on it.
-    let at_once = limits.jobs.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1);
-    let mut performer = Performer::here(Limits { jobs: at_once, ..limits }, Run::warm(start))?;
+    let dir = PathBuf::from(&asked.dir);
+    let (mut performer, jobs) = performer(start, asked, &dir, (limits, total))?;
     let signals = Signals::new(&mut performer)?;
     let screen = Screen::new(&mut performer, asked.json, past.tally.ended());
-    let dir = PathBuf::from(&asked.dir);
     let mut round = Round {
         journal,
         screen,
@@ -82,13 +92,47 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         failed: 0,
         tagged: many.tag.then(Tagged::default),
     };
-    let jobs = u32::try_from(limits.jobs).unwrap_or(u32::MAX);
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
     let mut queue = Queue { targets, ended: false, past, set, variables };
-    performer.run(&mut Work { round: &mut round, queue: &mut queue })?;
+    let left = performer.run(&mut Work { round: &mut round, queue: &mut queue })?;
+    if let Some(why) = left.filter(|_| round.ending.is_none()) {
+        round.ending = Some(Ending::Fault(why));
+    }
     round.told.tell(start);
     round.close(&dir, source.path(), &reports, asked.json)
+}
+
+/// Who performs the sets, and how many at one time.
+fn performer(
+    start: &Start,
+    asked: &Run,
+    dir: &Path,
+    (limits, total): (Limits, u64),
+) -> Result<(Performer, u32), Failure> {
+    let many = &asked.many;
+    let count = |jobs: usize| u32::try_from(jobs).unwrap_or(u32::MAX);
+    if many.hosts.is_empty() {
+        // No more than there are targets: where that leaves a processor free, hooks are prestarted
+        // on it.
+        let at_once = limits.jobs.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1);
+        let here = Performer::here(Limits { jobs: at_once, ..limits }, Run::warm(start))?;
+        return Ok((here, count(limits.jobs)));
+    }
+    let wanted = Wanted {
+        dir,
+        patterns: &many.hosts,
+        at_once: many.has_jobs().then_some(limits.jobs),
+        lost_after: many.lost_after()?,
+        grace: limits.grace,
+    };
+    let hosts = Hosts::find(start, &wanted)?;
+    if !asked.json {
+        let text = format!("hosts, with what each takes at one time: {}", hosts.shown());
+        say::line(printable(&text, Charset::Unicode).as_bytes());
+    }
+    let jobs = count(hosts.at_once());
+    Ok((Performer::Hosts(Box::new(hosts)), jobs))
 }
 
 fn wrong(error: &TargetError) -> Failure {
@@ -139,41 +183,6 @@ fn greet(past: &Past, earlier: Earlier, total: u64) {
         );
     }
     say::line(text.as_bytes());
-}
-
-/// The targets that are still to be begun.
-struct Queue {
-    targets: Targets,
-    /// Its end was seen.
-    ended: bool,
-    past: Past,
-    set: Set,
-    variables: Variables,
-}
-
-impl Queue {
-    /// The next target that has not ended, and its set.
-    fn next_one(&mut self) -> Result<Option<(Target, Set)>, String> {
-        loop {
-            let Some(target) = self.targets.next_one().map_err(|error| error.to_string())? else {
-                return Ok(None);
-            };
-            if self.past.ended(&target) {
-                continue;
-            }
-            let mut variables = self.variables.clone();
-            for (name, value) in &target.params {
-                let set = variables.set(name, value);
-                set.map_err(|why| format!("line {}: {why}", target.line))?;
-            }
-            let set = Set {
-                target: Bytes(target.name.clone()),
-                environment: variables.environment(),
-                ..self.set.clone()
-            };
-            return Ok(Some((target, set)));
-        }
-    }
 }
 
 /// Why nothing more is begun.

@@ -6,13 +6,15 @@ use hob_hooks::{Connect, Limits, ParallelHandle, ParallelRunner, WorkSource};
 use rustix::fd::BorrowedFd;
 
 use super::super::run::{Watches, runner_failed};
+use super::hosts::{self, Hosts};
 use crate::verbs::Failure;
 
 /// What performs sets. Each set that it takes of a [`WorkSource`] begins and ends there as an event.
-#[derive(Debug)]
 pub(super) enum Performer {
     /// Hooks run on this host.
-    Here(ParallelRunner),
+    Here(Box<ParallelRunner>),
+    /// They run on others.
+    Hosts(Box<Hosts>),
 }
 
 impl Performer {
@@ -22,20 +24,24 @@ impl Performer {
         if let Some(connect) = connect {
             runner.warm_through(connect);
         }
-        Ok(Performer::Here(runner))
+        Ok(Performer::Here(Box::new(runner)))
     }
 
     /// For who ends the run before its time.
     pub(super) fn stop(&self) -> Stop {
         match self {
             Performer::Here(runner) => Stop::Here(runner.handle()),
+            Performer::Hosts(hosts) => Stop::Hosts(hosts.stop()),
         }
     }
 
-    /// Performs all that the source has.
-    pub(super) fn run(self, source: &mut dyn WorkSource) -> Result<(), Failure> {
+    /// Performs all that the source has. Says why not, where sets are left that nobody has ended.
+    pub(super) fn run(self, source: &mut dyn WorkSource) -> Result<Option<String>, Failure> {
         match self {
-            Performer::Here(runner) => runner.run(source).map_err(|error| runner_failed(&error)),
+            Performer::Here(runner) => {
+                runner.run(source).map_err(|error| runner_failed(&error)).map(|()| None)
+            }
+            Performer::Hosts(hosts) => Ok(hosts.run(source)),
         }
     }
 }
@@ -44,6 +50,7 @@ impl Watches for Performer {
     fn watch(&mut self, descriptor: BorrowedFd<'_>, number: u32) -> rustix::io::Result<()> {
         match self {
             Performer::Here(runner) => runner.first().watch(descriptor, number),
+            Performer::Hosts(hosts) => hosts.watch(descriptor, number),
         }
     }
 }
@@ -53,6 +60,8 @@ impl Watches for Performer {
 pub(super) enum Stop {
     /// On this host.
     Here(ParallelHandle),
+    /// On others.
+    Hosts(hosts::Stop),
 }
 
 impl Stop {
@@ -60,6 +69,7 @@ impl Stop {
     pub(super) fn drain(&self) {
         match self {
             Stop::Here(handle) => handle.drain(),
+            Stop::Hosts(stop) => stop.drain(),
         }
     }
 
@@ -67,6 +77,7 @@ impl Stop {
     pub(super) fn end(&self) {
         match self {
             Stop::Here(handle) => handle.cancel_all(Duration::ZERO),
+            Stop::Hosts(stop) => stop.end(),
         }
     }
 }

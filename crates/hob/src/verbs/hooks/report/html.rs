@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use hob_core::hooks::{Bytes, HookOutcome, HookRecord};
+use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
 
 use super::Overview;
 use super::timeline::Timeline;
@@ -119,6 +119,15 @@ fn failures(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) ->
     out.write_all(b"</section>\n")
 }
 
+/// A target's name, with the host that it ran on where that was another one.
+fn name(set: &SetRecord) -> String {
+    let name = text(&set.target.0);
+    match &set.host {
+        Some(host) => format!("{name} <span class=\"soft\">on {}</span>", text(host.as_bytes())),
+        None => name,
+    }
+}
+
 fn failure(out: &mut impl Write, ended: &Ended) -> io::Result<()> {
     let set = &ended.set;
     let hook = set.hooks.iter().rev().find(|hook| failed(hook.outcome));
@@ -131,7 +140,7 @@ fn failure(out: &mut impl Write, ended: &Ended) -> io::Result<()> {
         out,
         "<details><summary><span class=\"word {word}\">{word}</span> {} <span class=\"soft\">line \
          {} · {} · {}</span></summary>",
-        text(&set.target.0),
+        name(set),
         ended.line,
         text(why.as_bytes()),
         duration(set.wall_us, Micro::Sign),
@@ -235,7 +244,7 @@ fn targets(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> 
             "<tr><td>{}</td><td>{}</td><td class=\"word {word}\">{word}</td><td class=\"figure\">{}\
              </td><td class=\"figure\">{}</td><td class=\"figure\">{}</td></tr>",
             ended.line,
-            text(&set.target.0),
+            name(set),
             duration(set.at_us, Micro::Sign),
             duration(set.wall_us, Micro::Sign),
             set.hooks.len(),

@@ -363,6 +363,7 @@ mod tests {
             hooks: Vec::new(),
             not_run: Vec::new(),
             message: None,
+            host: None,
         };
         Ended { line: 1, digest: String::new(), lane, set }
     }
