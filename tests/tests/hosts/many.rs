@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::{Server, ask, connected, host, offered, project};
 
-const HANDLERS: &str = r#"
+pub(super) const HANDLERS: &str = r#"
 import os
 
 OUT = os.open("performed", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -27,7 +27,7 @@ const WITHIN_US: u64 = 10_000_000;
 
 /// What became of an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ended {
+pub(super) enum Ended {
     Answered,
     NotGiven,
     Lost,
@@ -60,7 +60,7 @@ pub(super) fn teller(world: &World) -> Teller {
 }
 
 /// How often each was performed.
-fn performed(worlds: &[World]) -> BTreeMap<u64, u32> {
+pub(super) fn performed(worlds: &[World]) -> BTreeMap<u64, u32> {
     let mut all = BTreeMap::new();
     for world in worlds {
         let text = std::fs::read_to_string(world.path("work").join("performed")).unwrap();

@@ -3,6 +3,7 @@
 
 mod asks;
 mod claims;
+mod cuts;
 mod faults;
 mod foreign;
 mod hooks;
