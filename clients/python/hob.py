@@ -574,6 +574,8 @@ cache = _Cache()
 # Where hob runs the program warm, its runtime puts a list of spans here before each call, and what
 # counts them; and takes both out behind it. Otherwise it is empty.
 _SPANS_OF_THIS_CALL = []
+# The same of each task, where a process performs several calls at one time.
+_SPANS_OF_THIS_TASK = _contextvars.ContextVar("hob.spans", default=())
 _SPANS_MAX = 256
 # The flag of the code of an `async def`.
 _COROUTINE = 0x80
@@ -595,7 +597,7 @@ class span:  # noqa: N801  It is used as a function is.
     def __enter__(self):
         one = before = None
         # A copy: the call may end meanwhile, in another thread.
-        gathered = _SPANS_OF_THIS_CALL[:]
+        gathered = _SPANS_OF_THIS_CALL[:] or _SPANS_OF_THIS_TASK.get()[:]
         if gathered:
             spans, numbers = gathered
             number = next(numbers)

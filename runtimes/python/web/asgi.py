@@ -24,6 +24,7 @@ class Asgi:
         self.loop = self.lifespan = None
         # The app's own.
         self.asyncio = __import__("asyncio")
+        self.contextvars = __import__("contextvars")
 
     def __call__(self, payload, given):
         self.begin()

@@ -59,9 +59,12 @@ class Turns:
             return
         finally:
             close_files()
-        task = self.asgi.loop.create_task(self.asgi.perform(exchange))
+        # Several are performed at one time: each has spans of its own, and so has what it begins.
+        context = self.asgi.contextvars.copy_context()
+        spans = context.run(worker.begin_spans_of_task, self.asgi.contextvars.ContextVar)
+        task = context.run(self.asgi.loop.create_task, self.asgi.perform(exchange))
         self.open[fields[2]] = exchange, task
-        task.add_done_callback(lambda _: self.done(fields, frame, exchange))
+        task.add_done_callback(lambda _: self.done(fields, frame, exchange, spans))
 
     def cancel(self, number):
         """Whoever asked waits no more."""
@@ -70,7 +73,7 @@ class Turns:
             exchange.given_up = True
             task.cancel()
 
-    def done(self, fields, frame, exchange):
+    def done(self, fields, frame, exchange, spans):
         if posix.getpid() != self.pid:
             # A child that the app forked and let return: the answer is its parent's to give.
             posix._exit(0)
@@ -79,11 +82,14 @@ class Turns:
             # It may have been, before it began.
             exchange.error = message.Left()
             exchange.end()
-        self.tell(fields, frame, lambda *_: exchange.answer())
+        self.tell(fields, frame, lambda *_: exchange.answer(), spans)
 
-    def tell(self, fields, frame, answer):
+    def tell(self, fields, frame, answer, spans=None):
         told, _ = message.perform(answer, fields, frame, 0)
         worker.flush_quietly()
+        if spans is not None:
+            number = worker.u64(fields[2])
+            told = worker.end_spans(number, spans, worker.time.monotonic_ns()) + told
         try:
             self.channel.sendall(told)
         except BaseException as error:

@@ -1,9 +1,10 @@
 //! Spans that programs in Ruby make themselves (`Hob.span`), as `hob trace` has them.
 
+use hob_tests::site::Site;
 use hob_tests::{World, wait};
 use serde_json::{Value, json};
 
-use super::spans::{own, trace};
+use super::spans::{of_requests, own, trace};
 use crate::messages::{ask, trusted};
 
 const CLIENT: &[u8] = include_bytes!("../../../../clients/ruby/hob.rb");
@@ -111,4 +112,23 @@ fn a_handler_in_ruby_has_spans_of_its_own() {
         let spans = own(&trace(&world));
         assert_eq!(spans, [json!([format!("told {word}"), 0, false]), json!(["inner", 1, false])]);
     }
+}
+
+#[test]
+fn requests_of_a_rack_app_have_their_spans() {
+    let world = World::new();
+    world.file("hob.rb", CLIENT);
+    world.file(
+        "config.ru",
+        "require_relative 'hob'\n\
+         run ->(env) { Hob.span(env['PATH_INFO']) { Hob.span('inner') { [200, {}, ['fine']] } } }\n",
+    );
+    trusted(&world, "[mount.\"/\"]\nrack = \"config.ru\"\nisolation = \"fork\"\n");
+    let site = Site::serve(&world, &["."]);
+    for path in ["/a", "/b"] {
+        assert_eq!(site.get(path).text(), "fine");
+    }
+    let spans = |path: &str| json!([[path, 0, false], ["inner", 1, false]]);
+    assert_eq!(of_requests(&world, 2), [spans("/a"), spans("/b")]);
+    site.stop();
 }

@@ -1,5 +1,6 @@
 //! Spans that programs make themselves (`hob.span`), as `hob trace` has them.
 
+use hob_tests::site::Site;
 use hob_tests::{World, wait};
 use serde_json::{Value, json};
 
@@ -135,6 +136,60 @@ fn handlers_have_the_spans_of_the_messages_that_the_daemon_gave_them() {
         assert_eq!(ask(&world, &["spans", word]), word);
         let expected = json!([["outer", 0, false], [word, 1, false]]);
         assert_eq!(json!(own(&trace(&world))), expected);
+    }
+}
+
+/// What the requests of a site have said that they did, in the order of their names.
+pub(super) fn of_requests(world: &World, count: usize) -> Vec<Value> {
+    wait::until("each request has its receipt", || {
+        // The first may not be written yet.
+        let log = world.hob(&["log", "--json", "-n", "50"]).go().text();
+        let records = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let calls: Vec<u64> = records.filter_map(|record| record["call"].as_u64()).collect();
+        let spans =
+            calls.iter().map(|call| json!(own(&super::traced(world, &[&call.to_string()]))));
+        let mut spans: Vec<Value> = spans.filter(|spans| *spans != json!([])).collect();
+        spans.sort_by_key(Value::to_string);
+        (spans.len() >= count).then_some(spans)
+    })
+}
+
+#[test]
+fn requests_of_a_web_app_have_their_spans_also_those_that_one_process_has_at_one_time() {
+    const WSGI: &str = "import hob\n\
+        def application(environ, start_response):\n\
+        \x20   with hob.span(environ['PATH_INFO']):\n\
+        \x20       with hob.span('inner'): pass\n\
+        \x20   start_response('200 OK', [('Content-Type', 'text/plain')])\n\
+        \x20   return [b'fine']\n";
+    // Each answers when both have come, and goes on with its span meanwhile.
+    const ASGI: &str = "import asyncio\nimport hob\nCOME = []\n\
+        @hob.span('inner')\n\
+        async def both(path):\n\
+        \x20   COME.append(path)\n\
+        \x20   while len(COME) < 2: await asyncio.sleep(0.001)\n\
+        async def application(scope, receive, send):\n\
+        \x20   if scope['type'] != 'http': raise ValueError('no lifespan')\n\
+        \x20   with hob.span(scope['path']): await both(scope['path'])\n\
+        \x20   await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n\
+        \x20   await send({'type': 'http.response.body', 'body': b'fine'})\n";
+    let spans = |path: &str| json!([[path, 0, false], ["inner", 1, false]]);
+    for (name, app, terms) in
+        [("wsgi", WSGI, "isolation = \"fork\""), ("asgi", ASGI, "workers = 1\nconcurrency = 2")]
+    {
+        let world = World::new();
+        world.file("hob.py", CLIENT);
+        world.file(&format!("{name}.py"), app);
+        trusted(&world, &format!("[mount.\"/\"]\n{name} = \"{name}.py\"\n{terms}\n"));
+        let site = Site::serve(&world, &["."]);
+        std::thread::scope(|scope| {
+            for path in ["/a", "/b"] {
+                let site = &site;
+                scope.spawn(move || assert_eq!(site.get(path).text(), "fine"));
+            }
+        });
+        assert_eq!(of_requests(&world, 2), [spans("/a"), spans("/b")], "{name}");
+        site.stop();
     }
 }
 
