@@ -156,8 +156,7 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
         }
     }
     let code = worst(&all);
-    let unwritten: Vec<_> =
-        reports.iter().filter_map(|report| report.write(&all, code).err()).collect();
+    let unwritten = report::write(&reports, &all, code);
     if let Some(number) = all.last().and_then(|ran| ran.found.interrupted) {
         for why in &unwritten {
             say::line(format!("--report {why}").as_bytes());

@@ -58,6 +58,11 @@ impl ReportFile {
         Err(format!("{name}: a report's name ends in {} or {last}", others.join(", ")))
     }
 
+    /// Its form.
+    pub(in crate::verbs) fn form(&self) -> Form {
+        self.form
+    }
+
     /// Where it goes.
     pub(in crate::verbs) fn path(&self) -> &Path {
         &self.path

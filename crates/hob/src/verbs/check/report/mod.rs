@@ -56,21 +56,32 @@ impl Report {
         self.0.path()
     }
 
-    /// Writes it. The exit code is that of all files.
-    ///
-    /// # Errors
-    /// It could not be written; what was there before still is.
-    pub(super) fn write(&self, all: &[Ran], code: u8) -> Result<(), Refused> {
-        self.0.write(|out, form| {
-            let text = match form {
-                Form::Html => html::page(all),
-                Form::Xml => xml::xml(all),
-                Form::Json => format!("{}\n", json::report(all, code)),
-                Form::Markdown => markdown::markdown(all),
-            };
-            out.write_all(text.as_bytes())
-        })
+    fn text(&self, all: &[Ran], code: u8) -> String {
+        match self.0.form() {
+            Form::Html => html::page(all),
+            Form::Xml => xml::xml(all),
+            Form::Json => format!("{}\n", json::report(all, code)),
+            Form::Markdown => markdown::markdown(all),
+        }
     }
+}
+
+/// Writes reports. The exit code is that of all files. Returns what could not be written; what was
+/// there before still is.
+pub(super) fn write(reports: &[Report], all: &[Ran], code: u8) -> Vec<Refused> {
+    let texts: Vec<String> = reports.iter().map(|report| report.text(all, code)).collect();
+    // A disk that is waited for by all at once is waited for once.
+    std::thread::scope(|scope| {
+        let writing = reports.iter().zip(&texts).map(|(report, text)| {
+            let write = || report.0.write(|out, _| out.write_all(text.as_bytes()));
+            scope.spawn(write)
+        });
+        let writing: Vec<_> = writing.collect();
+        let written = writing
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        written.filter_map(Result::err).collect()
+    })
 }
 
 impl Ran {
