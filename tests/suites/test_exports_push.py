@@ -81,7 +81,8 @@ class Pushed(unittest.TestCase):
         for _ in range(3):
             self.hob("run", NAMES[0])
         exported = otlp.decoded(json.loads(self.hob("export", "otlp")))
-        push = self.taken()
+        calls = [span for span in self.spans([exported]).values() if span.name in NAMES]
+        push = self.taken(len(calls))
         self.assertEqual((push["dropped"], push["why"]), (0, "one was too old"))
         self.assertGreater(push["rejected_spans"], 0)
         self.hob("stop")
@@ -98,13 +99,14 @@ class Pushed(unittest.TestCase):
         above = {pushed[key].parent_span_id for key in traced} - {span for _, span in traced}
         self.assertEqual(above, {bytes.fromhex(SHELL)})
 
-    def taken(self):
-        """What the daemon says when it has heard that the collector took something."""
+    def taken(self, calls):
+        """What the daemon says when it has heard that the collector took so many calls."""
         until = time.monotonic() + LONG
         while time.monotonic() < until:
             push = json.loads(self.hob("status", "--json"))["push"]
-            if push["sent"]:
+            if push["sent"] >= calls:
                 return push
+            time.sleep(0.01)
         raise AssertionError(push)
 
     def spans(self, requests):

@@ -189,13 +189,14 @@ fn a_collector_has_each_call_once_with_the_headers_that_the_user_names() {
     let metrics = world.hob(&["export", "prometheus"]).go();
     assert!(metrics.text().contains(&format!("hob_export_sent_total {}\n", sent["sent"])));
     assert!(world.hob(&["status"]).go().text().contains(&format!("to {}", collector.url)));
-    // What is left goes at the end of the daemon.
     calls(&world, 2);
     let kept: Vec<_> = world.records(100);
-    world.stop();
-    posts.extend(collector.posted.try_iter());
     let of_daemon = kept.iter().filter(|record| record["schema"] == "hob.receipt/1");
     let mut want: Vec<_> = of_daemon.filter_map(|record| record["call"].as_u64()).collect();
+    let all = want.len() as u64;
+    until(&world, "all are taken", |push| push["sent"].as_u64() >= Some(all));
+    world.stop();
+    posts.extend(collector.posted.try_iter());
     let mut got = numbers(&posts);
     want.sort_unstable();
     got.sort_unstable();
@@ -285,9 +286,8 @@ fn a_site_pushes_its_requests_each_below_its_callers_span() {
     let site = Site::serve(&world, &["."]);
     let header = format!("Traceparent: 00-{TRACE}-{SHELL}-01\r\n");
     assert_eq!(site.ask("GET", "/", &header, b"").text(), "fine");
-    // What it has not sent goes when it ends.
-    site.stop();
     let posted = collector.next().body.to_string();
+    site.stop();
     assert!(posted.contains(&format!("\"parentSpanId\":\"{SHELL}\"")), "{posted}");
     assert!(posted.contains(&format!("\"traceId\":\"{TRACE}\"")), "{posted}");
 }

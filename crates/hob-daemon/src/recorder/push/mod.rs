@@ -243,8 +243,14 @@ impl Pusher {
         let body = Format::Otlp.bytes(&receipts, &rings);
         drop(rings);
         let mut pause = AGAIN_MIN;
+        let mut has_failed = false;
         loop {
             let answered = (self.post)(body.clone());
+            // A connection that waited may have been closed there meanwhile: that is known when it is
+            // used. The next one is made anew.
+            if answered.is_err() && !std::mem::replace(&mut has_failed, true) {
+                continue;
+            }
             let (why, after) = match verdict::of(answered, jiff::Timestamp::now()) {
                 Verdict::Again { why, after } => (why, after),
                 ended @ (Verdict::Taken { .. } | Verdict::Refused(_)) => return ended,

@@ -92,6 +92,16 @@ fn a_batch_is_posted_again_until_it_is_taken_and_is_the_same_then() {
 }
 
 #[test]
+fn a_connection_that_was_closed_meanwhile_costs_nothing_also_at_the_end() {
+    let (collector, push) = push();
+    collector.answers.send(Err("it was closed".to_owned())).unwrap();
+    collector.says(200, None, "");
+    push.offer(receipts(0..3));
+    push.end();
+    assert_eq!((counts(&push), push.status().why), ((3, 0, 0), None));
+}
+
+#[test]
 fn what_a_collector_refuses_is_dropped_and_counted_and_the_next_batch_goes_on() {
     let (collector, push) = push();
     collector.says(400, None, "");
