@@ -20,7 +20,7 @@ here=${0%/deploy.d/*}
 echo "$HOST $HOME $WORD$CALLERS" >> "$here/ran"
 echo "out $HOST"
 if [ -e "$HOME/holds" ]; then
-    echo > "$HOME/held"
+    echo $$ > "$HOME/held"
     until [ -e "$here/go" ]; do sleep 0.01; done
 fi
 case $HOST in *bad) echo "no $HOST" >&2; exit 3;; esac
@@ -106,8 +106,12 @@ fn hold(world: &World) {
     std::fs::write(world.path("home/holds"), "").unwrap();
 }
 
-fn until_held(world: &World) {
-    wait::until("a hook waits", || world.path("home/held").exists().then_some(()));
+/// The process of a hook that waits.
+fn until_held(world: &World) -> u32 {
+    wait::until("a hook waits", || {
+        let text = std::fs::read_to_string(world.path("home/held")).ok()?;
+        text.strip_suffix('\n')?.parse().ok()
+    })
 }
 
 fn report(world: &World) -> Value {
@@ -184,10 +188,11 @@ fn what_a_killed_host_had_is_lost_once_and_the_rest_runs_at_the_others() {
     hold(&webs[1]);
     let words = ["--report", "r.json", "--lost-after", "3s"];
     let run = project.run(&desk, &words).start();
-    until_held(&webs[1]);
+    let hook = until_held(&webs[1]);
     let daemon = webs[1].daemon();
     kill(daemon, Signal::KILL);
     assert!(wait::ended(daemon, wait::LONG));
+    assert!(wait::ended(hook, wait::LONG), "its hooks end with it");
     let outcome = run.finish();
     assert_eq!(outcome.end, End::Code(5), "{outcome:?}");
     let report = report(&desk);

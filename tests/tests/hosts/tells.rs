@@ -225,3 +225,35 @@ fn of_ten_thousand_tells_none_is_lost_when_its_server_its_teller_or_its_host_is_
     assert_eq!(ids.len(), want.len());
     drop(server);
 }
+
+/// Tells of the test below: half of them before the server's store is gone, half while it is away.
+const BEFORE: u64 = 500;
+
+/// A server that comes back with nothing knows no stream and no host: both come back to it.
+#[test]
+fn a_server_with_an_empty_store_loses_no_tell_that_it_had_not_taken() {
+    let store = Store::new();
+    let server = Server::start(&store.config());
+    let programs = offered("notes", "notes", "");
+    let hosts = ["left", "right"].map(|name| {
+        let world = host(name, &server.url(), "");
+        project(&world, HANDLERS, &programs);
+        connected(&world, 1);
+        world
+    });
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    let all = || words(&[performed(&hosts[0]), performed(&hosts[1])].concat());
+    tells(&desk, 0..BEFORE);
+    empty(&desk);
+    wait::until("the first half", || (all().len() as u64 == BEFORE).then_some(()));
+    let port = server.kill();
+    tells(&desk, BEFORE..2 * BEFORE);
+    let other = Store::new();
+    let _server = Server::at(port, &other.config());
+    let want: BTreeSet<String> = (0..2 * BEFORE).map(|number| number.to_string()).collect();
+    let is_all = wait::look(Duration::from_secs(60), || (all() == want).then_some(()));
+    let lost: Vec<String> = want.difference(&all()).take(10).cloned().collect();
+    assert!(is_all.is_some(), "lost: {lost:?}");
+    empty(&desk);
+}
