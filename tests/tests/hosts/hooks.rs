@@ -222,7 +222,7 @@ fn what_a_killed_host_had_is_lost_once_and_the_rest_runs_at_the_others() {
 #[test]
 fn a_host_that_stops_in_the_middle_loses_nothing() {
     let server = Server::start("");
-    let project = Project::new("workers = 2");
+    let project = Project::new("workers = 2\nclaimed = true");
     let webs = ["web-1", "web-2"].map(|name| project.host(name, &server));
     let desk = desk(&server, 40);
     hold(&webs[1]);
@@ -317,8 +317,12 @@ fn who_cannot_be_asked_is_named() {
 
 #[test]
 fn a_program_may_be_asked_at_one_host_and_one_set_may_be_asked_by_hand() {
+    ["", "claimed = true"].into_iter().for_each(one_host);
+}
+
+fn one_host(more: &str) {
     let server = Server::start("");
-    let project = Project::new("");
+    let project = Project::new(more);
     let webs = ["web-1", "web-2"].map(|name| project.host(name, &server));
     let desk = desk(&server, 0);
     for (number, (name, web)) in ["web-1", "web-2"].into_iter().zip(&webs).enumerate() {
