@@ -74,29 +74,36 @@ struct Trace {
 impl Trace {
     /// A program's track. Its number stands in the place of a process number: a program has many.
     fn program(&mut self, program: u64, name: &str) {
-        let process =
-            Message::default().number(field::PROCESS_PID, program).text(field::PROCESS_NAME, name);
-        let track = Message::default()
-            .number(field::TRACK_UUID, of_program(program))
-            .message(field::TRACK_PROCESS, &process);
-        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
+        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, |track| {
+            track.number(field::TRACK_UUID, of_program(program));
+            track.message(field::TRACK_PROCESS, |process| {
+                process.number(field::PROCESS_PID, program);
+                process.text(field::PROCESS_NAME, name);
+            });
+        });
     }
 
     fn call(&mut self, program: u64, call: &Call) {
         let (receipt, uuid) = (call.receipt, self.track(program, CALLS));
         let how = if receipt.warm { "warm" } else { "cold" };
-        let mut begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_CATEGORY, how);
-        begin = noted(begin.text(field::EVENT_NAME, call.name), texts(call));
-        for (name, number) in numbers(call) {
-            let note =
-                Message::default().text(field::NOTE_NAME, name).number(field::NOTE_NUMBER, number);
-            begin = begin.message(field::EVENT_NOTE, &note);
-        }
-        self.packet(Some(call.begun_ns), field::PACKET_TRACK_EVENT, &begin);
+        self.packet(Some(call.begun_ns), field::PACKET_TRACK_EVENT, |begin| {
+            slice(begin, SLICE_BEGIN, uuid);
+            begin.text(field::EVENT_CATEGORY, how);
+            begin.text(field::EVENT_NAME, call.name);
+            noted(begin, texts(call));
+            for (name, number) in numbers(call) {
+                begin.message(field::EVENT_NOTE, |note| {
+                    note.text(field::NOTE_NAME, name);
+                    note.number(field::NOTE_NUMBER, number);
+                });
+            }
+        });
         for phase in &receipt.phases {
-            let begin = slice(SLICE_BEGIN, uuid).text(field::EVENT_NAME, &phase.name);
             let start = at_ns(call, phase.start_us);
-            self.packet(Some(start), field::PACKET_TRACK_EVENT, &begin);
+            self.packet(Some(start), field::PACKET_TRACK_EVENT, |begin| {
+                slice(begin, SLICE_BEGIN, uuid);
+                begin.text(field::EVENT_NAME, &phase.name);
+            });
             self.ends(uuid, at_ns(call, phase.start_us.saturating_add(phase.us)));
         }
         self.ends(uuid, at_ns(call, receipt.total_us));
@@ -104,6 +111,7 @@ impl Trace {
 
     /// The spans of a call, each on the first of its tracks on which it lies within the others.
     fn spans(&mut self, program: u64, call: &Call) {
+        let number = call.receipt.call.to_string();
         let mut lines = Lines::default();
         // The tracks, and when what is open on each ends.
         let mut tracks: Vec<(u64, Vec<u64>)> = Vec::new();
@@ -118,10 +126,12 @@ impl Trace {
                 self.ends(*uuid, at_ns(call, end));
             }
             open.push(end);
-            let begin = slice(SLICE_BEGIN, *uuid).text(field::EVENT_NAME, span.what.name());
-            let number = ("call", call.receipt.call.to_string());
-            let begin = noted(begin, std::iter::once(number).chain(span_texts(span)));
-            self.packet(Some(at_ns(call, start)), field::PACKET_TRACK_EVENT, &begin);
+            self.packet(Some(at_ns(call, start)), field::PACKET_TRACK_EVENT, |begin| {
+                slice(begin, SLICE_BEGIN, *uuid);
+                begin.text(field::EVENT_NAME, span.what.name());
+                noted(begin, [("call", &number)]);
+                noted(begin, span_texts(span));
+            });
         }
         for (uuid, open) in tracks {
             open.into_iter().rev().for_each(|end| self.ends(uuid, at_ns(call, end)));
@@ -130,45 +140,47 @@ impl Trace {
 
     /// The innermost slice of a track ends.
     fn ends(&mut self, track: u64, at_ns: u64) {
-        self.packet(Some(at_ns), field::PACKET_TRACK_EVENT, &slice(SLICE_END, track));
+        self.packet(Some(at_ns), field::PACKET_TRACK_EVENT, |end| slice(end, SLICE_END, track));
     }
 
     /// A new track of a program's.
     fn track(&mut self, program: u64, name: &str) -> u64 {
         self.track += 1;
-        let track = Message::default()
-            .number(field::TRACK_UUID, self.track)
-            .text(field::TRACK_NAME, name)
-            .number(field::TRACK_PARENT, of_program(program));
-        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, &track);
-        self.track
+        let uuid = self.track;
+        self.packet(None, field::PACKET_TRACK_DESCRIPTOR, |track| {
+            track.number(field::TRACK_UUID, uuid);
+            track.text(field::TRACK_NAME, name);
+            track.number(field::TRACK_PARENT, of_program(program));
+        });
+        uuid
     }
 
-    fn packet(&mut self, at_ns: Option<u64>, kind: u32, message: &Message) {
-        let mut packet = Message::default();
-        if let Some(at_ns) = at_ns {
-            packet = packet.number(field::PACKET_TIMESTAMP, at_ns);
-        }
-        let packet = packet.number(field::PACKET_SEQUENCE, SEQUENCE).message(kind, message);
-        let framed = Message::default().message(field::TRACE_PACKET, &packet);
-        self.bytes.append(&mut framed.into_bytes());
+    fn packet(&mut self, at_ns: Option<u64>, kind: u32, write: impl FnOnce(&mut Message<'_>)) {
+        Message::outermost(&mut self.bytes).message(field::TRACE_PACKET, |packet| {
+            if let Some(at_ns) = at_ns {
+                packet.number(field::PACKET_TIMESTAMP, at_ns);
+            }
+            packet.number(field::PACKET_SEQUENCE, SEQUENCE);
+            packet.message(kind, write);
+        });
     }
 }
 
-fn slice(kind: u64, track: u64) -> Message {
-    Message::default().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track)
+fn slice(event: &mut Message<'_>, kind: u64, track: u64) {
+    event.number(field::EVENT_TYPE, kind);
+    event.number(field::EVENT_TRACK, track);
 }
 
 fn noted<T: AsRef<str>>(
-    mut event: Message,
+    event: &mut Message<'_>,
     texts: impl IntoIterator<Item = (&'static str, T)>,
-) -> Message {
+) {
     for (name, text) in texts {
-        let note = Message::default().text(field::NOTE_NAME, name);
-        let note = note.text(field::NOTE_TEXT, text.as_ref());
-        event = event.message(field::EVENT_NOTE, &note);
+        event.message(field::EVENT_NOTE, |note| {
+            note.text(field::NOTE_NAME, name);
+            note.text(field::NOTE_TEXT, text.as_ref());
+        });
     }
-    event
 }
 
 fn at_ns(call: &Call, us: u64) -> u64 {

@@ -1,37 +1,46 @@
 //! As much of the protobuf wire format as exports write: varints, and fields with a length.
+//!
+//! A message within another is written in its place. How long it is comes before it and is known
+//! behind it, so that its length has always four bytes: more than it needs is allowed.
 
-/// A message that is being written.
-#[derive(Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+/// The bytes of a length: seven bits each.
+const LENGTH_BYTES: usize = 4;
 
-impl Message {
+/// A message that is being written, at the end of these bytes.
+#[derive(Debug)]
+pub(super) struct Message<'a>(&'a mut Vec<u8>);
+
+impl<'a> Message<'a> {
+    /// What is not in another message.
+    pub(super) fn outermost(bytes: &'a mut Vec<u8>) -> Message<'a> {
+        Message(bytes)
+    }
+
     /// Adds a number.
-    pub(super) fn number(mut self, field: u32, value: u64) -> Message {
+    pub(super) fn number(&mut self, field: u32, value: u64) {
         self.varint(u64::from(field) << 3);
         self.varint(value);
-        self
     }
 
     /// Adds a text; an empty one too.
-    pub(super) fn text(self, field: u32, text: &str) -> Message {
-        self.bytes(field, text.as_bytes())
-    }
-
-    /// Adds a message.
-    pub(super) fn message(self, field: u32, message: &Message) -> Message {
-        self.bytes(field, &message.0)
-    }
-
-    /// What was written.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
-    }
-
-    fn bytes(mut self, field: u32, bytes: &[u8]) -> Message {
+    pub(super) fn text(&mut self, field: u32, text: &str) {
         self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
+        self.varint(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Adds a message, shorter than 256 MiB.
+    pub(super) fn message(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
+        self.varint(u64::from(field) << 3 | 2);
+        let begin = self.0.len() + LENGTH_BYTES;
+        self.0.extend_from_slice(&[0; LENGTH_BYTES]);
+        write(&mut Message(self.0));
+        let length = self.0.len() - begin;
+        let bytes = &mut self.0[begin - LENGTH_BYTES..begin];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let more = if at + 1 < LENGTH_BYTES { 0x80 } else { 0 };
+            *byte = (length >> (7 * at)).to_le_bytes()[0] & 0x7f | more;
+        }
     }
 
     fn varint(&mut self, mut value: u64) {
@@ -47,15 +56,21 @@ impl Message {
 mod tests {
     use super::*;
 
+    fn written(write: impl FnOnce(&mut Message<'_>)) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(&mut Message::outermost(&mut bytes));
+        bytes
+    }
+
     #[test]
     fn numbers_and_texts_are_as_the_format_has_them() {
-        let inner = Message::default().number(1, 150);
-        assert_eq!(inner.into_bytes(), [0x08, 0x96, 0x01]);
-        let text = Message::default().text(2, "testing");
-        assert_eq!(text.into_bytes(), b"\x12\x07testing");
-        let outer = Message::default().message(3, &Message::default().number(1, 150));
-        assert_eq!(outer.into_bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
-        let most = Message::default().number(60, u64::MAX).into_bytes();
-        assert_eq!(most.len(), 2 + 10);
+        assert_eq!(written(|it| it.number(1, 150)), [0x08, 0x96, 0x01]);
+        assert_eq!(written(|it| it.text(2, "testing")), b"\x12\x07testing");
+        let outer = written(|it| it.message(3, |inner| inner.number(1, 150)));
+        assert_eq!(outer, [0x1a, 0x83, 0x80, 0x80, 0x00, 0x08, 0x96, 0x01]);
+        let long = written(|it| it.message(3, |inner| inner.text(1, &"x".repeat(300))));
+        // 303 bytes, as seven bits and two.
+        assert_eq!(long[..5], [0x1a, 0xaf, 0x82, 0x80, 0x00]);
+        assert_eq!(written(|it| it.number(60, u64::MAX)).len(), 2 + 10);
     }
 }

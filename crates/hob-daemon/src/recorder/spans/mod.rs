@@ -180,11 +180,12 @@ impl Rings {
         let none = |coverage| Spans { coverage, spans: Vec::new(), dropped: 0 };
         let Some(at_ns) = begun_ns(receipt) else { return none(Coverage::NoRing) };
         let found = self.rings.iter().filter_map(|ring| {
-            let (first, _) = *ring.notes_of(receipt).first()?;
-            Some((ring.clock.real(first).abs_diff(at_ns), ring))
+            let notes = ring.notes_of(receipt, at_ns);
+            let (first, _) = *notes.first()?;
+            Some((ring.clock.real(first).abs_diff(at_ns), ring, notes))
         });
-        if let Some((_, ring)) = found.min_by_key(|(apart, _)| *apart) {
-            return ring.spans(receipt, at_ns);
+        if let Some((_, ring, notes)) = found.min_by_key(|(apart, ..)| *apart) {
+            return ring.spans(receipt, at_ns, &notes);
         }
         // One that was there at that time and has had to overwrite since.
         let might = |ring: &&Ring| {
@@ -225,8 +226,7 @@ impl Ring {
 
     /// The notes of this call, by its number and its time. The wall clock may be set while it runs:
     /// only the first one is judged by it.
-    fn notes_of(&self, receipt: &Receipt) -> Vec<(u64, &Record)> {
-        let at_ns = begun_ns(receipt).unwrap_or_default();
+    fn notes_of(&self, receipt: &Receipt, at_ns: u64) -> Vec<(u64, &Record)> {
         let spare_ns = receipt.total_us.saturating_mul(1000).saturating_add(APART_NS);
         let real = at_ns.saturating_sub(APART_NS)..=at_ns.saturating_add(spare_ns);
         let own = || self.of_call(receipt.call);
@@ -237,8 +237,7 @@ impl Ring {
         own().filter(|(at, _)| fits(*at)).map(|(at, record)| (*at, record)).collect()
     }
 
-    fn spans(&self, receipt: &Receipt, at_ns: u64) -> Spans {
-        let notes = self.notes_of(receipt);
+    fn spans(&self, receipt: &Receipt, at_ns: u64, notes: &[(u64, &Record)]) -> Spans {
         let edges: Vec<_> = notes.iter().filter_map(|(_, record)| record.as_edge()).collect();
         let has_come = edges.iter().any(|(mark, _)| *mark == Mark::Received);
         let fixed = edges.iter().find_map(|(mark, ns)| {
@@ -251,9 +250,9 @@ impl Ring {
             self.clock.of_real(at_ns).saturating_sub(received_us.saturating_mul(1000))
         });
         let us = |at: u64| at.saturating_sub(origin_ns) / 1000;
-        let mut spans = self.waits(&notes, &us);
-        spans.extend(self.fork(&notes, &us));
-        spans.extend(own(&notes, receipt, &us));
+        let mut spans = self.waits(notes, &us);
+        spans.extend(self.fork(notes, &us));
+        spans.extend(own(notes, receipt, &us));
         spans.extend(
             notes.iter().filter(|(_, note)| Kind::of(note.kind).is_none()).map(|(at, note)| Span {
                 what: What::Unknown(note.kind),
@@ -355,7 +354,9 @@ fn own(
         let start_us = within(span.start_ns);
         // From its end, so that what lies within another does so in microseconds too.
         let us = within(span.start_ns.saturating_add(span.ns)) - start_us;
-        let name = String::from_utf8_lossy(&span.name).into_owned();
+        let name = String::from_utf8(span.name);
+        let name =
+            name.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let Own { number, parent, is_open, .. } = span;
         let what = What::Own { name, number, parent, depth, is_open };
         Span { what, start_us, us }
