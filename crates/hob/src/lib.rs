@@ -2,31 +2,23 @@
 //! pages and completions.
 //!
 //! ```text
-//! main ─ run, or a shim by argv[0] ──▶ options ─▶ client ─▶ (daemon) ─▶ exit code, or death by the same signal
-//!   │                          └────▶ cold ─▶ the program itself
+//! main ─ run, or a shim by argv[0] ──▶ hob_client ─▶ exit code, or death by the same signal
 //!   ├── daemon ──▶ hob_daemon::run
 //!   └── anything else ──▶ verbs ─▶ show
 //! ```
-//! Invariants: the `run` path uses no argument parser and no async runtime; only `cold` executes
-//! the caller's program; only `show` and `verbs` print.
+//! Invariants: the client's path is a crate of its own (`hob-client`); only `show` and `verbs`
+//! print.
 
 #![forbid(unsafe_code)]
 
-mod around;
-mod beyond;
-pub mod client;
-pub mod cold;
-pub mod connect;
-pub mod fallback;
-pub mod hook;
-pub mod options;
-pub mod say;
 pub mod show;
 mod spread;
 pub mod verbs;
 
+pub use hob_client::{call, cold, connect, fallback, hook, options, say};
 pub use hob_daemon::durations;
 
+use hob_client::Rest;
 use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 use options::CalledAs;
@@ -42,6 +34,15 @@ fn refuse_lent_rights() -> u8 {
     ExitCode::NotExecutable as u8
 }
 
+/// What a call asks of the verbs.
+pub(crate) static REST: Rest = Rest {
+    verb: verbs::run,
+    no_option: verbs::usage::no_option_of_run,
+    hint: verbs::usage::hint,
+    meant: verbs::session::launch::meant,
+    milliseconds: |text| durations::milliseconds(text).map_err(durations::Wrong::text),
+};
+
 /// Runs hob with the process's argv and environment; returns its exit code.
 #[must_use]
 pub fn main(start: &Start, begun_ns: u64) -> u8 {
@@ -50,12 +51,12 @@ pub fn main(start: &Start, begun_ns: u64) -> u8 {
     }
     if CalledAs::of(start) == CalledAs::Shim {
         return match hook::start_of_interpreter(start) {
-            Some(interpreter) => client::run_hook(&interpreter, begun_ns),
-            None => client::run_as_shim(start, begun_ns),
+            Some(interpreter) => call::run_hook(&interpreter, begun_ns, &REST),
+            None => call::run_as_shim(start, begun_ns, &REST),
         };
     }
     match start.argv.get(1).map(|verb| verb.to_bytes()) {
-        Some(b"run") => client::run(start, begun_ns),
+        Some(b"run") => call::run(start, begun_ns, &REST),
         Some(b"daemon") => verbs::daemon::run(start),
         Some(_) | None => verbs::run(start),
     }

@@ -1,7 +1,7 @@
 //! The entry point: `run` before anything else is set up, every other verb after.
 //!
-//! This file and `client.rs` and `cold.rs` import nothing of the daemon, no argument parser and
-//! no runtime: a warm call pays for what it touches, page by page.
+//! This file and `hob-client` import nothing of the daemon, no argument parser and no runtime: a
+//! warm call pays for what it touches, page by page.
 #![no_main]
 
 use std::ffi::{c_char, c_int};

@@ -42,7 +42,7 @@ const LANGUAGES: &[&str] = &[
     "crates/hob-runtimes/",
     "crates/hob-resolve/src/pyenv/",
     "crates/hob-daemon/src/project/section.rs",
-    "crates/hob/src/hook.rs",
+    "crates/hob-client/src/hook.rs",
     "crates/hob/src/show/samples.rs",
     "crates/hob/src/show/waterfall.rs",
     "crates/hob/src/show/why/",
@@ -118,21 +118,13 @@ const BANS: &[Ban] = &[
     },
     Ban {
         inside: &["crates/"],
-        except: &["crates/hob-os/", "crates/hob-entryfork/", "crates/hob/src/cold.rs"],
+        except: &["crates/hob-os/", "crates/hob-entryfork/", "crates/hob-client/src/cold.rs"],
         reach: Reach::Product,
         words: &["execve(", "execveat(", "execvp(", ".exec()"],
         instead: "only cold.rs executes the caller's program in the caller's place",
     },
     Ban {
-        inside: &[
-            "crates/hob/src/main.rs",
-            "crates/hob/src/client.rs",
-            "crates/hob/src/cold.rs",
-            "crates/hob/src/connect.rs",
-            "crates/hob/src/fallback.rs",
-            "crates/hob/src/options.rs",
-            "crates/hob/src/say.rs",
-        ],
+        inside: &["crates/hob/src/main.rs", "crates/hob-client/src/"],
         except: &[],
         reach: Reach::Product,
         words: &["hob_daemon", "hob_core", "tokio", "clap", "serde"],
@@ -334,8 +326,8 @@ mod tests {
 
     #[test]
     fn the_way_of_a_call_does_not_know_the_daemon() {
-        assert_eq!(faults("crates/hob/src/client.rs", "use hob_daemon::Owner;\n"), 1);
-        assert_eq!(faults("crates/hob/src/client.rs", "use hob_wire::call::Call;\n"), 0);
+        assert_eq!(faults("crates/hob-client/src/call.rs", "use hob_daemon::Owner;\n"), 1);
+        assert_eq!(faults("crates/hob-client/src/call.rs", "use hob_wire::call::Call;\n"), 0);
     }
 
     #[test]

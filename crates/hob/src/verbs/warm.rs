@@ -21,7 +21,7 @@ use crate::show::reasons;
 use crate::show::units::{Micro, duration};
 use crate::verbs::repeated::progress::Progress;
 use crate::verbs::{Failure, IsolationName, out, request, session};
-use crate::{client, durations, say};
+use crate::{REST, call, durations, say};
 
 /// How long a daemon may take to start.
 const DAEMON_MS: u64 = 10_000;
@@ -87,7 +87,7 @@ pub(crate) fn run(start: &Start, asked: &Warm) -> Result<u8, Failure> {
         },
     };
     let start = meant.as_ref().unwrap_or(start);
-    let socket = client::prepare(start, asked.to_daemon(), at, DAEMON_MS)
+    let socket = call::prepare(start, &REST, (asked.to_daemon(), at), DAEMON_MS)
         .map_err(|trouble| not_asked(start, trouble))?;
     let said = wait(&socket, begun, Duration::from_millis(wait_ms), &shown)?;
     asked.tell(&shown, &said, begun.elapsed())

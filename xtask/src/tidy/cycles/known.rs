@@ -27,9 +27,8 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         home: "crates/hob",
         folder: "",
-        modules: &["client.rs", "cold.rs", "show", "verbs"],
-        reason: "`client.ld` orders the functions of `client` and `cold` by name; `show` \
-                 renders the data of `hob why`, which lies with its measuring",
+        modules: &["show", "verbs"],
+        reason: "`show` renders the data of `hob why`, which lies with its measuring",
     },
     Known {
         home: "crates/hob",

@@ -23,11 +23,10 @@ use clap::Command;
 use hob_os::start::Start;
 use hob_resolve::ResolveError;
 
-use crate::client::Caller;
-use crate::options::CalledAs;
 use crate::say;
 use crate::verbs::Failure;
 pub(crate) use examples::add as with_examples;
+pub(crate) use found::hint;
 use hob_resolve::near::nearest;
 
 /// Words that other tools have for a verb of hob's.
@@ -133,17 +132,6 @@ pub(crate) fn no_option_of_run(start: &Start, at: usize) -> String {
 /// The failure of a verb that resolves a program as `run` does, in the same words.
 pub(crate) fn not_resolved(start: &Start, program: Option<&[u8]>, error: &ResolveError) -> Failure {
     let code = error.exit_code();
-    let hint = found::hint(start, program.unwrap_or_default(), code);
+    let hint = hint(start, program.unwrap_or_default(), code);
     Failure { text: format!("{error}{hint}"), code }
-}
-
-/// Says why nothing was run, and what may be done about it. A shim's caller called no hob: it gets
-/// the cause alone.
-#[cold]
-pub(crate) fn say_refused(caller: &Caller<'_>, why: &[u8], code: u8) {
-    let hint = match caller.options.called {
-        CalledAs::Hob => found::hint(caller.start, caller.program()[0], code),
-        CalledAs::Shim => String::new(),
-    };
-    say::line(&[why, hint.as_bytes()].concat());
 }

@@ -22,12 +22,12 @@ use hob_wire::caller::cold_ended;
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::reply::{Fate, RunCold};
 
-use crate::client::{self, Caller, Line};
+use crate::caller::{self, Caller};
 use crate::connect::{self, Trouble, nanoseconds};
 use crate::fallback::FallbackReason;
+use crate::line::Line;
 use crate::options::CalledAs;
 use crate::say;
-use crate::verbs::usage;
 
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -43,7 +43,7 @@ pub fn in_place(caller: &Caller<'_>, trouble: Option<Trouble>) -> u8 {
     let image = match image(caller.start, &caller.program()) {
         Ok((_, image)) => image,
         Err(error) => {
-            usage::say_refused(caller, error.to_string().as_bytes(), error.exit_code());
+            caller.say_refused(error.to_string().as_bytes(), error.exit_code());
             return error.exit_code();
         }
     };
@@ -105,7 +105,7 @@ pub(crate) fn supervise(caller: &Caller<'_>, run: &RunCold, socket: OwnedFd) -> 
         Err(NoChild::Unable(_)) => {
             drop((socket, held));
             let trouble = Trouble::SystemRefuses;
-            client::note(caller, trouble);
+            caller::note(caller, trouble);
             return in_place(caller, Some(trouble));
         }
     };
@@ -173,18 +173,18 @@ fn hold_runtime(
 
 fn finish(caller: &Caller<'_>, call: u64, reason: &str, ended: &ColdEnded) -> u8 {
     let fate = if ended.timed_out { Fate::TimedOut } else { Fate::Exited(ended.exit) };
-    Line { call, fate, cold: Some(reason) }.write(caller);
+    Line { call, fate, cold: Some(reason) }.write(caller.status_fd.as_ref());
     if ended.timed_out {
         let ms = caller.options.asked.timeout_ms;
         let name = String::from_utf8_lossy(caller.program()[0]).into_owned();
         say::line(format!("{name}: timed out after {ms} ms").as_bytes());
         return ExitCode::TimedOut as u8;
     }
-    client::leave(ended.exit)
+    caller::leave(ended.exit)
 }
 
 /// What would run without hob, and how.
-pub(crate) fn image(start: &Start, argv: &[&[u8]]) -> Result<(Program, Image), ResolveError> {
+pub fn image(start: &Start, argv: &[&[u8]]) -> Result<(Program, Image), ResolveError> {
     let lookup = |name: &[u8]| start.variable(name);
     let here = process::working_directory();
     let cwd = here.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
@@ -232,7 +232,7 @@ fn not_executed(image: &Image, error: Errno) -> u8 {
 }
 
 /// The same, unsaid.
-pub(crate) fn refusal(image: &Image, error: Errno) -> (ExitCode, String) {
+pub fn refusal(image: &Image, error: Errno) -> (ExitCode, String) {
     let name = image.file.to_string_lossy();
     match error {
         Errno::NOENT => {

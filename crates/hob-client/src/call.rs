@@ -11,9 +11,6 @@
 //! gone nothing is executed here; output never passes through this process.
 
 use std::cell::Cell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,22 +18,23 @@ use rustix::io::Errno;
 
 use hob_os::claim::{self, Claimed};
 use hob_os::process::inherited::Inherited;
-use hob_os::process::{Status, processors};
+use hob_os::process::processors;
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
 use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
 use hob_runtimes::Sessions;
-use hob_wire::call::{Asked, Call, Hello, Origin, Received, Signal, Terminal};
+use hob_wire::call::{Asked, Call, Hello, Origin, Received, Signal};
 use hob_wire::caller::{self, Next, Pending, Reply};
-use hob_wire::exit::{Exit, ExitCode};
+use hob_wire::exit::ExitCode;
 use hob_wire::reply::{Ended, Fate};
 use hob_wire::strings::Strings;
 
+use crate::caller::{Caller, leave, note};
 use crate::connect::{self, Trouble, nanoseconds};
-use crate::fallback::{self, Fallback};
+use crate::line::Line;
 use crate::options::{self, CalledAs, NotRun, Options};
-use crate::{around, beyond, cold, say, verbs};
+use crate::{Rest, around, beyond, cold, say};
 
 /// What the daemon has said; `None`: the call was given, and the connection ended without an
 /// outcome.
@@ -44,29 +42,35 @@ type Answer = Option<Reply>;
 
 /// Runs the program that this shim stands for; returns the exit code.
 #[must_use]
-pub fn run_as_shim(start: &Start, begun_ns: u64) -> u8 {
-    launch(start, begun_ns, &Options::of_shim())
+pub fn run_as_shim(start: &Start, begun_ns: u64, rest: &Rest) -> u8 {
+    launch(start, begun_ns, &Options::of_shim(), rest)
 }
 
 /// Makes the call, or the one that it means where its program is launched by another command.
-fn launch(start: &Start, begun_ns: u64, options: &Options) -> u8 {
+fn launch(start: &Start, begun_ns: u64, options: &Options, rest: &Rest) -> u8 {
     let name = start.argv.get(options.program).map_or(&b""[..], |word| word.to_bytes());
     match hob_runtimes::launched(name) {
-        None => call(start, begun_ns, options),
-        Some(language) => launched(start, begun_ns, options, language),
+        None => call(start, begun_ns, options, rest),
+        Some(language) => launched(start, begun_ns, (options, rest), language),
     }
 }
 
 /// The call that a program means which another command launches.
 #[cold]
 #[inline(never)]
-fn launched(start: &Start, begun_ns: u64, options: &Options, language: &'static Sessions) -> u8 {
-    match verbs::session::launch::meant(start, language, options.program) {
-        Ok(None) => call(start, begun_ns, options),
+fn launched(
+    start: &Start,
+    begun_ns: u64,
+    (options, rest): (&Options, &Rest),
+    language: &'static Sessions,
+) -> u8 {
+    match (rest.meant)(start, language, options.program) {
+        Ok(None) => call(start, begun_ns, options, rest),
         // What is meant is named by its file, and by no shim.
         Ok(Some(meant)) => {
             let Options { asked, status_fd, program, .. } = *options;
-            call(&meant, begun_ns, &Options { called: CalledAs::Hob, asked, status_fd, program })
+            let options = Options { called: CalledAs::Hob, asked, status_fd, program };
+            call(&meant, begun_ns, &options, rest)
         }
         Err(code) => code,
     }
@@ -74,18 +78,18 @@ fn launched(start: &Start, begun_ns: u64, options: &Options, language: &'static 
 
 /// Runs the interpreter of an adopted hook, as its first line named it; returns the exit code.
 #[must_use]
-pub fn run_hook(start: &Start, begun_ns: u64) -> u8 {
-    call(start, begun_ns, &Options { called: CalledAs::Hob, ..Options::of_shim() })
+pub fn run_hook(start: &Start, begun_ns: u64, rest: &Rest) -> u8 {
+    call(start, begun_ns, &Options { called: CalledAs::Hob, ..Options::of_shim() }, rest)
 }
 
 /// Runs `hob run ...`; returns the exit code.
 #[must_use]
-pub fn run(start: &Start, begun_ns: u64) -> u8 {
-    match options::parse(&start.argv) {
-        Ok(options) => launch(start, begun_ns, &options),
-        Err(NotRun::Help | NotRun::Session) => verbs::run(start),
+pub fn run(start: &Start, begun_ns: u64, rest: &Rest) -> u8 {
+    match options::parse(&start.argv, rest.milliseconds) {
+        Ok(options) => launch(start, begun_ns, &options, rest),
+        Err(NotRun::Help | NotRun::Session) => (rest.verb)(start),
         Err(NotRun::NoOption(at)) => {
-            say::line(verbs::usage::no_option_of_run(start, at).as_bytes());
+            say::line((rest.no_option)(start, at).as_bytes());
             ExitCode::Usage as u8
         }
         Err(NotRun::Wrong(text)) => {
@@ -95,7 +99,7 @@ pub fn run(start: &Start, begun_ns: u64) -> u8 {
     }
 }
 
-fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
+fn call(start: &Start, begun_ns: u64, options: &Options, rest: &Rest) -> u8 {
     let status_fd = match options.status_fd.map(process::adopt).transpose() {
         Ok(status_fd) => status_fd,
         Err(error) => {
@@ -113,7 +117,7 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
     let status = process::own_status().unwrap_or_default();
     let passed = Cell::new(Set(0));
     let terminal = around::terminal();
-    let caller = Caller { start, options, status, status_fd, terminal, passed };
+    let caller = Caller { start, options, rest, status, status_fd, terminal, passed };
     let Some(dialled) = dialled else { return cold::in_place(&caller, None) };
     let answer = dialled.and_then(|((socket, at_ns), inherited)| {
         let times = Times { begun_ns, connected_ns: at_ns };
@@ -130,72 +134,6 @@ fn call(start: &Start, begun_ns: u64, options: &Options) -> u8 {
             note(&caller, trouble);
             cold::in_place(&caller, Some(trouble))
         }
-    }
-}
-
-/// Leaves a line about a call that no daemon took.
-pub(crate) fn note(caller: &Caller<'_>, trouble: Trouble) {
-    let os = |name: &[u8]| caller.start.variable(name).map(OsStr::from_bytes);
-    let Some(dir) = fallback::state_dir_for(os(b"XDG_STATE_HOME"), os(b"HOME")) else { return };
-    let beyond = (trouble == Trouble::Descriptors).then(beyond::in_words).flatten();
-    let line = Fallback {
-        at: SystemTime::now(),
-        reason: trouble.reason(),
-        beyond: beyond.as_deref(),
-        program: OsStr::from_bytes(caller.program()[0]),
-        caller_pid: std::process::id(),
-    };
-    // The program runs whether the line is kept or not.
-    let _ = fallback::append(&dir, &line);
-}
-
-/// Who calls, and what for.
-#[derive(Debug)]
-pub struct Caller<'a> {
-    /// argv and environment of this process.
-    pub start: &'a Start,
-    /// The parsed options.
-    pub options: &'a Options,
-    /// What `/proc` says of this process, read before anything was changed.
-    pub status: Status,
-    /// Where the outcome's JSON line goes.
-    pub status_fd: Option<OwnedFd>,
-    /// The terminal that controls this process.
-    pub terminal: Terminal,
-    /// Signals that were passed on to a daemon.
-    pub passed: Cell<Set>,
-}
-
-impl Caller<'_> {
-    /// The program and its arguments. A shim's program is its name: where the shim itself lies
-    /// is nothing that `PATH` should be searched for.
-    #[must_use]
-    pub fn program(&self) -> Vec<&[u8]> {
-        let words = self.start.argv[self.options.program..].iter().map(|word| word.to_bytes());
-        let mut words: Vec<&[u8]> = words.collect();
-        if self.options.called == CalledAs::Shim {
-            words[0] = options::base_name(words[0]);
-        }
-        words
-    }
-
-    /// The signals that are passed on: those that the program would have received.
-    #[must_use]
-    pub fn forwarded(&self) -> Set {
-        Set(signals::FORWARDED.0 & !self.status.ignored & !self.status.blocked)
-    }
-
-    /// Sends what was passed on to a daemon, which did not give the call to anybody, to this
-    /// process again: pending, until the program that is about to run here can have it.
-    pub(crate) fn raise_again(&self) {
-        let passed = self.passed.take();
-        (1..=64).filter(|number| passed.has(*number)).for_each(signals::raise);
-    }
-
-    /// The mask that the caller had.
-    #[must_use]
-    pub fn mask(&self) -> Set {
-        Set(self.status.blocked)
     }
 }
 
@@ -253,10 +191,10 @@ fn attempt(
 /// the daemon says what became of it. A daemon is started where there is none, within `wait_ms`.
 #[cold]
 #[inline(never)]
-pub(crate) fn prepare(
+pub fn prepare(
     start: &Start,
-    asked: Asked,
-    program: usize,
+    rest: &Rest,
+    (asked, program): (Asked, usize),
     wait_ms: u64,
 ) -> Result<OwnedFd, Trouble> {
     let begun_ns = clock::now_ns();
@@ -266,7 +204,8 @@ pub(crate) fn prepare(
     let options = Options { called: CalledAs::Hob, asked, status_fd: None, program };
     let status = process::own_status().unwrap_or_default();
     let (terminal, passed) = (around::terminal(), Cell::new(Set(0)));
-    let caller = Caller { start, options: &options, status, status_fd: None, terminal, passed };
+    let options = &options;
+    let caller = Caller { start, options, rest, status, status_fd: None, terminal, passed };
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
     let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
     let bytes = encode(&caller, times, &inherited)?;
@@ -436,7 +375,8 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
                 [] => None,
                 reason => Some(String::from_utf8_lossy(reason)),
             };
-            Line { call: ended.call, fate: ended.fate, cold: cold.as_deref() }.write(caller);
+            Line { call: ended.call, fate: ended.fate, cold: cold.as_deref() }
+                .write(caller.status_fd.as_ref());
             finish_ended(caller, &ended)
         }
         Some(Reply::RunCold(run)) => {
@@ -448,14 +388,14 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
             cold::supervise(caller, &run, connection.socket)
         }
         Some(Reply::Refused(refused)) => {
-            verbs::usage::say_refused(caller, &refused.text, refused.code);
-            Line::write_refused(caller, refused.code);
+            caller.say_refused(&refused.text, refused.code);
+            Line::write_refused(caller.status_fd.as_ref(), refused.code);
             refused.code
         }
         None => {
             let text = b"the daemon ended in phase give or later".to_vec();
             let ended = Ended { call: 0, fate: Fate::Lost, text, cold: Vec::new() };
-            Line { call: 0, fate: Fate::Lost, cold: None }.write(caller);
+            Line { call: 0, fate: Fate::Lost, cold: None }.write(caller.status_fd.as_ref());
             finish_ended(caller, &ended)
         }
     }
@@ -483,77 +423,6 @@ fn finish_ended(caller: &Caller<'_>, ended: &Ended) -> u8 {
             text.extend_from_slice(&say::command(program));
             say::line(&text);
             ExitCode::Lost as u8
-        }
-    }
-}
-
-/// Ends as the program did: the code to return, or death by its signal.
-pub(crate) fn leave(exit: Exit) -> u8 {
-    match exit {
-        Exit::Code(code) => code,
-        Exit::Signal(signal) => {
-            signals::die_by(i32::from(signal));
-            // A signal that does not end a process cannot have ended the program; a shell's
-            // convention is the nearest thing left.
-            128 | signal
-        }
-    }
-}
-
-/// The JSON line of `--status-fd`.
-pub(crate) struct Line<'a> {
-    /// The call's number.
-    pub(crate) call: u64,
-    /// What became of it.
-    pub(crate) fate: Fate,
-    /// The reason code, if it ran cold.
-    pub(crate) cold: Option<&'a str>,
-}
-
-impl Line<'_> {
-    /// Writes the line if it was asked for. By hand: a JSON library is not worth its pages here,
-    /// and reason codes need no escaping.
-    pub(crate) fn write(&self, caller: &Caller<'_>) {
-        if caller.status_fd.is_none() {
-            return;
-        }
-        let (outcome, code, signal) = match self.fate {
-            Fate::Exited(Exit::Code(code)) => ("exited", code.to_string(), "null".to_owned()),
-            Fate::Exited(Exit::Signal(signal)) => ("exited", "null".to_owned(), signal.to_string()),
-            Fate::TimedOut => ("timed-out", "null".to_owned(), "null".to_owned()),
-            Fate::Lost => ("lost", "null".to_owned(), "null".to_owned()),
-        };
-        let reason = self.cold.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
-        let call = self.call;
-        let warm = match (self.fate, self.cold) {
-            // The daemon that knew how far it was has died.
-            (Fate::Lost, None) if call == 0 => "null",
-            (_, None) => "true",
-            (_, Some(_)) => "false",
-        };
-        Self::put(
-            caller,
-            &format!(
-                "{{\"schema\":\"hob.outcome/1\",\"call\":{call},\"outcome\":\"{outcome}\",\
-                 \"code\":{code},\"signal\":{signal},\"warm\":{warm},\"reason\":{reason}}}\n"
-            ),
-        );
-    }
-
-    fn write_refused(caller: &Caller<'_>, code: u8) {
-        Self::put(
-            caller,
-            &format!(
-                "{{\"schema\":\"hob.outcome/1\",\"call\":0,\"outcome\":\"refused\",\
-                 \"code\":{code},\"signal\":null,\"warm\":false,\"reason\":null}}\n"
-            ),
-        );
-    }
-
-    fn put(caller: &Caller<'_>, line: &str) {
-        if let Some(fd) = &caller.status_fd {
-            // Whoever asked for the line and closed its end does not want it.
-            let _ = signals::spared_of_sigxfsz(|| rustix::io::write(fd, line.as_bytes()));
         }
     }
 }

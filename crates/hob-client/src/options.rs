@@ -7,8 +7,6 @@ use hob_os::start::Start;
 use hob_wire::call::{Asked, Isolation};
 use rustix::fs::CWD;
 
-use crate::durations;
-
 /// By which name hob was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalledAs {
@@ -65,8 +63,11 @@ pub enum NotRun {
     Wrong(String),
 }
 
+/// Reads a length of time as milliseconds; an error is what is wrong with it.
+pub type Milliseconds = fn(&str) -> Result<u64, &'static str>;
+
 /// Parses `hob run OPTIONS PROGRAM ARGS`; `argv` is the whole of it.
-pub fn parse(argv: &[&CStr]) -> Result<Options, NotRun> {
+pub fn parse(argv: &[&CStr], milliseconds: Milliseconds) -> Result<Options, NotRun> {
     let mut options = Options { called: CalledAs::Hob, program: 2, ..Options::of_shim() };
     loop {
         let Some(word) = argv.get(options.program).map(|word| word.to_bytes()) else {
@@ -87,7 +88,7 @@ pub fn parse(argv: &[&CStr]) -> Result<Options, NotRun> {
         if !word.starts_with(b"-") || word == b"-m" || word == b"-" {
             return Ok(options);
         }
-        options.take(argv, word)?;
+        options.take(argv, word, milliseconds)?;
     }
 }
 
@@ -99,7 +100,12 @@ impl Options {
     }
 
     /// Takes the option at `self.program`, and moves past it and its value.
-    fn take(&mut self, argv: &[&CStr], word: &[u8]) -> Result<(), NotRun> {
+    fn take(
+        &mut self,
+        argv: &[&CStr],
+        word: &[u8],
+        milliseconds: Milliseconds,
+    ) -> Result<(), NotRun> {
         let (name, attached) = match word.iter().position(|byte| *byte == b'=') {
             Some(at) => (&word[..at], Some(&word[at + 1..])),
             None => (word, None),
@@ -134,10 +140,10 @@ impl Options {
             }
         };
         self.program += 1;
-        self.set(name, value)
+        self.set(name, value, milliseconds)
     }
 
-    fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NotRun> {
+    fn set(&mut self, name: &[u8], value: &[u8], milliseconds: Milliseconds) -> Result<(), NotRun> {
         let text = std::str::from_utf8(value).unwrap_or("");
         let bad = |why: &str| {
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
@@ -153,8 +159,7 @@ impl Options {
                 };
             }
             b"--timeout" => {
-                self.asked.timeout_ms =
-                    durations::milliseconds(text).map_err(|wrong| bad(wrong.text()))?;
+                self.asked.timeout_ms = milliseconds(text).map_err(&bad)?;
             }
             b"--ahead" => {
                 let ahead = text.parse().ok().filter(|ahead| *ahead <= AHEAD_MAX);
@@ -186,7 +191,11 @@ mod tests {
     fn parsed(words: &[&str]) -> Result<Options, NotRun> {
         let owned: Vec<_> =
             ["hob", "run"].iter().chain(words).map(|w| CString::new(*w).unwrap()).collect();
-        parse(&owned.iter().map(CString::as_c_str).collect::<Vec<_>>())
+        let milliseconds = |text: &str| match text {
+            "1.5s" => Ok(1500),
+            _ => Err("is no time"),
+        };
+        parse(&owned.iter().map(CString::as_c_str).collect::<Vec<_>>(), milliseconds)
     }
 
     #[test]
