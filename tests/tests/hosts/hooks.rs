@@ -38,7 +38,8 @@ impl Project {
         std::fs::write(&hook, NOTES).unwrap();
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
         let programs = format!(
-            "[program.deploy]\nhooks = \"deploy.d\"\noffered = true\nversion = \"1.0.0\"\n{more}\n"
+            "[program.deploy]\nhooks = \"deploy.d\"\noffered = true\nversion = \"1.0.0\"\n\
+             set = [\"HOST\", \"WO*\"]\n{more}\n"
         );
         std::fs::write(folder.path().join("hob.toml"), programs).unwrap();
         drop(alone);
@@ -335,6 +336,14 @@ fn one_host(more: &str) {
         assert_eq!(record["set"]["hooks"][0]["stdout"]["head"], format!("out n{number}\n"));
         assert_eq!(project.ran()[number].1, home(web));
     }
+    // Other variables may have a shell or a loader run what an asker likes.
+    for name in ["BASH_ENV", "LD_PRELOAD", "HOSTS", ""] {
+        let text = format!("{{\"target\":\"x\",\"set\":{{\"{name}\":\"/tmp/x\"}}}}");
+        let refused = desk.hob(&["ask", "deploy@web-1", &text]).go();
+        assert_eq!(refused.end, End::Code(1), "{refused:?}");
+        assert!(refused.complaint().contains("no asker may set it"), "{refused:?}");
+    }
+    assert_eq!(project.ran().len(), 2);
     // A host may name itself, and no other is asked then.
     let own = webs[0].hob(&["ask", "deploy@web-1", "{}"]).go();
     own.succeeded();

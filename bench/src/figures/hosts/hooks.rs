@@ -24,6 +24,7 @@ const HOOK: &str = "#!/bin/sh\nexec sleep 0.02\n";
 const PROGRAM: &str = "\
 [program.waits]
 hooks = \"waits.d\"
+set = [\"TARGET\"]
 workers = 2
 offered = true
 version = \"1.0.0\"

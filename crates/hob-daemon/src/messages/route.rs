@@ -19,7 +19,7 @@ use hob_core::receipt::ProgramPart;
 use hob_core::receipt::trace::Parent;
 use hob_core::requests::Event;
 use hob_resolve::Program;
-use hob_runtimes::{Handlers, RuntimeId};
+use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
@@ -236,7 +236,7 @@ impl Messages {
         let row = handler.runtime.row();
         let file = handler.file.as_os_str().as_bytes();
         if handler.is_hooks {
-            return hooks_worker(file, handler.runtime);
+            return hooks_worker(handler);
         }
         if row.handlers == Handlers::Program {
             let program = Program::exec(file.to_vec(), vec![file.to_vec()], None);
@@ -311,13 +311,15 @@ impl Messages {
 }
 
 /// What runs the hooks of a directory: hob itself.
-fn hooks_worker(directory: &[u8], runtime: RuntimeId) -> Result<Program, Refused> {
+fn hooks_worker(handler: &Declared) -> Result<Program, Refused> {
     let own = std::env::current_exe().map_err(|error| {
         Refused::from((Reason::Config, format!("cannot tell where hob itself is: {error}")))
     })?;
     let own = own.into_os_string().into_encoded_bytes();
-    let words = [&own[..], b"hooks", b"perform", directory].map(<[u8]>::to_vec);
-    Ok(Program { runtime, ..Program::exec(own, words.to_vec(), None) })
+    let directory = handler.file.as_os_str().as_bytes();
+    let mut words = [&own[..], b"hooks", b"perform", directory].map(<[u8]>::to_vec).to_vec();
+    words.extend(handler.settable.iter().map(|pattern| pattern.clone().into_bytes()));
+    Ok(Program { runtime: handler.runtime, ..Program::exec(own, words, None) })
 }
 
 fn key_of(handler: &Declared, host: &Program, env: &Strings) -> Key {
@@ -332,6 +334,9 @@ fn key_of(handler: &Declared, host: &Program, env: &Strings) -> Key {
     builder.absorb(Part::Interpreter, &host.interpreter);
     for word in &host.prefix {
         builder.absorb(Part::Option, word);
+    }
+    for pattern in &handler.settable {
+        builder.absorb(Part::Option, pattern.as_bytes());
     }
     let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
     builder.select_env(env, &names, host.row().variables);

@@ -69,6 +69,8 @@ pub struct Declared {
     pub file: PathBuf,
     /// Whether hob itself is its worker, and runs the hooks of a directory.
     pub is_hooks: bool,
+    /// Which variables an asker may set for those: names, with `*` and `?`.
+    pub settable: Vec<String>,
     /// What hosts it.
     pub runtime: RuntimeId,
     /// The interpreter, as a command line names it; empty for a program that is its own runtime.

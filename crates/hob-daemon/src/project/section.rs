@@ -36,6 +36,9 @@ pub(super) struct Section {
     pub(super) handler: String,
     /// A hooks directory, in the place of a handler.
     pub(super) hooks: Option<String>,
+    /// Which variables an asker may set for those hooks: names, with `*` and `?`.
+    #[serde(default)]
+    pub(super) set: Vec<String>,
     pub(super) runtime: Option<String>,
     pub(super) isolation: Option<String>,
     pub(super) workers: Option<u32>,
@@ -75,6 +78,7 @@ impl Section {
         let (file, function, row) = self.target(program).map_err(fault)?;
         let is_hooks = self.hooks.is_some();
         let terms = self.terms(row).map_err(fault)?;
+        self.settable(is_hooks).map_err(fault)?;
         let tries = self.tries.unwrap_or(outbox::TRIES);
         if !(1..=TRIES_MAX).contains(&tries) {
             return Err(fault(format!("tries = {tries}: it is between 1 and {TRIES_MAX}")));
@@ -101,6 +105,7 @@ impl Section {
             root,
             file,
             is_hooks,
+            settable: self.set.clone(),
             runtime: row.id,
             interpreter: self.interpreter_of(row),
             interface: None,
@@ -109,6 +114,20 @@ impl Section {
             tries,
             terms,
         })
+    }
+
+    /// Checks which variables an asker may set.
+    fn settable(&self, is_hooks: bool) -> Result<(), String> {
+        if !is_hooks && !self.set.is_empty() {
+            return Err("set: it is said of a program with hooks only".to_owned());
+        }
+        let is_pattern = |word: &str| is_name(&word.replace(['*', '?'], "_"));
+        match self.set.iter().find(|word| !is_pattern(word)) {
+            None => Ok(()),
+            Some(word) => {
+                Err(format!("set: `{word}` is no variable's name, nor a pattern such as APP_*"))
+            }
+        }
     }
 
     /// What other hosts may know of it; `None`: they may not ask it. `root` is its `hob.toml`'s.
@@ -342,6 +361,15 @@ mod tests {
         assert_eq!(offer.hooks, Some(OfferedHooks { directory, at_once: 3 }));
         let (_, _, row) = hooks.target("deploy").unwrap();
         assert_eq!(hooks.terms(row).unwrap().queue_max, 3);
+        let set = |words: &[&str], is_hooks| {
+            let set = words.iter().map(|word| (*word).to_owned()).collect();
+            Section { set, ..hooks.clone() }.settable(is_hooks)
+        };
+        set(&["HOST", "APP_*", "?", "*"], true).unwrap();
+        assert!(set(&["HOST"], false).unwrap_err().contains("with hooks only"));
+        for wrong in ["", "A B", "A=1", "-x", "1A"] {
+            assert!(set(&[wrong], true).is_err(), "{wrong}");
+        }
         let both = Section { handler: "a.py:f".to_owned(), ..hooks.clone() };
         assert!(both.target("deploy").unwrap_err().contains("handler"));
         let forked = Section { isolation: Some("fork".to_owned()), ..hooks };

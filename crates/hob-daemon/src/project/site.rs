@@ -555,6 +555,7 @@ impl Table {
         let root = file.parent().unwrap_or(root).to_path_buf();
         let declared = Declared {
             is_hooks: false,
+            settable: Vec::new(),
             root,
             file,
             runtime: row.id,

@@ -42,6 +42,8 @@ pub(crate) enum Hooks {
     Perform {
         /// The hooks directory
         dir: OsString,
+        /// Which variables an asker may set
+        settable: Vec<String>,
     },
 }
 
@@ -57,6 +59,6 @@ pub(crate) fn run(start: &Start, what: &Hooks) -> Result<u8, Failure> {
         Hooks::List(asked) => list::run(asked).map(|()| 0),
         Hooks::Adopt(what) => adopt::adopt(start, what),
         Hooks::Restore(of) => adopt::restore(of),
-        Hooks::Perform { dir } => perform::run(start, dir),
+        Hooks::Perform { dir, settable } => perform::run(start, dir, settable),
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use hob_core::hooks::{AnsweredSet, AskedSet, SetRecord, Suffix};
+use hob_core::hosts::fits;
 use hob_hooks::{Event, Isolation, Limits, Runner, Set, Variables, Wait};
 use hob_os::start::Start;
 use hob_wire::message::BODY_MAX;
@@ -22,10 +23,11 @@ const ANSWER_BYTES_MAX: usize = BODY_MAX - 64 * 1024;
 const EARLIER: Duration = Duration::from_millis(500);
 
 /// Serves until the daemon wants no more of this process.
-pub(super) fn run(start: &Start, dir: &OsStr) -> Result<u8, Failure> {
+pub(super) fn run(start: &Start, dir: &OsStr, settable: &[String]) -> Result<u8, Failure> {
     let own = Variables::inherit(start.env.iter().map(|&entry| entry.to_owned()));
     let (start, dir) = (Start { argv: start.argv.clone(), env: start.env.clone() }, dir.to_owned());
-    let mut here = Here { start, dir, own, runner: None, grace: Duration::ZERO };
+    let settable = settable.to_vec();
+    let mut here = Here { start, dir, own, settable, runner: None, grace: Duration::ZERO };
     hob_worker::serve(move |message: Incoming| here.perform(&message))
         .map_err(|error| Failure::usage(error.to_string()))?;
     Ok(0)
@@ -36,6 +38,9 @@ struct Here {
     start: Start,
     dir: OsString,
     own: Variables,
+    /// Which variables an asker may set. By others it could have a shell or a loader run what it
+    /// likes (`BASH_ENV`, `LD_PRELOAD`), where it may only have these hooks run.
+    settable: Vec<String>,
     /// Made for the first set, and again where another grace is asked for.
     runner: Option<Runner>,
     grace: Duration,
@@ -67,6 +72,13 @@ impl Here {
     fn set(&self, asked: &AskedSet) -> Result<Set, String> {
         let mut variables = self.own.clone();
         for (name, value) in &asked.set {
+            let may_be = |pattern: &String| fits(pattern.as_bytes(), name.as_bytes());
+            if !self.settable.iter().any(may_be) {
+                return Err(format!(
+                    "set {name}: no asker may set it; here, the program's section of hob.toml says \
+                     which, as set = [\"{name}\"]"
+                ));
+            }
             variables.set(name.as_bytes(), &value.0).map_err(|why| format!("set {name}: {why}"))?;
         }
         let ignored = match &asked.ignored {
