@@ -96,17 +96,21 @@ fn zsh_completes_the_same_at_its_prompt() {
     let (world, path) = with_programs();
     let zsh = world.run(&["zsh", "-f", "-i"]).env("PATH", path);
     let mut terminal = Terminal::open(&zsh);
-    let begin = "PS1='> '; autoload -U compinit; compinit -u -D; source <(hob completions zsh)";
-    // ^T shows the whole line: at a key, zsh shows only what differs. ^U throws it away.
-    let shows = "shows() { zle -I; print -r -- \"<$BUFFER>\" }; zle -N shows; bindkey '^T' shows";
+    let begin =
+        "PS1='ne''xt '; autoload -U compinit; compinit -u -D; source <(hob completions zsh)";
+    // ^T shows the whole line and throws it away: at a key, zsh shows only what differs.
+    let shows = "shows() { zle -I; print -r -- \"<$BUFFER>\"; BUFFER= }; zle -N shows; \
+                 bindkey '^T' shows";
     terminal.keys(&format!("{begin}; {shows}; echo rea''dy\r"));
     terminal.expect("ready");
     for (line, word) in COMPLETED {
+        // Before that, keys are the terminal's own.
+        terminal.expect("next ");
         terminal.keys(&format!("{line}\t\u{14}"));
         let begun = line.rsplit_once(' ').unwrap().0;
         terminal.expect(&format!("<{begun} {word} >"));
-        terminal.keys("\u{15}");
     }
+    terminal.expect("next ");
     terminal.keys("exit\r");
     assert_eq!(terminal.finish().0, hob_tests::End::Code(0));
 }
