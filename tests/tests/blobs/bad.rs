@@ -2,6 +2,7 @@
 
 use hob_tests::run::End;
 use hob_tests::site::Site;
+use hob_tests::wait;
 
 use super::{commit, git, serve, world};
 
@@ -101,6 +102,10 @@ fn a_site_without_descriptors_says_neither_absent_nor_broken() {
     let world = world("jobs = 1\n");
     commit(&world, "acme", &[("d/f", b"1")]);
     let site = serve(&world);
+    // A site answers for repositories before its loop is up, which opens descriptors until then.
+    wait::until("the loop answers", || {
+        (site.control(&world, "/ready").status == 200).then_some(())
+    });
     let mut kept = site.keep();
     assert_eq!(kept.get("/git/blob/gone/main?path=d/f").status, 404);
     let pid = rustix::process::Pid::from_raw(site.pid().cast_signed());
