@@ -59,6 +59,19 @@ pub(super) fn teller(world: &World) -> Teller {
     Teller::connect(&world.hob_dir(), &folder, variables).unwrap()
 }
 
+/// That what each asker was told is what the hosts have performed.
+pub(super) fn all_true(ended: &BTreeMap<u64, Ended>, performed: &BTreeMap<u64, u32>) {
+    for (number, how) in ended {
+        let count = performed.get(number).copied().unwrap_or(0);
+        let is_true = match how {
+            Ended::Answered => count == 1,
+            Ended::NotGiven => count == 0,
+            Ended::Lost => count <= 1,
+        };
+        assert!(is_true, "{number}: {how:?}, and performed {count} times");
+    }
+}
+
 /// How often each was performed.
 pub(super) fn performed(worlds: &[World]) -> BTreeMap<u64, u32> {
     let mut all = BTreeMap::new();
@@ -123,16 +136,7 @@ fn of_ten_thousand_asks_each_is_answered_lost_or_not_given_and_none_is_performed
         }
     }
     assert_eq!(ended.len() as u64, ASKS);
-    let performed = performed(&webs);
-    for (number, how) in &ended {
-        let count = performed.get(number).copied().unwrap_or(0);
-        let is_true = match how {
-            Ended::Answered => count == 1,
-            Ended::NotGiven => count == 0,
-            Ended::Lost => count <= 1,
-        };
-        assert!(is_true, "{number}: {how:?}, and performed {count} times");
-    }
+    all_true(&ended, &performed(&webs));
     let count = |how| ended.values().filter(|each| **each == how).count();
     assert!(count(Ended::Answered) > 9_000, "{} answered", count(Ended::Answered));
     drop(server);

@@ -7,6 +7,7 @@
 mod account;
 mod asked;
 mod bytes;
+pub mod glob;
 mod outcome;
 mod record;
 mod select;

@@ -356,37 +356,9 @@ pub fn is_host(name: &str) -> bool {
     name.len() <= HOST_CHARS_MAX && name.split('.').all(is_subject)
 }
 
-/// Whether a name is as a pattern has it: `*` is any characters, `?` one.
-#[must_use]
-pub fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=name.len()).any(|at| fits(rest, &name[at..])),
-        (Some((one, rest)), Some((first, after))) => {
-            (*one == b'?' || one == first) && fits(rest, after)
-        }
-        (None, Some(_)) | (Some(_), None) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_are_of_whole_names() {
-        for (pattern, name, does) in [
-            ("*", "web-1", true),
-            ("web-*", "web-1", true),
-            ("web-?", "web-12", false),
-            ("*.lan", "web-1.lan", true),
-            ("w*-*1", "web-11", true),
-            ("web", "web-1", false),
-            ("", "web-1", false),
-        ] {
-            assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), does, "{pattern} {name}");
-        }
-    }
 
     #[test]
     fn a_program_may_be_asked_at_one_host() {

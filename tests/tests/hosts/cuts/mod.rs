@@ -8,7 +8,7 @@ use hob_tests::teller::Reply;
 use hob_tests::{World, wait};
 use serde_json::Value;
 
-use super::many::{Ended, HANDLERS, performed, teller};
+use super::many::{Ended, HANDLERS, all_true, performed, teller};
 use super::{Server, ask, connected, host, offered, project};
 use proxy::{Cut, Proxy};
 
@@ -83,16 +83,7 @@ fn asks_are_answered_lost_or_not_given_while_a_hosts_network_is_cut() {
         wait::until("the host that was cut off", || is_seen(&desk, "left"));
     }
     connected(&webs[0], 2);
-    let performed = performed(&webs);
-    for (number, how) in &ended {
-        let count = performed.get(number).copied().unwrap_or(0);
-        let is_true = match how {
-            Ended::Answered => count == 1,
-            Ended::NotGiven => count == 0,
-            Ended::Lost => count <= 1,
-        };
-        assert!(is_true, "{number}: {how:?}, and performed {count} times");
-    }
+    all_true(&ended, &performed(&webs));
     let count = ended.values().filter(|how| **how == Ended::Answered).count();
     assert!(count as u64 > 3 * ASKS * 8 / 10, "{count} answered");
     drop(server);

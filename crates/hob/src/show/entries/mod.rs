@@ -165,15 +165,25 @@ pub fn recent(state_dir: &Path, count: usize) -> Result<Vec<Entry>, PlaceError> 
     Ok(entries.split_off(entries.len().saturating_sub(count)))
 }
 
+/// The last `count` receipts that `takes` takes, the oldest first.
+fn newest_of(
+    state_dir: &Path,
+    count: usize,
+    takes: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Entry>, PlaceError> {
+    let receipts = reader::newest(state_dir)?.map(|receipt| Entry::Receipt(Box::new(receipt)));
+    let mut entries: Vec<Entry> = receipts.filter(takes).take(count).collect();
+    entries.reverse();
+    Ok(entries)
+}
+
 /// The last `count` records that `takes` takes, the oldest first.
 pub fn recent_of(
     state_dir: &Path,
     count: usize,
     takes: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<Entry>, PlaceError> {
-    let receipts = reader::newest(state_dir)?.map(|receipt| Entry::Receipt(Box::new(receipt)));
-    let mut entries: Vec<Entry> = receipts.filter(|entry| takes(entry)).take(count).collect();
-    entries.reverse();
+    let mut entries = newest_of(state_dir, count, &takes)?;
     let fallbacks = fallbacks(state_dir).into_iter().map(Entry::Fallback);
     entries.extend(fallbacks.filter(|entry| takes(entry)));
     entries.sort_by_key(|entry| moment(entry.at()));
@@ -187,9 +197,7 @@ pub fn receipts_of(
     count: usize,
     takes: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<Entry>, PlaceError> {
-    let receipts = reader::newest(state_dir)?.map(|receipt| Entry::Receipt(Box::new(receipt)));
-    let mut entries: Vec<Entry> = receipts.filter(|entry| takes(entry)).take(count).collect();
-    entries.reverse();
+    let mut entries = newest_of(state_dir, count, &takes)?;
     let is_cut = entries.len() == count;
     let since = entries.first().filter(|_| is_cut).map(|first| moment(first.at()));
     if since.is_none() && is_cut {

@@ -14,7 +14,6 @@ mod counts;
 mod earlier;
 mod expect;
 mod file;
-mod glob;
 mod hurl;
 mod plan;
 mod report;

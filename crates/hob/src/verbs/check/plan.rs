@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hob_core::hooks::glob::matches;
 use hob_http::client::Url;
 use hob_resolve::near::nearest;
 use serde_json_path::JsonPath;
@@ -13,7 +14,6 @@ use super::Check as Asked;
 use super::capture::{Capture, Values};
 use super::expect::{Expect, json};
 use super::file::{self, File, Filled, Late};
-use super::glob::matches;
 use super::secrets::{Secrets, base64, percent};
 
 /// Without a word of the file.

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use hob_core::hooks::glob;
 use hob_core::hooks::{AnsweredSet, AskedSet, SetRecord, Suffix};
-use hob_core::hosts::fits;
 use hob_hooks::{Event, Isolation, Limits, Runner, Set, Variables, Wait};
 use hob_os::start::Start;
 use hob_wire::message::BODY_MAX;
@@ -72,7 +72,7 @@ impl Here {
     fn set(&self, asked: &AskedSet) -> Result<Set, String> {
         let mut variables = self.own.clone();
         for (name, value) in &asked.set {
-            let may_be = |pattern: &String| fits(pattern.as_bytes(), name.as_bytes());
+            let may_be = |pattern: &String| glob::matches(pattern, name);
             if !self.settable.iter().any(may_be) {
                 return Err(format!(
                     "set {name}: no asker may set it; here, the program's section of hob.toml says \

@@ -2,7 +2,8 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use hob_core::hosts::{Seen, fits};
+use hob_core::hooks::glob;
+use hob_core::hosts::Seen;
 use hob_os::start::Start;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,7 +63,7 @@ impl Wish {
             if !self.directories.contains(&hooks.directory) {
                 continue;
             }
-            if self.patterns.iter().any(|pattern| fits(pattern.as_bytes(), one.host.as_bytes())) {
+            if self.patterns.iter().any(|pattern| glob::matches(pattern, &one.host)) {
                 let (host, program, at_once) = (one.host, one.offered.program, hooks.at_once);
                 all.found.push(Found { host, program, id: one.id, at_once });
             } else if !all.others.contains(&one.host) {

@@ -1,7 +1,8 @@
 //! Names by pattern: `*` is any text, `?` one character.
 
-/// Whether a name is meant by a pattern.
-pub(super) fn matches(glob: &str, name: &str) -> bool {
+/// Whether a whole name is meant by a pattern. Takes at most their lengths multiplied.
+#[must_use]
+pub fn matches(glob: &str, name: &str) -> bool {
     let (glob, name): (Vec<char>, Vec<char>) = (glob.chars().collect(), name.chars().collect());
     let (mut g, mut n) = (0, 0);
     // Where the last star stood, and what it has taken so far.
@@ -38,6 +39,10 @@ mod tests {
             ("*", "", true),
             ("list", "list packages", false),
             ("a?c", "ac", false),
+            ("web-?", "web-12", false),
+            ("*.lan", "web-1.lan", true),
+            ("w*-*1", "web-11", true),
+            ("", "web-1", false),
         ] {
             assert_eq!(matches(glob, name), want, "{glob} {name}");
         }
