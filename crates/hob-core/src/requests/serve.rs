@@ -89,9 +89,12 @@ impl Requests {
 
     fn mark_queued(&mut self, engine: &Engine, id: PoolId) {
         let Some(pool) = engine.pools.get(&id) else { return };
-        for call in &pool.queue {
-            if let Some(request) = self.requests.get_mut(call) {
-                request.found = Found::Queued;
+        // Each came behind those that are marked: what is before a marked one is marked too.
+        for call in pool.queue.iter().rev() {
+            match self.requests.get_mut(call) {
+                Some(request) if request.found == Found::Queued => break,
+                Some(request) => request.found = Found::Queued,
+                None => {}
             }
         }
     }
@@ -101,7 +104,10 @@ impl Requests {
         request.worker = Some(worker);
         let found = request.found;
         if let Some(pool) = engine.pools.get_mut(&request.pool) {
-            pool.queue.retain(|each| *each != call);
+            // Most often the first.
+            if let Some(at) = pool.queue.iter().position(|each| *each == call) {
+                pool.queue.remove(at);
+            }
         }
         engine.give(worker, call);
         engine.out.push(Asked::Request(Effect::Give { call, worker, found }));
