@@ -220,7 +220,8 @@ impl World {
             }
             reasons.push(reason);
         }
-        let log = std::fs::read_to_string(self.hob_dir().join("log")).unwrap_or_default();
+        let log = ["log", "daemon.log"].map(|name| self.hob_dir().join(name));
+        let log = log.map(|path| std::fs::read_to_string(path).unwrap_or_default()).concat();
         panic!("never warm: {reasons:?}\n{log}");
     }
 

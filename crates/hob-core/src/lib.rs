@@ -19,6 +19,7 @@ pub mod ids;
 pub mod isolation;
 pub mod key;
 pub mod limits;
+pub mod log;
 pub mod outcome;
 pub mod phase;
 pub mod plan;

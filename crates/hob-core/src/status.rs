@@ -47,6 +47,25 @@ pub struct Status {
     /// names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<PushPart>,
+    /// Its own log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogPart>,
+}
+
+/// A daemon's own log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPart {
+    /// Where it is.
+    pub path: String,
+    /// The categories that are on.
+    #[serde(default)]
+    pub on: Vec<String>,
+    /// Lines that were not written.
+    #[serde(default)]
+    pub lost: u64,
+    /// Why the newest of them was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The calls that a daemon has seen. Totals count since its start.

@@ -42,5 +42,6 @@ mod workers;
 pub use around::are_bounded_alike;
 pub use config::Config;
 pub use messages::dead::alone as dead_letters;
+pub use run::log::{FILE as LOG_FILE, configured as log_configured};
 pub use serve::{DaemonError, run};
 pub use warm::programs::program_id;

@@ -23,7 +23,7 @@ use crate::messages::{Hosts, Messages};
 use crate::outbox::Outbox;
 use crate::recorder::push::Push;
 use crate::recorder::{Recorder, ring};
-use crate::run::Daemon;
+use crate::run::{Daemon, log};
 use crate::sessions::Sessions;
 use crate::sets::Sets;
 use crate::socket::{ListenError, Socket};
@@ -70,6 +70,7 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
             replace(&config).await;
         }
         let socket = Socket::listen(&config.directory)?;
+        log::begin(&config.directory, config.user_config.as_deref());
         serve(config, (socket, near), ready).await
     });
     // A blocking thread may sit in a slow read of `/proc`; nobody waits for it.

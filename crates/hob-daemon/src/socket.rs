@@ -154,7 +154,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 const LOCK: &str = "lock";
 /// What a daemon makes in its directory, other than the lock and the runtimes' files.
-const OURS: [&[u8]; 2] = [b"socket", b"log"];
+const OURS: [&[u8]; 4] = [b"socket", b"log", b"daemon.log", b"daemon.log.1"];
 /// A learning run whose caller was killed may leave its notes.
 const NOTES: &[u8] = b"notes-";
 /// The socket of a `hob repl` that was killed.

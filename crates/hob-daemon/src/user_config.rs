@@ -24,6 +24,7 @@ const ALL: u32 = 0o077;
 pub(crate) struct UserConfig {
     pub(crate) nats: Option<Nats>,
     pub(crate) export: Option<Export>,
+    pub(crate) log: Option<Log>,
 }
 
 /// Other hosts.
@@ -42,6 +43,13 @@ pub(crate) struct Nats {
 pub(crate) struct Export {
     pub(crate) otlp: String,
     pub(crate) headers: Option<PathBuf>,
+}
+
+/// What the daemon's own log tells.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) on: Vec<String>,
 }
 
 /// Reads the file; without one, nothing is asked for.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts::Mounts;
+use hob_core::log::Category;
 use hob_wire::message::Attach;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -158,6 +159,11 @@ async fn serve(
     let (log, written) = Log::begin(site.log, &meter.lines_dropped, &meter.log_fault)?;
     let forget = move |user: Option<&str>| {
         let who = user.map(|user| rights::who(Some(user)));
+        hob_os::debug!(
+            Category::Rights,
+            "those of {} are forgotten",
+            user.map_or("all users", |_| "one user")
+        );
         all_rights.iter().for_each(|each: &Arc<Rights>| each.forget(who.as_ref()));
         all_rights.len()
     };
@@ -256,7 +262,10 @@ async fn accept(
                 });
             }
             // Out of descriptors, or a peer that left at once: others are not to wait for it.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Err(error) => {
+                hob_os::debug!(Category::Front, "no connection is accepted: {error}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
     }
 }

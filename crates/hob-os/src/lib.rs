@@ -8,6 +8,7 @@ pub mod build_id;
 pub mod claim;
 pub mod clock;
 pub mod dir;
+pub mod log;
 pub mod process;
 pub mod ring;
 pub mod signals;

@@ -12,7 +12,7 @@ pub(super) const REST: Duration = Duration::from_secs(12);
 /// Descriptors of a daemon at rest, other than two for each process of its own.
 const DESCRIPTORS_MAX: usize = 64;
 /// What may lie in the directory while a daemon lives, beside the runtimes' files.
-const NAMES: [&str; 3] = ["socket", "lock", "log"];
+const NAMES: [&str; 5] = ["socket", "lock", "log", "daemon.log", "daemon.log.1"];
 
 /// The folders of a world.
 const FOLDERS: [&str; 5] = ["home", "state", "work", "run", "effects"];

@@ -189,8 +189,11 @@ fn one(
     }
 }
 
-/// The end of the daemon's log: what the runtimes said, and why a zygote ended.
+/// The end of both logs: what the runtimes said, and why a zygote ended.
 fn log_end(world: &World) -> String {
-    let log = crate::run::read(world.hob_dir().join("log"));
-    String::from_utf8_lossy(&log[log.len().saturating_sub(4000)..]).into_owned()
+    let end = |name: &str| {
+        let log = crate::run::read(world.hob_dir().join(name));
+        String::from_utf8_lossy(&log[log.len().saturating_sub(4000)..]).into_owned()
+    };
+    end("log") + &end("daemon.log")
 }

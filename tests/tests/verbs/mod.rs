@@ -4,6 +4,7 @@ mod ab;
 mod check;
 mod doctor;
 mod gain;
+mod log;
 mod record;
 mod setup;
 mod shims;

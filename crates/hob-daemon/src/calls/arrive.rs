@@ -8,6 +8,7 @@ use hob_core::event::{Aim, Arrival, Event, Found, Layer, Lesson as Told};
 use hob_core::ids::{CallId, ProgramId};
 use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
+use hob_core::log::Category;
 use hob_core::phase::{Mark, Marks};
 use hob_core::plan::{
     Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal,
@@ -230,6 +231,8 @@ impl Calls {
 
     /// What is warm of a program is not what a cold start would load: all of it goes.
     pub(crate) fn stale(&mut self, ctx: &mut Ctx<'_>, program: ProgramId) {
+        let name = ctx.warm.programs.get(program).map_or("?", |entry| entry.name.as_str());
+        hob_os::debug!(Category::Files, "{name} is not what was loaded: all of it goes");
         ctx.warm.programs.unlearn(program);
         ctx.warm.fresh.forget(program);
         ctx.events.push_back(Event::Stale { program });
@@ -402,6 +405,8 @@ fn first_marks(call: &Call, received_ns: u64) -> Marks {
 
 /// Other modules are to be loaded ahead of a program's calls from now on.
 pub(super) fn load_anew(ctx: &mut Ctx<'_>, program: ProgramId) {
+    let name = ctx.warm.programs.get(program).map_or("?", |entry| entry.name.as_str());
+    hob_os::debug!(Category::Files, "{name} is loaded anew, with other variables");
     ctx.warm.programs.uproot_all(program);
     ctx.warm.fresh.forget(program);
     ctx.events.push_back(Event::LoadsAnew { program });

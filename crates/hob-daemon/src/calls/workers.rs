@@ -4,6 +4,7 @@ use hob_core::calls::changing::Change;
 use hob_core::calls::growth::Beyond;
 use hob_core::event::{Event, ForkFailure, GiveFailure, Lesson, Preload};
 use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::log::Category;
 use hob_core::outcome::ColdReason;
 use hob_core::phase::Mark;
 use hob_os::{claim, clock, process};
@@ -88,6 +89,7 @@ impl Calls {
         let loads_since = process.loads_since;
         let before = std::mem::take(&mut process.before);
         let threads = ready.threads;
+        hob_os::debug!(Category::Zygote, "worker {} is ready, threads: {threads}", worker.0);
         if ready.role == Role::Copy {
             ctx.events.push_back(Event::Ready { worker, threads });
             return;
@@ -140,7 +142,7 @@ impl Calls {
     /// program goes cold for a while, and this is why.
     fn remade(&mut self, ctx: &mut Ctx<'_>, program: ProgramId, not_yet: &NotYet) {
         let entry = ctx.warm.programs.entry(program);
-        ctx.hands.note(&format!("{}: {not_yet}\n", entry.name));
+        hob_os::log!(Info, Category::Files, "{}: {not_yet}", entry.name);
         entry.trouble = Some(not_yet.to_string());
     }
 
@@ -267,6 +269,7 @@ impl Calls {
             b"threads" => ForkFailure::Threads,
             _ => ForkFailure::System,
         };
+        hob_os::debug!(Category::Zygote, "worker {} was not forked: {why:?}", worker.0);
         ctx.events.push_back(Event::ForkFailed { worker, why });
     }
 
@@ -275,7 +278,10 @@ impl Calls {
         let text = String::from_utf8_lossy(&failed.text).into_owned();
         if let Some(process) = ctx.hands.get(worker) {
             let program = process.program;
-            ctx.warm.programs.entry(program).trouble = text.lines().next().map(str::to_owned);
+            let entry = ctx.warm.programs.entry(program);
+            entry.trouble = text.lines().next().map(str::to_owned);
+            let (name, why) = (&entry.name, entry.trouble.as_deref().unwrap_or_default());
+            hob_os::debug!(Category::Pool, "{name} cannot be kept warm: {why}");
         }
         ctx.hands.retire(worker);
     }

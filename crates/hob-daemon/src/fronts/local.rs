@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::ids::{CallId, WorkerId};
+use hob_core::log::Category;
 use hob_os::{clock, process, uds};
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
@@ -56,7 +57,10 @@ async fn accept(listener: Listener, front: Front) {
                 tokio::task::yield_now().await;
             }
             // Out of descriptors: those in use are given back soon; clients go cold meanwhile.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Err(error) => {
+                hob_os::debug!(Category::Connection, "none is accepted: {error}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
     }
 }
@@ -68,10 +72,17 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
         Ok(peer) if peer.uid == rustix::process::getuid().as_raw() => {
             Seen::look(&*stream, peer.pid)
         }
-        Ok(_) | Err(_) => return,
+        Ok(peer) => {
+            hob_os::debug!(Category::Connection, "a peer of user {} is sent away", peer.uid);
+            return;
+        }
+        Err(_) => return,
     };
     let mut reader = Reader::new(Arc::clone(&stream));
-    let Some(hello) = first(&mut reader, Kind::Hello).await else { return };
+    let Some(hello) = first(&mut reader, Kind::Hello).await else {
+        hob_os::debug!(Category::Connection, "a peer says no hello, and is sent away");
+        return;
+    };
     let Ok(hello) = Hello::decode(&hello.payload) else { return };
     let Ok(Some(frame)) =
         tokio::time::timeout(FIRST_FRAME, reader.next()).await.unwrap_or(Ok(None))
@@ -94,7 +105,14 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
     } else if frame.kind == Kind::OpenSession && hello.build == front.build {
         repl::serve(frame, reader, (stream, seen), front).await;
     } else if matches!(frame.kind, Kind::Call | Kind::OpenSession) {
+        hob_os::debug!(Category::Connection, "a client of another build, pid {}", hello.pid);
         say_hello(&stream, front);
+    } else {
+        hob_os::debug!(
+            Category::Connection,
+            "a peer begins with {:?}, and is sent away",
+            frame.kind
+        );
     }
 }
 

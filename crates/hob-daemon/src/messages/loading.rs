@@ -16,6 +16,7 @@ use std::time::SystemTime;
 
 use hob_core::ids::{PoolId, WorkerId};
 use hob_core::key::Key;
+use hob_core::log::Category;
 use hob_core::receipt::ProgramPart;
 use hob_core::requests::{Event, Loaded as Became};
 use hob_os::clock;
@@ -179,6 +180,7 @@ impl Messages {
     /// What is there now is another one than was loaded.
     pub(super) fn load_anew(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
         if let Some(loaded) = self.handlers.get_mut(&pool) {
+            hob_os::debug!(Category::Files, "{} is not what was loaded", loaded.name);
             loaded.unload();
         }
         ctx.request(Event::Stale { pool });
@@ -257,6 +259,8 @@ impl Messages {
         let built = loaded.fingerprint_of(&attempt);
         let id = loaded.keep(built);
         loaded.again = if id.is_some() { 0 } else { loaded.again + 1 };
+        let why = loaded.trouble.as_deref().unwrap_or_default();
+        hob_os::debug!(Category::Pool, "{} does not load: {why}", loaded.name);
         if (1..=AGAIN_MAX).contains(&loaded.again) {
             ctx.request(Event::Stale { pool });
         } else {
@@ -288,7 +292,7 @@ impl Messages {
             Became::Not | Became::Nothing => loaded.complained,
         };
         if !line.is_empty() {
-            ctx.hands.note(&format!("hob: {line}\n"));
+            hob_os::log!(Info, Category::Files, "{line}");
             if self.mounts.contains_key(name) {
                 say(line);
             }

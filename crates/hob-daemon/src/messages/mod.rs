@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
+use hob_core::log::Category;
 use hob_core::phase::Mark;
 use hob_core::receipt::trace::{self, Trace};
 use hob_core::requests::shared_state::Shared;
@@ -258,6 +259,11 @@ impl Messages {
 }
 
 impl Messages {
+    /// The name of the program that a pool is for.
+    pub(crate) fn name_of(&self, pool: PoolId) -> Option<&str> {
+        self.handlers.get(&pool).map(|loaded| loaded.name.as_str())
+    }
+
     pub(crate) fn sender(&mut self, ctx: &mut Ctx<'_>, id: SenderId, event: SenderEvent) {
         self.active = true;
         match event {
@@ -290,6 +296,7 @@ impl Messages {
 
     fn message(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, sent: Sent, received_ns: u64) {
         let Ok(message) = Message::decode(&sent.payload) else {
+            hob_os::debug!(Category::Connection, "a sender is sent away: it says no message");
             // Nothing that it says from here on can be trusted to be meant.
             if let Some(sender) = self.senders.get(&sender) {
                 sender.outlet.close();
@@ -299,7 +306,10 @@ impl Messages {
         let number = message.id;
         match self.open_message(ctx, sender, (message, sent.file), received_ns) {
             Ok(()) => {}
-            Err((reason, text)) => self.tell_failure(sender, number, reason, &text),
+            Err((reason, text)) => {
+                hob_os::debug!(Category::Asks, "not taken: {}: {text}", reason.code());
+                self.tell_failure(sender, number, reason, &text);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use hob_core::ids::PoolId;
 use hob_core::key::{Key, KeyBuilder, Part};
+use hob_core::log::Category;
 use hob_core::plan::Hosted;
 use hob_core::receipt::ProgramPart;
 use hob_core::receipt::trace::Parent;
@@ -304,6 +305,12 @@ impl Messages {
             again: 0,
             complained: false,
         };
+        hob_os::debug!(
+            Category::Pool,
+            "pool {} is for {program}, {}",
+            pool.0,
+            loaded.face.isolation
+        );
         self.handlers.insert(pool, loaded);
         ctx.request(Event::Opened { pool, key, terms: handler.terms });
         Ok(pool)

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, PoolId, Time};
+use hob_core::log::Category;
 use hob_core::requests::{Event, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
@@ -343,6 +344,8 @@ impl Messages {
             told: Some(id),
             ..Open::new(Manner::Tell, pool, clock::now_ns())
         };
+        let name = self.name_of(pool).unwrap_or("?");
+        hob_os::debug!(Category::Tells, "{id} goes to {name} as call {}", call.0);
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: None });
     }
@@ -394,6 +397,7 @@ impl Messages {
     /// A message waits, without a try, until what it is for can be had.
     pub(super) fn tell_waits(&mut self, id: MessageId, why: &str, directory: Directory) {
         let (tells, now_ms) = (&mut self.tells, now_ms());
+        hob_os::debug!(Category::Tells, "{id} is held: {why}");
         if let Some(message) = tells.queue.hold(id, now_ms, (why, directory)) {
             tells.outbox.bury(&message, now_ms, why);
         }
@@ -402,6 +406,7 @@ impl Messages {
     /// A message is performed, or another has it now.
     pub(super) fn tell_done(&mut self, id: MessageId) {
         let tells = &mut self.tells;
+        hob_os::debug!(Category::Tells, "{id} is done");
         if let Some(message) = tells.queue.finished(id) {
             tells.outbox.finished(&message);
         }
@@ -432,11 +437,22 @@ impl Messages {
     pub(super) fn tell_failed(&mut self, id: MessageId, tries: u32, why: &str) {
         let (tells, now_ms) = (&mut self.tells, now_ms());
         match tells.queue.failed(id, now_ms, tries) {
-            Some(Verdict::Again(message)) => tells.outbox.again(&message, why),
-            Some(Verdict::Dead(message)) => tells.outbox.bury(&message, now_ms, why),
+            Some(Verdict::Again(message)) => {
+                hob_os::debug!(Category::Tells, "{id} is tried again later: {}", code_of(why));
+                tells.outbox.again(&message, why);
+            }
+            Some(Verdict::Dead(message)) => {
+                hob_os::debug!(Category::Tells, "{id} is dead: {}", code_of(why));
+                tells.outbox.bury(&message, now_ms, why);
+            }
             None => {}
         }
     }
+}
+
+/// The code that a reason begins with: what a handler raised may hold what it was told.
+fn code_of(why: &str) -> &str {
+    why.split_once(':').map_or(why, |(code, _)| code)
 }
 
 /// Whether there is certainly no such directory.

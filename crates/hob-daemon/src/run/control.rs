@@ -1,10 +1,11 @@
 //! Control requests: JSON in, JSON out. `{"verb": "status" | "stop" | "flush" | "replace" |
-//! "trusted" | "dead" | "hooks" | "hosts" | "reload" | "sessions" | "kill"}`.
+//! "trusted" | "log" | "dead" | "hooks" | "hosts" | "reload" | "sessions" | "kill"}`.
 
 use std::sync::Arc;
 
 use hob_core::hooks::{Account, HookOutcome};
 use hob_core::ids::ProgramId;
+use hob_core::log::Category;
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::PoolView;
 use hob_os::clock;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::channel::Listener;
 use crate::fronts::Front;
 use crate::fronts::local::Accepting;
-use crate::run::Daemon;
+use crate::run::{Daemon, log};
 use crate::socket::Name;
 
 /// Receipts of runs of hooks that wait at most for those of their hooks.
@@ -41,10 +42,12 @@ impl Daemon {
                 let name = request.get("name").and_then(Value::as_str);
                 return self.sessions.kill(name, reply);
             }
+            Some("log") => log::control(request),
             Some("dead") => return self.messages.dead_letters(request, reply),
             Some("hooks") => self.hooks_ran(request),
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
+                hob_os::log!(Info, Category::Daemon, "somebody asks it to stop");
                 self.stop_accepting();
                 self.stop();
                 json!({ "stopping": std::process::id() })
@@ -53,6 +56,8 @@ impl Daemon {
             Some("replace") => {
                 self.stop_accepting();
                 self.socket.release();
+                hob_os::log!(Info, Category::Daemon, "another build takes over");
+                hob_os::log::leave();
                 self.drain();
                 json!({ "released": std::process::id() })
             }
@@ -179,6 +184,7 @@ impl Daemon {
             hosts: self.messages.hosts_status(),
             recorder: self.recorder.status(),
             push: self.recorder.push_status(),
+            log: log::part(),
         }
     }
 

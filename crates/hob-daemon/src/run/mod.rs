@@ -2,6 +2,7 @@
 //! state of the daemon and never waits for anything but the next input.
 
 mod control;
+pub(crate) mod log;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use hob_core::event::{Effect, Event, ForkFailure};
 use hob_core::hosts::News;
-use hob_core::ids::{CallId, Time, WorkerId};
+use hob_core::ids::{CallId, PoolId, Time, WorkerId};
+use hob_core::key::Key;
+use hob_core::log::Category;
 use hob_core::receipt::Receipt;
 use hob_core::span::Kind;
 use hob_core::supervisor::Supervisor;
@@ -138,6 +141,8 @@ impl Daemon {
         self.messages.close();
         self.recorder.flush();
         self.recorder.end_push();
+        hob_os::log!(Info, Category::Daemon, "it ends");
+        hob_os::log::end();
         Ok(())
     }
 
@@ -255,25 +260,32 @@ impl Daemon {
         let (calls, messages, mut ctx) = self.parts();
         match effect {
             Effect::StartZygote { pool, zygote, key } => {
+                hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, zygote, key)));
                 if !messages.start_handler(&mut ctx, pool, zygote, Role::Zygote) {
                     calls.start(&mut ctx, zygote, Role::Zygote, key);
                 }
             }
             Effect::StartStandby { pool, worker, key } => {
+                hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, worker, key)));
                 if !messages.start_handler(&mut ctx, pool, worker, Role::Standby) {
                     calls.start(&mut ctx, worker, Role::Standby, key);
                 }
             }
             Effect::Fork { zygote, worker, pages } => {
+                hob_os::debug!(Category::Zygote, "worker {} forks worker {}", zygote.0, worker.0);
                 ring::note(Kind::Fork, CallId(0), worker.0, zygote.0);
                 if !ctx.hands.fork(zygote, worker, pages) {
                     ctx.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
                 }
             }
             Effect::Signal { worker, signal } => ctx.hands.signal(worker, signal),
-            Effect::Retire { worker } => ctx.hands.retire(worker),
+            Effect::Retire { worker } => {
+                hob_os::debug!(Category::Pool, "worker {} retires", worker.0);
+                ctx.hands.retire(worker);
+            }
             Effect::Request(effect) => messages.perform_message(&mut ctx, effect),
             Effect::Exit => {
+                hob_os::debug!(Category::Daemon, "nothing is left to do");
                 self.retired = true;
                 // Idle, not asked to: nothing more is delivered.
                 self.messages.stop();
@@ -360,4 +372,14 @@ impl Daemon {
             let _ = inbox.send(Input::Memory(readings)).await;
         });
     }
+}
+
+/// What is started, and for which program, for the log.
+fn starts(
+    ctx: &Ctx<'_>,
+    messages: &Messages,
+    (pool, worker, key): (PoolId, WorkerId, Key),
+) -> String {
+    let name = messages.name_of(pool).or_else(|| ctx.warm.programs.name_of(key)).unwrap_or("?");
+    format!("pool {}: worker {} is started for {name}", pool.0, worker.0)
 }

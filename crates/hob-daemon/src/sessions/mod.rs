@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::ids::Time;
+use hob_core::log::Category;
 use hob_core::sessions::{ClientId, Effect, Event, Limits, Refusal, SessionId, View, Why};
 use hob_os::clock;
 use hob_wire::exit::{Exit, ExitCode};
@@ -152,6 +153,7 @@ impl Sessions {
     /// A session's process takes connections now.
     pub(crate) fn ready(&mut self, id: SessionId, serves: Vec<u8>) {
         if let Some(process) = self.processes.get_mut(&id) {
+            hob_os::debug!(Category::Sessions, "session {} is ready, pid {}", id.0, process.pid);
             process.serves = serves;
             self.tell(Event::Ready(id));
         }
@@ -227,6 +229,7 @@ impl Sessions {
             .filter_map(|(id, process)| process.ended().map(|exit| (*id, exit)))
             .collect();
         for (id, exit) in ended {
+            hob_os::debug!(Category::Sessions, "session {} ended: {exit:?}", id.0);
             if let Some(process) = self.processes.get_mut(&id) {
                 process.end = Some(exit);
             }
@@ -303,6 +306,7 @@ impl Sessions {
     }
 
     fn refuse(&mut self, client: ClientId, refused: Refused) {
+        hob_os::debug!(Category::Sessions, "a client is refused: {}", refused.text);
         let wanted = self.clients.remove(&client).and_then(|known| known.wanted);
         if let Some(wanted) = wanted {
             let _ = wanted.reply.send(Err(refused));

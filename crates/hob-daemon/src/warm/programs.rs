@@ -414,6 +414,11 @@ impl Programs {
         self.seeds.get(&key)
     }
 
+    /// The name of the program that a key's processes are started for.
+    pub(crate) fn name_of(&self, key: Key) -> Option<&str> {
+        Some(&self.entries.get(&self.seed(key)?.id)?.name)
+    }
+
     /// Forgets what was learned of a program; how long it took cold is still true.
     pub(crate) fn unlearn(&mut self, id: ProgramId) {
         if let Some(entry) = self.entries.get_mut(&id) {

@@ -18,6 +18,7 @@ use std::time::SystemTime;
 use hob_core::event::{Event, GiveFailure, Pages};
 use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::key::Key;
+use hob_core::log::Category;
 use hob_os::claim::{self, Claimed};
 use hob_os::process::near::Near;
 use hob_os::process::processors::{self, Processors};
@@ -309,6 +310,8 @@ impl Hands {
             0 => spawn::worker(&image, &streams, spawn::Session::New)?,
             session => self.launch(session, worker, &image, &streams)?,
         };
+        let file = String::from_utf8_lossy(origin.file);
+        hob_os::debug!(Category::Zygote, "worker {} is {file}, pid {pid}", worker.0);
         let (stream, unread) = self.listen(worker, ours)?;
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
             // A worker that is gone already is noticed by its end.
@@ -592,11 +595,6 @@ impl Hands {
         self.near.forget();
     }
 
-    /// Leaves a line in the log.
-    pub(crate) fn note(&self, line: &str) {
-        let _ = rustix::io::write(&self.log, line.as_bytes());
-    }
-
     /// Empties the logs that have grown over their bound: handlers print into them.
     pub(crate) fn bound_log(&self) {
         if rustix::fs::fstat(&self.log).is_ok_and(|stat| stat.st_size > LOG_BYTES_MAX) {
@@ -629,9 +627,15 @@ impl Hands {
         let calls = copies().filter(|(_, copy)| copy.call.is_some()).count();
         if calls > 0 {
             // These calls are lost: whoever asks why finds the cause here.
-            let line =
-                format!("zygote {} ended ({:?}) with {calls} calls\n", process.pid, ended.exit);
-            let _ = rustix::io::write(&self.log, line.as_bytes());
+            let (pid, exit) = (process.pid, ended.exit);
+            hob_os::log!(
+                Warn,
+                Category::Zygote,
+                "zygote {pid} ended ({exit:?}) with {calls} calls"
+            );
+        } else {
+            let (pid, exit) = (process.pid, ended.exit);
+            hob_os::debug!(Category::Zygote, "worker {} ended, pid {pid}: {exit:?}", worker.0);
         }
         let orphans: Vec<_> = copies().map(|(worker, _)| *worker).collect();
         gone.push((ended, process));

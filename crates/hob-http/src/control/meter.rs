@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hob_core::http::counts::{Counts, MountCounts, Phase, SCHEMA};
 use hob_core::ids::Time;
+use hob_core::log::Category;
 use hob_core::receipt::trace::{Parent, Trace};
 use hob_os::clock;
 use hob_wire::message::{Judged, Protocol, Reason, Served, Traced, Turned};
@@ -180,6 +181,7 @@ impl Meter {
     }
 
     pub(crate) fn refused_head(&self, status: u16) {
+        hob_os::debug!(Category::Front, "a request's head is refused with {status}");
         let mut refused = self.refused_heads.lock().unwrap_or_else(PoisonError::into_inner);
         *refused.entry(status).or_default() += 1;
     }

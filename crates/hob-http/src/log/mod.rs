@@ -17,6 +17,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_core::log::Category;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
@@ -228,8 +229,9 @@ fn lines(format: Format, batch: &[Arc<Entry>], dropped: u64) -> String {
     missing.into_iter().chain(batch.iter().map(|entry| text(format, entry))).collect()
 }
 
-/// A line for whoever runs the site, on standard error. Why something failed is for them, not for
+/// A line for whoever runs the site, on standard error and in the site's own log. Why something failed is for them, not for
 /// strangers. In one write, so that nobody else's line comes between.
 pub(crate) fn say(text: &str) {
+    hob_os::log!(Warn, Category::Front, "{text}");
     let _ = std::io::stderr().lock().write_all(format!("hob: {text}\n").as_bytes());
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hob_core::log::Category;
 use hob_core::rights::{Allowed, Verb, Verdict};
 use hob_os::clock;
 use hob_wire::message::{Judged, Protocol, Traced};
@@ -16,7 +17,24 @@ use crate::log;
 /// Bytes of an address's answer that are read: its status is what counts.
 const BODY_MAX: usize = 64 * 1024;
 
+/// Puts a question, and tells the log what was answered: not who asks, which may be a secret.
 pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
+    let verdict = put(at, link, question, within).await;
+    let by = match at {
+        At::Program(app) => app.name().to_owned(),
+        At::Url(url, _) => url.origin.authority(),
+    };
+    let says = match &verdict {
+        Verdict::Yes => "yes",
+        Verdict::No => "no",
+        Verdict::All(_) => "all that the user may",
+        Verdict::Failed => "nothing that is an answer",
+    };
+    hob_os::debug!(Category::Rights, "{by} says {says}");
+    verdict
+}
+
+async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
     match at {
         At::Program(app) => {
             let now_ns = clock::now_ns();

@@ -290,6 +290,7 @@ pub(super) fn fresh_status() -> Status {
             off_reason: None,
         },
         push: None,
+        log: None,
     }
 }
 

@@ -25,6 +25,7 @@ use hob_core::hosts::host::Host;
 use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{News, Offered, Order, Stats};
 use hob_core::ids::{CallId, Time, WorkerId};
+use hob_core::log::Category;
 use hob_core::status::HostsPart;
 use hob_os::{clock, process, signals};
 use hob_wire::strings::Strings;
@@ -182,6 +183,8 @@ impl Messages {
             }
         }
         if offers != self.hosts.offers {
+            let names: Vec<&str> = offers.keys().map(String::as_str).collect();
+            hob_os::debug!(Category::Hosts, "this host offers: {}", names.join(", "));
             self.hosts.offers = offers;
             self.hosts.froms.clear();
             let all = self.hosts.offers.values().map(|(offered, _)| offered.clone());
@@ -215,6 +218,7 @@ impl Messages {
         self.active = true;
         let event = match news {
             News::Up { bytes_max } => {
+                hob_os::debug!(Category::Hosts, "connected as {}", self.hosts.name);
                 (self.hosts.is_up, self.hosts.trouble) = (true, None);
                 // What the connection before had is gone with it.
                 self.hosts.host.caught_up();
@@ -223,12 +227,14 @@ impl Messages {
                 asker::Event::Up { bytes_max }
             }
             News::Down { why } => {
+                hob_os::debug!(Category::Hosts, "not connected: {why}");
                 (self.hosts.is_up, self.hosts.trouble) = (false, Some(why.clone()));
                 self.surveyed(Vec::new());
                 self.not_kept(&why, None);
                 asker::Event::Down { why }
             }
             News::Trouble { why } => {
+                hob_os::debug!(Category::Hosts, "the server says: {why}");
                 self.hosts.trouble = Some(why);
                 return;
             }

@@ -6,6 +6,7 @@ use hob_core::hosts::host::Verdict;
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::{Order, Question, addressed};
 use hob_core::ids::{CallId, Time};
+use hob_core::log::Category;
 use hob_core::receipt::trace::{self, Parent};
 use hob_core::requests::{Event, Settled};
 use hob_os::{clock, signals};
@@ -148,6 +149,7 @@ impl Messages {
             trace,
             ..Open::new(Manner::Ask, pool, received_ns)
         };
+        hob_os::debug!(Category::Hosts, "another host's ask is taken as call {}", call.0);
         self.opened(call, open);
         ctx.request(Event::Arrived { call, pool, key, deadline: Some(deadline) });
         Ok(())
@@ -185,6 +187,7 @@ impl Messages {
     /// Answers that an ask was not given. It has a number of its own, and no receipt: what a stranger
     /// sends is not kept.
     fn refuse(&mut self, ctx: &mut Ctx<'_>, to: &str, reason: Reason, text: String) {
+        hob_os::debug!(Category::Hosts, "another host's ask is refused: {}: {text}", reason.code());
         let by = format!("{}/{}", self.hosts.name, ctx.recorder.next_call());
         let reply = Reply::Failure { by, spent_us: 0, reason, text };
         self.hosts.order(Order::Answer { to: to.to_owned(), reply });

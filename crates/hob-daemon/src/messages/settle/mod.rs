@@ -8,6 +8,7 @@ mod served;
 use std::sync::Arc;
 
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
+use hob_core::log::Category;
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::trace::{Trace, TracePart};
 use hob_core::receipt::{
@@ -57,6 +58,12 @@ impl Messages {
             Some(_) | None => outcome,
         };
         let (reason, text) = self.failure_of(&open, outcome);
+        // The text of what a handler raised may hold what it was asked, and stays out.
+        if outcome == Settled::Answered && !matches!(open.said, Some(Said::Answer { .. })) {
+            hob_os::debug!(Category::Asks, "call {} has no answer: {}", call.0, reason.code());
+        } else if outcome != Settled::Answered {
+            hob_os::debug!(Category::Asks, "call {}: {}: {text}", call.0, reason.code());
+        }
         if let Some((id, number)) = open.sender
             && let Some(sender) = self.senders.get_mut(&id)
         {

@@ -27,6 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hob_core::log::Category;
 use hob_core::receipt::Receipt;
 use hob_core::status::PushPart;
 
@@ -172,6 +173,9 @@ impl State {
         let over = self.waiting.len().saturating_sub(QUEUE_MAX);
         self.waiting.drain(..over);
         self.part.dropped += over as u64;
+        if over > 0 {
+            hob_os::debug!(Category::Push, "{over} receipts are dropped: too many wait");
+        }
     }
 }
 
@@ -208,11 +212,13 @@ impl Shared {
         let count = std::mem::take(&mut state.posting);
         match verdict {
             Verdict::Taken { rejected_spans, why } => {
+                hob_os::debug!(Category::Push, "{count} receipts are posted");
                 state.part.sent += count;
                 state.part.rejected_spans += rejected_spans;
                 state.part.why = why;
             }
             Verdict::Refused(why) | Verdict::Again { why, .. } => {
+                hob_os::debug!(Category::Push, "{count} receipts are dropped: {why}");
                 state.part.dropped += count;
                 state.part.why = Some(why);
             }
@@ -255,6 +261,7 @@ impl Pusher {
                 Verdict::Again { why, after } => (why, after),
                 ended @ (Verdict::Taken { .. } | Verdict::Refused(_)) => return ended,
             };
+            hob_os::debug!(Category::Push, "not taken, and tried again: {why}");
             self.shared.lock().part.why = Some(why.clone());
             if !self.shared.rest(after.unwrap_or(pause)) {
                 return Verdict::Again { why, after };

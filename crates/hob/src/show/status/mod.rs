@@ -73,6 +73,7 @@ pub fn status(status: &Status, look: &Look) -> String {
     lines.extend(messages(status, look));
     lines.extend(recorder(status, look));
     lines.extend(push(status, look));
+    lines.extend(log(status, look));
     lines.push(String::new());
     lines.extend(pools(&status.pools, look));
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -129,6 +130,24 @@ fn recorder(status: &Status, look: &Look) -> Vec<String> {
         lines.extend(wrapped(&reason, Tone::Bad, look));
     }
     lines
+}
+
+/// The daemon's own log, where it tells more than it always does, or less.
+fn log(status: &Status, look: &Look) -> Vec<String> {
+    let Some(log) = status.log.as_ref().filter(|log| !log.on.is_empty() || log.lost > 0) else {
+        return Vec::new();
+    };
+    let mut parts = vec![(Tone::Plain, printable(&log.path, look.charset))];
+    if !log.on.is_empty() {
+        parts.push((Tone::Plain, format!("on: {}", printable(&log.on.join(", "), look.charset))));
+    }
+    if log.lost > 0 {
+        let why = printable(log.why.as_deref().unwrap_or_default(), look.charset);
+        parts.push((Tone::Watch, format!("{} not written: {why}", log.lost)));
+    }
+    let heads = std::iter::once("log").chain(std::iter::repeat(""));
+    let flow = look.flow(&parts, room(look));
+    flow.iter().zip(heads).map(|(line, head)| word(head, line, look)).collect()
 }
 
 /// What becomes of receipts at a collector, if they are pushed to one.

@@ -5,6 +5,7 @@
 //!   daemon ─┼─▶ findings ─▶ text or `hob.doctor/1` ─▶ 0 without a fault, 1 with one
 //!   hosts ──┤
 //!   push ───┤
+//!   log ────┤
 //!   machine ┤
 //!   commands┘
 //! ```
@@ -17,6 +18,7 @@ mod caller;
 mod commands;
 mod daemon;
 mod hosts;
+mod log;
 mod machine;
 mod push;
 
@@ -92,6 +94,7 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     findings.extend(daemon::look(start));
     findings.extend(hosts::look(start));
     findings.extend(push::look(start));
+    findings.extend(log::look(start));
     findings.extend(machine::look(start));
     findings.extend(commands::look(start));
     let printed = if format.json { out(&(json(&findings) + "\n")) } else { out(&text(&findings)) };

@@ -1,5 +1,6 @@
 //! `hob log`, and where receipts are read from.
 
+mod daemon;
 pub mod export;
 mod http;
 mod metrics;
@@ -8,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hob_daemon::recorder::export::Format;
 use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
@@ -31,6 +32,7 @@ const PAGE_CALLS_MAX: usize = 1000;
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
+#[command(group(ArgGroup::new("other").args(["http", "daemon"])))]
 pub(crate) struct Log {
     /// Only calls of this program: its name, its file, or the end of its path
     #[arg(value_name = "PROGRAM")]
@@ -60,14 +62,26 @@ pub(crate) struct Log {
     #[arg(long)]
     json: bool,
     /// Print one page of HTML, which needs no script and no network
-    #[arg(long, conflicts_with_all = ["json", "export", "http"])]
+    #[arg(long, conflicts_with_all = ["json", "export", "http", "daemon"])]
     html: bool,
     #[command(flatten)]
     requests: http::Requests,
+    #[command(flatten)]
+    own: daemon::Own,
 }
 
 /// Lists recent receipts, the newest last.
 pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
+    if log.own.daemon {
+        let http::Requests { follow, site, .. } = &log.requests;
+        let count = log.count;
+        let json = log.json;
+        return daemon::run(
+            start,
+            &log.own,
+            &daemon::Shown { count, json, follow: *follow, site: site.as_deref() },
+        );
+    }
     if log.requests.http {
         let Filter { failed, slower_us, since, .. } = filter(log)?;
         let (count, json) = (log.count, log.json);

@@ -9,7 +9,7 @@ mod front;
 mod places;
 mod reload;
 pub(crate) mod rights;
-mod sites;
+pub(crate) mod sites;
 mod systemd;
 
 use std::collections::BTreeMap;

@@ -49,10 +49,10 @@ impl Drop for Directory {
 
 /// A site that answers.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     /// Its first port; `None`: it listens at unix sockets only.
     pub(super) port: Option<u16>,
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// What its loop says of itself.
     pub(super) status: Value,
     /// What its front has counted; `None`: it does not answer.
@@ -103,7 +103,7 @@ pub(super) fn running(start: &Start) -> Result<Vec<Running>, Failure> {
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn meant(start: &Start, named: Option<&str>) -> Result<Vec<Running>, Failure> {
+pub(crate) fn meant(start: &Start, named: Option<&str>) -> Result<Vec<Running>, Failure> {
     let mut running = running(start)?;
     running.retain(|site| named.is_none_or(|named| site.is_meant(named)));
     if running.is_empty() {

@@ -186,6 +186,8 @@ const TABLE: &[(&str, &[Example])] = &[
                 "hob log --http --follow --where 'status>=500'",
                 "Requests of sites that failed, live",
             ),
+            ("hob log --daemon --on pool,tells --follow", "Why the daemon does what it does, live"),
+            ("hob log --daemon --off all", "No more of that"),
         ],
     ),
     (

@@ -29,9 +29,9 @@ pub(crate) struct Requests {
     /// The requests of sites instead, from their access logs
     #[arg(long, conflicts_with_all = ["program", "cold", "here", "export"])]
     pub(super) http: bool,
-    /// Go on with requests as they end
-    #[arg(long, requires = "http")]
-    follow: bool,
+    /// Go on with requests as they end, or with lines as they come
+    #[arg(long, requires = "other")]
+    pub(super) follow: bool,
     /// Only requests like that: `status>=500`, `total>200ms and path~/shop`; may be given more
     /// than once
     #[arg(long = "where", value_name = "CONDITION", requires = "http")]
@@ -39,9 +39,9 @@ pub(crate) struct Requests {
     /// How they are printed [default: text]
     #[arg(long, value_name = "FORMAT", requires = "http", conflicts_with = "json")]
     format: Option<Form>,
-    /// Only requests of the site of this directory
-    #[arg(long, value_name = "DIR", requires = "http")]
-    site: Option<PathBuf>,
+    /// Only requests of the site of this directory; with --daemon, the log of the site at this port
+    #[arg(long, value_name = "SITE", requires = "other")]
+    pub(super) site: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
