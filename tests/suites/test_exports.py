@@ -1,18 +1,22 @@
 """What `hob export` writes, read by the parsers of those whose formats they are.
 
 OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto,
-metrics by the parser of OpenMetrics of prometheus_client. On each track nothing may overlap that is
-not nested, each span has its parent, and each call that a daemon took is there once. Of a call that
-no daemon took no times are known, so no export has it: one is made on purpose, and a busy machine
-may make more.
+metrics by `promtool`, and by the parser of OpenMetrics of prometheus_client. On each track nothing
+may overlap that is not nested, each span has its parent, and each call that a daemon took is there
+once. Of a call that no daemon took no times are known, so no export has it: one is made on purpose,
+and a busy machine may make more.
 """
 
+import http.client
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import unittest
+import urllib.request
 
 import otlp
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
@@ -236,7 +240,9 @@ class Exports(unittest.TestCase):
     def test_metrics(self):
         families = {
             one.name: one
-            for one in parser.text_string_to_metric_families(self.hob("export", "prometheus").decode())
+            for one in parser.text_string_to_metric_families(
+                self.hob("export", "prometheus", "--openmetrics").decode()
+            )
         }
         samples = {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -259,14 +265,59 @@ class Exports(unittest.TestCase):
         file = os.path.join(self.place, "hob.prom")
         self.hob("export", "prometheus", "-o", file)
         with open(file) as written:
-            self.assertEqual(len(families), written.read().count("# TYPE "))
+            text = written.read()
+        self.assertEqual(len(families), text.count("# TYPE "))
+        self.checked(text)
         self.hob("export", "prometheus", "--call", "1", fails=True)
         other = dict(self.world, HOB_DIR=os.path.join(self.place, "other"))
         os.mkdir(other["HOB_DIR"], 0o700)
-        none = subprocess.run([HOB, "export", "prometheus"], env=other, stdout=subprocess.PIPE)
-        families = list(parser.text_string_to_metric_families(none.stdout.decode()))
+        words = [HOB, "export", "prometheus"]
+        none = subprocess.run(words, env=other, stdout=subprocess.PIPE).stdout.decode()
+        self.checked(none)
+        families = list(parser.text_string_to_metric_families(none + "# EOF\n"))
         self.assertEqual([one.name for one in families], ["hob_up"])
         self.assertEqual(families[0].samples[0].value, 0)
+
+    def checked(self, text):
+        """Has Prometheus's own tool read metrics, which also looks at their names."""
+        words = ["promtool", "check", "metrics"]
+        said = subprocess.run(words, input=text, capture_output=True, text=True)
+        self.assertEqual((said.returncode, said.stdout, said.stderr), (0, "", ""), text)
+
+    def test_metrics_of_a_site(self):
+        folder = os.path.join(self.place, "site")
+        os.makedirs(os.path.join(folder, "public"))
+        with open(os.path.join(folder, "wsgi.py"), "w") as app:
+            app.write("def application(environ, start):\n    start('200 OK', [])\n    return [b'x']\n")
+        words = [HOB, "serve", folder, "--listen", "0"]
+        site = subprocess.Popen(words, env=self.world, stdout=subprocess.PIPE, text=True)
+        try:
+            port = int(site.stdout.readline().split(":")[-1].strip().strip("/"))
+            address = f"http://127.0.0.1:{port}/"
+            for _ in range(3):
+                self.assertEqual(urllib.request.urlopen(address).read(), b"x")
+            asked = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+            plain, open_text = self.metrics(port, "*/*"), self.metrics(port, asked)
+            self.assertIn('hob_http_requests_total{mount="/",status="200"} 3', plain)
+            self.checked(plain)
+            families = list(parser.text_string_to_metric_families(open_text))
+            self.assertEqual(len(families), plain.count("# TYPE "))
+        finally:
+            site.send_signal(signal.SIGTERM)
+            site.wait()
+            site.stdout.close()
+
+    def metrics(self, port, accept):
+        """What a site's front says of itself, on the socket that only its user reaches."""
+        path = os.path.join(self.world["HOB_DIR"], "serve", str(port), "control")
+        asks = http.client.HTTPConnection("site")
+        asks.sock = socket.socket(socket.AF_UNIX)
+        asks.sock.connect(path)
+        asks.request("GET", "/metrics", headers={"Accept": accept})
+        answer = asks.getresponse()
+        text = answer.read().decode()
+        asks.close()
+        return text
 
     def test_one_call_and_one_program(self):
         newest = self.receipts()[-1]["call"]

@@ -1,4 +1,5 @@
-//! The tally and the loop's pools as metrics, in the text that Prometheus reads (OpenMetrics).
+//! The tally and the loop's pools as metrics, in the text that Prometheus has always read, or in
+//! OpenMetrics for who asks for that.
 //!
 //! Values are taken when they are asked for. Names do not change; one that is no longer right gets a
 //! new name.
@@ -10,7 +11,9 @@ use hdrhistogram::Histogram;
 use hob_core::http::counts::MountCounts;
 use hob_core::status::Status;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, NoLabelSet, prometheus_text, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -25,12 +28,63 @@ const BUCKETS_US: [u64; 14] = [
 ];
 const US: f64 = 1e6;
 
+/// How metrics are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// Version 0.0.4, which each reader knows.
+    Prometheus,
+    /// OpenMetrics 1.0.0.
+    Open,
+}
+
+impl Text {
+    /// What an `Accept` header prefers; the older one where it does not say.
+    pub(crate) fn wanted(accept: &str) -> Text {
+        let mut of = [0.0, 0.0];
+        for each in accept.split(',') {
+            let mut words = each.split(';').map(str::trim);
+            let kind = words.next().unwrap_or_default();
+            let (mut weight, mut version) = (1.0, None);
+            for (name, value) in words.filter_map(|word| word.split_once('=')) {
+                match name.trim().to_ascii_lowercase().as_str() {
+                    // One that cannot be read is not wanted.
+                    "q" => weight = value.trim().parse().unwrap_or(0.0),
+                    "version" => version = Some(value.trim().trim_matches('"')),
+                    _ => {}
+                }
+            }
+            let at = match kind.to_ascii_lowercase().as_str() {
+                "application/openmetrics-text" if version.is_none_or(|it| it == "1.0.0") => 1,
+                "text/plain" if version.is_none_or(|it| it == "0.0.4") => 0,
+                _ => continue,
+            };
+            of[at] = f64::max(of[at], weight);
+        }
+        if of[1] > 0.0 && of[1] >= of[0] { Text::Open } else { Text::Prometheus }
+    }
+
+    /// Its `Content-Type`.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Text::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Text::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
 /// The metrics of a front, and of its loop if that is known.
-pub(crate) fn text(meter: &Arc<Meter>, status: Option<Status>) -> Result<String, fmt::Error> {
+pub(crate) fn text(
+    meter: &Arc<Meter>,
+    status: Option<Status>,
+    form: Text,
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("hob");
     registry.register_collector(Box::new(Taken { meter: Arc::clone(meter), status }));
     let mut text = String::new();
-    text::encode(&mut text, &registry)?;
+    match form {
+        Text::Prometheus => prometheus_text::encode(&mut text, &registry)?,
+        Text::Open => text::encode(&mut text, &registry)?,
+    }
     Ok(text)
 }
 
@@ -180,4 +234,37 @@ fn buckets(times: &Histogram<u64>) -> Vec<(f64, u64)> {
         buckets[at].1 += step.count_since_last_iteration();
     }
     buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_what_is_accepted_and_the_older_one_where_nothing_is_said() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
+                          application/openmetrics-text;version=0.0.1;q=0.4,\
+                          text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        for accept in [
+            prometheus,
+            "application/openmetrics-text",
+            "Application/OpenMetrics-Text; Version=\"1.0.0\"; charset=utf-8",
+            "text/plain;q=0.5, application/openmetrics-text;q=0.5",
+        ] {
+            assert_eq!(Text::wanted(accept), Text::Open, "{accept}");
+        }
+        for accept in [
+            "",
+            "*/*",
+            "text/plain",
+            "text/html,*/*;q=0.8",
+            "application/openmetrics-text;version=0.0.1",
+            "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=much",
+            "application/openmetrics-text;q=0.2,text/plain",
+            ";,=;q",
+        ] {
+            assert_eq!(Text::wanted(accept), Text::Prometheus, "{accept}");
+        }
+    }
 }

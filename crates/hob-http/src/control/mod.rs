@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 
 use self::meter::Meter;
+use self::metrics::Text;
 use crate::body::{Body, plain};
 
 /// Who asks more at one time waits.
@@ -119,10 +120,15 @@ async fn answer<B>(request: &Request<B>, asked: &Asked, is_own: bool) -> Respons
         }
         "/ready" if !asked.meter.accepts() => state(false, "", "the site stops"),
         "/ready" => state(asked.loop_status().await.is_some(), "ready", "the loop does not answer"),
-        "/metrics" => match metrics::text(&asked.meter, asked.loop_status().await) {
-            Ok(text) => typed(&text, OPEN_METRICS),
-            Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "no metrics can be written\n"),
-        },
+        "/metrics" => {
+            let accept = request.headers().get_all(header::ACCEPT).iter();
+            let accept: Vec<&str> = accept.filter_map(|each| each.to_str().ok()).collect();
+            let form = Text::wanted(&accept.join(","));
+            match metrics::text(&asked.meter, asked.loop_status().await, form) {
+                Ok(text) => typed(&text, form.kind()),
+                Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "no metrics can be written\n"),
+            }
+        }
         "/status" => match serde_json::to_string(&asked.meter.counts()) {
             Ok(text) => typed(&text, "application/json"),
             Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "no status can be written\n"),
@@ -152,8 +158,6 @@ fn forget<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
 
 /// The header that names a user.
 const USER: &str = "hob-user";
-
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 fn state(good: bool, word: &str, else_: &str) -> Response<Body> {
     let (status, text) =

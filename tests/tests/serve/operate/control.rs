@@ -77,14 +77,15 @@ fn requests_are_counted_where_they_belong_and_everywhere_alike() {
     assert_eq!(found["refused_heads"], serde_json::json!({ "400": 1 }));
 
     let metrics = site.control(&world, "/metrics");
-    assert!(metrics.header("content-type").is_some_and(|kind| kind.contains("openmetrics")));
+    let plain = Some("text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(metrics.header("content-type"), plain);
     let text = metrics.text();
     for line in [
         "hob_http_requests_total{mount=\"/app\",status=\"200\"} 2",
         "hob_http_failures_total{mount=\"/app\",reason=\"lost\"} 1",
         "hob_http_refused_heads_total{status=\"400\"} 1",
         "hob_http_request_duration_seconds_count{mount=\"/app\"} 4",
-        "hob_http_request_duration_seconds_bucket{le=\"+Inf\",mount=\"/app\"} 4",
+        "hob_http_request_duration_seconds_bucket{mount=\"/app\",le=\"+Inf\"} 4",
         "hob_http_active{mount=\"/app\"} 0",
         "hob_http_accepts 1",
         "hob_queued{mount=\"/app\"} 0",

@@ -42,6 +42,9 @@ pub(crate) struct Export {
     /// Of the recording of this name that is kept
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     recording: Option<String>,
+    /// With prometheus: in the text of OpenMetrics
+    #[arg(long)]
+    openmetrics: bool,
     /// Where it is written (standard output otherwise)
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -77,6 +80,9 @@ fn format(name: &str) -> Result<Wanted, String> {
 /// Exports.
 pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
     let format = match asked.format {
+        Wanted::Calls(_) if asked.openmetrics => {
+            return Err(Failure::usage("--openmetrics: it is a form of `hob export prometheus`"));
+        }
         Wanted::Calls(format) => format,
         Wanted::Metrics if asked.is_of_some() => {
             return Err(Failure::usage(
@@ -84,7 +90,9 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
                  what chooses calls",
             ));
         }
-        Wanted::Metrics => return metrics::run(start, asked.output.as_deref()),
+        Wanted::Metrics => {
+            return metrics::run(start, asked.output.as_deref(), asked.openmetrics);
+        }
     };
     if asked.output.is_none() && format == Format::Perfetto && is_terminal() {
         return Err(Failure::usage(

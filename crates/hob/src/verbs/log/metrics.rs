@@ -1,4 +1,5 @@
-//! `hob export prometheus`: the daemon's counts as metrics, in the text of OpenMetrics.
+//! `hob export prometheus`: the daemon's counts as metrics, in the text that Prometheus has always
+//! read, or in that of OpenMetrics.
 //!
 //! Values are those of `hob status`, at this moment. Counters begin with the daemon. Names do not
 //! change; one that is no longer right gets a new name. No label has a path, a user or an argument.
@@ -10,7 +11,7 @@ use std::path::Path;
 use hob_core::status::{PoolPart, Status};
 use hob_os::start::Start;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, prometheus_text, text};
 use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Histogram, Info, Unknown};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -24,7 +25,7 @@ const PROGRAMS_MAX: usize = 256;
 const OTHERS: &str = "(others)";
 
 /// Writes them; without a daemon, that there is none.
-pub(super) fn run(start: &Start, file: Option<&Path>) -> Result<(), Failure> {
+pub(super) fn run(start: &Start, file: Option<&Path>, open: bool) -> Result<(), Failure> {
     let status = match request::ask(start, "status") {
         Ok((answer, _)) => Some(serde_json::from_value::<Status>(answer).map_err(|error| {
             Failure::new(format!(
@@ -34,7 +35,7 @@ pub(super) fn run(start: &Start, file: Option<&Path>) -> Result<(), Failure> {
         Err(request::RequestError::NoDaemon) => None,
         Err(error) => return Err(Failure::new(error.to_string())),
     };
-    let text = metrics(status).map_err(|_| Failure::new("the metrics cannot be written"))?;
+    let text = metrics(status, open).map_err(|_| Failure::new("the metrics cannot be written"))?;
     let Some(file) = file else { return out(&text) };
     let cannot =
         |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", file.display()));
@@ -49,11 +50,15 @@ pub(super) fn run(start: &Start, file: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn metrics(status: Option<Status>) -> Result<String, fmt::Error> {
+fn metrics(status: Option<Status>, open: bool) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("hob");
     registry.register_collector(Box::new(Taken { status }));
     let mut text = String::new();
-    text::encode(&mut text, &registry)?;
+    if open {
+        text::encode(&mut text, &registry)?;
+    } else {
+        prometheus_text::encode(&mut text, &registry)?;
+    }
     Ok(text)
 }
 
@@ -177,9 +182,8 @@ mod tests {
 
     #[test]
     fn without_a_daemon_that_is_all_that_is_said() {
-        assert_eq!(
-            metrics(None).unwrap(),
-            "# HELP hob_up 1 if a daemon answers\n# TYPE hob_up gauge\nhob_up 0\n# EOF\n"
-        );
+        let text = "# HELP hob_up 1 if a daemon answers\n# TYPE hob_up gauge\nhob_up 0\n";
+        assert_eq!(metrics(None, false).unwrap(), text);
+        assert_eq!(metrics(None, true).unwrap(), format!("{text}# EOF\n"));
     }
 }

@@ -195,6 +195,7 @@ const TABLE: &[(&str, &[Example])] = &[
         &[
             ("hob export perfetto --last 1h -o trace", "For https://ui.perfetto.dev"),
             ("hob export otlp black -n 100 > spans.json", "For a collector of OpenTelemetry"),
+            ("hob export prometheus -o hob.prom", "The daemon's counts, for Prometheus"),
         ],
     ),
     ("gain", &[("hob gain --days 7", "Show the last week")]),
