@@ -2,13 +2,15 @@
 //! with three of them, and the same requests by a bare client. And what exports cost.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use hob_daemon::measure::{EXPORTS, Exported};
 
+use super::beside;
+use super::endpoints::{ANSWER, ENDPOINTS, GAP, JOBS, PROFILES, check, file, serve};
 use crate::Setting;
 use crate::figures::private;
 use crate::hob::Hob;
@@ -16,16 +18,7 @@ use crate::measure::{Fresh, Series, Side, Slot, microseconds};
 use crate::progress::Progress;
 use crate::report::{Figure, Want};
 
-const ENDPOINTS: usize = 36;
-const PROFILES: [&str; 4] = ["anonymous", "support", "presales", "alice"];
-/// Requests at one time.
-const JOBS: usize = 4;
 const ROUNDS: usize = 100;
-const GAP: Duration = Duration::from_millis(12);
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
-    Content-Length: 27\r\n\r\n{\"entries\": [1, 2], \"a\": 1}";
-const END: &[u8] = b"\r\n\r\n";
-
 /// Calls and spans of an export.
 const CALLS: u64 = 1024;
 const SPANS: u64 = 16_384;
@@ -36,6 +29,9 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         Figure::new("check", "36 endpoints × 4 profiles on loopback; exports of spans");
     if setting.is_part("endpoints") {
         endpoints(setting, &mut figure)?;
+    }
+    if setting.is_part("peers") {
+        beside::measure(setting, &mut figure)?;
     }
     if setting.is_part("exports") {
         exports(setting, &mut figure);
@@ -85,12 +81,6 @@ fn endpoints(setting: &Setting, figure: &mut Figure) -> Result<()> {
     hob.stop()
 }
 
-fn check(hob: &Hob, name: &str, folder: &std::path::Path, more: &[&str]) -> Side {
-    let words = [hob.binary().as_os_str(), "check".as_ref(), "site.check.toml".as_ref()];
-    let words: Vec<_> = words.into_iter().chain(more.iter().map(AsRef::as_ref)).collect();
-    Side { folder: folder.to_owned(), ..hob.plain(name, &words, None) }
-}
-
 /// The file of runs that a check has left.
 fn runs(hob: &Hob) -> Result<PathBuf> {
     let place = hob.folder("state")?.join("hob/checks");
@@ -98,51 +88,6 @@ fn runs(hob: &Hob) -> Result<PathBuf> {
     let mut paths = entries.into_iter().map(|entry| entry.path());
     let path = paths.find(|path| path.extension().is_some_and(|ending| ending == "ndjson"));
     path.with_context(|| format!("no runs are kept in {}", place.display()))
-}
-
-/// The file of checks.
-fn file(server: SocketAddr) -> String {
-    let profiles = PROFILES.iter().map(|name| match *name {
-        "anonymous" => format!("[profile.{name}]\n"),
-        _ => format!("[profile.{name}]\nbasic = {{ user = \"{name}\", password = \"x\" }}\n"),
-    });
-    let checks = (0..ENDPOINTS).map(|number| {
-        format!(
-            "[check.\"endpoint {number}\"]\nget = \"/api/{number}\"\nstatus = 200\n\
-             json = {{ \"$.entries\" = \"count >= 1\" }}\n"
-        )
-    });
-    let all: String = profiles.chain(checks).collect();
-    format!("base = \"http://{server}\"\njobs = {JOBS}\n{all}")
-}
-
-/// A server that answers everything alike, with a thread for each connection, until this process ends.
-fn serve() -> Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || answer(stream));
-        }
-    });
-    Ok(address)
-}
-
-/// Answers one request after the other; requests have no bodies.
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let (mut bytes, mut held) = ([0; 4096], Vec::new());
-    loop {
-        let count = stream.read(&mut bytes)?;
-        if count == 0 {
-            return Ok(());
-        }
-        held.extend_from_slice(&bytes[..count]);
-        while let Some(at) = held.windows(END.len()).position(|window| window == END) {
-            held.drain(..at + END.len());
-            stream.write_all(ANSWER)?;
-        }
-    }
 }
 
 /// As many requests, over as many connections, by threads.

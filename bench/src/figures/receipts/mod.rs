@@ -1,7 +1,9 @@
 //! What receipts cost a warm call: two daemons, one of which keeps none (`HOB_RECEIPTS=0`).
 //! Beside it: whether what receipts and `hob why` say is so.
 
+mod beside;
 pub(crate) mod check;
+mod endpoints;
 pub(crate) mod saved;
 pub(crate) mod spans;
 pub(in crate::figures) mod why;

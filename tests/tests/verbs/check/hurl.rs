@@ -78,7 +78,7 @@ fn what_hob_does_not_have_refuses_the_file_before_anything_is_asked() {
     let server = Server::start(&world);
     let base = format!("base={}", server.base);
     for (line, said) in [
-        ("xpath \"//a\" exists", "site.hurl: line 5: an assert of `xpath` is not known here"),
+        ("xpath \"//a\" exists", "site.hurl: line 5: `xpath` of an answer is not known here"),
         ("jsonpath \"$.a\" == {{none}}", "line 5: no variable `none`: give it by --variable"),
     ] {
         world.file("site.hurl", format!("GET {{{{base}}}}/a\n\nHTTP 200\n[Asserts]\n{line}\n"));
@@ -152,7 +152,7 @@ fn what_an_answer_says_goes_into_the_entries_behind_it_and_a_secret_is_never_sho
     assert!(put.starts_with("PUT"), "what comes behind was asked: {log}");
     let id = put.split(['=', ' ']).nth(2).unwrap();
     let text = wrong.text();
-    assert!(text.contains("does not contain `?id=none [token]`"), "{text}");
+    assert!(text.contains("expected contains \"?id=none [token]\""), "{text}");
     assert!(text.contains("-H 'Authorization: Bearer [token]'"), "{text}");
     assert!(text.contains(&format!("/echo?id={id}'")), "{text}");
     let page = std::fs::read_to_string(world.path("work/r.html")).unwrap();

@@ -184,7 +184,7 @@ fn order(one: &Value, other: &Value) -> Option<std::cmp::Ordering> {
 }
 
 /// A value as text, cut. Secrets go first: of one that is cut the rest would be shown.
-fn short(value: &Value, secrets: &Secrets) -> String {
+pub(super) fn short(value: &Value, secrets: &Secrets) -> String {
     let text = value.to_string();
     let short = secrets.beginning(&text, SHORT_BYTES);
     if text.len() > SHORT_BYTES { format!("{short}…") } else { short }

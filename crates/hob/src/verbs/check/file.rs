@@ -9,7 +9,7 @@ use hob_resolve::near::nearest;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::capture::{Capture, Values};
+use super::answer::{Assert, Capture, Values};
 
 /// A file of checks.
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +106,9 @@ pub(super) struct Check {
     /// What is taken of its answer.
     #[serde(skip)]
     pub(super) captures: Vec<Capture>,
+    /// What it is asserted to hold beside that.
+    #[serde(skip)]
+    pub(super) asserts: Vec<Assert>,
     /// Set where it uses what others take.
     #[serde(skip)]
     pub(super) late: Option<Late>,

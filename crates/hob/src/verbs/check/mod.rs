@@ -8,7 +8,7 @@
 //! not passed; what is slower than before is told only if fresh times say so; what a profile may show goes to its own origin and to no other; no secret is shown.
 
 mod against;
-mod capture;
+mod answer;
 mod command;
 mod counts;
 mod earlier;

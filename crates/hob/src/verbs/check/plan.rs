@@ -11,7 +11,7 @@ use serde_json_path::JsonPath;
 use toml::{Spanned, Value};
 
 use super::Check as Asked;
-use super::capture::{Capture, Values};
+use super::answer::{Assert, Capture, Values};
 use super::expect::{Expect, json};
 use super::file::{self, File, Filled, Late};
 use super::secrets::{Secrets, base64, percent};
@@ -69,6 +69,7 @@ pub(super) struct Check {
     pub(super) header: Vec<(String, Expect)>,
     pub(super) contains: Vec<String>,
     pub(super) captures: Vec<Capture>,
+    pub(super) asserts: Vec<Assert>,
     /// Set where it is not whole before the checks that it comes after are answered.
     pub(super) late: Option<Late>,
     profiles: Vec<usize>,
@@ -461,6 +462,7 @@ impl Check {
             header,
             contains,
             captures: check.captures,
+            asserts: check.asserts,
             late: check.late,
             profiles,
             after,

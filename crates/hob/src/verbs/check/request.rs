@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hob_http::client::{Answer, Asked, Client, Origin, Url};
 use serde_json::Value;
 
-use super::capture::{Seen, Values};
+use super::answer::{Seen, Values};
 use super::expect::Expect;
 use super::plan::{Check, Plan, Profile, Request, What};
 use super::sample::{Sample, body_faults};
@@ -144,6 +144,10 @@ pub(super) async fn sample(
     let mut faults = faults(plan, check, request, profile, &answer);
     let seen = Seen { answer: &answer, url: &asked.url, took_ms: millis(took) };
     faults.extend(captured(plan, check, profile, seen, &mut kept.values));
+    // Of an answer with another status than it should have, nothing else is said.
+    if request.accepts(profile, seen.answer.status.into()) {
+        faults.extend(check.asserts.iter().filter_map(|one| one.fault(seen, &plan.secrets)));
+    }
     Sample { took, code: Some(answer.status.into()), faults, left: answer.body }
 }
 

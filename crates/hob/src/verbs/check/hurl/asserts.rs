@@ -1,10 +1,11 @@
-//! The asserts of a Hurl file as the tests of a check.
+//! The asserts of a Hurl file.
 
-use regex_lite::escape;
+use regex_lite::Regex;
 use serde_json::Value;
-use toml::Value as Toml;
 
+use super::super::answer::{Assert, Held, Kind, Order, Predicate, Query};
 use super::values::{Variables, Wanted, quoted, value};
+use super::words::Words;
 
 /// All that an answer can have as its status.
 const STATUSES: std::ops::Range<i64> = 100..600;
@@ -14,18 +15,9 @@ const STATUSES: std::ops::Range<i64> = 100..600;
 pub(super) struct Asserts {
     /// What is left of all statuses; `None`: nothing was said of it.
     pub(super) statuses: Option<Vec<i64>>,
-    pub(super) header: Vec<(String, Toml)>,
-    pub(super) json: Vec<(String, Toml)>,
-    pub(super) contains: Vec<String>,
+    pub(super) all: Vec<Assert>,
     /// The longest time, in milliseconds.
     pub(super) within_ms: Option<u64>,
-}
-
-/// A predicate: whether it is turned round, its word, what stands behind it.
-struct Predicate {
-    not: bool,
-    word: String,
-    wanted: Option<Wanted>,
 }
 
 impl Asserts {
@@ -35,173 +27,209 @@ impl Asserts {
         self.statuses = Some(left.into_iter().filter(|code| holds(*code)).collect());
     }
 
+    /// Takes a header that stands behind the status: of several with its name one has this value.
+    pub(super) fn header(&mut self, name: &str, value: String) {
+        let name = name.to_ascii_lowercase();
+        self.all.push(Assert {
+            about: format!("header {name}"),
+            query: Query::Header(name),
+            filters: Vec::new(),
+            not: false,
+            predicate: Predicate::OneIs(value),
+        });
+    }
+
+    /// Takes a whole body.
+    pub(super) fn body(&mut self, text: String) {
+        self.all.push(Assert {
+            about: "the body".to_owned(),
+            query: Query::Body,
+            filters: Vec::new(),
+            not: false,
+            predicate: Predicate::Equal(Held::Value(text.into())),
+        });
+    }
+
     /// Takes one line of `[Asserts]`.
     ///
     /// # Errors
     /// What hob does not have, and what is no assert.
     pub(super) fn add(&mut self, line: &str, variables: &Variables) -> Result<(), String> {
         let line = line.trim();
-        let end = line.find(char::is_whitespace).unwrap_or(line.len());
-        let (query, rest) = line.split_at(end);
-        match query {
-            "status" => {
-                let predicate = predicate(rest, variables)?;
-                let number = predicate.integer()?;
-                let of = relation(&predicate.word)?;
-                self.status(|code| of(code, number) != predicate.not);
-            }
-            "header" => {
-                let (name, rest) = quoted(rest, variables)?;
-                let test = predicate(rest, variables)?.test(false)?;
-                self.header.push((name, test));
-            }
-            "jsonpath" => {
-                let (path, rest) = quoted(rest, variables)?;
-                let many = is_of_many(&path);
-                let (counted, rest) = match rest.trim_start().strip_prefix("count") {
-                    Some(rest) if rest.starts_with(char::is_whitespace) => (true, rest),
-                    _ => (false, rest),
-                };
-                let predicate = predicate(rest, variables)?;
-                let test = if counted { predicate.count()? } else { predicate.test(many)? };
-                self.json.push((path, test));
-            }
-            "body" => {
-                let predicate = predicate(rest, variables)?;
-                match (&*predicate.word, predicate.not, &predicate.wanted) {
-                    ("contains", false, Some(Wanted::Value(Value::String(text)))) => {
-                        self.contains.push(text.clone());
-                    }
-                    _ => return Err("of a body only `contains` is known here".to_owned()),
-                }
-            }
-            "duration" => {
-                let predicate = predicate(rest, variables)?;
-                let ms = u64::try_from(predicate.integer()?).unwrap_or(0);
-                if predicate.not || !matches!(&*predicate.word, "<" | "<=") || ms == 0 {
-                    return Err("of a duration only `< MILLISECONDS` is known here".to_owned());
-                }
-                self.within_ms = Some(self.within_ms.map_or(ms, |other| other.min(ms)));
-            }
-            _ => return Err(format!("an assert of `{query}` is not known here")),
+        let mut words = Words { rest: line, variables };
+        let query = words.query()?;
+        let asked = about(&line[..line.len() - words.rest.len()], &query, variables);
+        let (from, mut filters) = (words.rest, Vec::new());
+        let mut to = from;
+        let missing = || "a predicate is missing, such as `== 200`".to_owned();
+        let mut word = words.next().ok_or_else(missing)?;
+        while word != "not" && !is_predicate(&word) {
+            filters.push(words.filter(&word)?);
+            to = words.rest;
+            word = words.next().ok_or_else(missing)?;
         }
+        let filtered = from[..from.len() - to.len()].trim_end();
+        let not = word == "not";
+        if not {
+            word = words.next().filter(|word| is_predicate(word)).ok_or_else(missing)?;
+        }
+        let predicate = predicate(&word, &mut words)?;
+        if let Some(rest) = words.next() {
+            return Err(format!("`{rest}` stands behind the end of an assert"));
+        }
+        let about = format!("{asked}{filtered}");
+        self.take(Assert { about, query, filters, not, predicate });
         Ok(())
     }
-}
 
-/// Reads a predicate to the end of its line.
-fn predicate(text: &str, variables: &Variables) -> Result<Predicate, String> {
-    let mut words = text.trim_start();
-    let mut next = || {
-        let end = words.find(|each: char| each.is_whitespace() || each == '#');
-        let (word, rest) = words.split_at(end.unwrap_or(words.len()));
-        words = rest.trim_start();
-        word.to_owned()
-    };
-    let mut word = next();
-    let not = word == "not";
-    if not {
-        word = next();
-    }
-    let wants = match &*word {
-        "exists" => false,
-        "==" | "!=" | ">" | ">=" | "<" | "<=" | "contains" | "matches" | "startsWith"
-        | "endsWith" => true,
-        "" => return Err("a predicate is missing, such as `== 200`".to_owned()),
-        other => return Err(format!("`{other}` is no predicate or filter that is known here")),
-    };
-    let (wanted, rest) = match wants {
-        true => value(words, variables).map(|(wanted, rest)| (Some(wanted), rest))?,
-        false => (None, words),
-    };
-    let rest = rest.trim_start();
-    if !rest.is_empty() && !rest.starts_with('#') {
-        return Err(format!("`{rest}` stands behind the end of an assert"));
-    }
-    Ok(Predicate { not, word, wanted })
-}
-
-impl Predicate {
-    fn integer(&self) -> Result<i64, String> {
-        match &self.wanted {
-            Some(Wanted::Value(Value::Number(number))) if number.as_i64().is_some() => {
-                Ok(number.as_i64().unwrap_or_default())
+    /// Keeps an assert where a check has no place of its own for what it says.
+    fn take(&mut self, assert: Assert) {
+        if assert.filters.is_empty() {
+            match (&assert.query, whole(&assert.predicate)) {
+                (Query::Status, Some((holds, number))) => {
+                    self.status(|code| holds(code, number) != assert.not);
+                    return;
+                }
+                (Query::Duration, Some((_, ms))) if !assert.not => {
+                    let is_bound = matches!(
+                        assert.predicate,
+                        Predicate::Order(Order::Less | Order::AtMost, _)
+                    );
+                    if let (true, Ok(ms @ 1..)) = (is_bound, u64::try_from(ms)) {
+                        self.within_ms = Some(self.within_ms.map_or(ms, |other| other.min(ms)));
+                        return;
+                    }
+                }
+                _ => {}
             }
-            _ => Err("a whole number is missing".to_owned()),
         }
-    }
-
-    /// The predicate turned round, if it is to be.
-    fn word(&self) -> Result<&str, String> {
-        if !self.not {
-            return Ok(&self.word);
-        }
-        Ok(match &*self.word {
-            "==" => "!=",
-            "!=" => "==",
-            ">" => "<=",
-            ">=" => "<",
-            "<" => ">=",
-            "<=" => ">",
-            "exists" => "absent",
-            other => return Err(format!("`not {other}` is not known here")),
-        })
-    }
-
-    fn count(&self) -> Result<Toml, String> {
-        let is_late = self.wanted == Some(Wanted::Late);
-        let number = if is_late { 0 } else { self.integer()? };
-        relation(&self.word)?;
-        Ok(Toml::String(format!("count {} {number}", self.word()?)))
-    }
-
-    /// As a test of a check's; `many`: of values of which there may be more than one.
-    fn test(&self, many: bool) -> Result<Toml, String> {
-        let word = self.word()?;
-        if many && !matches!(word, "exists" | "absent") {
-            return Err("of a path that may find many values only `count` and `exists` are known \
-                        here"
-                .to_owned());
-        }
-        let text = match (word, &self.wanted) {
-            ("exists" | "absent", _) => word.to_owned(),
-            ("==" | "!=" | ">" | ">=" | "<" | "<=", Some(Wanted::Late)) => format!("{word} null"),
-            ("matches", Some(Wanted::Regex(regex))) => format!("matches {regex}"),
-            ("matches", Some(Wanted::Value(Value::String(regex)))) => format!("matches {regex}"),
-            ("contains", Some(Wanted::Value(Value::String(part)))) => format!("contains {part}"),
-            ("startsWith", Some(Wanted::Value(Value::String(part)))) => {
-                format!("matches ^{}", escape(part))
-            }
-            ("endsWith", Some(Wanted::Value(Value::String(part)))) => {
-                format!("matches {}$", escape(part))
-            }
-            ("==" | "!=" | ">" | ">=" | "<" | "<=", Some(Wanted::Value(wanted))) => {
-                // In the quotes of a check's test nothing is an escape.
-                let text = wanted.as_str().map(|text| format!("{word} '{text}'"));
-                text.unwrap_or_else(|| format!("{word} {wanted}"))
-            }
-            _ => return Err(format!("`{word}` of such a value is not known here")),
-        };
-        Ok(Toml::String(text))
+        self.all.push(assert);
     }
 }
 
-fn relation(word: &str) -> Result<fn(i64, i64) -> bool, String> {
-    Ok(match word {
-        "==" => |one, other| one == other,
-        "!=" => |one, other| one != other,
-        ">" => |one, other| one > other,
-        ">=" => |one, other| one >= other,
-        "<" => |one, other| one < other,
-        "<=" => |one, other| one <= other,
-        other => return Err(format!("`{other}` is not known here of a number")),
-    })
+/// What an assert is about, for a person.
+fn about(text: &str, query: &Query, variables: &Variables) -> String {
+    let text = text.trim();
+    let named = |word: &str| {
+        let (name, _) = quoted(text.strip_prefix(word)?, variables).ok()?;
+        Some(name)
+    };
+    match query {
+        Query::Json(..) => named("jsonpath").unwrap_or_else(|| text.to_owned()),
+        Query::Header(name) => format!("header {name}"),
+        Query::Cookie(..) => {
+            named("cookie").map_or(text.to_owned(), |name| format!("cookie {name}"))
+        }
+        Query::Body => "the body".to_owned(),
+        Query::Status
+        | Query::Version
+        | Query::Url
+        | Query::Duration
+        | Query::Bytes
+        | Query::Sha256
+        | Query::Md5
+        | Query::Regex(_)
+        | Query::Value(_) => text.to_owned(),
+    }
 }
 
-/// Whether a JSONPath may find more than one value.
-pub(super) fn is_of_many(path: &str) -> bool {
-    // A name in quotes may hold any of these: then one value is taken for many, and refused.
-    path.contains(['*', '?', ':', ',']) || path.contains("..")
+/// Whether a number is as the predicate wants it.
+type Holds = fn(i64, i64) -> bool;
+
+/// A relation to a whole number; `None`: the predicate is none.
+fn whole(predicate: &Predicate) -> Option<(Holds, i64)> {
+    let (holds, wanted): (Holds, &Value) = match predicate {
+        Predicate::Equal(Held::Value(want)) => (|one, other| one == other, want),
+        Predicate::Differs(Held::Value(want)) => (|one, other| one != other, want),
+        Predicate::Order(Order::More, want) => (|one, other| one > other, want),
+        Predicate::Order(Order::AtLeast, want) => (|one, other| one >= other, want),
+        Predicate::Order(Order::Less, want) => (|one, other| one < other, want),
+        Predicate::Order(Order::AtMost, want) => (|one, other| one <= other, want),
+        Predicate::Equal(Held::Bytes(_))
+        | Predicate::Differs(Held::Bytes(_))
+        | Predicate::Exists
+        | Predicate::Empty
+        | Predicate::Contains(_)
+        | Predicate::Includes(_)
+        | Predicate::StartsWith(_)
+        | Predicate::EndsWith(_)
+        | Predicate::Matches(_)
+        | Predicate::Kind(_)
+        | Predicate::OneIs(_) => return None,
+    };
+    Some((holds, wanted.as_i64()?))
+}
+
+fn is_predicate(word: &str) -> bool {
+    const WORDS: [&str; 13] = [
+        "==",
+        "!=",
+        ">",
+        ">=",
+        "<",
+        "<=",
+        "contains",
+        "includes",
+        "matches",
+        "startsWith",
+        "endsWith",
+        "exists",
+        "isEmpty",
+    ];
+    WORDS.contains(&word) || Kind::named(word).is_some()
+}
+
+/// Reads what stands behind the word of a predicate.
+fn predicate(word: &str, words: &mut Words<'_>) -> Result<Predicate, String> {
+    if let Some(kind) = Kind::named(word) {
+        return Ok(Predicate::Kind(kind));
+    }
+    match word {
+        "exists" => return Ok(Predicate::Exists),
+        "isEmpty" => return Ok(Predicate::Empty),
+        _ => {}
+    }
+    let (wanted, rest) = value(words.rest, words.variables)?;
+    words.rest = rest;
+    let such = || format!("`{word}` of such a value is not known here");
+    let held = match wanted {
+        // It stands for itself until it is known; then the line is read again.
+        Wanted::Late => Held::Value(Value::Null),
+        Wanted::Value(value) => Held::Value(value),
+        Wanted::Bytes(bytes) => Held::Bytes(bytes),
+        Wanted::Regex(text) if word == "matches" => {
+            let regex = Regex::new(&text).map_err(|error| format!("`{text}`: {error}"))?;
+            return Ok(Predicate::Matches(regex));
+        }
+        Wanted::Regex(_) => return Err(such()),
+    };
+    let is_late = held == Held::Value(Value::Null);
+    let is_text = matches!(held, Held::Bytes(_) | Held::Value(Value::String(_))) || is_late;
+    let is_number = matches!(held, Held::Value(Value::Number(_) | Value::String(_))) || is_late;
+    let order = |order: Order, held: Held| match held {
+        Held::Value(value) if is_number => Ok(Predicate::Order(order, value)),
+        Held::Value(_) | Held::Bytes(_) => Err(such()),
+    };
+    match word {
+        "==" => Ok(Predicate::Equal(held)),
+        "!=" => Ok(Predicate::Differs(held)),
+        ">" => order(Order::More, held),
+        ">=" => order(Order::AtLeast, held),
+        "<" => order(Order::Less, held),
+        "<=" => order(Order::AtMost, held),
+        "contains" => Ok(Predicate::Contains(held)),
+        "includes" => Ok(Predicate::Includes(held)),
+        "startsWith" if is_text => Ok(Predicate::StartsWith(held)),
+        "endsWith" if is_text => Ok(Predicate::EndsWith(held)),
+        "matches" => match held {
+            Held::Value(Value::String(text)) => {
+                let regex = Regex::new(&text).map_err(|error| format!("`{text}`: {error}"))?;
+                Ok(Predicate::Matches(regex))
+            }
+            Held::Value(_) | Held::Bytes(_) => Err(such()),
+        },
+        _ => Err(such()),
+    }
 }
 
 #[cfg(test)]
@@ -215,56 +243,56 @@ mod tests {
     }
 
     #[test]
-    fn asserts_are_tests_of_a_check() {
-        let json = |line: &str, want: &str| {
-            let found = added(&format!("jsonpath \"$.a\" {line}")).unwrap();
-            assert_eq!(found.json, [("$.a".to_owned(), Toml::from(want))], "{line}");
-        };
-        json("exists", "exists");
-        json("not exists # none", "absent");
-        json("== \"exists\"", "== 'exists'");
-        json("== \"it's\"", "== 'it's'");
-        json("== 3", "== 3");
-        json("not >= 2.5", "< 2.5");
-        json("== null", "== null");
-        json("contains \"b\"", "contains b");
-        json("matches /^a.c$/", "matches ^a.c$");
-        json("startsWith \"a.\"", "matches ^a\\.");
-        json("endsWith \"z\"", "matches z$");
-        json("count == 3", "count == 3");
-        json("count not == 3", "count != 3");
-        let found = added("header \"Content-Type\" contains \"json\"").unwrap();
-        assert_eq!(found.header, [("Content-Type".to_owned(), Toml::from("contains json"))]);
-        assert_eq!(added("body contains \"x\"").unwrap().contains, ["x"]);
+    fn what_a_check_has_a_place_for_goes_there() {
         assert_eq!(added("duration < 800").unwrap().within_ms, Some(800));
         assert_eq!(added("status == 201").unwrap().statuses, Some(vec![201]));
         let left = added("status not >= 102").unwrap().statuses;
         assert_eq!(left, Some(vec![100, 101]));
+        for line in ["duration > 5", "status toString matches /^2/", "duration not < 3"] {
+            let asserts = added(line).unwrap();
+            assert!(asserts.statuses.is_none() && asserts.within_ms.is_none(), "{line}");
+            assert_eq!(asserts.all.len(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_assert_says_what_it_is_about() {
+        for (line, about) in [
+            ("jsonpath \"$.a\" == 1", "$.a"),
+            ("jsonpath \"$.a\" split \",\" count == 2 # two", "$.a split \",\" count"),
+            ("header \"Content-Type\" contains \"json\"", "header content-type"),
+            ("cookie \"sid[Path]\" == \"/\"", "cookie sid[Path]"),
+            ("body contains \"x\"", "the body"),
+            ("bytes count == 3", "bytes count"),
+            ("sha256 == hex,00;", "sha256"),
+        ] {
+            assert_eq!(added(line).unwrap().all[0].about, about);
+        }
     }
 
     #[test]
     fn what_is_not_known_is_refused() {
         for line in [
             "xpath \"//a\" exists",
-            "cookie \"a\" exists",
-            "sha256 == hex,00;",
             "certificate \"Subject\" contains \"x\"",
+            "redirects count == 1",
+            "cookie \"a[Color]\" exists",
             "variable \"a\" == 1",
-            "bytes count == 3",
-            "body == \"x\"",
-            "body not contains \"x\"",
-            "jsonpath \"$.a\" split \",\" count == 2",
-            "jsonpath \"$.a\" isInteger",
-            "jsonpath \"$.a[*]\" == 1",
-            "jsonpath \"$..a\" contains \"x\"",
-            "jsonpath \"$.a\" not contains \"x\"",
+            "jsonpath \"$.a\" isDate",
+            "jsonpath \"$.a\" toDate \"%Y\" exists",
+            "jsonpath \"$.a\" decode \"gb2312\" == \"x\"",
             "jsonpath \"$.a\"",
+            "jsonpath \"$.a\" count",
+            "jsonpath \"$.a\" not",
+            "jsonpath \"$.a\" not count == 1",
             "jsonpath $.a exists",
             "jsonpath \"$.a\" == 1 2",
-            "duration > 5",
-            "duration < 0",
-            "status == \"200\"",
-            "status contains 2",
+            "jsonpath \"$.a\" > true",
+            "jsonpath \"$.a\" startsWith 1",
+            "jsonpath \"$.a\" == /x/",
+            "jsonpath \"$.a\" matches 1",
+            "jsonpath \"$.a\" == file,x;",
+            "jsonpath \"$.a\" == hex,0;",
             "header \"a\"",
             "",
         ] {

@@ -1,18 +1,8 @@
 //! The `[Captures]` of a Hurl file as what a check takes of its answer.
 
-use regex_lite::Regex;
-use serde_json::Value;
-use serde_json_path::JsonPath;
-
-use super::super::capture::{Capture, Filter, Query};
-use super::asserts::is_of_many;
-use super::values::{Variables, Wanted, quoted, value};
-
-/// The words of a capture that are left.
-struct Words<'a> {
-    rest: &'a str,
-    variables: &'a Variables,
-}
+use super::super::answer::Capture;
+use super::values::Variables;
+use super::words::Words;
 
 /// Reads `NAME: QUERY [FILTER]… [redact]`; a name that was given as a secret is one without `redact`.
 ///
@@ -45,101 +35,9 @@ pub(super) fn capture(
     Ok(capture)
 }
 
-impl Words<'_> {
-    /// The next word; `None` at the end of the line or at a comment.
-    fn next(&mut self) -> Option<String> {
-        let rest = self.rest.trim_start();
-        if rest.is_empty() || rest.starts_with('#') {
-            return None;
-        }
-        let end = rest.find(|each: char| each.is_whitespace() || each == '#');
-        let (word, rest) = rest.split_at(end.unwrap_or(rest.len()));
-        self.rest = rest;
-        Some(word.to_owned())
-    }
-
-    fn text(&mut self) -> Result<String, String> {
-        let (text, rest) = quoted(self.rest, self.variables)?;
-        self.rest = rest;
-        Ok(text)
-    }
-
-    fn regex(&mut self) -> Result<Regex, String> {
-        let (found, rest) = value(self.rest, self.variables)?;
-        self.rest = rest;
-        let text = match found {
-            Wanted::Regex(text) | Wanted::Value(Value::String(text)) => text,
-            Wanted::Value(_) | Wanted::Late => {
-                return Err("a regular expression is missing".to_owned());
-            }
-        };
-        Regex::new(&text).map_err(|error| format!("`{text}`: {error}"))
-    }
-
-    fn path(&mut self) -> Result<(JsonPath, bool), String> {
-        let text = self.text()?;
-        let path = JsonPath::parse(&text).map_err(|error| format!("`{text}`: {error}"))?;
-        Ok((path, is_of_many(&text)))
-    }
-
-    fn query(&mut self) -> Result<Query, String> {
-        let word = self.next().ok_or("a query is missing, such as `jsonpath \"$.id\"`")?;
-        Ok(match &*word {
-            "status" => Query::Status,
-            "url" => Query::Url,
-            "duration" => Query::Duration,
-            "body" => Query::Body,
-            "header" => Query::Header(self.text()?.to_ascii_lowercase()),
-            "cookie" => {
-                let name = self.text()?;
-                if name.contains('[') {
-                    return Err("of a cookie only the value is known here".to_owned());
-                }
-                Query::Cookie(name)
-            }
-            "jsonpath" => {
-                let (path, many) = self.path()?;
-                Query::Json(path, many)
-            }
-            "regex" => Query::Regex(self.regex()?),
-            "variable" => {
-                let name = self.text()?;
-                Query::Value(self.variables.value(&name)?)
-            }
-            other => return Err(format!("a capture of `{other}` is not known here")),
-        })
-    }
-
-    fn filter(&mut self, word: &str) -> Result<Filter, String> {
-        Ok(match word {
-            "count" => Filter::Count,
-            "first" => Filter::First,
-            "last" => Filter::Last,
-            "nth" => {
-                let number = self.next().and_then(|word| word.parse().ok());
-                Filter::Nth(number.ok_or("nth: a whole number is missing")?)
-            }
-            "regex" => Filter::Regex(self.regex()?),
-            "replace" => Filter::Replace(self.text()?, self.text()?),
-            "replaceRegex" => Filter::ReplaceRegex(self.regex()?, self.text()?),
-            "split" => Filter::Split(self.text()?),
-            "jsonpath" => {
-                let (path, many) = self.path()?;
-                Filter::Json(path, many)
-            }
-            "toInt" => Filter::ToInt,
-            "toFloat" => Filter::ToFloat,
-            "toString" => Filter::ToString,
-            "urlEncode" => Filter::UrlEncode,
-            "urlDecode" => Filter::UrlDecode,
-            "urlQueryParam" => Filter::UrlQueryParam(self.text()?),
-            other => return Err(format!("the filter `{other}` is not known here")),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::answer::{Filter, Query};
     use super::*;
 
     fn read(line: &str) -> Result<Capture, String> {
@@ -177,16 +75,15 @@ mod tests {
             (": status", "`` is no name"),
             ("a b: status", "`a b` is no name"),
             ("a:", "a query is missing"),
-            ("a: xpath \"//a\"", "a capture of `xpath` is not known here"),
-            ("a: bytes", "a capture of `bytes` is not known here"),
-            ("a: certificate \"Subject\"", "a capture of `certificate`"),
-            ("a: cookie \"sid[Expires]\"", "of a cookie only the value"),
+            ("a: xpath \"//a\"", "`xpath` of an answer is not known here"),
+            ("a: certificate \"Subject\"", "`certificate` of an answer is not known here"),
+            ("a: cookie \"sid[Expires]\"", "`Expires` of a cookie is not known here"),
             ("a: header Location", "a text in quotes is missing"),
             ("a: jsonpath \"$.\"", "`$.`: "),
             ("a: regex /(/", "`(`: "),
             ("a: regex 3", "a regular expression is missing"),
             ("a: variable \"none\"", "no variable `none`"),
-            ("a: body base64Decode", "the filter `base64Decode` is not known here"),
+            ("a: body toDate", "`toDate` is no predicate or filter that is known here"),
             ("a: body nth", "nth: a whole number is missing"),
             ("a: body redact count", "`count` stands behind `redact`"),
         ] {

@@ -12,6 +12,7 @@
 mod asserts;
 mod captures;
 mod values;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -321,7 +322,7 @@ fn response(lines: &mut Lines<'_>, reader: &Reader, check: &mut Check) -> Result
     }
     lines.next += 1;
     for (key, value) in pairs(lines, variables)? {
-        asserts.header.push((key, Value::String(format!("== '{value}'"))));
+        asserts.header(&key, value);
     }
     while let Some(section) = section(lines) {
         if !matches!(&*section, "Asserts" | "Captures") {
@@ -342,19 +343,14 @@ fn response(lines: &mut Lines<'_>, reader: &Reader, check: &mut Check) -> Result
             lines.next += 1;
         }
     }
-    if taken_body(lines, variables)?.is_some() {
-        return Err(lines.wrong("a whole body is not compared here: assert what it contains"));
+    if let Some(found) = taken_body(lines, variables)? {
+        asserts.body(found.text);
     }
     if asserts.statuses.as_ref().is_some_and(Vec::is_empty) {
         return Err(lines.wrong("no status is as all of these want it"));
     }
     check.status = asserts.statuses.map(statuses);
-    check.header.extend(asserts.header);
-    check.json.extend(asserts.json);
-    if !asserts.contains.is_empty() {
-        let parts = asserts.contains.into_iter().map(Value::String);
-        check.contains = Some(Value::Array(parts.collect()));
-    }
+    check.asserts = asserts.all;
     check.within = asserts.within_ms.map(|ms| Length(Duration::from_millis(ms)));
     Ok(())
 }

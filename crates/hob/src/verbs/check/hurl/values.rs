@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::capture::Values;
+use super::super::answer::{Values, from_base64};
 use super::At;
 
 /// What `{{NAME}}` stands for.
@@ -132,6 +132,7 @@ fn escape(rest: &mut std::str::Chars<'_>) -> Result<char, String> {
 pub(super) enum Wanted {
     Value(Value),
     Regex(String),
+    Bytes(Vec<u8>),
     /// What an answer is yet to say.
     Late,
 }
@@ -161,6 +162,9 @@ pub(super) fn value<'a>(text: &'a str, variables: &Variables) -> Result<(Wanted,
         let regex = rest[..end].replace("\\/", "/");
         return Ok((Wanted::Regex(regex), &rest[end + 1..]));
     }
+    if let Some(found) = bytes(text)? {
+        return Ok(found);
+    }
     let template = text.strip_prefix("{{").and_then(|text| text.find("}}"));
     let from = template.map_or(0, |end| end + 4);
     let end = text[from..].find(|each: char| each.is_whitespace() || each == '#');
@@ -184,6 +188,29 @@ pub(super) fn value<'a>(text: &'a str, variables: &Variables) -> Result<(Wanted,
         _ if word.is_empty() => Err("a value is missing".to_owned()),
         _ => Err(format!("`{word}` is no value that is known here")),
     }
+}
+
+/// Bytes by `hex,…;` or `base64,…;`, and what stands behind them.
+fn bytes(text: &str) -> Result<Option<(Wanted, &str)>, String> {
+    let Some((kind, rest)) = text.split_once(',') else { return Ok(None) };
+    if !matches!(kind, "hex" | "base64") {
+        return Ok(None);
+    }
+    let (digits, rest) = rest.split_once(';').ok_or_else(|| format!("`{kind},` without `;`"))?;
+    let digits: String = digits.chars().filter(|each| !each.is_whitespace()).collect();
+    let found = match kind {
+        "hex" => from_hex(&digits),
+        _ => from_base64(&digits),
+    };
+    let found = found.ok_or_else(|| format!("`{kind},{digits};` are no bytes"))?;
+    Ok(Some((Wanted::Bytes(found), rest)))
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let is_hex =
+        digits.bytes().all(|each| each.is_ascii_hexdigit()) && digits.len().is_multiple_of(2);
+    is_hex.then(|| digits.as_bytes().chunks(2).filter_map(pair).collect())
 }
 
 /// A text in quotes, and what stands behind it.
