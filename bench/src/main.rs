@@ -30,7 +30,7 @@ const USAGE: &str =
   http      hob serve beside servers that others wrote: Rack, WSGI, ASGI, files, WebSockets
   jvm       a class and a script of Clojure, sessions, many calls at once, beside nailgun
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
-  check     hob check of 36 endpoints as four kinds of users; what exports of spans cost
+  check     hob check of 36 endpoints as four kinds of users; what exports and metrics cost
   chaos     a thousand faults of chance, and what a fault before the call costs
   edits     the first call of a script, and the call right after an edit
   places    which part of the calls is warm where people are, in twelve places
@@ -57,7 +57,7 @@ const USAGE: &str =
             or of `http`: fork prefork foolsgold python static blobs websockets mounts idle soak
             or of `nats`: asks hooks
             or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
-            or of `check`: endpoints exports
+            or of `check`: endpoints peers exports metrics
             or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
   --worlds A,B   only these worlds, beside the one where programs are taught

@@ -36,6 +36,9 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     if setting.is_part("exports") {
         exports(setting, &mut figure);
     }
+    if setting.is_part("metrics") {
+        super::metrics::measure(setting, &mut figure)?;
+    }
     Ok(figure)
 }
 

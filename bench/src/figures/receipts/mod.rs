@@ -4,6 +4,7 @@
 mod beside;
 pub(crate) mod check;
 mod endpoints;
+mod metrics;
 pub(crate) mod saved;
 pub(crate) mod spans;
 pub(in crate::figures) mod why;
