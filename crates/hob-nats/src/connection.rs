@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::tells::{NotKept, Telling};
-use hob_core::hosts::{Attempt, News, Order, Published, SEEN_MAX, Way};
+use hob_core::hosts::{Attempt, News, Order, Published, Way};
 use hob_core::ids::CallId;
 use hob_daemon::hosts::{Inbox, Settings};
 use hob_wire::message::Reason;
@@ -18,7 +18,8 @@ use tokio::sync::{mpsc, watch};
 
 use crate::ends::round_trip;
 use crate::service::Service;
-use crate::{Thread, headers, micro, tells};
+use crate::survey::survey;
+use crate::{Thread, headers, letters, micro, tells};
 
 /// A server that does not speak within this time is none.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -30,9 +31,6 @@ const EVENTS_MAX: usize = 64;
 const SUBSCRIPTION_MAX: usize = 8192;
 /// Longer than any process lives: the library is not to connect anew by itself.
 const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
-/// Services that have said nothing for so long say nothing more; and how long all of them have.
-const QUIET: Duration = Duration::from_millis(300);
-const SURVEY_WAIT: Duration = Duration::from_secs(2);
 /// For so long the tasks of this thread may take to hand over what they have.
 const HAND_OVER: Duration = Duration::from_millis(50);
 /// How long the end waits until the server has what was sent.
@@ -211,8 +209,22 @@ impl Thread {
                 Some(())
             }
             Order::Survey => {
-                tokio::spawn(survey(ours.client.clone(), self.inbox.clone()));
+                let (client, inbox) = (ours.client.clone(), self.inbox.clone());
+                tokio::spawn(
+                    async move { inbox.tell(News::Surveyed(survey(&client).await)).await },
+                );
                 Some(())
+            }
+            Order::AskLetters => {
+                tokio::spawn(letters::ask(
+                    ours.client.clone(),
+                    self.inbox.clone(),
+                    ours.host.clone(),
+                ));
+                Some(())
+            }
+            Order::SayLetters { to, letters } => {
+                watched.with(letters::say(&ours.client, to, &letters)).await
             }
             Order::Offer(offered) => {
                 self.offered = offered;
@@ -331,28 +343,6 @@ async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) 
     }
     tokio::time::sleep(HAND_OVER).await;
     inbox.tell(News::CaughtUp).await;
-}
-
-/// Asks all services how they do, and tells the loop when nothing more comes.
-async fn survey(client: Client, inbox: Inbox) {
-    let mut seen = Vec::new();
-    let to = client.new_inbox();
-    if let Ok(mut replies) = client.subscribe(to.clone()).await
-        && client.publish_with_reply("$SRV.STATS", to, Bytes::new()).await.is_ok()
-    {
-        let end = tokio::time::Instant::now() + SURVEY_WAIT;
-        while let Ok(Some(message)) = tokio::time::timeout(QUIET, replies.next()).await {
-            if message.status.is_some() || tokio::time::Instant::now() > end {
-                break;
-            }
-            seen.extend(micro::seen(&message.payload));
-            if seen.len() >= SEEN_MAX {
-                break;
-            }
-        }
-    }
-    seen.sort();
-    inbox.tell(News::Surveyed(seen)).await;
 }
 
 /// How the library is to connect, and what it says.

@@ -11,6 +11,8 @@
 //! | `tells` | tells over JetStream |
 //! | `micro` | what they say by the services API of NATS, and what others say |
 //! | `ends` | the end of a subscription, and a way through the server and back |
+//! | `survey` | what all hosts say when they are asked |
+//! | `letters` | dead letters: asked of all hosts, and said |
 //! | `headers` | asks and replies as messages of NATS |
 //!
 //! The client library connects anew by itself, and sends then what it had kept: an ask could go out
@@ -24,8 +26,10 @@
 mod connection;
 mod ends;
 mod headers;
+mod letters;
 mod micro;
 mod service;
+mod survey;
 mod tells;
 
 use std::thread::JoinHandle;
@@ -33,6 +37,7 @@ use std::time::Duration;
 
 use hob_core::hosts::tells::NotKept;
 use hob_core::hosts::{News, Offered, Order, Published};
+use hob_core::requests::dead::Elsewhere;
 use hob_daemon::hosts::{Inbox, Settings};
 use tokio::sync::mpsc;
 
@@ -112,7 +117,12 @@ impl Thread {
             None | Some(Order::Stop) => return true,
             Some(Order::Offer(offered)) => self.offered = offered,
             // Its asker has lost the connection too, or waits until its time has passed.
-            Some(Order::Answer { .. } | Order::Taken { .. } | Order::Stats { .. }) => {}
+            Some(
+                Order::Answer { .. }
+                | Order::Taken { .. }
+                | Order::Stats { .. }
+                | Order::SayLetters { .. },
+            ) => {}
             // Its stream gives it to a host again.
             Some(Order::Settle { .. }) => {}
             Some(Order::Tell(telling)) => {
@@ -121,6 +131,9 @@ impl Thread {
                 return !self.inbox.tell(News::Kept { id: telling.id, kept }).await;
             }
             Some(Order::CatchUp) => return !self.inbox.tell(News::CaughtUp).await,
+            Some(Order::AskLetters) => {
+                return !self.inbox.tell(News::Letters(Elsewhere::default())).await;
+            }
             Some(Order::Survey) => return !self.inbox.tell(News::Surveyed(Vec::new())).await,
             Some(Order::Publish(Published { attempt, .. }) | Order::Go { attempt, .. }) => {
                 let why = format!("{}: there is no connection", self.settings.url);

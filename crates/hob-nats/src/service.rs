@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::ends::UntilOver;
-use crate::{headers, micro, tells};
+use crate::{headers, letters, micro, tells};
 
 pub(crate) struct Service {
     client: Client,
@@ -31,6 +31,8 @@ pub(crate) struct Service {
     gone: Vec<JoinHandle<()>>,
     /// What hears the words to perform what is taken.
     words: Option<JoinHandle<()>>,
+    /// What hears who asks for dead letters.
+    letters: Option<JoinHandle<()>>,
     /// Dropped when no word is to come any more.
     hears: watch::Sender<()>,
 }
@@ -51,8 +53,8 @@ impl Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
         let (running, gone) = (BTreeMap::new(), Vec::new());
-        let (words, hears) = (None, watch::channel(()).0);
-        Service { client, inbox, host, id, started, running, gone, words, hears }
+        let (words, letters, hears) = (None, None, watch::channel(()).0);
+        Service { client, inbox, host, id, started, running, gone, words, letters, hears }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -66,6 +68,10 @@ impl Service {
                 self.gone.retain(|task| !task.is_finished());
                 self.gone.extend(gone.asks);
             }
+        }
+        if self.letters.is_none() && !offered.is_empty() {
+            let asked = self.client.subscribe(letters::SUBJECT).await.ok()?;
+            self.letters = Some(tokio::spawn(letters::hear(asked, self.inbox.clone())));
         }
         for each in offered {
             if self.running.contains_key(each) {
@@ -117,6 +123,9 @@ impl Service {
             told.abort();
             drop(stays);
             self.gone.extend(asks);
+        }
+        if let Some(letters) = self.letters.take() {
+            letters.abort();
         }
         // What was taken is not performed any more: its asker hears that, or that nobody is here.
         drop(std::mem::replace(&mut self.hears, watch::channel(()).0));

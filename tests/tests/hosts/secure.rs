@@ -8,13 +8,16 @@ use hob_tests::{End, Outcome, World, wait};
 use super::{Server, ask, configured, connected, host, offered, project};
 
 const HANDLERS: &str = r#"
+def fails(payload, message):
+    raise ValueError("not this one")
+
 def notes(payload, message):
     with open("performed", "ab") as file:
         file.write(payload + b"\n")
     return payload
 "#;
 
-/// The keys of an asker, of a host, and of one whose permissions have no bound.
+/// The keys of an asker, of a host, of an admin, and of one whose permissions have no bound.
 const DESK: [&str; 2] = [
     "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY",
     "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
@@ -22,6 +25,10 @@ const DESK: [&str; 2] = [
 const WEB: [&str; 2] = [
     "SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM",
     "UD2FLLGFERQVQQ3SBKONNG2QMIMTZQKKLTU3AVG5I3EQEFHBPGPE2XQS",
+];
+const ADMIN: [&str; 2] = [
+    "SUAGIZLGM5UGS2TLNRWW433QOFZHG5DVOZ3XQ6L2PN6H27T7QCAYFA2FG4",
+    "UAF3YNDKK5THYOABEC6ZY76X4UOSYX675I342L236QC3FRV7N4WXQBYG",
 ];
 const FREE: [&str; 2] = [
     "SUAACAQDAQCQMBYIBEFAWDANBYHRAEISCMKBKFQXDAMRUGY4DUPB6IC5CQ",
@@ -34,11 +41,8 @@ fn permissions() -> String {
     let at = page.find("# nats-server's configuration").unwrap();
     let block = page[at..].split("```").next().unwrap();
     let free = format!("{{ nkey = {} }}\n  ]", FREE[1]);
-    block.replace("UDESK", DESK[1]).replace("UWEB", WEB[1]).replacen(
-        "]\n}",
-        &format!("{free}\n}}"),
-        1,
-    )
+    let block = block.replace("UDESK", DESK[1]).replace("UWEB", WEB[1]);
+    block.replace("UADMIN", ADMIN[1]).replacen("]\n}", &format!("{free}\n}}"), 1)
 }
 
 /// A host with a key.
@@ -111,6 +115,33 @@ fn the_permissions_of_the_page_are_enough_and_no_wider() {
     desk.hob(&["tell", "other", "x"]).go().succeeded();
     wait::until("a refusal", || trouble(&desk).contains("hob.tell.other").then_some(()));
     assert_eq!(performed(&free), "");
+}
+
+#[test]
+fn only_who_may_ask_for_dead_letters_sees_those_of_other_hosts() {
+    let store = tempfile::tempdir().unwrap();
+    let jetstream = format!("jetstream: {{ store_dir: \"{}\" }}\n", store.path().display());
+    let server = Server::start(&(jetstream + &permissions()));
+    let web = keyed("web-1", &server, WEB);
+    project(&web, HANDLERS, &offered("greeter", "fails", "tries = 1"));
+    connected(&web, 1);
+    let (desk, admin) = (keyed("desk", &server, DESK), keyed("admin", &server, ADMIN));
+    desk.hob(&["tell", "greeter", "x"]).go().succeeded();
+    let has = || (web.status()["messages"]["dead"] == 1).then_some(());
+    wait::until("a dead letter", has);
+    for world in [&desk, &admin] {
+        world.hob(&["start"]).go().succeeded();
+        connected(world, 0);
+    }
+    let seen = admin.hob(&["dead"]).go();
+    seen.succeeded();
+    assert!(seen.text().contains("at web-1") && seen.text().contains("not this one"), "{seen:?}");
+    assert_eq!(trouble(&admin).trim(), "");
+    let seen = desk.hob(&["dead"]).go();
+    seen.succeeded();
+    assert!(!seen.text().contains("not this one"), "{seen:?}");
+    assert!(seen.text().contains("web-1 has dead letters and does not say which"), "{seen:?}");
+    wait::until("a refusal", || trouble(&desk).contains("hob.dead").then_some(()));
 }
 
 /// A certificate for a name, that vouches for itself; and its key.

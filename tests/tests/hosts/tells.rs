@@ -57,6 +57,13 @@ fn crash(world: &World) {
     assert!(wait::ended(daemon, wait::LONG));
 }
 
+/// What a command says as JSON.
+fn json(world: &World, words: &[&str]) -> serde_json::Value {
+    let outcome = world.hob(words).args(&["--json"]).go();
+    outcome.succeeded();
+    serde_json::from_slice(&outcome.out).unwrap()
+}
+
 /// Waits until nothing is kept here.
 fn empty(world: &World) {
     wait::until("an empty outbox", || (world.status()["messages"]["waiting"] == 0).then_some(()));
@@ -129,6 +136,22 @@ fn a_tell_that_fails_too_often_is_a_dead_letter_of_the_host_that_tried_it_last()
         (&seen["programs"][0]["host"], &seen["programs"][0]["dead"]),
         (&"web-1".into(), &1.into())
     );
+    // And which it is; of what that host does not offer nothing is said.
+    let own = "[program.own]\nhandler = \"handlers.py:raises\"\ntries = 1\n";
+    web.file("hob.toml", offered("raises", "raises", "tries = 2") + own);
+    web.hob(&["trust"]).go().succeeded();
+    web.hob(&["tell", "own", "x"]).go().succeeded();
+    wait::until("its own letter", || (json(&web, &["dead"])["total"] == 2).then_some(()));
+    let all = json(&desk, &["dead"]);
+    assert_eq!((&all["total"], &all["hosts"][0]["host"]), (&0.into(), &"web-1".into()), "{all}");
+    assert_eq!(all["hosts"][0]["letters"], serde_json::Value::Array(letters.clone()), "{all}");
+    assert_eq!((&all["hosts"][0]["total"], &all["silent"]), (&1.into(), &serde_json::Value::Null));
+    assert_eq!(json(&desk, &["dead", "--here"])["hosts"], serde_json::Value::Null);
+    let shown = desk.hob(&["dead"]).go();
+    assert!(shown.text().contains("no dead letters at this host\n\nat web-1\n"), "{shown:?}");
+    let elsewhere = desk.hob(&["dead", "retry", letters[0]["id"].as_str().unwrap()]).go();
+    assert_eq!(elsewhere.end, End::Code(1), "{elsewhere:?}");
+    assert!(elsewhere.complaint().contains("its host is web-1: run"), "{elsewhere:?}");
     // Repaired, it is performed where it lies.
     web.file(
         "handlers.py",

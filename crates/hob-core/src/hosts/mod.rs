@@ -31,6 +31,7 @@ pub mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
+use crate::requests::dead::{Elsewhere, OfHost};
 use reply::Reply;
 use tells::{End, NotKept, Telling, Told};
 use trail::Trail;
@@ -108,6 +109,15 @@ pub enum Order {
     CatchUp,
     /// Ask all hosts how their programs do.
     Survey,
+    /// Ask all hosts for their dead letters.
+    AskLetters,
+    /// Say which dead letters the offered programs of this host have.
+    SayLetters {
+        /// Where to.
+        to: String,
+        /// Which.
+        letters: Box<OfHost>,
+    },
     /// Offer nothing more, send what is there, and end.
     Stop,
 }
@@ -266,6 +276,13 @@ pub enum News {
     },
     /// What all hosts have said of their programs.
     Surveyed(Vec<Seen>),
+    /// Somebody asks for the dead letters of this host.
+    LettersWanted {
+        /// Where to say so.
+        to: String,
+    },
+    /// What other hosts have said of their dead letters.
+    Letters(Elsewhere),
     /// Another host asks.
     Asked(Box<Question>),
     /// A stream has a tell, or not.

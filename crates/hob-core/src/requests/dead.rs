@@ -15,10 +15,40 @@ pub struct Dead {
     pub total: u64,
     /// As many as one answer has room for.
     pub letters: Vec<Letter>,
+    /// Those of other hosts.
+    #[serde(flatten)]
+    pub elsewhere: Elsewhere,
 }
 
+/// Dead letters of other hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// By host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<OfHost>,
+    /// Hosts that have some and have not said which.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
+}
+
+/// Dead letters of the programs that a host offers, as that host says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OfHost {
+    /// Its name.
+    pub host: String,
+    /// How many it has, listed or not.
+    pub total: u64,
+    /// The oldest first.
+    pub letters: Vec<Letter>,
+}
+
+/// So many bytes a host says of its letters, and so many are taken of all hosts.
+pub const OF_HOST_BYTES_MAX: usize = 192 << 10;
+/// See [`OF_HOST_BYTES_MAX`].
+pub const ELSEWHERE_BYTES_MAX: usize = 512 << 10;
+
 /// A message that failed too often.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Letter {
     /// What its sender was told, and its handler is.
     pub id: String,

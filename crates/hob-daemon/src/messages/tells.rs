@@ -273,7 +273,7 @@ impl Messages {
             }
             Done::Read(message) => self.was_read(ctx, message),
             Done::Unreadable(id, why) => self.tell_failed(id, outbox::TRIES, &why),
-            Done::Listed(token, letters) => tells.asked.listed(token, letters),
+            Done::Listed(token, letters) => self.listed(token, letters),
             Done::Dropped(token, count) => tells.asked.settled(token, count),
             Done::Revived(token, waiting) => {
                 let count = waiting.as_ref().map_or(0, |waiting| waiting.len() as u64);

@@ -1,12 +1,14 @@
 //! Dead letters for a person: the list, one more try, the end. A request is
 //! `{"verb": "dead", "do": "list" | "retry" | "drop"}`, of the last two with `"id"`; without it
-//! all are meant. It is answered when the outbox's thread has done it.
+//! all are meant. It is answered when the outbox's thread has done it. `"do": "elsewhere"` lists those
+//! of other hosts, and another host may ask for those of this one.
 
 pub mod alone;
+mod hosts;
 
 use std::collections::HashMap;
 
-use hob_core::requests::dead::{Changed, Dead, Letter, SCHEMA};
+use hob_core::requests::dead::{Changed, Dead, Elsewhere, Letter, SCHEMA};
 use hob_core::status::MessagesPart;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -29,24 +31,22 @@ pub(super) struct Asked {
 
 #[derive(Debug)]
 struct Wait {
-    reply: oneshot::Sender<Value>,
+    reply: Reply,
     /// How many there were.
     total: u64,
     /// The one that was meant.
     id: Option<String>,
 }
 
-impl Asked {
-    pub(super) fn listed(&mut self, token: u64, letters: Result<Vec<DeadLetter>, String>) {
-        let Some(wait) = self.waiting.remove(&token) else { return };
-        let answer = match letters {
-            Ok(letters) => list(letters, wait.total),
-            Err(why) => json!({ "error": why }),
-        };
-        // Whoever asked may have left.
-        let _ = wait.reply.send(answer);
-    }
+/// Where an answer goes. Whoever asked may have left.
+#[derive(Debug)]
+enum Reply {
+    Here(oneshot::Sender<Value>),
+    /// To another host, by its address.
+    There(String),
+}
 
+impl Asked {
     pub(super) fn settled(&mut self, token: u64, changed: Result<u64, String>) {
         let Some(wait) = self.waiting.remove(&token) else { return };
         let answer = match changed {
@@ -56,11 +56,24 @@ impl Asked {
             }
             Err(why) => json!({ "error": why }),
         };
-        let _ = wait.reply.send(answer);
+        if let Reply::Here(reply) = wait.reply {
+            let _ = reply.send(answer);
+        }
     }
 }
 
 impl Messages {
+    pub(super) fn listed(&mut self, token: u64, letters: Result<Vec<DeadLetter>, String>) {
+        let Some(wait) = self.tells.asked.waiting.remove(&token) else { return };
+        match (wait.reply, letters) {
+            (Reply::Here(reply), Ok(letters)) => _ = reply.send(list(letters, wait.total)),
+            (Reply::Here(reply), Err(why)) => _ = reply.send(json!({ "error": why })),
+            (Reply::There(to), Ok(letters)) => self.say_letters(to, letters),
+            // Who asks sees that this host has some and does not say which.
+            (Reply::There(_), Err(_)) => {}
+        }
+    }
+
     /// What the status says of tells.
     pub(crate) fn told(&self) -> MessagesPart {
         let queue = self.tells.queue();
@@ -72,10 +85,12 @@ impl Messages {
             dead: self.tells.outbox().depth().2,
         }
     }
-}
 
-impl Messages {
     pub(crate) fn dead_letters(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
+        if request.get("do").and_then(Value::as_str) == Some("elsewhere") {
+            self.ask_letters(reply);
+            return;
+        }
         let id = request.get("id").and_then(Value::as_str);
         let Some(which) = which(id) else {
             let unknown = id.into_iter().map(str::to_owned).collect();
@@ -94,7 +109,7 @@ impl Messages {
         };
         match sent {
             Ok(()) => {
-                let wait = Wait { reply, total, id: id.map(str::to_owned) };
+                let wait = Wait { reply: Reply::Here(reply), total, id: id.map(str::to_owned) };
                 tells.asked.waiting.insert(token, wait);
             }
             Err(error) => _ = reply.send(json!({ "error": error })),
@@ -112,16 +127,19 @@ pub(super) fn which(id: Option<&str>) -> Option<Which> {
 
 pub(super) fn list(letters: Vec<DeadLetter>, total: u64) -> Value {
     let total = total.max(letters.len() as u64);
+    let letters = first(letters.into_iter().map(shown), LIST_BYTES_MAX);
+    let elsewhere = Elsewhere::default();
+    value(&Dead { schema: SCHEMA.to_owned(), total, letters, elsewhere })
+}
+
+/// As many as so many bytes have room for.
+fn first(letters: impl Iterator<Item = Letter>, bytes_max: usize) -> Vec<Letter> {
     let mut bytes = 0;
-    let mut listed = Vec::new();
-    for letter in letters.into_iter().map(shown) {
-        bytes += value(&letter).to_string().len();
-        if bytes > LIST_BYTES_MAX {
-            break;
-        }
-        listed.push(letter);
-    }
-    value(&Dead { schema: SCHEMA.to_owned(), total, letters: listed })
+    let fits = |letter: &Letter| {
+        bytes += value(letter).to_string().len();
+        bytes <= bytes_max
+    };
+    letters.take_while(fits).collect()
 }
 
 fn shown(letter: DeadLetter) -> Letter {

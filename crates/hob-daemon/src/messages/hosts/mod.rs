@@ -26,6 +26,7 @@ use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{News, Offered, Order, Stats};
 use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::log::Category;
+use hob_core::requests::dead::Elsewhere;
 use hob_core::status::HostsPart;
 use hob_os::{clock, process, signals};
 use hob_wire::strings::Strings;
@@ -77,6 +78,8 @@ pub(crate) struct Hosts {
     served: BTreeMap<String, Stats>,
     /// Who waits for what all hosts say.
     surveys: Vec<oneshot::Sender<Value>>,
+    /// Who waits for the dead letters of other hosts.
+    letters: Vec<oneshot::Sender<Value>>,
     /// Where what is asked of them comes from, by their directories.
     froms: BTreeMap<PathBuf, Arc<From>>,
 }
@@ -230,6 +233,7 @@ impl Messages {
                 hob_os::debug!(Category::Hosts, "not connected: {why}");
                 (self.hosts.is_up, self.hosts.trouble) = (false, Some(why.clone()));
                 self.surveyed(Vec::new());
+                self.letters_came(&Elsewhere::default());
                 self.not_kept(&why, None);
                 asker::Event::Down { why }
             }
@@ -243,6 +247,8 @@ impl Messages {
             News::NotSent { attempt, why } => asker::Event::NotSent { attempt, why },
             News::StatsWanted { to, program } => return self.say_stats(ctx, to, program),
             News::Surveyed(seen) => return self.surveyed(seen),
+            News::LettersWanted { to } => return self.letters_wanted(to),
+            News::Letters(elsewhere) => return self.letters_came(&elsewhere),
             News::Asked(question) => return self.asked(ctx, *question),
             News::Kept { id, kept } => return self.kept(ctx, &id, kept),
             News::Told(told) => return self.told_by_stream(ctx, *told),

@@ -1,7 +1,10 @@
 //! How the offered programs do: said to who asks that of services, and asked of all hosts for `hob
 //! hosts`.
 
+use std::path::Path;
+
 use hob_core::hosts::{Order, Seen, Stats};
+use hob_core::requests::dead::Elsewhere;
 use hob_os::clock;
 use hob_wire::message::Reason;
 use serde_json::{Value, json};
@@ -67,6 +70,43 @@ impl Messages {
             // Whoever asked may have left.
             let _ = reply.send(answer.clone());
         }
+    }
+
+    /// Has somebody wait for the dead letters of other hosts; gives it back where none can come.
+    pub(in crate::messages) fn wait_for_letters(
+        &mut self,
+        reply: oneshot::Sender<Value>,
+    ) -> Option<oneshot::Sender<Value>> {
+        let is_first = self.hosts.letters.is_empty();
+        let is_possible = self.hosts.is_up && self.hosts.letters.len() < SURVEYS_MAX;
+        if !is_possible || is_first && !self.hosts.order(Order::AskLetters) {
+            return Some(reply);
+        }
+        self.hosts.letters.push(reply);
+        None
+    }
+
+    /// All hosts have said theirs.
+    pub(super) fn letters_came(&mut self, elsewhere: &Elsewhere) {
+        for reply in std::mem::take(&mut self.hosts.letters) {
+            // Whoever asked may have left.
+            let _ = reply.send(crate::messages::dead::value(elsewhere));
+        }
+    }
+
+    /// This host's name.
+    pub(in crate::messages) fn host_name(&self) -> &str {
+        &self.hosts.name
+    }
+
+    /// Where an offered program's `hob.toml` is.
+    pub(in crate::messages) fn offered_from(&self, program: &str) -> Option<&Path> {
+        self.hosts.offers.get(program).map(|(_, directory)| directory.as_path())
+    }
+
+    /// Orders something of the connection; without one nothing comes of it.
+    pub(in crate::messages) fn order_hosts(&self, order: Order) {
+        self.hosts.order(order);
     }
 
     fn hosts_seen(&self, seen: &[Seen]) -> Value {

@@ -1,6 +1,6 @@
 //! Dead letters as text: a line each, and below it why it failed.
 
-use hob_core::requests::dead::{Dead, Letter};
+use hob_core::requests::dead::{Dead, Elsewhere, Letter};
 
 use super::super::clock::Clock;
 use super::super::style::{Look, Tone};
@@ -12,13 +12,36 @@ const ID_COLUMNS: usize = 36;
 const PROGRAM_COLUMNS_MAX: usize = 18;
 const GAP: &str = "  ";
 
-/// The letters in the order given; a sentence if there are none.
+/// The letters in the order given, those of other hosts below them; a sentence if there are none.
 #[must_use]
 pub fn letters(dead: &Dead, clock: &Clock, look: &Look) -> String {
-    if dead.letters.is_empty() {
-        return "there are no dead letters\n".to_owned();
+    let Elsewhere { hosts, silent } = &dead.elsewhere;
+    let mut text = match dead.letters.is_empty() {
+        false => table(&dead.letters, dead.total, clock, look),
+        true if hosts.is_empty() && silent.is_empty() => "there are no dead letters\n".to_owned(),
+        true => "there are no dead letters at this host\n".to_owned(),
+    };
+    for said in hosts {
+        let name = printable(&said.host, look.charset);
+        text += &format!("\n{}\n", look.paint(Tone::Title, &format!("at {name}")));
+        text += &table(&said.letters, said.total, clock, look);
     }
-    let rows: Vec<_> = dead.letters.iter().map(|letter| cells(letter, clock, look)).collect();
+    for host in silent {
+        let name = printable(host, look.charset);
+        let line = format!(
+            "{name} has dead letters and does not say which: at the server it needs to subscribe \
+             to `hob.dead`, and this host to publish there"
+        );
+        text += "\n";
+        for line in wrap(&line, "", look.columns.unwrap_or(usize::MAX), look.charset) {
+            text += &format!("{}\n", look.paint(Tone::Watch, &line));
+        }
+    }
+    text
+}
+
+fn table(all: &[Letter], total: u64, clock: &Clock, look: &Look) -> String {
+    let rows: Vec<_> = all.iter().map(|letter| cells(letter, clock, look)).collect();
     let mut widths = HEADS.map(width);
     for row in &rows {
         for (column, text) in row.iter().enumerate() {
@@ -27,13 +50,13 @@ pub fn letters(dead: &Dead, clock: &Clock, look: &Look) -> String {
     }
     widths[1] = widths[1].min(PROGRAM_COLUMNS_MAX);
     let mut lines = vec![look.paint(Tone::Dim, &line(&HEADS.map(str::to_owned), &widths, look))];
-    for (letter, row) in dead.letters.iter().zip(&rows) {
+    for (letter, row) in all.iter().zip(&rows) {
         lines.push(line(row, &widths, look));
         let why = format!("why: {}", printable(&letter.why, look.charset));
         let why = wrap(&why, "  ", look.columns.unwrap_or(usize::MAX), look.charset);
         lines.extend(why.iter().map(|line| look.paint(Tone::Watch, line)));
     }
-    let left_out = dead.total.saturating_sub(dead.letters.len() as u64);
+    let left_out = total.saturating_sub(all.len() as u64);
     if left_out > 0 {
         lines.push(format!("and {left_out} more"));
     }
@@ -69,6 +92,8 @@ fn line(row: &[String; COLUMNS], widths: &[usize; COLUMNS], look: &Look) -> Stri
 
 #[cfg(test)]
 mod tests {
+    use hob_core::requests::dead::OfHost;
+
     use super::super::super::samples::{self, LOOKS, in_every_look};
     use super::*;
 
@@ -110,13 +135,30 @@ mod tests {
                     "lost: \u{1b}[31mits worker ended",
                 ),
             ],
+            elsewhere: Elsewhere {
+                hosts: vec![OfHost {
+                    host: "web-1".to_owned(),
+                    total: 2,
+                    letters: vec![letter(
+                        "01a201a7-5638-7003-a94f-b9f9a45ebdaf",
+                        "mailer",
+                        "raised: RuntimeError: no",
+                    )],
+                }],
+                silent: vec!["web-2".to_owned()],
+            },
         };
         in_every_look("dead", |look| letters(&dead, &samples::clock(), look));
     }
 
     #[test]
     fn none_is_a_sentence() {
-        let dead = Dead { schema: String::new(), total: 0, letters: Vec::new() };
+        let dead = Dead {
+            schema: String::new(),
+            total: 0,
+            letters: Vec::new(),
+            elsewhere: Elsewhere::default(),
+        };
         assert_eq!(letters(&dead, &samples::clock(), &LOOKS[0].1), "there are no dead letters\n");
     }
 }

@@ -1,7 +1,7 @@
 //! `hob dead`: tells that failed too often.
 
 use clap::{Args, Subcommand};
-use hob_core::requests::dead::{self, Changed, SCHEMA};
+use hob_core::requests::dead::{self, Changed, Elsewhere, OfHost, SCHEMA};
 use hob_daemon::dead_letters;
 use hob_os::start::Start;
 use serde::de::DeserializeOwned;
@@ -25,6 +25,15 @@ const ANSWER_MS: u64 = 30_000;
 pub(crate) struct Dead {
     #[command(subcommand)]
     what: Option<What>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct List {
+    /// Only those of this host, at once
+    #[arg(long)]
+    here: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,11 +42,7 @@ pub(crate) struct Dead {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List them, the oldest first (what `hob dead` alone does)
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(List),
     /// Have them tried again, as if they were new
     Retry(Which),
     /// Drop them for good
@@ -60,19 +65,22 @@ struct Which {
 /// Lists them, has them tried again, or drops them.
 pub(crate) fn run(start: &Start, asked: Dead) -> Result<(), Failure> {
     match asked.what {
-        None => list(start, asked.json),
-        Some(What::List { json }) => list(start, json),
+        None => list(start, asked.list),
+        Some(What::List(asked)) => list(start, asked),
         Some(What::Retry(which)) => change(start, &which, ("retry", "tried again")),
         Some(What::Drop(which)) => change(start, &which, ("drop", "dropped")),
     }
 }
 
-fn list(start: &Start, json: bool) -> Result<(), Failure> {
-    let answer = ask(start, &json!({ "verb": "dead", "do": "list" }))?;
-    if json {
-        return out(&format!("{answer}\n"));
+fn list(start: &Start, asked: List) -> Result<(), Failure> {
+    let mut dead: dead::Dead = read(ask(start, &json!({ "verb": "dead", "do": "list" }))?)?;
+    if !asked.here {
+        dead.elsewhere = elsewhere(start)?;
     }
-    let dead: dead::Dead = read(answer)?;
+    if asked.json {
+        let text = serde_json::to_string(&dead).map_err(|error| Failure::new(error.to_string()))?;
+        return out(&format!("{text}\n"));
+    }
     out(&show::status::dead::letters(&dead, &Clock::now(), &Look::of_stdout()))
 }
 
@@ -96,6 +104,12 @@ fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<()
     } else if all.changed > 0 || all.unknown.is_empty() {
         out(&format!("hob: {} {done}\n", all.changed))?;
     }
+    if let Some(id) = all.unknown.first()
+        && let Some(host) = host_of(id, &elsewhere(start)?)
+    {
+        let next = format!("run `hob dead {word} {id}` there");
+        return Err(Failure::new(format!("{id}: its host is {host}: {next}")));
+    }
     match all.unknown.as_slice() {
         [] => Ok(()),
         [one] => {
@@ -106,6 +120,20 @@ fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<()
             more.join(", ")
         ))),
     }
+}
+
+/// Those of other hosts. Without a daemon there is no connection to any.
+fn elsewhere(start: &Start) -> Result<Elsewhere, Failure> {
+    if matches!(connect::connect(&connect::directory(start)), Err(Trouble::NoDaemon)) {
+        return Ok(Elsewhere::default());
+    }
+    read(ask(start, &json!({ "verb": "dead", "do": "elsewhere" }))?)
+}
+
+/// The host that has this letter.
+fn host_of<'a>(id: &str, elsewhere: &'a Elsewhere) -> Option<&'a str> {
+    let has = |said: &&OfHost| said.letters.iter().any(|letter| letter.id == id);
+    elsewhere.hosts.iter().find(has).map(|said| said.host.as_str())
 }
 
 /// Asks the daemon; where none runs, the letters are looked at where they lie. Those that are to be
