@@ -142,9 +142,14 @@ impl Thread {
                         return false;
                     }
                 }
-                Some(why) = watched.troubles.recv() => {
+                Some(said) = watched.troubles.recv() => {
                     // The server has refused something. What it was is in its text only.
-                    let why = format!("{}: {why}", self.settings.url);
+                    let why = format!("{}: {said}", self.settings.url);
+                    if let Some(program) = forbidden(&said)
+                        && self.say(News::Forbidden { program, why: said }).await.is_none()
+                    {
+                        return true;
+                    }
                     if self.say(News::Trouble { why }).await.is_none() {
                         return true;
                     }
@@ -318,6 +323,15 @@ impl Ours {
 /// What stands in an address between the inbox and a tell's id.
 const TELL: &str = "tell";
 
+/// The program, as it is asked, of which the server says that no host may be asked to take it.
+fn forbidden(said: &str) -> Option<String> {
+    let (_, subject) = said.split_once("Permissions Violation for Publish to \"")?;
+    let mut words = subject.split('"').next()?.strip_prefix("hob.")?.splitn(3, '.');
+    let is_claim = matches!(words.next()?, micro::CLAIM | micro::CLAIM_OF_ALL);
+    let program = words.next().filter(|_| is_claim)?;
+    Some(words.next().map_or_else(|| program.to_owned(), |host| format!("{program}@{host}")))
+}
+
 /// The id of the tell that a stream speaks of.
 fn told_of(subject: &str) -> Option<String> {
     let mut words = subject.rsplit('.');
@@ -352,6 +366,8 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
     let is_up = cut.clone();
     let mut options = ConnectOptions::new()
         .name(format!("hob {}", settings.host))
+        // So the server can let each host read its own answers only.
+        .custom_inbox_prefix(format!("_INBOX.{}", settings.host))
         .require_tls(settings.is_tls)
         .ignore_discovered_servers()
         .connection_timeout(CONNECT_WAIT)
@@ -364,7 +380,10 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
                     cuts.send_replace(true);
                     None
                 }
-                Event::ServerError(error) => Some(error.to_string()),
+                Event::ServerError(error) => {
+                    let said = error.to_string();
+                    Some(said.strip_prefix("nats: ").unwrap_or(&said).to_owned())
+                }
                 Event::SlowConsumer(_) => {
                     Some("more came than could be taken; some of it is lost".to_owned())
                 }

@@ -202,3 +202,15 @@ fn what_the_server_does_not_let_pass_is_said_at_once() {
     assert_eq!(answer.end, End::Code(125), "{answer:?}");
     assert!(answer.complaint().contains("its answer cannot be sent"), "{answer:?}");
 }
+
+#[test]
+fn a_host_that_is_named_where_there_is_none_is_told_with_the_next_step() {
+    let world = World::new();
+    let asked = world.hob(&["ask", "greeter@web-1", "x"]).go();
+    assert_eq!(asked.end, End::Code(125), "{asked:?}");
+    let said = asked.complaint();
+    assert!(said.contains("greeter is asked of the host web-1"), "{said}");
+    assert!(said.contains("[nats] in your config.toml"), "{said}");
+    let told = world.hob(&["tell", "greeter@web-1", "x"]).go();
+    assert!(told.complaint().contains("leave out @web-1"), "{told:?}");
+}

@@ -103,13 +103,24 @@ fn the_permissions_of_the_page_are_enough_and_no_wider() {
     }
     assert_eq!(performed(&rogue), "");
     assert_eq!(performed(&web).lines().filter(|line| *line == "again").count(), 10);
+    // With its rights another reads none of its answers: they come to its name.
+    let other = keyed("desk-2", &server, DESK);
+    let unread = other.hob(&["ask", "greeter", "again", "--timeout", "1s"]).go();
+    assert_ne!(unread.end, End::Code(0), "{unread:?}");
+    wait::until("a refusal", || trouble(&other).contains("_INBOX.desk-2").then_some(()));
     // Nor may it ask, or tell, what it is not named for; and a host asks nothing at all.
     let free = keyed("free", &server, FREE);
     project(&free, HANDLERS, &offered("other", "notes", ""));
     connected(&free, 1);
     for world in [&desk, &web] {
-        let asked = world.hob(&["ask", "other", "x", "--timeout", "300ms"]).go();
-        assert_ne!(asked.end, End::Code(0), "{asked:?}");
+        let asked = world.hob(&["ask", "other", "x", "--timeout", "60s"]).go();
+        assert_eq!(asked.end, End::Code(2), "{asked:?}");
+        assert!(asked.complaint().contains("hob.claim.other"), "{asked:?}");
+        let record = world.records(1).remove(0);
+        assert_eq!(
+            (&record["outcome"]["kind"], &record["reason"]),
+            (&"config".into(), &"config".into())
+        );
         wait::until("a refusal", || trouble(world).contains("ermissions").then_some(()));
     }
     desk.hob(&["tell", "other", "x"]).go().succeeded();

@@ -69,6 +69,13 @@ pub enum Event {
         /// The ask.
         call: CallId,
     },
+    /// The server lets this host ask no host to take a program's messages.
+    Forbidden {
+        /// The program's name, as it is asked.
+        program: String,
+        /// A line for a person.
+        why: String,
+    },
     /// Time has passed.
     Tick,
     /// This host stops: nothing is waited for any more.
@@ -129,6 +136,8 @@ pub enum NotGiven {
     TimedOut,
     /// Its program's hosts do not take it.
     NotTaken,
+    /// The server does not let it through.
+    Forbidden(String),
     /// Too many are open.
     Busy,
     /// It has more bytes than the server lets pass.
@@ -233,6 +242,16 @@ impl Asker {
                 }
             }
             Event::TakenBack { call } => self.end(call, Ended::TakenBack, out),
+            Event::Forbidden { program, why } => {
+                // What is asked in this way is performed by nobody before a word, which is not said
+                // any more: whichever of them the server meant, this is so of each.
+                let is_meant = |open: &Open| open.stage == Stage::Claim && open.program == program;
+                let meant = self.open.iter().filter(|(_, open)| is_meant(open));
+                let meant: Vec<CallId> = meant.map(|(call, _)| *call).collect();
+                for call in meant {
+                    self.end(call, Ended::NotGiven(NotGiven::Forbidden(why.clone())), out);
+                }
+            }
             Event::Tick => {
                 while let Some((_, call)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
                     self.is_due(now, call, out);

@@ -262,6 +262,13 @@ pub enum News {
         /// A line for a person.
         why: String,
     },
+    /// The server lets this host ask no host to take a program's messages.
+    Forbidden {
+        /// The program's name, as it is asked.
+        program: String,
+        /// A line for a person.
+        why: String,
+    },
     /// Something does not work although there is a connection.
     Trouble {
         /// A line for a person.

@@ -487,3 +487,30 @@ fn a_claim_that_nobody_takes_goes_to_all_and_is_said_to_go_once() {
     assert_eq!(out.last(), Some(&Effect::End { call: CallId(2), ended }));
     assert_eq!(out.len(), 5, "{out:?}");
 }
+
+#[test]
+fn a_claim_that_the_server_forbids_is_not_given_and_what_has_gone_on_is_not_touched() {
+    let (mut asker, mut out) = (Asker::default(), Vec::new());
+    asker.handle(Time(0), asker::Event::Up { bytes_max: BYTES_MAX }, &mut out);
+    asker.handle(Time(0), ask(1), &mut out);
+    let taken = asker::Event::Taken { attempt: attempt(1, 1), to: "a".to_owned() };
+    asker.handle(Time(0), taken, &mut out);
+    asker.handle(Time(0), ask(2), &mut out);
+    out.clear();
+    let forbidden = |program: &str| asker::Event::Forbidden {
+        program: program.to_owned(),
+        why: "no".to_owned(),
+    };
+    asker.handle(Time(1), forbidden("another"), &mut out);
+    assert_eq!(out, []);
+    let asker::Event::Ask { program, .. } = ask(2) else { panic!("no ask") };
+    asker.handle(Time(1), forbidden(&program), &mut out);
+    let ended = Ended::NotGiven(asker::NotGiven::Forbidden("no".to_owned()));
+    assert_eq!(out, [Effect::End { call: CallId(2), ended }]);
+    // Whoever takes it now gets no word; the one that has its word is waited for.
+    out.clear();
+    let late = asker::Event::Taken { attempt: attempt(2, 1), to: "b".to_owned() };
+    asker.handle(Time(2), late, &mut out);
+    assert_eq!(out, []);
+    assert!(asker.has(CallId(1)) && !asker.has(CallId(2)));
+}

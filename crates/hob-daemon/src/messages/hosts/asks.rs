@@ -48,7 +48,8 @@ impl Messages {
         let program = String::from_utf8_lossy(message.program).into_owned();
         let is_for_others = self.hosts.is_configured() && message.manner == Manner::Ask;
         let Some((name, host)) = addressed(&program).filter(|_| is_for_others) else {
-            return Err(absent.into());
+            let host = addressed(&program).and_then(|(name, host)| Some((name, host?)));
+            return Err(host.map_or(absent.into(), |parts| not_asked(parts, message.manner)));
         };
         if self.hosts.link.is_none() {
             let why = self.hosts.trouble.clone().unwrap_or_default();
@@ -176,6 +177,25 @@ impl Messages {
     }
 }
 
+/// Why a program of a named host is not asked.
+pub(super) fn not_asked((name, host): (&str, &str), manner: Manner) -> (Reason, String) {
+    match manner {
+        Manner::Tell | Manner::TellOnce => {
+            let text = format!(
+                "{name}@{host}: what is told goes to any host that offers {name}; leave out @{host}"
+            );
+            (Reason::Malformed, text)
+        }
+        Manner::Ask => {
+            let text = format!(
+                "{name}@{host}: {name} is asked of the host {host}, and this host is connected to no \
+                 other: name a server as `url` under [nats] in your config.toml"
+            );
+            (Reason::NoHost, text)
+        }
+    }
+}
+
 /// The identity of a new trace.
 fn drawn() -> u128 {
     let mut bytes = [0; 16];
@@ -247,6 +267,13 @@ impl Outcome {
             Ended::NotGiven(NotGiven::NotTaken) => {
                 not_given(Reason::Busy, "the hosts that offer it do not take it".to_owned())
             }
+            Ended::NotGiven(NotGiven::Forbidden(why)) => not_given(
+                Reason::Config,
+                format!(
+                    "the server between hosts does not let this host ask for it: {why}; its \
+                     permissions are the server's configuration (docs/hosts.md)"
+                ),
+            ),
             Ended::NotGiven(NotGiven::Busy) => {
                 not_given(Reason::Busy, "too many asks of other hosts are open".to_owned())
             }

@@ -242,6 +242,7 @@ impl Messages {
                 self.hosts.trouble = Some(why);
                 return;
             }
+            News::Forbidden { program, why } => asker::Event::Forbidden { program, why },
             News::Replied { attempt, reply } => asker::Event::Replied { attempt, reply },
             News::Taken { attempt, to } => asker::Event::Taken { attempt, to },
             News::NotSent { attempt, why } => asker::Event::NotSent { attempt, why },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::hosts::tells::{self, End, Ended, KEPT_US, NotKept, Telling, Told};
-use hob_core::hosts::{Order, is_subject};
+use hob_core::hosts::{Order, addressed, is_subject};
 use hob_core::ids::{CallId, Time};
 use hob_core::requests::{Event, Given, Settled};
 use hob_os::clock;
@@ -16,6 +16,8 @@ use crate::messages::route::{From, Refused};
 use crate::messages::tells::Burying;
 use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
 use crate::outbox::{self, Directory, MessageId};
+
+use super::asks::not_asked;
 
 /// A tell that a stream has given to this host.
 #[derive(Debug)]
@@ -42,7 +44,8 @@ impl Messages {
             return Ok(self.address_of(&from, program, pool));
         }
         if !self.hosts.is_configured() || !is_subject(&name) {
-            return Err(absent.into());
+            let named = addressed(&name).and_then(|(name, host)| Some((name, host?)));
+            return Err(named.map_or(absent.into(), |parts| not_asked(parts, Manner::Tell)));
         }
         if self.hosts.link.is_none() {
             let why = self.hosts.trouble.clone().unwrap_or_default();
