@@ -125,16 +125,27 @@ class Nrepl(unittest.TestCase):
         self.assertEqual(len(run), 1, done.stdout[-4000:])
         return {words[2] for words in lines if words[1] == "failed"}, run[0], done.stdout
 
+    def failed_each_time(self, folder, port):
+        """The same of up to three runs: a test of theirs that waits 100 ms for a word may fail on a
+        machine that is busy, and a fault fails in each of them."""
+        failed, run, said = self.failed(folder, port)
+        for _ in range(2):
+            if failed <= PLAIN_FAILS:
+                break
+            again, run, said = self.failed(folder, port)
+            failed &= again
+        return failed, run, said
+
     def test_hob_passes_what_a_plain_server_passes(self):
         plain = ["java", "-cp", self.classes, "clojure.main", "-e", self.require]
         with self.server("plain", [*plain, "-m", "nrepl.cmdline", "--port", "0"]) as at:
-            failed, run, said = self.failed(*at)
+            failed, run, said = self.failed_each_time(*at)
             self.assertEqual((failed, run), (PLAIN_FAILS, RUN), said[-8000:])
         words = [HOB, "repl", "-S", "suite", "--port", "0", "--cp", self.classes]
         with self.server("hob", words) as at:
             required = [HOB, "eval", "-S", "suite", "-q", self.require]
             subprocess.run(required, cwd=self.place, env=self.world, check=True)
-            failed, run, said = self.failed(*at)
+            failed, run, said = self.failed_each_time(*at)
             self.assertEqual((failed, run), (PLAIN_FAILS, RUN), said[-8000:])
 
 

@@ -366,8 +366,9 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
     let is_up = cut.clone();
     let mut options = ConnectOptions::new()
         .name(format!("hob {}", settings.host))
-        // So the server can let each host read its own answers only.
-        .custom_inbox_prefix(format!("_INBOX.{}", settings.host))
+        // So the server can let each host read its own answers only. The name is one word of it: what
+        // `web` may hear is not what comes to `web.lan`.
+        .custom_inbox_prefix(format!("_INBOX.{}", settings.host.replace('.', "%2E")))
         .require_tls(settings.is_tls)
         .ignore_discovered_servers()
         .connection_timeout(CONNECT_WAIT)

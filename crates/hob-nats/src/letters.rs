@@ -15,17 +15,24 @@ use crate::survey::{ask_all, survey};
 /// What a host that offers something subscribes to.
 pub(crate) const SUBJECT: &str = "hob.dead";
 
+/// Hosts that are listened to.
+const HOSTS_MAX: usize = 1024;
+
 /// Asks all hosts, and tells the loop when nothing more comes. Who has some and says nothing is known
 /// from what it says of its programs.
 pub(crate) async fn ask(client: Client, inbox: Inbox, own: String) {
     let (mut hosts, mut bytes) = (Vec::new(), 0);
     let asked = ask_all(&client, SUBJECT, |message| {
+        let Some(mut said) = read(&message.payload).filter(|said| said.host != own) else {
+            return hosts.len() < HOSTS_MAX;
+        };
         bytes += message.payload.len();
         if bytes > ELSEWHERE_BYTES_MAX {
-            return false;
+            // How many there are is said still.
+            said.letters.clear();
         }
-        hosts.extend(read(&message.payload).filter(|said| said.host != own));
-        true
+        hosts.push(said);
+        hosts.len() < HOSTS_MAX
     });
     let ((), seen) = tokio::join!(asked, survey(&client));
     let have = seen.into_iter().filter(|each| each.stats.dead > 0 && each.host != own);

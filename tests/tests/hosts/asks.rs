@@ -214,3 +214,48 @@ fn a_host_that_is_named_where_there_is_none_is_told_with_the_next_step() {
     let told = world.hob(&["tell", "greeter@web-1", "x"]).go();
     assert!(told.complaint().contains("leave out @web-1"), "{told:?}");
 }
+
+const WHO: &str = r#"
+def who(payload, message):
+    return open("name", "rb").read()
+"#;
+
+#[test]
+fn a_key_stays_on_one_host_while_that_offers_the_program_and_then_goes_to_another() {
+    let server = Server::start("");
+    let names = ["web-1", "web-2"];
+    let webs = names.map(|name| {
+        let world = host(name, &server.url(), "");
+        world.file("name", name);
+        project(&world, WHO, &offered("who", "who", ""));
+        connected(&world, 1);
+        world
+    });
+    let desk = host("desk", &server.url(), "");
+    let who = |words: &[&str]| {
+        let answer = ask(&desk, &[&["who", "x"], words].concat());
+        answer.succeeded();
+        answer.text()
+    };
+    // Without a key the server chooses among both.
+    wait::until("both of them", || (who(&[]) == names[0]).then_some(()));
+    wait::until("both of them", || (who(&[]) == names[1]).then_some(()));
+    let first = who(&["--key", "k"]);
+    for _ in 0..12 {
+        assert_eq!(who(&["--key", "k"]), first);
+    }
+    // Keys are not all on one host.
+    let mut number = 0;
+    wait::until("a key of the other host", || {
+        number += 1;
+        (who(&["--key", &number.to_string()]) != first).then_some(())
+    });
+    let at = names.iter().position(|name| *name == first).unwrap();
+    webs[at].hob(&["stop"]).go().succeeded();
+    for _ in 0..6 {
+        assert_eq!(who(&["--key", "k"]), names[1 - at]);
+    }
+    // What was asked first of the host that has left has one receipt, with who answered.
+    let record = receipt(&desk, |record| record["message"]["host"].is_string());
+    assert!(record["message"]["host"].as_str().unwrap().starts_with(names[1 - at]), "{record}");
+}

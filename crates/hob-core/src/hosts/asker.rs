@@ -42,6 +42,9 @@ pub enum Event {
         bytes: usize,
         /// When its sender no longer waits.
         deadline: Option<Time>,
+        /// The last attempt that was made of it elsewhere: what is said late to that one, or to those
+        /// before, is not taken for a word to a new one. 0: none was.
+        after: u32,
     },
     /// A reply has come.
     Replied {
@@ -230,8 +233,8 @@ impl Asker {
                 self.end_all(&why, out);
                 self.link = Link::Down(why);
             }
-            Event::Ask { call, program, bytes, deadline } => {
-                self.ask(now, (call, program, bytes), deadline, out);
+            Event::Ask { call, program, bytes, deadline, after } => {
+                self.ask(now, (call, program, bytes), (deadline, after), out);
             }
             Event::Replied { attempt, reply } => self.replied(now, attempt, reply, out),
             Event::Taken { attempt, to } => self.taken(now, attempt, to, out),
@@ -289,7 +292,7 @@ impl Asker {
         &mut self,
         now: Time,
         (call, program, bytes): (CallId, String, usize),
-        deadline: Option<Time>,
+        (deadline, after): (Option<Time>, u32),
         out: &mut Vec<Effect>,
     ) {
         let not = |reason| Effect::End { call, ended: Ended::NotGiven(reason) };
@@ -309,7 +312,7 @@ impl Asker {
             until,
             is_own: deadline.is_some(),
             stage: Stage::Waits,
-            number: 0,
+            number: after,
             tries: 0,
             due: until,
             bytes,

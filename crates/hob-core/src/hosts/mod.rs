@@ -22,6 +22,7 @@
 //! ones has a named bound.
 
 pub mod asker;
+pub mod homes;
 pub mod host;
 pub mod reply;
 pub mod tells;

@@ -289,7 +289,7 @@ impl World {
                 };
                 let bytes = if self.rng.once_in(50) { BYTES_MAX } else { 5 };
                 let program = if self.rng.once_in(3) { "q" } else { "p" }.to_owned();
-                self.tell(asker::Event::Ask { call, program, bytes, deadline });
+                self.tell(asker::Event::Ask { call, program, bytes, deadline, after: 0 });
             }
             12..65 if !self.flying.is_empty() => {
                 let at = self.rng.index(self.flying.len());
@@ -403,7 +403,7 @@ fn an_ask_ends_once_and_what_was_not_given_was_not_performed() {
 
 fn ask(call: u64) -> asker::Event {
     let (call, program) = (CallId(call), "p".to_owned());
-    asker::Event::Ask { call, program, bytes: 1, deadline: None }
+    asker::Event::Ask { call, program, bytes: 1, deadline: None, after: 0 }
 }
 
 fn attempt(call: u64, number: u32) -> Attempt {
@@ -513,4 +513,23 @@ fn a_claim_that_the_server_forbids_is_not_given_and_what_has_gone_on_is_not_touc
     asker.handle(Time(2), late, &mut out);
     assert_eq!(out, []);
     assert!(asker.has(CallId(1)) && !asker.has(CallId(2)));
+}
+
+#[test]
+fn what_is_said_late_to_an_attempt_elsewhere_is_no_word_to_a_new_one() {
+    let (mut asker, mut out) = (Asker::default(), Vec::new());
+    asker.handle(Time(0), asker::Event::Up { bytes_max: BYTES_MAX }, &mut out);
+    let asker::Event::Ask { call, program, bytes, deadline, .. } = ask(1) else { panic!("no ask") };
+    let again = asker::Event::Ask { call, program, bytes, deadline, after: 2 };
+    asker.handle(Time(0), again, &mut out);
+    assert!(
+        matches!(&out[..], [Effect::Publish { attempt, .. }] if attempt.number == 3),
+        "{out:?}"
+    );
+    out.clear();
+    for number in 1..3 {
+        let taken = asker::Event::Taken { attempt: attempt(1, number), to: "late".to_owned() };
+        asker.handle(Time(1), taken, &mut out);
+    }
+    assert_eq!(out, []);
 }

@@ -32,8 +32,28 @@ pub(in crate::messages) struct Away {
     received_ns: u64,
     planned_ns: u64,
     published_ns: Option<u64>,
+    /// When its sender no longer waits.
+    deadline: Option<Time>,
+    /// The last attempt to have it performed.
+    attempts: u32,
+    /// Whether it goes to the host that has answered the one before with its key.
+    is_home: bool,
+    /// The sender's key.
+    key: Vec<u8>,
     /// What is asked, as long as it may go to another host.
     message: Option<Published>,
+}
+
+impl Away {
+    /// What the machine knows of it: its program as it is asked, and its bytes.
+    fn asked(&self) -> (String, usize) {
+        let Some(message) = &self.message else { return (self.program.clone(), self.bytes) };
+        let program = match message.host.as_str() {
+            "" => message.program.clone(),
+            host => format!("{}@{host}", message.program),
+        };
+        (program, self.bytes + 3 * (message.key.len() + message.content_type.len()))
+    }
 }
 
 impl Messages {
@@ -72,12 +92,14 @@ impl Messages {
         let parent = self.from(id).ok().and_then(|from| from.parent);
         let new = parent.map(|parent| parent.call(seed)).or_else(|| Trace::begun(drawn(), seed));
         let trail = Trail::on(before, new, seed);
+        let home = self.hosts.homes.find(name, message.key).filter(|_| host.is_none());
+        let (host, is_home) = (host.or(home).unwrap_or_default(), home.is_some());
         let published = Published {
             trail,
             attempt: Attempt { call, number: 0 },
             way: Way::Plain,
             program: name.to_owned(),
-            host: host.unwrap_or_default().to_owned(),
+            host: host.to_owned(),
             within_us: 0,
             key: message.key.to_vec(),
             content_type: message.content_type.to_vec(),
@@ -88,6 +110,10 @@ impl Messages {
             pid: sender_pid,
             trail,
             program: program.clone(),
+            deadline,
+            attempts: 0,
+            is_home,
+            key: message.key.to_vec(),
             bytes,
             at: jiff::Timestamp::now(),
             received_ns,
@@ -96,10 +122,9 @@ impl Messages {
             message: Some(published),
         };
         self.open_bytes += bytes;
+        let (program, bytes) = away.asked();
         self.hosts.away.insert(call, away);
-        let words = message.key.len() + message.content_type.len();
-        let bytes = bytes + 3 * words;
-        self.decide(ctx, Event::Ask { call, program, bytes, deadline });
+        self.decide(ctx, Event::Ask { call, program, bytes, deadline, after: 0 });
         Ok(())
     }
 
@@ -135,10 +160,10 @@ impl Messages {
 
     fn publish(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, (way, within_us): (Way, u64)) {
         let Some(away) = self.hosts.away.get_mut(&attempt.call) else { return };
-        // A claim may have to be asked again.
+        // A claim may have to be asked again, and so may what goes to the host of its key.
         let message = match way {
-            Way::Claim | Way::ClaimOfAll => away.message.clone(),
-            Way::Plain => away.message.take(),
+            Way::Plain if !away.is_home => away.message.take(),
+            Way::Plain | Way::Claim | Way::ClaimOfAll => away.message.clone(),
         };
         let Some(message) = message else { return };
         away.published_ns.get_or_insert_with(clock::now_ns);
@@ -147,6 +172,9 @@ impl Messages {
     }
 
     fn send(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, order: Order) {
+        if let Some(away) = self.hosts.away.get_mut(&attempt.call) {
+            away.attempts = attempt.number;
+        }
         if !self.hosts.order(order) {
             let why = "the thread that asks other hosts takes no more".to_owned();
             self.decide(ctx, Event::NotSent { attempt, why });
@@ -154,7 +182,24 @@ impl Messages {
     }
 
     fn end_away(&mut self, ctx: &mut Ctx<'_>, call: CallId, ended: Ended) {
-        let Some(away) = self.hosts.away.remove(&call) else { return };
+        let Some(mut away) = self.hosts.away.remove(&call) else { return };
+        let name = addressed(&away.program).map_or("", |(name, _)| name);
+        if away.is_home && has_left(&ended) {
+            // Nothing was performed, and what its key had there is gone: any host may have it now.
+            self.hosts.homes.forget(name, &away.key);
+            away.is_home = false;
+            if let Some(message) = &mut away.message {
+                message.host.clear();
+            }
+            let ((program, bytes), deadline, after) = (away.asked(), away.deadline, away.attempts);
+            self.hosts.away.insert(call, away);
+            return self.decide(ctx, Event::Ask { call, program, bytes, deadline, after });
+        }
+        if let Ended::Replied(Reply::Answer { by, .. }) = &ended
+            && let Some((host, _)) = by.split_once('/')
+        {
+            self.hosts.homes.learn(name, &away.key, host);
+        }
         self.open_bytes -= away.bytes;
         let outcome = Outcome::of(&away.program, ended);
         let (id, number) = away.sender;
@@ -174,6 +219,27 @@ impl Messages {
             sender.outlet.send(bytes);
         }
         record(ctx, call, away, outcome);
+    }
+}
+
+/// Whether the host that was asked offers the program no more, or may not be asked by its name.
+fn has_left(ended: &Ended) -> bool {
+    match ended {
+        Ended::Replied(Reply::NoResponders) | Ended::NotGiven(NotGiven::Forbidden(_)) => true,
+        Ended::Replied(Reply::Failure { reason, .. }) => {
+            matches!(reason, Reason::Stopping | Reason::NoProgram | Reason::NoHost)
+        }
+        Ended::Replied(Reply::Answer { .. })
+        | Ended::TimedOut
+        | Ended::Lost(_)
+        | Ended::TakenBack
+        | Ended::NotGiven(
+            NotGiven::NoConnection(_)
+            | NotGiven::TimedOut
+            | NotGiven::NotTaken
+            | NotGiven::Busy
+            | NotGiven::TooLarge { .. },
+        ) => false,
     }
 }
 

@@ -104,22 +104,23 @@ fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<()
     } else if all.changed > 0 || all.unknown.is_empty() {
         out(&format!("hob: {} {done}\n", all.changed))?;
     }
-    if let Some(id) = all.unknown.first()
-        && let Some(host) = host_of(id, &elsewhere(start)?)
-    {
+    let Some(id) = all.unknown.first() else { return Ok(()) };
+    let elsewhere = elsewhere(start)?;
+    if let Some(host) = host_of(id, &elsewhere) {
         let next = format!("run `hob dead {word} {id}` there");
         return Err(Failure::new(format!("{id}: its host is {host}: {next}")));
     }
-    match all.unknown.as_slice() {
-        [] => Ok(()),
-        [one] => {
-            Err(Failure::new(format!("{one}: no dead letter has this id; `hob dead` lists them")))
-        }
-        more => Err(Failure::new(format!(
-            "{}: no dead letters have these ids; `hob dead` lists them",
-            more.join(", ")
-        ))),
-    }
+    let listed = |said: &&OfHost| said.total > said.letters.len() as u64;
+    let cut = elsewhere.hosts.iter().filter(listed).map(|said| said.host.as_str());
+    let unlisted: Vec<&str> = cut.chain(elsewhere.silent.iter().map(String::as_str)).collect();
+    let next = match unlisted.is_empty() {
+        true => "`hob dead` lists them".to_owned(),
+        false => format!("not all are listed of {}: look there", unlisted.join(", ")),
+    };
+    Err(Failure::new(match all.unknown.as_slice() {
+        [one] => format!("{one}: no dead letter has this id; {next}"),
+        more => format!("{}: no dead letters have these ids; {next}", more.join(", ")),
+    }))
 }
 
 /// Those of other hosts. Without a daemon there is no connection to any.
