@@ -384,6 +384,12 @@ class Distribution(unittest.TestCase):
             with open(os.path.join(DIST, name), "rb") as a, open(os.path.join(again, name), "rb") as b:
                 self.assertTrue(a.read() == b.read(), name)
 
+    def test_the_binary_has_no_table_of_symbols(self):
+        with tarfile.open(package(".tar.gz")) as packed:
+            name = next(name for name in packed.getnames() if name.endswith("/bin/hob"))
+            content = packed.extractfile(name).read()
+        self.assertNotIn(b"\0.symtab\0", content)
+
     def test_digests(self):
         check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         done = subprocess.run(check, cwd=DIST, stdout=subprocess.PIPE)
