@@ -74,7 +74,8 @@ pub(crate) fn control(request: &Value) -> Value {
         log::turn(on, off);
         let names = |bits: u32| {
             let of = Category::ALL.into_iter().filter(|each| each.bit() & bits != 0);
-            of.map(Category::name).collect::<Vec<_>>().join(",")
+            let names: Vec<_> = of.map(Category::name).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(",") }
         };
         let now = log::state().on;
         hob_os::log!(Info, Category::Daemon, "categories that are on: {}", names(now));
