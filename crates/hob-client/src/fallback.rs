@@ -189,14 +189,7 @@ fn create_state_dir(state_dir: &Path) -> io::Result<()> {
 }
 
 fn open_file(dir: std::os::fd::BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    // NONBLOCK, so that a pipe in its place does not hold the call up.
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, FILE, flags, Mode::RUSR | Mode::WUSR)
+    rustix::fs::openat(dir, FILE, hob_os::log::OPEN, Mode::RUSR | Mode::WUSR)
 }
 
 fn is_our_file(stat: &Stat) -> bool {

@@ -21,8 +21,8 @@
 //! is performed by one host, and by none after its asker gave up; every wait and every number of open
 //! ones has a named bound.
 
+pub mod affinity;
 pub mod asker;
-pub mod homes;
 pub mod host;
 pub mod reply;
 pub mod tells;

@@ -36,7 +36,7 @@ pub struct Elsewhere {
 pub struct OfHost {
     /// Its name.
     pub host: String,
-    /// How many it has, listed or not.
+    /// How many of its 1,000 oldest these are, listed or not.
     pub total: u64,
     /// The oldest first.
     pub letters: Vec<Letter>,

@@ -9,6 +9,15 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{BYTES_MAX, State};
 
+/// How a file of lines that several processes add to is opened: never through a link, and a pipe in
+/// its place holds nobody up.
+pub const OPEN: OFlags = OFlags::WRONLY
+    .union(OFlags::APPEND)
+    .union(OFlags::CREATE)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
 /// Why a process that was replaced writes no more.
 const OTHERS: &str = "another process has begun a log";
 
@@ -91,13 +100,7 @@ impl Kept {
             return Err(Error::other(OTHERS));
         }
         if self.file.is_none() {
-            let flags = OFlags::WRONLY
-                | OFlags::APPEND
-                | OFlags::CREATE
-                | OFlags::NOFOLLOW
-                | OFlags::NONBLOCK
-                | OFlags::CLOEXEC;
-            let file = rustix::fs::open(&self.path, flags, Mode::from_raw_mode(0o600))?;
+            let file = rustix::fs::open(&self.path, OPEN, Mode::from_raw_mode(0o600))?;
             self.file = Some(File::from(file));
         }
         self.file.as_mut().ok_or_else(|| Error::from(ErrorKind::NotFound))

@@ -24,7 +24,7 @@ use std::time::SystemTime;
 
 use crate::clock;
 use file::Kept;
-pub use file::older;
+pub use file::{OPEN, older};
 
 /// A file that has grown so long becomes the one before, and a new one begins.
 pub const BYTES_MAX: u64 = 4 << 20;

@@ -41,12 +41,11 @@ impl Messages {
 
     /// Says them.
     pub(super) fn say_letters(&mut self, to: String, letters: Vec<DeadLetter>) {
-        let all: Vec<_> = letters.into_iter().map(shown).collect();
         let is_offered = |program: &str, directory: &str| {
             self.offered_from(program).is_some_and(|from| from == Path::new(directory))
         };
-        let offered = all.into_iter().filter(|one| is_offered(&one.program, &one.directory));
-        let offered: Vec<_> = offered.collect();
+        let all = letters.into_iter().map(shown);
+        let offered: Vec<_> = all.filter(|one| is_offered(&one.program, &one.directory)).collect();
         let total = offered.len() as u64;
         let letters = first(offered.into_iter(), OF_HOST_BYTES_MAX);
         let letters = Box::new(OfHost { host: self.host_name().to_owned(), total, letters });

@@ -37,7 +37,7 @@ pub(in crate::messages) struct Away {
     /// The last attempt to have it performed.
     attempts: u32,
     /// Whether it goes to the host that has answered the one before with its key.
-    is_home: bool,
+    by_affinity: bool,
     /// The sender's key.
     key: Vec<u8>,
     /// What is asked, as long as it may go to another host.
@@ -92,8 +92,8 @@ impl Messages {
         let parent = self.from(id).ok().and_then(|from| from.parent);
         let new = parent.map(|parent| parent.call(seed)).or_else(|| Trace::begun(drawn(), seed));
         let trail = Trail::on(before, new, seed);
-        let home = self.hosts.homes.find(name, message.key).filter(|_| host.is_none());
-        let (host, is_home) = (host.or(home).unwrap_or_default(), home.is_some());
+        let known = self.hosts.affinity.find(name, message.key).filter(|_| host.is_none());
+        let (host, by_affinity) = (host.or(known).unwrap_or_default(), known.is_some());
         let published = Published {
             trail,
             attempt: Attempt { call, number: 0 },
@@ -112,7 +112,7 @@ impl Messages {
             program: program.clone(),
             deadline,
             attempts: 0,
-            is_home,
+            by_affinity,
             key: message.key.to_vec(),
             bytes,
             at: jiff::Timestamp::now(),
@@ -162,7 +162,7 @@ impl Messages {
         let Some(away) = self.hosts.away.get_mut(&attempt.call) else { return };
         // A claim may have to be asked again, and so may what goes to the host of its key.
         let message = match way {
-            Way::Plain if !away.is_home => away.message.take(),
+            Way::Plain if !away.by_affinity => away.message.take(),
             Way::Plain | Way::Claim | Way::ClaimOfAll => away.message.clone(),
         };
         let Some(message) = message else { return };
@@ -184,10 +184,10 @@ impl Messages {
     fn end_away(&mut self, ctx: &mut Ctx<'_>, call: CallId, ended: Ended) {
         let Some(mut away) = self.hosts.away.remove(&call) else { return };
         let name = addressed(&away.program).map_or("", |(name, _)| name);
-        if away.is_home && has_left(&ended) {
+        if away.by_affinity && has_left(&ended) {
             // Nothing was performed, and what its key had there is gone: any host may have it now.
-            self.hosts.homes.forget(name, &away.key);
-            away.is_home = false;
+            self.hosts.affinity.forget(name, &away.key);
+            away.by_affinity = false;
             if let Some(message) = &mut away.message {
                 message.host.clear();
             }
@@ -198,7 +198,7 @@ impl Messages {
         if let Ended::Replied(Reply::Answer { by, .. }) = &ended
             && let Some((host, _)) = by.split_once('/')
         {
-            self.hosts.homes.learn(name, &away.key, host);
+            self.hosts.affinity.learn(name, &away.key, host);
         }
         self.open_bytes -= away.bytes;
         let outcome = Outcome::of(&away.program, ended);

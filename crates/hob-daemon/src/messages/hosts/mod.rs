@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hob_core::hosts::affinity::KeyAffinity;
 use hob_core::hosts::asker::{self, Asker};
-use hob_core::hosts::homes::Homes;
 use hob_core::hosts::host::Host;
 use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{News, Offered, Order, Stats};
@@ -61,7 +61,7 @@ pub(crate) struct Hosts {
     trouble: Option<String>,
     is_up: bool,
     asker: Asker,
-    homes: Homes,
+    affinity: KeyAffinity,
     host: Host,
     away: HashMap<CallId, Away>,
     /// The messages that have come over hosts and are performed now: by which worker, and their

@@ -136,7 +136,13 @@ impl Expect {
 }
 
 impl Relation {
-    fn holds(self, order: Option<std::cmp::Ordering>) -> bool {
+    /// By its sign.
+    pub(super) fn named(sign: &str) -> Option<Relation> {
+        RELATIONS.iter().find(|(known, _)| *known == sign).map(|(_, relation)| *relation)
+    }
+
+    /// Whether values that lie so are as it wants them.
+    pub(super) fn holds(self, order: Option<std::cmp::Ordering>) -> bool {
         match self {
             Relation::Equal => order.is_some_and(std::cmp::Ordering::is_eq),
             Relation::Differs => order.is_some_and(std::cmp::Ordering::is_ne),
@@ -147,7 +153,7 @@ impl Relation {
         }
     }
 
-    fn sign(self) -> &'static str {
+    pub(super) fn sign(self) -> &'static str {
         RELATIONS.iter().find(|(_, relation)| *relation == self).map_or("", |(sign, _)| sign)
     }
 }

@@ -133,7 +133,7 @@ fn lower_hex(encoded: &str) -> String {
 }
 
 /// As it stands in a page, with one of the ways to write an apostrophe.
-fn in_html(value: &str, apostrophe: &str) -> String {
+pub(super) fn in_html(value: &str, apostrophe: &str) -> String {
     let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     escaped.replace('"', "&quot;").replace('\'', apostrophe)
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use regex_lite::Regex;
 use serde_json::Value;
 
+use super::super::expect::Relation;
 use super::super::secrets::Secrets;
 use super::query::Found;
 use super::{Filter, Held, Query, Seen};
@@ -28,9 +29,7 @@ pub(in super::super) struct Assert {
 pub(in super::super) enum Predicate {
     Exists,
     Empty,
-    Equal(Held),
-    Differs(Held),
-    Order(Order, Value),
+    Is(Relation, Held),
     Contains(Held),
     Includes(Held),
     StartsWith(Held),
@@ -39,15 +38,6 @@ pub(in super::super) enum Predicate {
     Kind(Kind),
     /// Of several values of one name, one is this.
     OneIs(String),
-}
-
-/// How two values lie, by their size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Order {
-    More,
-    AtLeast,
-    Less,
-    AtMost,
 }
 
 /// What kind of value it is to be.
@@ -108,9 +98,9 @@ impl Predicate {
         Ok(match self {
             Predicate::Exists => true,
             Predicate::Empty => found.count().ok_or(Mismatch)? == 0,
-            Predicate::Equal(want) => found == want,
-            Predicate::Differs(want) => found != want,
-            Predicate::Order(order, want) => order.holds(compared(found, want)?),
+            Predicate::Is(Relation::Equal, want) => found == want,
+            Predicate::Is(Relation::Differs, want) => found != want,
+            Predicate::Is(relation, want) => relation.holds(Some(compared(found, want)?)),
             Predicate::Contains(want) => match (found, want) {
                 (Held::Bytes(bytes), Held::Bytes(part)) => has(bytes, part),
                 (Held::Value(Value::String(text)), Held::Value(Value::String(part))) => {
@@ -141,11 +131,8 @@ impl Predicate {
         match self {
             Predicate::Exists => "some".to_owned(),
             Predicate::Empty => "it to be empty".to_owned(),
-            Predicate::Equal(want) => want.shown(secrets),
-            Predicate::Differs(want) => format!("!= {}", want.shown(secrets)),
-            Predicate::Order(order, want) => {
-                format!("{} {}", order.sign(), Held::from(want.clone()).shown(secrets))
-            }
+            Predicate::Is(Relation::Equal, want) => want.shown(secrets),
+            Predicate::Is(relation, want) => format!("{} {}", relation.sign(), want.shown(secrets)),
             Predicate::Contains(want) => format!("contains {}", want.shown(secrets)),
             Predicate::Includes(want) => format!("includes {}", want.shown(secrets)),
             Predicate::StartsWith(want) => format!("startsWith {}", want.shown(secrets)),
@@ -153,26 +140,6 @@ impl Predicate {
             Predicate::Matches(regex) => format!("matches {}", secrets.redacted(regex.as_str())),
             Predicate::Kind(kind) => kind.word().to_owned(),
             Predicate::OneIs(want) => Held::from(Value::from(want.as_str())).shown(secrets),
-        }
-    }
-}
-
-impl Order {
-    fn holds(self, order: Ordering) -> bool {
-        match self {
-            Order::More => order.is_gt(),
-            Order::AtLeast => order.is_ge(),
-            Order::Less => order.is_lt(),
-            Order::AtMost => order.is_le(),
-        }
-    }
-
-    fn sign(self) -> &'static str {
-        match self {
-            Order::More => ">",
-            Order::AtLeast => ">=",
-            Order::Less => "<",
-            Order::AtMost => "<=",
         }
     }
 }
@@ -225,10 +192,10 @@ const ALL: [(&str, Kind); 10] = [
 ];
 
 /// Texts by their characters, numbers by their size.
-fn compared(found: &Held, want: &Value) -> Result<Ordering, Mismatch> {
+fn compared(found: &Held, want: &Held) -> Result<Ordering, Mismatch> {
     match (found, want) {
-        (Held::Value(Value::String(one)), Value::String(other)) => Ok(one.cmp(other)),
-        (Held::Value(Value::Number(one)), Value::Number(other)) => {
+        (Held::Value(Value::String(one)), Held::Value(Value::String(other))) => Ok(one.cmp(other)),
+        (Held::Value(Value::Number(one)), Held::Value(Value::Number(other))) => {
             if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
                 return Ok(one.cmp(&other));
             }

@@ -4,7 +4,7 @@ use regex_lite::{NoExpand, Regex};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
-use super::super::secrets::{base64, percent};
+use super::super::secrets::{base64, in_html, percent};
 use super::Held;
 use super::held::hex;
 use super::query::{Found, at, first_group};
@@ -99,7 +99,7 @@ impl Filter {
                 let bytes = from_base64(text()?).ok_or("base64Decode is of base 64")?;
                 Found::Value(Held::Bytes(bytes))
             }
-            Filter::HtmlEscape => Found::of(escaped(text()?)),
+            Filter::HtmlEscape => Found::of(in_html(text()?, "&#x27;")),
             Filter::HtmlUnescape => Found::of(unescaped(text()?)),
             Filter::ToHex => match held {
                 Held::Bytes(bytes) => Found::of(hex(bytes)),
@@ -203,18 +203,7 @@ pub(in super::super) fn from_base64(text: &str) -> Option<Vec<u8>> {
 const ENTITIES: [(char, &str); 5] =
     [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#x27;")];
 
-fn escaped(text: &str) -> String {
-    let one = |each: char| ENTITIES.iter().find(|(own, _)| *own == each).map(|(_, name)| *name);
-    text.chars().fold(String::new(), |mut out, each| {
-        match one(each) {
-            Some(name) => out += name,
-            None => out.push(each),
-        }
-        out
-    })
-}
-
-/// The five that [`escaped`] writes, and numbers; what else stands behind a `&` is left as it is.
+/// The five that [`in_html`] writes, and numbers; what else stands behind a `&` is left as it is.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -12,7 +12,7 @@ mod filters;
 mod held;
 mod query;
 
-pub(super) use asserts::{Assert, Kind, Order, Predicate};
+pub(super) use asserts::{Assert, Kind, Predicate};
 pub(super) use capture::{Capture, Values};
 pub(super) use filters::{Filter, from_base64};
 pub(super) use held::Held;

@@ -3,7 +3,8 @@
 use regex_lite::Regex;
 use serde_json::Value;
 
-use super::super::answer::{Assert, Held, Kind, Order, Predicate, Query};
+use super::super::answer::{Assert, Held, Kind, Predicate, Query};
+use super::super::expect::Relation;
 use super::values::{Variables, Wanted, quoted, value};
 use super::words::Words;
 
@@ -46,7 +47,7 @@ impl Asserts {
             query: Query::Body,
             filters: Vec::new(),
             not: false,
-            predicate: Predicate::Equal(Held::Value(text.into())),
+            predicate: Predicate::Is(Relation::Equal, Held::Value(text.into())),
         });
     }
 
@@ -84,26 +85,19 @@ impl Asserts {
 
     /// Keeps an assert where a check has no place of its own for what it says.
     fn take(&mut self, assert: Assert) {
-        if assert.filters.is_empty() {
-            match (&assert.query, whole(&assert.predicate)) {
-                (Query::Status, Some((holds, number))) => {
-                    self.status(|code| holds(code, number) != assert.not);
-                    return;
-                }
-                (Query::Duration, Some((_, ms))) if !assert.not => {
-                    let is_bound = matches!(
-                        assert.predicate,
-                        Predicate::Order(Order::Less | Order::AtMost, _)
-                    );
-                    if let (true, Ok(ms @ 1..)) = (is_bound, u64::try_from(ms)) {
-                        self.within_ms = Some(self.within_ms.map_or(ms, |other| other.min(ms)));
-                        return;
-                    }
-                }
-                _ => {}
+        let plain = assert.filters.is_empty().then_some(&assert.query);
+        match (plain, whole(&assert.predicate)) {
+            (Some(Query::Status), Some((relation, number))) => {
+                self.status(|code| relation.holds(Some(code.cmp(&number))) != assert.not);
             }
+            (Some(Query::Duration), Some((Relation::Less | Relation::AtMost, ms @ 1..)))
+                if !assert.not =>
+            {
+                let ms = ms.unsigned_abs();
+                self.within_ms = Some(self.within_ms.map_or(ms, |other| other.min(ms)));
+            }
+            _ => self.all.push(assert),
         }
-        self.all.push(assert);
     }
 }
 
@@ -133,20 +127,11 @@ fn about(text: &str, query: &Query, variables: &Variables) -> String {
     }
 }
 
-/// Whether a number is as the predicate wants it.
-type Holds = fn(i64, i64) -> bool;
-
 /// A relation to a whole number; `None`: the predicate is none.
-fn whole(predicate: &Predicate) -> Option<(Holds, i64)> {
-    let (holds, wanted): (Holds, &Value) = match predicate {
-        Predicate::Equal(Held::Value(want)) => (|one, other| one == other, want),
-        Predicate::Differs(Held::Value(want)) => (|one, other| one != other, want),
-        Predicate::Order(Order::More, want) => (|one, other| one > other, want),
-        Predicate::Order(Order::AtLeast, want) => (|one, other| one >= other, want),
-        Predicate::Order(Order::Less, want) => (|one, other| one < other, want),
-        Predicate::Order(Order::AtMost, want) => (|one, other| one <= other, want),
-        Predicate::Equal(Held::Bytes(_))
-        | Predicate::Differs(Held::Bytes(_))
+fn whole(predicate: &Predicate) -> Option<(Relation, i64)> {
+    match predicate {
+        Predicate::Is(relation, Held::Value(want)) => Some((*relation, want.as_i64()?)),
+        Predicate::Is(_, Held::Bytes(_))
         | Predicate::Exists
         | Predicate::Empty
         | Predicate::Contains(_)
@@ -155,28 +140,14 @@ fn whole(predicate: &Predicate) -> Option<(Holds, i64)> {
         | Predicate::EndsWith(_)
         | Predicate::Matches(_)
         | Predicate::Kind(_)
-        | Predicate::OneIs(_) => return None,
-    };
-    Some((holds, wanted.as_i64()?))
+        | Predicate::OneIs(_) => None,
+    }
 }
 
 fn is_predicate(word: &str) -> bool {
-    const WORDS: [&str; 13] = [
-        "==",
-        "!=",
-        ">",
-        ">=",
-        "<",
-        "<=",
-        "contains",
-        "includes",
-        "matches",
-        "startsWith",
-        "endsWith",
-        "exists",
-        "isEmpty",
-    ];
-    WORDS.contains(&word) || Kind::named(word).is_some()
+    const WORDS: [&str; 7] =
+        ["contains", "includes", "matches", "startsWith", "endsWith", "exists", "isEmpty"];
+    WORDS.contains(&word) || Relation::named(word).is_some() || Kind::named(word).is_some()
 }
 
 /// Reads what stands behind the word of a predicate.
@@ -206,17 +177,11 @@ fn predicate(word: &str, words: &mut Words<'_>) -> Result<Predicate, String> {
     let is_late = held == Held::Value(Value::Null);
     let is_text = matches!(held, Held::Bytes(_) | Held::Value(Value::String(_))) || is_late;
     let is_number = matches!(held, Held::Value(Value::Number(_) | Value::String(_))) || is_late;
-    let order = |order: Order, held: Held| match held {
-        Held::Value(value) if is_number => Ok(Predicate::Order(order, value)),
-        Held::Value(_) | Held::Bytes(_) => Err(such()),
-    };
+    if let Some(relation) = Relation::named(word) {
+        let fits = is_number || matches!(relation, Relation::Equal | Relation::Differs);
+        return if fits { Ok(Predicate::Is(relation, held)) } else { Err(such()) };
+    }
     match word {
-        "==" => Ok(Predicate::Equal(held)),
-        "!=" => Ok(Predicate::Differs(held)),
-        ">" => order(Order::More, held),
-        ">=" => order(Order::AtLeast, held),
-        "<" => order(Order::Less, held),
-        "<=" => order(Order::AtMost, held),
         "contains" => Ok(Predicate::Contains(held)),
         "includes" => Ok(Predicate::Includes(held)),
         "startsWith" if is_text => Ok(Predicate::StartsWith(held)),

@@ -4,20 +4,20 @@
 use std::collections::{BTreeMap, VecDeque};
 
 /// Keys that are remembered; of more the oldest is forgotten, and goes to any host again.
-const HOMES_MAX: usize = 4096;
+const KEYS_MAX: usize = 4096;
 
 /// A program's name, and a sender's key.
 type Keyed = (String, Vec<u8>);
 
-/// The hosts of keys.
+/// The hosts that keys stay on.
 #[derive(Debug, Default)]
-pub struct Homes {
+pub struct KeyAffinity {
     hosts: BTreeMap<Keyed, String>,
     /// The oldest first.
     order: VecDeque<Keyed>,
 }
 
-impl Homes {
+impl KeyAffinity {
     /// The host to ask; `None`: any.
     #[must_use]
     pub fn find(&self, program: &str, key: &[u8]) -> Option<&str> {
@@ -36,7 +36,7 @@ impl Homes {
         if self.hosts.insert(keyed.clone(), host.to_owned()).is_none() {
             self.order.push_back(keyed);
         }
-        if self.order.len() > HOMES_MAX
+        if self.order.len() > KEYS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.hosts.remove(&oldest);
@@ -58,27 +58,27 @@ mod tests {
 
     #[test]
     fn a_key_has_the_host_that_answered_last_until_it_is_forgotten() {
-        let mut homes = Homes::default();
-        homes.learn("a", b"k", "web-1");
-        homes.learn("a", b"", "web-1");
-        assert_eq!(homes.find("a", b"k"), Some("web-1"));
-        assert_eq!((homes.find("b", b"k"), homes.find("a", b"")), (None, None));
-        homes.learn("a", b"k", "web-2");
-        assert_eq!(homes.find("a", b"k"), Some("web-2"));
-        homes.forget("a", b"k");
-        homes.forget("a", b"never");
-        assert_eq!(homes.find("a", b"k"), None);
-        assert!(homes.order.is_empty() && homes.hosts.is_empty());
+        let mut affinity = KeyAffinity::default();
+        affinity.learn("a", b"k", "web-1");
+        affinity.learn("a", b"", "web-1");
+        assert_eq!(affinity.find("a", b"k"), Some("web-1"));
+        assert_eq!((affinity.find("b", b"k"), affinity.find("a", b"")), (None, None));
+        affinity.learn("a", b"k", "web-2");
+        assert_eq!(affinity.find("a", b"k"), Some("web-2"));
+        affinity.forget("a", b"k");
+        affinity.forget("a", b"never");
+        assert_eq!(affinity.find("a", b"k"), None);
+        assert!(affinity.order.is_empty() && affinity.hosts.is_empty());
     }
 
     #[test]
     fn of_too_many_keys_the_oldest_is_forgotten() {
-        let mut homes = Homes::default();
-        for number in 0..=HOMES_MAX {
-            homes.learn("a", number.to_string().as_bytes(), "web-1");
+        let mut affinity = KeyAffinity::default();
+        for number in 0..=KEYS_MAX {
+            affinity.learn("a", number.to_string().as_bytes(), "web-1");
         }
-        assert_eq!(homes.find("a", b"0"), None);
-        assert_eq!(homes.find("a", b"1"), Some("web-1"));
-        assert_eq!(homes.hosts.len(), HOMES_MAX);
+        assert_eq!(affinity.find("a", b"0"), None);
+        assert_eq!(affinity.find("a", b"1"), Some("web-1"));
+        assert_eq!(affinity.hosts.len(), KEYS_MAX);
     }
 }
