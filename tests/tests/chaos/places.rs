@@ -72,6 +72,25 @@ fn a_call_that_runs_while_the_directory_is_removed_ends_as_it_would() {
 }
 
 #[test]
+fn a_daemon_whose_directory_was_removed_writes_no_log_into_the_one_that_is_there_now() {
+    let world = World::started();
+    world.file("waits.py", "import sys\nprint('begun', flush=True)\nsys.stdin.read()\n");
+    world.warmed(&["run", "waits.py"]);
+    world.hob(&["log", "--daemon", "--on", "all"]).go().succeeded();
+    let old = world.daemon();
+    let mut running = world.hob(&["run", "waits.py"]).stdin_pipe().start();
+    running.expect("begun");
+    fs::remove_dir_all(world.hob_dir()).unwrap();
+    world.hob(&["start"]).go().succeeded();
+    world.hob(&["stop"]).go().succeeded();
+    // It tells much as it ends.
+    drop(running.take_stdin());
+    running.finish().succeeded();
+    assert!(wait::ended(old, wait::LONG), "a daemon that nobody finds lives on");
+    world.nothing_is_left();
+}
+
+#[test]
 fn a_runtime_that_was_tidied_away_is_put_back() {
     let world = World::started();
     counting(&world);

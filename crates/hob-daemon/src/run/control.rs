@@ -144,6 +144,7 @@ impl Daemon {
                 }
             }
             Name::Lost => {
+                hob_os::log::leave();
                 self.stop_accepting();
                 self.drain();
             }

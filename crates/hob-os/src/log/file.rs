@@ -5,7 +5,8 @@ use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags};
 
 use super::{BYTES_MAX, State};
 
@@ -25,6 +26,8 @@ const OTHERS: &str = "another process has begun a log";
 #[derive(Debug)]
 pub(super) struct Kept {
     path: PathBuf,
+    /// Where it lies. One of the same name that is made later is another process's.
+    directory: Option<OwnedFd>,
     file: Option<File>,
     /// The name is another process's.
     is_left: bool,
@@ -45,7 +48,15 @@ impl Kept {
     pub(super) fn begin(path: &Path) -> Kept {
         // Why the process before has ended is perhaps in what it left.
         let _ = std::fs::rename(path, older(path));
-        Kept { path: path.to_owned(), file: None, is_left: false, written: 0, lost: 0, why: None }
+        Kept {
+            path: path.to_owned(),
+            directory: None,
+            file: None,
+            is_left: false,
+            written: 0,
+            lost: 0,
+            why: None,
+        }
     }
 
     pub(super) fn state(&self) -> State {
@@ -100,10 +111,22 @@ impl Kept {
             return Err(Error::other(OTHERS));
         }
         if self.file.is_none() {
-            let file = rustix::fs::open(&self.path, OPEN, Mode::from_raw_mode(0o600))?;
+            let name = self.path.file_name().unwrap_or_default().to_owned();
+            let file =
+                rustix::fs::openat(self.directory()?, &name, OPEN, Mode::from_raw_mode(0o600))?;
             self.file = Some(File::from(file));
         }
         self.file.as_mut().ok_or_else(|| Error::from(ErrorKind::NotFound))
+    }
+
+    /// The directory, from the first time on that it is there.
+    fn directory(&mut self) -> std::io::Result<&OwnedFd> {
+        if self.directory.is_none() {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let path = self.path.parent().unwrap_or(Path::new("."));
+            self.directory = Some(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+        }
+        self.directory.as_ref().ok_or_else(|| Error::from(ErrorKind::NotFound))
     }
 
     /// Renames a full file, if it is still the one of this name: another process may have begun one.
@@ -202,5 +225,17 @@ mod tests {
         kept.write(b"four\n");
         assert_eq!((kept.state().lost, older(&path).exists()), (3, false));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "next\n");
+    }
+    #[test]
+    fn one_whose_directory_is_gone_is_not_made_in_the_next_of_that_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/daemon.log");
+        std::fs::create_dir(dir.path().join("run")).unwrap();
+        let mut kept = Kept::begin(&path);
+        kept.write(b"one\n");
+        std::fs::remove_dir_all(dir.path().join("run")).unwrap();
+        std::fs::create_dir(dir.path().join("run")).unwrap();
+        kept.write(b"two\n");
+        assert_eq!((kept.state().written, kept.state().lost, path.exists()), (1, 1, false));
     }
 }
