@@ -60,12 +60,22 @@ impl Teller {
 
     /// Adds a tell to what [`Teller::flush`] sends.
     pub fn tell(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Tell, 0), payload)
+        self.message(number, (program, Manner::Tell, 0), (b"", payload))
+    }
+
+    /// The same with a key.
+    pub fn tell_by_key(
+        &mut self,
+        number: u64,
+        program: &str,
+        (key, payload): (&[u8], &[u8]),
+    ) -> Result<()> {
+        self.message(number, (program, Manner::Tell, 0), (key, payload))
     }
 
     /// Adds an ask to what [`Teller::flush`] sends.
     pub fn ask(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Ask, 0), payload)
+        self.message(number, (program, Manner::Ask, 0), (b"", payload))
     }
 
     /// The same, for so many microseconds.
@@ -76,21 +86,21 @@ impl Teller {
         payload: &[u8],
         within_us: u64,
     ) -> Result<()> {
-        self.message(number, (program, Manner::Ask, within_us), payload)
+        self.message(number, (program, Manner::Ask, within_us), (b"", payload))
     }
 
     fn message(
         &mut self,
         number: u64,
         (program, manner, remaining_us): (&str, Manner, u64),
-        payload: &[u8],
+        (key, payload): (&[u8], &[u8]),
     ) -> Result<()> {
         let message = Message {
             id: number,
             manner,
             remaining_us,
             program: program.as_bytes(),
-            key: b"",
+            key,
             content_type: b"",
             message_id: b"",
             payload,

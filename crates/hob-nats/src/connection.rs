@@ -288,7 +288,7 @@ impl Ours {
         let reply = format!("{}.{TELL}.{}", self.inbox, telling.id);
         let headers = headers::tell(telling, &self.host);
         let payload = Bytes::from(telling.payload.clone());
-        let subject = tells::subject(&telling.program);
+        let subject = tells::subject(&telling.program, &telling.key);
         let sent = self.client.publish_with_reply_and_headers(subject, reply, headers, payload);
         sent.await.map_err(|error| NotKept {
             why: error.to_string(),

@@ -92,6 +92,7 @@ pub(crate) fn tell(telling: &Telling, host: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     put(&mut headers, MESSAGE_ID, &telling.id);
     put(&mut headers, FROM, &format!("{host}/0"));
+    put_bytes(&mut headers, KEY, &telling.key);
     put_bytes(&mut headers, TYPE, &telling.content_type);
     headers
 }
@@ -103,6 +104,7 @@ pub(crate) fn told(message: Message, (program, ack, delivered): (&str, String, u
         program: program.to_owned(),
         id: get(headers, MESSAGE_ID).map(words::line).unwrap_or_default(),
         from: call_of(headers, FROM),
+        key: get_bytes(headers, KEY),
         content_type: get_bytes(headers, TYPE),
         payload: message.payload.into(),
         ack,

@@ -69,6 +69,9 @@ impl Service {
         if self.offered.claimed {
             all.insert("claimed".to_owned(), "true".into());
         }
+        if self.offered.partitions > 0 {
+            all.insert("partitions".to_owned(), self.offered.partitions.to_string().into());
+        }
         if let Some(hooks) = &self.offered.hooks {
             all.insert("hooks".to_owned(), hooks.directory.as_str().into());
             all.insert("at_once".to_owned(), hooks.at_once.to_string().into());
@@ -139,6 +142,7 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
             program,
             version: line(text(&value["version"])?),
             claimed: value["metadata"]["claimed"] == "true",
+            partitions: partitions(&value["metadata"]),
             hooks: hooks(&value["metadata"]),
         },
         id: line(text(&value["id"])?),
@@ -153,6 +157,10 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
             dead: number(&endpoint["data"]["dead"]),
         },
     })
+}
+
+fn partitions(metadata: &Value) -> u32 {
+    metadata["partitions"].as_str().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// The hooks directory that a service is, if it says so.
@@ -172,6 +180,7 @@ mod tests {
                 program: "greeter".to_owned(),
                 version: "1.2.0".to_owned(),
                 claimed: true,
+                partitions: 16,
                 hooks: Some(OfferedHooks { directory: "/srv/deploy.d".to_owned(), at_once: 4 }),
             },
             id: "x1".to_owned(),

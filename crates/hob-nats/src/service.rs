@@ -44,8 +44,8 @@ struct Running {
     /// What takes the questions: one task for each subject.
     asks: Vec<JoinHandle<()>>,
     told: JoinHandle<()>,
-    /// What a stream has given.
-    held: Arc<tells::Held>,
+    /// What each stream has given.
+    held: Vec<Arc<tells::Held>>,
 }
 
 impl Service {
@@ -104,14 +104,19 @@ impl Service {
                 started: self.started.clone(),
             });
             let told = self.tells(Arc::clone(&service)).await?;
-            let held = Arc::new(tells::Held::default());
-            let task = tells::Task {
-                client: self.client.clone(),
-                inbox: self.inbox.clone(),
-                program: each.program.clone(),
-                held: Arc::clone(&held),
-            };
-            asks.push(tokio::spawn(task.run(withdrawn.clone())));
+            let mut held = Vec::new();
+            for kind in streams(each) {
+                let of_this = Arc::new(tells::Held::default());
+                held.push(Arc::clone(&of_this));
+                let task = tells::Task {
+                    client: self.client.clone(),
+                    inbox: self.inbox.clone(),
+                    program: each.program.clone(),
+                    kind,
+                    held: of_this,
+                };
+                asks.push(tokio::spawn(task.run(withdrawn.clone())));
+            }
             self.running.insert(each.clone(), Running { service, stays, asks, told, held });
         }
         Some(())
@@ -139,7 +144,7 @@ impl Service {
     pub(crate) async fn settle(&self, program: &str, ack: String, end: End) {
         let found = self.running.values().find(|each| each.service.offered.program == program);
         if let Some(running) = found {
-            running.held.remove(&ack);
+            running.held.iter().any(|held| held.remove(&ack));
         }
         let _ = self.client.publish(ack, tells::word(end)).await;
     }
@@ -205,6 +210,13 @@ impl Service {
             }
         }))
     }
+}
+
+/// The streams that have what was told to a program.
+fn streams(offered: &Offered) -> Vec<tells::Kind> {
+    let by_key = tells::Kind::ByKey { partitions: offered.partitions };
+    let by_key = (offered.partitions > 0).then_some(by_key);
+    std::iter::once(tells::Kind::Unordered).chain(by_key).collect()
 }
 
 /// Where the questions to a program come: to any of its hosts, and to this one.

@@ -175,9 +175,16 @@ pub struct Offered {
     pub version: String,
     /// Whether it is taken before it is performed.
     pub claimed: bool,
+    /// Into how many parts tells with a key are divided; 0: it takes none with a key from other hosts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub partitions: u32,
     /// The hooks directory that it is; `None`: it is something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<OfferedHooks>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A hooks directory that other hosts may have run.
@@ -304,8 +311,10 @@ pub enum News {
     Told(Box<Told>),
     /// All that had come by then has been handed over.
     CaughtUp,
-    /// Whether tells of the offered programs come.
+    /// Whether the tells of a stream come.
     Stream {
+        /// Its name.
+        name: String,
         /// Why not, in a line for a person.
         why: Option<String>,
     },

@@ -6,11 +6,17 @@
 //!        └──────┘                                       └────────────────┘   │ failed too often
 //!                                                       that host's outbox: a dead letter
 //! ```
+//! Tells with a key go by a stream of their own, whose partitions are given one message at a time: the
+//! teller says those of one key one after another, and all of them are of one partition.
+//!
 //! Invariants: a tell has one owner at each moment, and goes on only when the next one has said that
-//! it has it. Said twice, it has the same id.
+//! it has it. Said twice, it has the same id. Of one key none is performed before the one that was told
+//! before it is done, or dead.
 
 /// Tells of one program that a host has open at one time, and that a teller has on their way.
 pub const WINDOW: usize = 64;
+/// How many partitions a program may have.
+pub const PARTITIONS_MAX: u32 = 256;
 /// The messages that a program's stream keeps at most; above that its tellers keep them.
 pub const MESSAGES_MAX: u64 = 1_000_000;
 /// Their bytes at most.
@@ -29,6 +35,8 @@ pub struct Telling {
     pub id: String,
     /// The program's name.
     pub program: String,
+    /// Its sender's key; empty: it may be performed in any order.
+    pub key: Vec<u8>,
     /// What the payload is.
     pub content_type: Vec<u8>,
     /// What is told.
@@ -38,7 +46,7 @@ pub struct Telling {
 /// Why no stream has a tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotKept {
-    /// A line for a person.
+    /// A line for a person; empty where there is no stream.
     pub why: String,
     /// There is no stream for it.
     pub nobody: bool,
@@ -56,6 +64,8 @@ pub struct Told {
     pub id: String,
     /// Who tells it: a host's name and a number; empty where that is not said.
     pub from: String,
+    /// Its sender's key.
+    pub key: Vec<u8>,
     /// What the payload is.
     pub content_type: Vec<u8>,
     /// What is told.
@@ -89,6 +99,17 @@ pub enum Ended {
     NotTried,
     /// It has failed.
     Failed,
+}
+
+/// Why nobody has taken a tell that no stream takes, in a line for a person.
+#[must_use]
+pub fn nobody(has_key: bool) -> &'static str {
+    if has_key {
+        "no stream of the server takes it with a key: no host has offered it with `partitions` yet, or \
+         JetStream is off"
+    } else {
+        "no stream of the server takes it: no host has offered it yet, or JetStream is off"
+    }
 }
 
 /// What becomes of it; `None`: it is a dead letter, which this host has to keep before it says so.

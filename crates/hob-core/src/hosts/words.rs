@@ -12,10 +12,29 @@ pub fn encode(bytes: &[u8]) -> String {
         if (byte.is_ascii_graphic() && *byte != b'%') || is_inner_space {
             out.push(char::from(*byte));
         } else {
-            out.push('%');
-            for half in [byte >> 4, byte & 15] {
-                out.push(char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase());
-            }
+            escape(&mut out, *byte);
+        }
+    }
+    out
+}
+
+fn escape(out: &mut String, byte: u8) {
+    out.push('%');
+    for half in [byte >> 4, byte & 15] {
+        out.push(char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase());
+    }
+}
+
+/// The bytes as one word of a subject: letters, digits, `-` and `_`, and all else as `%` and two hex
+/// digits.
+#[must_use]
+pub fn subject(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'-' | b'_' => out.push(char::from(*byte)),
+            _ if byte.is_ascii_alphanumeric() => out.push(char::from(*byte)),
+            _ => escape(&mut out, *byte),
         }
     }
     out

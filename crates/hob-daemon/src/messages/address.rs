@@ -8,6 +8,9 @@ use crate::warm::programs;
 
 use super::route::From;
 
+/// The third word of an address at other hosts, where what is told has a key.
+const BY_KEY: &[u8] = b"by-key";
+
 /// The directory and the program of an address.
 pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = words(address)?;
@@ -22,6 +25,23 @@ pub(super) fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 /// The program that an address names at other hosts: it has no directory.
 pub(super) fn elsewhere(address: &[u8]) -> Option<&[u8]> {
     destination(address).filter(|(directory, _)| directory.is_empty()).map(|(_, program)| program)
+}
+
+/// The address of a program of other hosts. What is told with a key has one of its own: its stream may
+/// be there where the other is not.
+pub(super) fn of_others(program: &[u8], has_key: bool) -> Arc<[u8]> {
+    let mut words = Strings::new();
+    words.push(b"");
+    words.push(program);
+    if has_key {
+        words.push(BY_KEY);
+    }
+    Arc::from(words.as_bytes())
+}
+
+/// Whether what is told there has a key.
+pub(super) fn has_key(address: &[u8]) -> bool {
+    elsewhere(address).is_some() && words(address).is_some_and(|mut all| all.nth(2) == Some(BY_KEY))
 }
 
 /// What a message needs to find its program again, when its sender has long gone: the directory,
@@ -58,6 +78,10 @@ mod tests {
             (&b"/srv/app"[..], &b"greeter"[..])
         );
         assert_eq!(read.env.iter().collect::<Vec<_>>(), [&b"PATH=/bin"[..], b"MINE=1"]);
+        for with in [false, true] {
+            let there = of_others(b"greeter", with);
+            assert_eq!((elsewhere(&there), has_key(&there)), (Some(&b"greeter"[..]), with));
+        }
         assert!(parse(b"").is_none() && parse(b"/only\0").is_none());
     }
 }

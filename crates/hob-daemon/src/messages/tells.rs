@@ -25,7 +25,7 @@ use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
 
-use super::address::{address, destination, elsewhere, parse};
+use super::address::{address, destination, elsewhere, of_others, parse};
 use super::dead::Asked;
 use super::route::From;
 use super::{Open, Said};
@@ -157,10 +157,11 @@ impl Messages {
         sender: SenderId,
         message: &Message<'_>,
     ) -> Result<(), (Reason, String)> {
-        let address = self.address(ctx, sender, message.program)?;
-        if elsewhere(&address).is_some() && !message.key.is_empty() {
-            let text = "other hosts keep no order by key: tell it without one".to_owned();
-            return Err((Reason::Malformed, text));
+        let mut address = self.address(ctx, sender, message.program)?;
+        if let Some(program) = elsewhere(&address)
+            && !message.key.is_empty()
+        {
+            address = of_others(program, true);
         }
         let tells = &mut self.tells;
         let created_ms = now_ms();
@@ -416,13 +417,20 @@ impl Messages {
     pub(super) fn bury_of_others(
         &mut self,
         id: Option<MessageId>,
-        (program, content_type, payload): (Arc<[u8]>, &[u8], &[u8]),
+        program: Arc<[u8]>,
+        open: &Open,
         burying: Burying,
     ) -> Result<(), outbox::Refusal> {
         let (tells, created_ms) = (&mut self.tells, now_ms());
         let id = id.unwrap_or_else(|| tells.ids.next(created_ms));
-        let (content_type, payload) = (content_type.to_vec(), payload.to_vec());
-        let message = outbox::Message { id, program, key: None, content_type, payload, created_ms };
+        let message = outbox::Message {
+            id,
+            program,
+            key: (!open.key.is_empty()).then(|| open.key.clone()),
+            content_type: open.content_type.clone(),
+            payload: open.payload.clone(),
+            created_ms,
+        };
         tells.outbox.accept(message.clone())?;
         tells.burying.insert(id, (message, burying));
         Ok(())

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use hob_core::hosts::tells::PARTITIONS_MAX;
 use hob_core::hosts::{Offered, OfferedHooks, is_subject};
 use hob_core::isolation::{Name, Origin, Uses};
 use hob_core::requests::{Affinity, After, Refill, Stale, Terms};
@@ -58,6 +59,8 @@ pub(super) struct Section {
     /// Whether a host takes an ask before it performs it.
     #[serde(default)]
     pub(super) claimed: bool,
+    /// Into how many parts other hosts' tells with a key are divided.
+    pub(super) partitions: Option<u32>,
     pub(super) version: Option<String>,
 }
 
@@ -135,6 +138,7 @@ impl Section {
         if self.claimed && !self.offered {
             return Err("claimed: it is said of a program with offered = true only".to_owned());
         }
+        let partitions = self.partitions().map_err(|what| format!("partitions: {what}"))?;
         let version = match (&self.version, self.offered) {
             (Some(version), _) if is_version(version) => version.clone(),
             (Some(version), _) => {
@@ -163,7 +167,21 @@ impl Section {
                 at_once: self.terms(self.target(&program)?.2)?.workers_max,
             }),
         };
-        Ok(Some(Offered { program, version, claimed, hooks }))
+        Ok(Some(Offered { program, version, claimed, partitions, hooks }))
+    }
+
+    fn partitions(&self) -> Result<u32, String> {
+        match self.partitions {
+            None => Ok(0),
+            Some(_) if !self.offered => {
+                Err("it is said of a program with offered = true only".to_owned())
+            }
+            Some(_) if self.hooks.is_some() => {
+                Err("a hooks directory is not told anything".to_owned())
+            }
+            Some(number) if (1..=PARTITIONS_MAX).contains(&number) => Ok(number),
+            Some(number) => Err(format!("{number}: it is between 1 and {PARTITIONS_MAX}")),
+        }
     }
 
     /// What is said in the place of a handler by a section of a hooks directory; an error where it says
@@ -344,6 +362,24 @@ mod tests {
         }
         for wrong in ["a b", "a.b", "a>", "*", "", "\u{e9}"] {
             assert!(of(true, Some("1.0.0")).offer(wrong, root).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_by_key_has_partitions_of_what_is_offered() {
+        let of = |offered, partitions| Section {
+            offered,
+            version: Some("1.0.0".to_owned()),
+            partitions: Some(partitions),
+            ..Section::default()
+        };
+        let offer = |section: Section| section.offer("greeter", Path::new("/srv"));
+        for number in [1, 256] {
+            assert_eq!(offer(of(true, number)).unwrap().unwrap().partitions, number);
+        }
+        let hooks = Section { hooks: Some("deploy.d".to_owned()), ..of(true, 4) };
+        for wrong in [of(true, 0), of(true, 257), of(false, 4), hooks] {
+            assert!(offer(wrong).unwrap_err().starts_with("partitions: "));
         }
     }
 

@@ -72,8 +72,8 @@ pub(crate) struct Hosts {
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
     /// when that was last looked at.
     stood: (u64, u64),
-    /// Why no tells come to what is offered.
-    tells_why: Option<String>,
+    /// Why nothing comes of streams, by their names.
+    tells_why: BTreeMap<String, String>,
     /// What is offered, by its name; and where its `hob.toml` is.
     offers: BTreeMap<String, (Offered, PathBuf)>,
     /// How the offered programs did.
@@ -162,7 +162,7 @@ impl Hosts {
             connected: self.is_up,
             why: self.trouble.clone(),
             offered: self.offers.keys().cloned().collect(),
-            tells_why: self.tells_why.clone(),
+            tells_why: self.tells_why.values().next().cloned(),
             telling: self.telling.len() as u64,
             asks: self.asker.len() as u64,
             questions: self.host.len() as u64,
@@ -256,8 +256,11 @@ impl Messages {
             News::Kept { id, kept } => return self.kept(ctx, &id, kept),
             News::Told(told) => return self.told_by_stream(ctx, *told),
             News::CaughtUp => return self.hosts.host.caught_up(),
-            News::Stream { why } => {
-                self.hosts.tells_why = why;
+            News::Stream { name, why } => {
+                match why {
+                    Some(why) => self.hosts.tells_why.insert(name, why),
+                    None => self.hosts.tells_why.remove(&name),
+                };
                 return;
             }
             News::Went { ticket, reply_to, within } => {

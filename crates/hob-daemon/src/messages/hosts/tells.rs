@@ -8,11 +8,10 @@ use hob_core::ids::{CallId, Time};
 use hob_core::requests::{Event, Given, Settled};
 use hob_os::clock;
 use hob_wire::message::{BODY_MAX, Manner, Reason, WORD_MAX};
-use hob_wire::strings::Strings;
 
 use crate::ctx::Ctx;
-use crate::messages::address::{address, elsewhere};
-use crate::messages::route::{From, Refused};
+use crate::messages::address::{elsewhere, has_key, of_others};
+use crate::messages::route::Refused;
 use crate::messages::tells::Burying;
 use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
 use crate::outbox::{self, Directory, MessageId};
@@ -52,7 +51,7 @@ impl Messages {
             let text = format!("{name}: not a program of this host, and no other is told: {why}");
             return Err((Reason::Config, text));
         }
-        Ok(address(&From::new(Vec::new(), Strings::new()), program, &[]))
+        Ok(of_others(program, false))
     }
 
     /// Says a tell to its stream; `false`: it is for a program of this host.
@@ -68,6 +67,7 @@ impl Messages {
         let telling = Telling {
             id: id.to_string(),
             program: String::from_utf8_lossy(program).into_owned(),
+            key: message.key.clone().unwrap_or_default(),
             content_type: message.content_type.clone(),
             payload: message.payload.clone(),
         };
@@ -89,10 +89,12 @@ impl Messages {
         match kept {
             Ok(()) => self.tell_done(id),
             Err(NotKept { why, never: true, .. }) => self.tell_failed(id, 1, &why),
-            Err(NotKept { why, nobody, .. }) => {
-                let directory = if nobody { Directory::Gone } else { Directory::There };
-                self.tell_waits(id, &why, directory);
+            Err(NotKept { nobody: true, .. }) => {
+                let address = self.tells.queue().program_of(id);
+                let why = tells::nobody(address.is_some_and(|address| has_key(&address)));
+                self.tell_waits(id, why, Directory::Gone);
             }
+            Err(NotKept { why, .. }) => self.tell_waits(id, &why, Directory::There),
         }
         self.deliver_tells(ctx);
     }
@@ -121,8 +123,8 @@ impl Messages {
     }
 
     fn open_told(&mut self, ctx: &mut Ctx<'_>, told: Told) -> Result<(), ()> {
-        let Told { program, id, from, content_type, payload, ack, delivered } = told;
-        let is_large = payload.len() > BODY_MAX || content_type.len() > WORD_MAX;
+        let Told { program, id, from, key, content_type, payload, ack, delivered } = told;
+        let is_large = payload.len() > BODY_MAX || content_type.len().max(key.len()) > WORD_MAX;
         if self.stopping || is_large || self.open_bytes + payload.len() > OPEN_BYTES_MAX {
             return Err(());
         }
@@ -130,6 +132,7 @@ impl Messages {
         let (pool, _) = self.route(ctx, &way, program.as_bytes()).map_err(|_| ())?;
         let call = CallId(ctx.recorder.next_call());
         let open = Open {
+            key: key.clone(),
             content_type,
             message_id: id.into_bytes(),
             payload,
@@ -137,7 +140,7 @@ impl Messages {
             ..Open::new(Manner::Tell, pool, clock::now_ns())
         };
         self.opened(call, open);
-        ctx.request(Event::Arrived { call, pool, key: Vec::new(), deadline: None });
+        ctx.request(Event::Arrived { call, pool, key, deadline: None });
         Ok(())
     }
 
@@ -181,7 +184,7 @@ impl Messages {
             why: why.to_owned(),
         };
         let id = std::str::from_utf8(&open.message_id).ok().and_then(MessageId::parse);
-        match self.bury_of_others(id, (address, &open.content_type, &open.payload), burying) {
+        match self.bury_of_others(id, address, open, burying) {
             Ok(()) => None,
             Err(_) => later,
         }

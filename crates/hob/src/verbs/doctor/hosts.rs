@@ -61,8 +61,13 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
         all.push(warning(CHECK, text, "give this host the permissions of docs/hosts.md"));
     }
     if let Some(why) = now.tells_why {
-        let fix = "jetstream { store_dir: \"/var/lib/nats\" } in the configuration of nats-server";
-        all.push(warning(CHECK, format!("no tells of other hosts come: {why}"), fix));
+        let fix = match why.contains("partitions") {
+            true => "docs/hosts.md, \"In their order, by key\"",
+            false => {
+                "jetstream { store_dir: \"/var/lib/nats\" } in the configuration of nats-server"
+            }
+        };
+        all.push(warning(CHECK, format!("tells of other hosts: {why}"), fix));
     }
     all
 }

@@ -1,5 +1,7 @@
 //! Tells to programs of other hosts: kept here, then by their stream, then performed.
 
+mod keys;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -82,10 +84,6 @@ fn a_tell_waits_for_a_host_that_takes_it_and_is_performed_once_with_its_id() {
         let why = desk.status()["messages"]["held_why"].clone();
         why.as_str().is_some_and(|why| why.contains("no host has offered it yet")).then_some(())
     });
-    // Without an order by key it is not taken at all.
-    let keyed = desk.hob(&["tell", "notes", "x", "--key", "k"]).go();
-    assert_eq!(keyed.end, End::Code(2), "{keyed:?}");
-    assert!(keyed.complaint().contains("no order by key"), "{keyed:?}");
     let web = host("web-1", &server.url(), "");
     project(&web, HANDLERS, &offered("notes", "notes", ""));
     connected(&web, 1);

@@ -1,0 +1,230 @@
+//! Tells with a key, to a program whose hosts keep their order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hob_tests::teller::Reply;
+use hob_tests::{World, wait};
+use tempfile::TempDir;
+
+use super::{Store, crash, empty, json};
+use crate::hosts::many::teller;
+use crate::hosts::{Server, connected, host, offered, project};
+
+/// All hosts write into one file, so that what one began before another is seen in it.
+struct Log(TempDir);
+
+impl Log {
+    fn new() -> Log {
+        Log(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("log")
+    }
+
+    /// `notes` of a host; it fails for a payload that is there.
+    fn handlers(&self) -> String {
+        let (log, bad) = (self.path(), self.bad());
+        format!(
+            r#"
+import os
+import time
+
+LOG = os.open({log:?}, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+def notes(payload, message):
+    word = payload.decode()
+    os.write(LOG, f"begin {{message.key or '-'}} {{word}}\n".encode())
+    if os.path.exists({bad:?} + word):
+        raise ValueError("not yet")
+    # So that who is killed has something open.
+    time.sleep(0.01)
+    os.write(LOG, f"end {{message.key or '-'}} {{word}}\n".encode())
+"#
+        )
+    }
+
+    fn bad(&self) -> String {
+        format!("{}/bad-", self.0.path().display())
+    }
+
+    /// What was begun and ended, in its order: a word, a key and a number.
+    fn lines(&self) -> Vec<(bool, String, u64)> {
+        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
+        let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let line = |line: &str| {
+            let mut words = line.split(' ');
+            let is_end = words.next() == Some("end");
+            let (key, number) = (words.next().unwrap().to_owned(), words.next().unwrap());
+            (is_end, key, number.parse().unwrap())
+        };
+        whole.lines().map(line).collect()
+    }
+
+    /// What was performed, by keys.
+    fn performed(&self) -> BTreeMap<String, BTreeSet<u64>> {
+        let mut all: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        for (_, key, number) in self.lines().into_iter().filter(|(is_end, ..)| *is_end) {
+            all.entry(key).or_default().insert(number);
+        }
+        all
+    }
+
+    /// That of one key nothing began before the one that was told before it had ended.
+    fn in_order(&self) {
+        let mut ended: BTreeMap<String, u64> = BTreeMap::new();
+        for (is_end, key, number) in self.lines() {
+            let last = ended.entry(key.clone()).or_insert(0);
+            // One whose host was killed comes again.
+            let is_next = number == *last + 1 || number == *last;
+            assert!(is_next, "{key}: {number} behind {last}");
+            if is_end {
+                *last = number;
+            }
+        }
+    }
+}
+
+const PARTITIONED: &str = "partitions = 4\ntries = 8";
+const KEYS: u64 = 20;
+const OF_EACH: u64 = 60;
+/// Tells that wait for their word at one time.
+const ON_THEIR_WAY: u64 = 64;
+
+/// Tells these of each key.
+fn tells(world: &World, numbers: std::ops::Range<u64>) {
+    let mut teller = teller(world);
+    let all: Vec<(u64, u64)> =
+        numbers.flat_map(|number| (0..KEYS).map(move |key| (key, number))).collect();
+    let mut open = 0;
+    let kept = |teller: &mut hob_tests::teller::Teller| match teller.reply().unwrap().unwrap() {
+        Reply::Accepted(..) => {}
+        other @ (Reply::Answered(..) | Reply::Failed(..)) => panic!("{other:?}"),
+    };
+    for (at, (key, number)) in all.iter().enumerate() {
+        let (key, number) = (format!("key {key}"), number.to_string());
+        let told = (key.replace(' ', ".").into_bytes(), number.into_bytes());
+        teller.tell_by_key(at as u64, "notes", (&told.0, &told.1)).unwrap();
+        teller.flush().unwrap();
+        open += 1;
+        if open == ON_THEIR_WAY {
+            kept(&mut teller);
+            open -= 1;
+        }
+    }
+    (0..open).for_each(|_| kept(&mut teller));
+}
+
+fn of_all(log: &Log, to: u64) -> bool {
+    let performed = log.performed();
+    performed.len() as u64 == KEYS && performed.values().all(|all| all.len() as u64 == to)
+}
+
+#[test]
+fn a_tell_with_a_key_waits_for_a_host_that_keeps_their_order_and_holds_up_no_other() {
+    let (store, log) = (Store::new(), Log::new());
+    let server = Server::start(&store.config());
+    let web = host("web-1", &server.url(), "");
+    project(&web, &log.handlers(), &offered("notes", "notes", ""));
+    connected(&web, 1);
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["tell", "notes", "1", "--key", "a.b"]).go().succeeded();
+    wait::until("why it waits", || {
+        let why = desk.status()["messages"]["held_why"].clone();
+        why.as_str().is_some_and(|why| why.contains("with `partitions`")).then_some(())
+    });
+    desk.hob(&["tell", "notes", "7"]).go().succeeded();
+    wait::until("the one without a key", || {
+        log.lines().contains(&(true, "-".to_owned(), 7)).then_some(())
+    });
+    assert_eq!(desk.status()["messages"]["waiting"], 1);
+    web.file("hob.toml", offered("notes", "notes", PARTITIONED));
+    web.hob(&["trust"]).go().succeeded();
+    wait::until("the one with a key", || log.performed().contains_key("a.b").then_some(()));
+    empty(&desk);
+    let seen = json(&desk, &["hosts"]);
+    assert_eq!(seen["programs"][0]["partitions"], 4, "{seen}");
+    // Another number is not taken while the stream has this one: what it has would lose its order.
+    web.file("hob.toml", offered("notes", "notes", "partitions = 8"));
+    web.hob(&["trust"]).go().succeeded();
+    wait::until("the new number", || {
+        (json(&desk, &["hosts"])["programs"][0]["partitions"] == 8).then_some(())
+    });
+    wait::until("what is told of it", || {
+        let why = web.status()["hosts"]["tells_why"].clone();
+        why.as_str().is_some_and(|why| why.contains("has 4 partitions")).then_some(())
+    });
+    desk.hob(&["tell", "notes", "2", "--key", "a.b"]).go().succeeded();
+    wait::until("one more", || log.performed()["a.b"].contains(&2).then_some(()));
+}
+
+#[test]
+fn one_that_fails_holds_back_those_of_its_key_until_it_is_done_or_dead() {
+    let (store, log) = (Store::new(), Log::new());
+    let server = Server::start(&store.config());
+    let web = host("web-1", &server.url(), "");
+    let programs = offered("notes", "notes", "partitions = 4\ntries = 2");
+    project(&web, &log.handlers(), &programs);
+    connected(&web, 1);
+    let desk = host("desk", &server.url(), "");
+    std::fs::write(Path::new(&(log.bad() + "2")), b"").unwrap();
+    for number in ["1", "2", "3"] {
+        desk.hob(&["tell", "notes", number, "--key", "k"]).go().succeeded();
+    }
+    wait::until("the last", || {
+        log.performed().get("k").is_some_and(|all| all.contains(&3)).then_some(())
+    });
+    let begun: Vec<u64> = log
+        .lines()
+        .into_iter()
+        .filter(|(is_end, ..)| !is_end)
+        .map(|(_, _, number)| number)
+        .collect();
+    assert_eq!(begun, [1, 2, 2, 3]);
+    let letters = json(&web, &["dead"]);
+    assert_eq!((&letters["total"], &letters["letters"][0]["key"]), (&1.into(), &"k".into()));
+}
+
+/// `kill -9` of the server, of the teller's daemon and of a host, and a host that stops.
+#[test]
+fn of_twelve_hundred_tells_by_twenty_keys_none_is_lost_or_passes_another_whoever_is_killed() {
+    let (store, log) = (Store::new(), Log::new());
+    let mut server = Server::start(&store.config());
+    let hosts = ["left", "right"].map(|name| {
+        let world = host(name, &server.url(), "");
+        project(&world, &log.handlers(), &offered("notes", "notes", PARTITIONED));
+        connected(&world, 1);
+        world
+    });
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    let part = OF_EACH / 4;
+    for number in 0..4 {
+        tells(&desk, number * part + 1..(number + 1) * part + 1);
+        match number {
+            0 => {
+                let port = server.kill();
+                server = Server::at(port, &store.config());
+            }
+            1 => {
+                crash(&desk);
+                desk.hob(&["start"]).go().succeeded();
+            }
+            2 => hosts[0].hob(&["stop"]).go().succeeded(),
+            _ => {
+                hosts[0].hob(&["start"]).go().succeeded();
+                connected(&hosts[0], 1);
+                crash(&hosts[1]);
+            }
+        }
+    }
+    let is_all = wait::look(Duration::from_secs(180), || of_all(&log, OF_EACH).then_some(()));
+    let counts: Vec<usize> = log.performed().values().map(BTreeSet::len).collect();
+    assert!(is_all.is_some(), "performed of each key: {counts:?}");
+    empty(&desk);
+    log.in_order();
+    hosts[1].hob(&["start"]).go().succeeded();
+    drop(server);
+}
