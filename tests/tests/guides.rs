@@ -8,14 +8,18 @@ use hob_tests::World;
 
 /// A port that a reader's site has, and a test's must not.
 const PORT: &str = "8000";
+/// The page of several machines: `hosts/recipe` follows it.
+const ELSEWHERE: &str = "hosts.md";
 const MARK: &str = "==== the end of a block ====";
 
+/// A block of `sh`.
 #[derive(Debug, Default)]
-struct Block {
+pub(crate) struct Block {
     /// The line of the page at which it begins.
-    line: usize,
-    commands: String,
-    prints: Option<String>,
+    pub(crate) line: usize,
+    pub(crate) commands: String,
+    /// The block of `text` behind it.
+    pub(crate) prints: Option<String>,
 }
 
 fn folder() -> PathBuf {
@@ -28,7 +32,7 @@ fn jars() -> PathBuf {
 }
 
 /// The blocks of a page that are run, each with what it prints.
-fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside: Option<(String, Block)> = None;
     for (at, line) in page.lines().enumerate() {
@@ -57,7 +61,7 @@ fn blocks(page: &str) -> Vec<Block> {
 }
 
 /// Whether a text is what a page says, in which `…` stands for anything.
-fn is_as_said(text: &str, said: &str) -> bool {
+pub(crate) fn is_as_said(text: &str, said: &str) -> bool {
     let mut parts = said.trim_end().split('…');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.trim_end().strip_prefix(first) else { return false };
@@ -165,7 +169,7 @@ fn each_page_is_followed() {
         .map(|entry| entry.expect("a page").file_name().into_string().expect("text"))
         .collect();
     names.sort();
-    let mut followed: Vec<&str> = PAGES.to_vec();
+    let mut followed: Vec<&str> = [PAGES, &[ELSEWHERE]].concat();
     followed.sort_unstable();
     assert_eq!(names, followed);
 }

@@ -8,6 +8,7 @@ mod faults;
 mod foreign;
 mod hooks;
 mod many;
+mod recipe;
 mod secure;
 mod seen;
 mod server;

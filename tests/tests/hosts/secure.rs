@@ -35,11 +35,16 @@ const FREE: [&str; 2] = [
     "UB43KVROR7TFJ6KAPCYRF2FJROTZAH4FHLTJLPWX4DRZCC5NASLGJBFE",
 ];
 
-/// The block of the page that begins with this line, with the keys of users.
-fn permissions() -> String {
+/// The permissions of the page, as a reader copies them.
+pub(super) fn block() -> &'static str {
     let page = include_str!("../../../docs/hosts.md");
     let at = page.find("# nats-server's configuration").unwrap();
-    let block = page[at..].split("```").next().unwrap();
+    page[at..].split("```").next().unwrap()
+}
+
+/// The same with the keys of users.
+fn permissions() -> String {
+    let block = block();
     let free = format!("{{ nkey = {} }}\n  ]", FREE[1]);
     let block = block.replace("UDESK", DESK[1]).replace("UWEB", WEB[1]);
     block.replace("UADMIN", ADMIN[1]).replacen("]\n}", &format!("{free}\n}}"), 1)

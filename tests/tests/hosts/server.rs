@@ -15,12 +15,17 @@ pub(crate) struct Server {
 }
 
 /// Where `make test-deps` has put it.
-fn binary() -> PathBuf {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/nats/nats-server");
+pub(super) fn binary() -> PathBuf {
     let named = std::env::var_os("HOB_NATS_SERVER").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| PathBuf::from(path));
+    named.unwrap_or_else(|| tool("nats-server"))
+}
+
+/// The same of what else is NATS'.
+pub(super) fn tool(name: &str) -> PathBuf {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/nats");
+    let path = PathBuf::from(folder).join(name);
     assert!(path.is_file(), "{}: missing; run `make test-deps`", path.display());
-    path
+    path.canonicalize().unwrap()
 }
 
 impl Server {
