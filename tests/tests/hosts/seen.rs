@@ -155,7 +155,7 @@ fn the_doctor_names_what_keeps_other_hosts_away_with_its_fix() {
     wait::until("why no tells come", || {
         web.status()["hosts"]["tells_why"].is_string().then_some(())
     });
-    let (fine, tells) = (["connected to", "offers 1"], ["JetStream is off", "store_dir"]);
+    let (fine, tells) = (["connected to", "offers 1 program |"], ["JetStream is off", "store_dir"]);
     said(&web, &[("fine", &fine), ("warning", &tells)]);
     server.kill();
     wait::until("it is cut", || (web.status()["hosts"]["connected"] == false).then_some(()));

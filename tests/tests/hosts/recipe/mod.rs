@@ -128,6 +128,8 @@ fn the_page_is_followed_and_its_keys_let_nothing_else_pass() {
     let refused = desk.run(&["hob", "ask", "greeter", "x"]).go();
     assert_eq!(refused.end, hob_tests::End::Code(125), "{refused:?}");
     assert!(refused.complaint().contains("certificate"), "{refused:?}");
+    let fix = shell(desk, "hob doctor | grep -A1 ' hosts '").text();
+    assert!(fix.contains("fix: name the file of its authority by `ca` in "), "{fix}");
 }
 
 /// So many asks are open at a time.

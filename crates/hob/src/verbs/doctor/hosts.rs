@@ -48,14 +48,21 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
             None if why.contains("credentials") => {
                 format!("name them by `creds` in {}", path.display())
             }
+            // In the words of the library.
+            _ if why.contains("UnknownIssuer") => {
+                format!("name the file of its authority by `ca` in {}", path.display())
+            }
             _ => format!("start that server, or correct `url` in {}", path.display()),
         };
         let text = format!("{host} has no connection to other hosts: {why}");
         return vec![fault(CHECK, text, format!("{what}, then: hob restart"))];
     }
-    let count = now.offered.len();
-    let mut all =
-        vec![fine(CHECK, format!("{host} is connected to {url}{by}, and offers {count} programs"))];
+    let offers = match now.offered.len() {
+        1 => "1 program".to_owned(),
+        count => format!("{count} programs"),
+    };
+    let text = format!("{host} is connected to {url}{by}, and offers {offers}");
+    let mut all = vec![fine(CHECK, text)];
     if let Some(why) = now.why {
         let text = format!("the server refuses something: {why}");
         all.push(warning(CHECK, text, "give this host the permissions of docs/hosts.md"));
