@@ -159,6 +159,12 @@ pub(crate) fn seen(payload: &[u8]) -> Option<Seen> {
     })
 }
 
+/// Whether a service that answers keeps the order of keys.
+pub(crate) fn has_partitions(payload: &[u8]) -> bool {
+    let value: Value = serde_json::from_slice(payload).unwrap_or_default();
+    partitions(&value["metadata"]) > 0
+}
+
 fn partitions(metadata: &Value) -> u32 {
     metadata["partitions"].as_str().and_then(|count| count.parse().ok()).unwrap_or(0)
 }

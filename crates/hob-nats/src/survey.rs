@@ -28,7 +28,7 @@ pub(crate) async fn survey(client: &Client) -> Vec<Seen> {
 /// Asks all who hear a subject, until nothing more comes or enough has.
 pub(crate) async fn ask_all(
     client: &Client,
-    subject: &'static str,
+    subject: impl async_nats::subject::ToSubject,
     mut take: impl FnMut(Message) -> bool,
 ) {
     let to = client.new_inbox();

@@ -112,6 +112,12 @@ pub fn nobody(has_key: bool) -> &'static str {
     }
 }
 
+/// How many of a program's partitions one of so many hosts has at most: none is left over.
+#[must_use]
+pub fn share(partitions: usize, hosts: usize) -> usize {
+    partitions.div_ceil(hosts.max(1))
+}
+
 /// What becomes of it; `None`: it is a dead letter, which this host has to keep before it says so.
 #[must_use]
 pub fn settle(ended: Ended, delivered: u32, tries: u32) -> Option<End> {
@@ -133,6 +139,18 @@ pub fn delay_ms(delivered: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_have_all_partitions_among_them_and_none_has_two_more_than_it_must() {
+        for partitions in 1..=20 {
+            for hosts in 0..=24 {
+                let share = share(partitions, hosts);
+                assert!(
+                    share * hosts.max(1) >= partitions && (share - 1) * hosts.max(1) < partitions
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_failed_one_waits_longer_each_time_and_is_dead_at_the_last() {

@@ -57,6 +57,10 @@ impl Held {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
+    fn is_empty(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// How many are open of each of so many consumers.
     fn counts(&self, consumers: usize) -> Vec<usize> {
         let mut counts = vec![0; consumers];

@@ -1,28 +1,35 @@
 //! A host takes what a stream of its program gives: it asks each consumer for as many as it has room
 //! for.
 //!
+//! A partition stays at the host that was given its first message, until that asks no more for a while. A
+//! host that has more than its share of them, or stops, lets some go.
+//!
 //! Invariants: a host asks for no more than it may have open; what it has open and does not settle,
 //! nor says that it works on, the stream gives to another host.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use hob_core::hosts::{News, words};
+use hob_core::hosts::{News, tells, words};
 use hob_daemon::hosts::Inbox;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::stream::{Kind, Made};
+use super::stream::{GROUP, Kind, Made};
 use super::{Held, delivered, nanos};
-use crate::{ends, headers};
+use crate::{ends, headers, micro, survey};
 
 /// How often a host says that it works on what it has.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-/// How long a request for messages stands.
+/// How long a request for messages stands; where it also says that this host is there still, less.
 const PULL: Duration = Duration::from_secs(30);
+const PULL_PINNED: Duration = Duration::from_secs(10);
+/// The header that says which host has a partition.
+const PIN: &str = "Nats-Pin-Id";
 /// How long a host waits before it looks again for a stream that it could not have.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -51,31 +58,59 @@ struct Pulls {
     made: Made,
     /// How many messages each was asked for that have not come.
     wanted: Vec<usize>,
+    /// By which word each is this host's, if it is.
+    pins: Vec<Option<String>>,
+    /// How many hosts keep the order of this program's keys, when that was last found out; 0: never.
+    hosts: Arc<AtomicUsize>,
 }
 
 impl Pulls {
     fn new(stream: String, to: String, made: Made) -> Pulls {
-        let wanted = vec![0; made.consumers.len()];
-        Pulls { stream, to, made, wanted }
+        let count = made.consumers.len();
+        let (wanted, pins) = (vec![0; count], vec![None; count]);
+        Pulls { stream, to, made, wanted, pins, hosts: Arc::default() }
+    }
+
+    /// What a consumer is asked for.
+    fn request(&self, number: usize, room: usize) -> Value {
+        if !self.made.is_pinned {
+            return json!({ "batch": room, "expires": nanos(PULL) });
+        }
+        let expires = nanos(PULL_PINNED);
+        match &self.pins[number] {
+            None => json!({ "batch": room, "expires": expires, "group": GROUP }),
+            Some(pin) => json!({ "batch": room, "expires": expires, "group": GROUP, "id": pin }),
+        }
+    }
+
+    /// The consumers that are this host's.
+    fn pinned(&self) -> Vec<usize> {
+        (0..self.pins.len()).filter(|number| self.pins[*number].is_some()).collect()
+    }
+
+    /// Lets go of a consumer: the host that has waited longest for it has it next.
+    async fn let_go(&mut self, client: &Client, number: usize) {
+        self.pins[number] = None;
+        let consumer = &self.made.consumers[number];
+        let subject = format!("$JS.API.CONSUMER.UNPIN.{}.{consumer}", self.stream);
+        let group = json!({ "group": GROUP }).to_string();
+        // Without the right to it the others wait until this host has not asked for long enough.
+        let _ = client.publish(subject, group.into()).await;
     }
 
     /// Asks those that were asked for nothing, as far as there is room; `None`: the connection is over.
     async fn ask(&mut self, client: &Client, held: &Held) -> Option<()> {
-        let open = held.counts(self.wanted.len());
-        for (number, (wanted, open)) in self.wanted.iter_mut().zip(open).enumerate() {
-            let Some(room) = self.made.window.checked_sub(open).filter(|room| *room > 0) else {
+        for (number, open) in held.counts(self.wanted.len()).into_iter().enumerate() {
+            let room = self.made.window.saturating_sub(open);
+            if room == 0 || self.wanted[number] > 0 {
                 continue;
-            };
-            let Some(consumer) = self.made.consumers.get(number).filter(|_| *wanted == 0) else {
-                continue;
-            };
-            *wanted = room;
+            }
+            self.wanted[number] = room;
+            let consumer = &self.made.consumers[number];
             let next = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{consumer}", self.stream);
-            let ask = json!({ "batch": room, "expires": nanos(PULL) }).to_string();
-            client
-                .publish_with_reply(next, format!("{}.{number}", self.to), ask.into())
-                .await
-                .ok()?;
+            let ask = self.request(number, room).to_string();
+            let to = format!("{}.{number}", self.to);
+            client.publish_with_reply(next, to, ask.into()).await.ok()?;
         }
         Some(())
     }
@@ -86,9 +121,9 @@ impl Pulls {
     }
 
     /// The one that a word comes from.
-    fn wanted_of(&mut self, subject: &str) -> Option<&mut usize> {
-        let number: usize = subject.rsplit('.').next()?.parse().ok()?;
-        self.wanted.get_mut(number)
+    fn number_of(&self, subject: &str) -> Option<usize> {
+        let number = subject.rsplit('.').next()?.parse().ok()?;
+        (number < self.wanted.len()).then_some(number)
     }
 }
 
@@ -156,9 +191,13 @@ impl Task {
                                 return Over::Cut;
                             }
                         }
-                        Some(404 | 408) => {
-                            if let Some(wanted) = pulls.wanted_of(&message.subject) {
-                                *wanted = 0;
+                        Some(status @ (404 | 408 | 423)) => {
+                            if let Some(number) = pulls.number_of(&message.subject) {
+                                pulls.wanted[number] = 0;
+                                if status == 423 {
+                                    // Another host has it.
+                                    pulls.pins[number] = None;
+                                }
                             }
                         }
                         Some(100) => {}
@@ -169,17 +208,46 @@ impl Task {
                     }
                 }
                 () = self.held.freed.notified() => {}
-                _ = progress.tick(), if !self.held.all().is_empty() => {
+                _ = progress.tick(), if !self.held.is_empty() || pulls.pinned().len() > 1 => {
                     for ack in self.held.all() {
                         let _ = self.client.publish(ack, Bytes::from_static(b"+WPI")).await;
                     }
+                    self.share(&mut pulls).await;
                 }
                 _ = withdrawn.changed() => {
                     self.rest(messages, &mut pulls).await;
+                    for number in pulls.pinned() {
+                        pulls.let_go(&self.client, number).await;
+                    }
                     return Over::Withdrawn;
                 }
             }
         }
+    }
+
+    /// Lets one partition go, where this host has more than its share.
+    async fn share(&self, pulls: &mut Pulls) {
+        let pinned = pulls.pinned();
+        if pinned.len() < 2 {
+            return;
+        }
+        let (most, hosts) = (pulls.pins.len(), pulls.hosts.load(Ordering::Relaxed));
+        if pinned.len() > tells::share(most, hosts)
+            && let Some(last) = pinned.last()
+        {
+            pulls.let_go(&self.client, *last).await;
+        }
+        let (client, hosts) = (self.client.clone(), Arc::clone(&pulls.hosts));
+        let subject = format!("$SRV.PING.{}", micro::name(&self.program));
+        tokio::spawn(async move {
+            let mut seen = 0;
+            survey::ask_all(&client, subject, |message| {
+                seen += usize::from(micro::has_partitions(&message.payload));
+                seen < most
+            })
+            .await;
+            hosts.store(seen, Ordering::Relaxed);
+        });
     }
 
     /// What had come before this host took no more.
@@ -197,9 +265,9 @@ impl Task {
         let Some(ack) = message.reply.as_ref().map(ToString::to_string) else { return true };
         let Some((consumer, delivered)) = delivered(&ack) else { return true };
         let Some(number) = pulls.number(consumer) else { return true };
-        if let Some(wanted) = pulls.wanted.get_mut(number) {
-            *wanted = wanted.saturating_sub(1);
-        }
+        pulls.wanted[number] = pulls.wanted[number].saturating_sub(1);
+        let pin = message.headers.as_ref().and_then(|headers| headers.get(PIN));
+        pulls.pins[number] = pin.map(ToString::to_string);
         self.held.add(&ack, number);
         let told = headers::told(message, (&self.program, ack, delivered));
         self.inbox.tell(News::Told(Box::new(told))).await

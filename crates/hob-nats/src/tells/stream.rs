@@ -15,6 +15,10 @@ use super::nanos;
 const CONSUMER: &str = "hob";
 /// A host that says nothing of a message for so long has lost it.
 const ACK_WAIT: Duration = Duration::from_secs(30);
+/// A host that asks for nothing more of a partition for so long has it no longer.
+const PIN_FOR: Duration = Duration::from_secs(21);
+/// The one group of those who ask for messages of a partition.
+pub(super) const GROUP: &str = "hob";
 /// For so long a stream knows what it was told, so that it takes nothing twice.
 const KNOWN_FOR: Duration = Duration::from_secs(120);
 /// There is a stream of this name with other settings.
@@ -37,8 +41,10 @@ pub(crate) enum Kind {
 /// A stream that is there, and its consumers.
 pub(super) struct Made {
     pub(super) consumers: Vec<String>,
-    /// How many messages of a consumer a host has open at most.
+    /// How many messages of a consumer a host has open at most, those included that it asks for.
     pub(super) window: usize,
+    /// One host has a consumer for as long as it goes on asking.
+    pub(super) is_pinned: bool,
     /// What of it is not as this host's `hob.toml` has it.
     pub(super) differs: Option<String>,
 }
@@ -84,7 +90,7 @@ impl Kind {
             make_consumer(client, (&stream, CONSUMER), &json!({ "max_ack_pending": 65_536 }))
                 .await?;
             let consumers = vec![CONSUMER.to_owned()];
-            return Ok(Made { consumers, window: WINDOW, differs: None });
+            return Ok(Made { consumers, window: WINDOW, is_pinned: false, differs: None });
         };
         let (wanted, partitions) = match is_other {
             true => (partitions, partitions_of(client, &stream).await?),
@@ -99,14 +105,19 @@ impl Kind {
         });
         let consumers: Vec<String> = (0..partitions).map(|part| part.to_string()).collect();
         for part in &consumers {
-            // One at a time, whichever host has it: so none passes the one before.
+            // One at a time, whichever host has it: so none passes the one before. That a host keeps its
+            // partitions is for what its program has in memory; a server before 2.11 knows nothing of it.
             let of = json!({
                 "filter_subject": format!("hob.tell.{program}.{part}"),
                 "max_ack_pending": 1,
+                "priority_policy": "pinned_client",
+                "priority_groups": [GROUP],
+                "priority_timeout": nanos(PIN_FOR),
             });
             make_consumer(client, (&stream, part), &of).await?;
         }
-        Ok(Made { consumers, window: 1, differs })
+        // One is asked for while another is open, so that the partition stays here, however long it takes.
+        Ok(Made { consumers, window: 2, is_pinned: true, differs })
     }
 }
 

@@ -41,7 +41,7 @@ def notes(payload, message):
         raise ValueError("not yet")
     # So that who is killed has something open.
     time.sleep(0.01)
-    os.write(LOG, f"end {{message.key or '-'}} {{word}}\n".encode())
+    os.write(LOG, f"end {{message.key or '-'}} {{word}} {{os.getcwd()}}\n".encode())
 "#
         )
     }
@@ -61,6 +61,18 @@ def notes(payload, message):
             (is_end, key, number.parse().unwrap())
         };
         whole.lines().map(line).collect()
+    }
+
+    /// In whose folder each key was performed since so many lines.
+    fn places(&self, since: usize) -> BTreeMap<String, BTreeSet<String>> {
+        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
+        let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in text.lines().skip(since) {
+            if let ["end", key, _, place] = line.split(' ').collect::<Vec<_>>()[..] {
+                all.entry(key.to_owned()).or_default().insert(place.to_owned());
+            }
+        }
+        all
     }
 
     /// What was performed, by keys.
@@ -185,6 +197,43 @@ fn one_that_fails_holds_back_those_of_its_key_until_it_is_done_or_dead() {
     assert_eq!(begun, [1, 2, 2, 3]);
     let letters = json(&web, &["dead"]);
     assert_eq!((&letters["total"], &letters["letters"][0]["key"]), (&1.into(), &"k".into()));
+}
+
+#[test]
+fn a_key_stays_at_its_host_until_that_stops_or_another_one_comes() {
+    let (store, log) = (Store::new(), Log::new());
+    let server = Server::start(&store.config());
+    let programs = offered("notes", "notes", PARTITIONED);
+    let hosts = ["left", "right"].map(|name| {
+        let world = host(name, &server.url(), "");
+        project(&world, &log.handlers(), &programs);
+        connected(&world, 1);
+        world
+    });
+    hosts[1].hob(&["stop"]).go().succeeded();
+    let desk = host("desk", &server.url(), "");
+    desk.hob(&["start"]).go().succeeded();
+    let mut to = 0;
+    // Tells some more of each key, and says where they were performed, if each key had one place.
+    let mut performed = || {
+        let since = log.lines().len();
+        tells(&desk, to + 1..to + 4);
+        to += 3;
+        wait::until("all of them", || of_all(&log, to).then_some(()));
+        let places = log.places(since);
+        let is_one = places.values().all(|places| places.len() == 1);
+        is_one.then(|| places.into_values().flatten().collect::<BTreeSet<String>>())
+    };
+    assert_eq!(performed().unwrap().len(), 1);
+    // One that comes has its share after a while. A key is in two places when it goes from one to the
+    // other, and in hardly any round where hosts do not keep theirs.
+    hosts[1].hob(&["start"]).go().succeeded();
+    connected(&hosts[1], 1);
+    wait::until("a share of another host", || performed().filter(|places| places.len() == 2));
+    hosts[0].hob(&["stop"]).go().succeeded();
+    let there = hosts[1].path("work").canonicalize().unwrap();
+    assert_eq!(performed(), Some(BTreeSet::from([there.to_str().unwrap().to_owned()])));
+    log.in_order();
 }
 
 /// `kill -9` of the server, of the teller's daemon and of a host, and a host that stops.
