@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_core::supervisor::Supervisor;
 use hob_os::process::limits;
 use hob_os::process::near::Near;
-use hob_os::{build_id, clock, spawn, uds};
+use hob_os::{build_id, clock, signals, spawn, uds};
 use hob_wire::call::Hello;
 use hob_wire::frame::Kind;
 use tokio::sync::mpsc;
@@ -57,6 +57,8 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
     // Before any caller's environment comes.
     hob_os::arena::wipe_what_is_freed();
     let ready = spawn::readiness();
+    // What came while it stood still may be older than its asker's patience.
+    signals::keep_continues().map_err(std::io::Error::from)?;
     limits::raise_nofile();
     let near = Arc::new(Near::default());
     let (begins, ended) = (Arc::clone(&near), Arc::clone(&near));

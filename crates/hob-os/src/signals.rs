@@ -193,26 +193,24 @@ pub fn take_noted() -> Option<(i32, Origin)> {
     (noted != 0).then_some((noted.abs(), origin))
 }
 
-/// Has this process count how often it goes on after a stop. The kernel runs the handler in the
-/// process's first thread, where that does not block the signal, before anything else of it runs.
-pub fn count_continues() {
-    extern "C" fn counted(_: i32) {
-        CONTINUES.fetch_add(1, Ordering::Relaxed);
-    }
-    let handler: extern "C" fn(i32) = counted;
-    // SAFETY: the handler adds to a number and touches nothing else; a zeroed record is a valid one.
-    unsafe {
-        let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGCONT, &raw const action, std::ptr::null_mut());
-    }
+/// Has this process keep it when it goes on after a stop, for [`continues`]. To be called while it has
+/// one thread: others inherit what it blocks. What it starts must not.
+pub fn keep_continues() -> io::Result<()> {
+    block(Set::of(&[libc::SIGCONT]))
 }
 
-/// How often it has gone on, since that is counted.
+/// How often this process was seen to have gone on, this time included. The kernel keeps SIGCONT before
+/// it wakes any thread, so the first look after a stop sees it. A handler is run by any thread, perhaps
+/// after another one has gone on.
 #[must_use]
 pub fn continues() -> u64 {
-    CONTINUES.load(Ordering::Relaxed)
+    let set = Set::of(&[libc::SIGCONT]).to_libc();
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: set and time are valid for the call; nothing is written where the pointer is null.
+    let taken =
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) };
+    let more = u64::from(taken == libc::SIGCONT);
+    CONTINUES.fetch_add(more, Ordering::Relaxed) + more
 }
 
 /// Sends this process a signal.
@@ -269,5 +267,40 @@ mod tests {
         // SAFETY: sends a signal to this thread, which blocks it.
         unsafe { libc::raise(libc::SIGUSR2) };
         assert_eq!(read(&descriptor), Some((libc::SIGUSR2, Origin::Process)));
+    }
+
+    /// Only a process of its own may be stopped: a test's threads are the other tests'.
+    #[test]
+    fn a_process_that_goes_on_after_a_stop_sees_it_at_its_first_look() {
+        const TURNS: u64 = 20;
+        let (seen, seen_in) = rustix::pipe::pipe().unwrap();
+        // SAFETY: the child makes system calls only, and ends without running anything of the parent's.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let is_kept = keep_continues().is_ok();
+            for turn in 1..=TURNS {
+                raise(libc::SIGSTOP);
+                if !is_kept || continues() != turn || continues() != turn {
+                    break;
+                }
+                let _ = io::write(&seen_in, b".");
+            }
+            // SAFETY: it ends this process.
+            unsafe { libc::_exit(0) };
+        }
+        drop(seen_in);
+        loop {
+            let mut status = 0;
+            // SAFETY: waits for the child of this test, and continues it.
+            unsafe {
+                assert_eq!(libc::waitpid(pid, &raw mut status, libc::WUNTRACED), pid);
+                if !libc::WIFSTOPPED(status) {
+                    break;
+                }
+                libc::kill(pid, libc::SIGCONT);
+            }
+        }
+        let mut all = [0; 64];
+        assert_eq!(io::read(&seen, &mut all).map(|count| count as u64), Ok(TURNS));
     }
 }

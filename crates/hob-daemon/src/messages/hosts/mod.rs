@@ -29,7 +29,7 @@ use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::log::Category;
 use hob_core::requests::dead::Elsewhere;
 use hob_core::status::HostsPart;
-use hob_os::{clock, process, signals};
+use hob_os::{clock, process};
 use hob_wire::strings::Strings;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -100,7 +100,6 @@ impl Hosts {
             Err(why) => return Hosts::off(why),
         };
         let (name, url) = (settings.host.clone(), settings.url.clone());
-        signals::count_continues();
         let stood = questions::stood();
         match Link::start(connect, settings, Inbox::new(inbox)) {
             Ok(link) => Hosts { link: Some(link), name, url, stood, ..Hosts::default() },
