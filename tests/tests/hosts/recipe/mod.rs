@@ -2,6 +2,7 @@
 //! the cable of one of its hosts, pulled while another asks and tells.
 
 mod network;
+mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -57,6 +58,8 @@ fn followed() -> Network {
             );
         }
     }
+    let told = || greeted(&network).iter().any(|line| line == "you all").then_some(());
+    wait::until("what was told", told);
     network
 }
 
@@ -95,8 +98,6 @@ fn connections(network: &Network) -> usize {
 #[test]
 fn the_page_is_followed_and_its_keys_let_nothing_else_pass() {
     let network = followed();
-    let told = || greeted(&network).iter().any(|line| line == "you all").then_some(());
-    wait::until("what was told", told);
     // The server has refused what the page shows, and nothing else.
     let log = network.machine("server").world.path("work").join("server.log");
     let log = std::fs::read_to_string(log).unwrap();

@@ -13,10 +13,11 @@ use crate::hosts::many::teller;
 use crate::hosts::{Server, connected, host, offered, project};
 
 /// All hosts write into one file, so that what one began before another is seen in it.
-struct Log(TempDir);
+#[derive(Debug)]
+pub(in crate::hosts) struct Log(TempDir);
 
 impl Log {
-    fn new() -> Log {
+    pub(in crate::hosts) fn new() -> Log {
         Log(tempfile::tempdir().unwrap())
     }
 
@@ -25,7 +26,7 @@ impl Log {
     }
 
     /// `notes` of a host; it fails for a payload that is there.
-    fn handlers(&self) -> String {
+    pub(in crate::hosts) fn handlers(&self) -> String {
         let (log, bad) = (self.path(), self.bad());
         format!(
             r#"
@@ -51,7 +52,7 @@ def notes(payload, message):
     }
 
     /// What was begun and ended, in its order: a word, a key and a number.
-    fn lines(&self) -> Vec<(bool, String, u64)> {
+    pub(in crate::hosts) fn lines(&self) -> Vec<(bool, String, u64)> {
         let text = std::fs::read_to_string(self.path()).unwrap_or_default();
         let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let line = |line: &str| {
@@ -76,7 +77,7 @@ def notes(payload, message):
     }
 
     /// What was performed, by keys.
-    fn performed(&self) -> BTreeMap<String, BTreeSet<u64>> {
+    pub(in crate::hosts) fn performed(&self) -> BTreeMap<String, BTreeSet<u64>> {
         let mut all: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
         for (_, key, number) in self.lines().into_iter().filter(|(is_end, ..)| *is_end) {
             all.entry(key).or_default().insert(number);
@@ -85,7 +86,7 @@ def notes(payload, message):
     }
 
     /// That of one key nothing began before the one that was told before it had ended.
-    fn in_order(&self) {
+    pub(in crate::hosts) fn in_order(&self) {
         let mut ended: BTreeMap<String, u64> = BTreeMap::new();
         for (is_end, key, number) in self.lines() {
             let last = ended.entry(key.clone()).or_insert(0);

@@ -1,6 +1,6 @@
 //! Tells to programs of other hosts: kept here, then by their stream, then performed.
 
-mod keys;
+pub(super) mod keys;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
