@@ -80,6 +80,10 @@ pub const INSTALLED: &str = "installed-packages";
 pub const FRONT: &str = "front";
 /// The same where another host performed it.
 pub const ELSEWHERE: &str = "other-host";
+/// The reason code of a tell that a stream between hosts has, for one of them to perform it.
+pub const STREAM: &str = "stream";
+/// The outcome of such a tell.
+pub const ACCEPTED: &str = "accepted";
 
 impl Receipt {
     /// Whether the call found warm state of its own program: a copy of a layer, which is warm too,
@@ -189,7 +193,8 @@ pub struct ProgramPart {
 /// What became of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutcomePart {
-    /// `exited`, `timed-out`, `cancelled`, `refused`, `lost` or `unknown`.
+    /// `exited`, `timed-out`, `cancelled`, `refused`, `lost` or `unknown`; of a message also
+    /// `answered`, `accepted` or the reason of its failure.
     pub kind: String,
     /// The exit code, if it exited by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +205,17 @@ pub struct OutcomePart {
     /// The phase in which it was timed out or lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+}
+
+impl OutcomePart {
+    /// Whether nothing failed: the program exited with 0, a message was answered, or a stream has it.
+    #[must_use]
+    pub fn went_well(&self) -> bool {
+        match self.kind.as_str() {
+            "exited" => self.code == Some(0),
+            kind => kind == "answered" || kind == ACCEPTED,
+        }
+    }
 }
 
 /// One phase.

@@ -404,13 +404,13 @@ impl Messages {
         }
     }
 
-    /// A message is performed, or another has it now.
-    pub(super) fn tell_done(&mut self, id: MessageId) {
+    /// A message is performed, or another has it now. Returns it where it was not done before.
+    pub(super) fn tell_done(&mut self, id: MessageId) -> Option<outbox::Waiting> {
         let tells = &mut self.tells;
         hob_os::debug!(Category::Tells, "{id} is done");
-        if let Some(message) = tells.queue.finished(id) {
-            tells.outbox.finished(&message);
-        }
+        let message = tells.queue.finished(id)?;
+        tells.outbox.finished(&message);
+        Some(message)
     }
 
     /// Keeps a message that has failed too often at a stream's.

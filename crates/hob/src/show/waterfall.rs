@@ -143,7 +143,7 @@ pub(super) fn short_outcome(outcome: &OutcomePart, charset: Charset) -> String {
 
 /// The tone of an outcome.
 pub(super) fn outcome_tone(outcome: &OutcomePart) -> Tone {
-    if outcome.kind == "exited" && outcome.code == Some(0) { Tone::Good } else { Tone::Bad }
+    if outcome.went_well() { Tone::Good } else { Tone::Bad }
 }
 
 /// Linux numbers on x86-64 and ARM; the ones that end a program.

@@ -1,6 +1,7 @@
 //! Tells to programs of other hosts: kept here, then by their stream, then performed.
 
 pub(super) mod keys;
+mod receipts;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

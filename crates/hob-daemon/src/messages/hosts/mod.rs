@@ -5,12 +5,14 @@
 //! | `asks` | asks of this host's senders whose program is not here |
 //! | `questions` | asks of other hosts: found, given, answered |
 //! | `tells` | tells to other hosts' programs, and those that a stream gives to this one |
+//! | `accepted` | the receipts of tells that a stream has |
 //! | `survey` | how the offered programs do, here and at all hosts |
 //!
 //! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
 //! this host has, or offers, is never asked elsewhere; nothing of this runs where the user's
 //! configuration does not ask for it.
 
+mod accepted;
 mod asks;
 mod questions;
 mod survey;
@@ -42,6 +44,7 @@ use crate::outbox::MessageId;
 use crate::trust;
 
 use super::route::From;
+use accepted::{Accepted, Sent};
 use asks::Away;
 pub(super) use questions::AskedBy;
 pub(super) use tells::Streamed;
@@ -68,7 +71,9 @@ pub(crate) struct Hosts {
     /// ways.
     pub(super) trails: HashMap<CallId, (WorkerId, Trail)>,
     /// Tells that are said to their streams, and until when their word is waited for.
-    telling: HashMap<MessageId, Time>,
+    telling: HashMap<MessageId, (Time, Sent)>,
+    /// Tells that their streams have, and that have no receipt yet.
+    accepted: Accepted,
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
     /// when that was last looked at.
     stood: (u64, u64),
@@ -126,8 +131,9 @@ impl Hosts {
             // It is counted by the clock that goes on while the machine sleeps.
             Time(clock::now_ns() + at.0.saturating_sub(clock::since_boot_ns()))
         });
-        let telling = self.telling.values().min().copied();
-        [self.asker.next_deadline(), taken, telling].into_iter().flatten().min()
+        let telling = self.telling.values().map(|(until, _)| *until).min();
+        let accepted = self.accepted.next_due();
+        [self.asker.next_deadline(), taken, telling, accepted].into_iter().flatten().min()
     }
 
     /// Offers nothing any more.

@@ -16,6 +16,7 @@ use crate::messages::tells::Burying;
 use crate::messages::{Messages, OPEN_BYTES_MAX, Open, Said};
 use crate::outbox::{self, Directory, MessageId};
 
+use super::accepted::Sent;
 use super::asks::not_asked;
 
 /// A tell that a stream has given to this host.
@@ -73,7 +74,8 @@ impl Messages {
         };
         if self.hosts.order(Order::Tell(Box::new(telling))) {
             let until = Time(clock::now_ns()).after_us(KEPT_US);
-            self.hosts.telling.insert(id, until);
+            let sent = Sent::now(message.payload.len());
+            self.hosts.telling.insert(id, (until, sent));
         } else {
             let why = "the thread that tells other hosts takes no more";
             self.tell_waits(id, why, Directory::There);
@@ -85,9 +87,15 @@ impl Messages {
     pub(super) fn kept(&mut self, ctx: &mut Ctx<'_>, id: &str, kept: Result<(), NotKept>) {
         let Some(id) = MessageId::parse(id) else { return };
         // A word that comes after it was said again is as good.
-        self.hosts.telling.remove(&id);
+        let sent = self.hosts.telling.remove(&id).map(|(_, sent)| sent);
         match kept {
-            Ok(()) => self.tell_done(id),
+            Ok(()) => {
+                if let Some(message) = self.tell_done(id) {
+                    // Of one whose first word was given up nothing else is known.
+                    let sent = sent.unwrap_or_else(|| Sent::now(0));
+                    self.accepted(ctx, message.program, sent);
+                }
+            }
             Err(NotKept { why, never: true, .. }) => self.tell_failed(id, 1, &why),
             Err(NotKept { nobody: true, .. }) => {
                 let address = self.tells.queue().program_of(id);
@@ -104,7 +112,7 @@ impl Messages {
         let late = |at: &Time| until.is_none_or(|until| *at <= until);
         let telling = &self.hosts.telling;
         let all: Vec<MessageId> =
-            telling.iter().filter(|(_, at)| late(at)).map(|(id, _)| *id).collect();
+            telling.iter().filter(|(_, (at, _))| late(at)).map(|(id, _)| *id).collect();
         for id in all {
             self.hosts.telling.remove(&id);
             self.tell_waits(id, why, Directory::There);

@@ -311,13 +311,16 @@ impl Messages {
         for (told, stands_for) in self.thin.due(now) {
             self.write_receipt(ctx, told, stands_for);
         }
+        self.tick_accepted(ctx, now);
     }
 
     /// Leaves receipts of all messages that have ended and were counted by now.
     pub(crate) fn leave_all_receipts(&mut self, ctx: &mut Ctx<'_>) {
-        for (told, stands_for) in self.thin.all(Time(clock::now_ns())) {
+        let now = Time(clock::now_ns());
+        for (told, stands_for) in self.thin.all(now) {
             self.write_receipt(ctx, told, stands_for);
         }
+        self.leave_all_accepted(ctx, now);
     }
 
     fn write_receipt(&self, ctx: &mut Ctx<'_>, told: Told, stands_for: u64) {

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hob_core::receipt::Receipt;
 use serde::{Serialize, Serializer};
 
 use super::super::spans::What;
@@ -156,7 +155,7 @@ fn spans(call: &Call, out: &mut Vec<u8>) {
     };
     write(&Span {
         attributes: attributes(call),
-        status: Some(Status { code: if went_well(receipt) { OK } else { ERROR } }),
+        status: Some(Status { code: if receipt.outcome.went_well() { OK } else { ERROR } }),
         ..span(own, parent, name, (0, receipt.total_us))
     });
     for (number, phase) in (4_u64..).zip(&receipt.phases) {
@@ -192,13 +191,6 @@ fn attributes<'a>(call: &Call<'a>) -> Vec<Attribute<'a>> {
     let numbers = numbers.map(|(key, number)| ours(key, Value::Number(AsText(number))));
     let warm = std::iter::once(ours("warm", Value::Flag(call.receipt.warm)));
     texts.chain(numbers).chain(warm).collect()
-}
-
-fn went_well(receipt: &Receipt) -> bool {
-    match receipt.outcome.kind.as_str() {
-        "exited" => receipt.outcome.code == Some(0),
-        kind => kind == "answered",
-    }
 }
 
 /// An attribute of ours.

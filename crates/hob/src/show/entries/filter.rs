@@ -50,12 +50,7 @@ impl Filter {
 /// Nothing is known of what became of a call that no daemon saw.
 fn has_failed(entry: &Entry) -> bool {
     let Entry::Receipt(receipt) = entry else { return false };
-    let outcome = &receipt.outcome;
-    match outcome.kind.as_str() {
-        "answered" => false,
-        "exited" => outcome.code != Some(0),
-        _ => true,
-    }
+    !receipt.outcome.went_well()
 }
 
 fn is_of(entry: &Entry, program: &str) -> bool {
@@ -142,7 +137,9 @@ mod tests {
         assert!(!failed.takes(&warm) && !failed.takes(&samples::fallback()));
         assert!(failed.takes(&receipt(|receipt| receipt.outcome.code = Some(1))));
         assert!(failed.takes(&receipt(|receipt| receipt.outcome.kind = "lost".to_owned())));
-        assert!(!failed.takes(&receipt(|receipt| receipt.outcome.kind = "answered".to_owned())));
+        for kind in ["answered", "accepted"] {
+            assert!(!failed.takes(&receipt(|receipt| receipt.outcome.kind = kind.to_owned())));
+        }
         assert!(slower.takes(&warm) && !slower.takes(&samples::fallback()));
         assert!(!slower.takes(&receipt(|receipt| receipt.total_us = 1_373)));
         assert!(since.takes(&warm) && !since.takes(&samples::fallback()));

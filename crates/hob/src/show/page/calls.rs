@@ -49,7 +49,7 @@ pub(crate) fn page(entries: &[Entry], rings: &Rings, clock: &Clock) -> String {
 }
 
 fn row(page: &mut Page, receipt: &Receipt, longest_us: u64, clock: &Clock) {
-    let (how, good) = (How::of(receipt), is_good(receipt));
+    let (how, good) = (How::of(receipt), receipt.outcome.went_well());
     page.raw("<tr><th>")
         .text(Naming::from(&receipt.program).title())
         .raw("</th><td data-as=\"began\">");
@@ -147,11 +147,6 @@ fn bar(page: &mut Page, stretch: Stretch, class: &'static str) {
     );
     page.raw(class).raw("\" height=\"6\" x=\"").text(part(stretch.from_us).min(1000 - width));
     page.raw("\" width=\"").text(width).raw("\"/></svg>");
-}
-
-fn is_good(receipt: &Receipt) -> bool {
-    let outcome = &receipt.outcome;
-    outcome.kind == "answered" || outcome.kind == "exited" && outcome.code == Some(0)
 }
 
 fn class(how: How) -> &'static str {

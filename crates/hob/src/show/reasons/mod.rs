@@ -80,7 +80,10 @@ pub const NOT_GIVEN: &[(&str, &str)] = &[
 ];
 
 /// What performed a message that no worker of this host did.
-pub const ELSEWHERE: &[(&str, &str)] = &[("other-host", "another host performed it")];
+pub const ELSEWHERE: &[(&str, &str)] = &[
+    ("other-host", "another host performed it"),
+    ("stream", "a stream between hosts has it, and a host that offers it performs it"),
+];
 
 /// Why no daemon took a call.
 pub const FALLBACK: &[(&str, &str)] = &[
