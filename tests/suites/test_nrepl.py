@@ -56,8 +56,6 @@ PLAIN_FAILS = {
     "nrepl.describe-test/simple-describe",
     "nrepl.describe-test/verbose-describe",
 }
-# What fails where the tests do not come to their end.
-EVERYTHING = frozenset({"everything"})
 
 
 @unittest.skipUnless(SOURCE, "the source of nREPL is not there")
@@ -111,8 +109,7 @@ class Nrepl(unittest.TestCase):
             return ""
 
     def failed(self, folder, port):
-        """The tests that fail there, and how many were run; of what hangs everything fails, and none
-        was run."""
+        """The tests that fail there, and how many were run; None if they hang."""
         suite = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nrepl", "suite.clj")
         words = ["java", "-cp", self.classes, f"-Dsuite.port={port}", f"-Dsuite.out={' '.join(OUT)}"]
         running = subprocess.Popen(
@@ -133,7 +130,7 @@ class Nrepl(unittest.TestCase):
             running.kill()
             said, _ = running.communicate()
             print(f"{folder}: hangs\n{said[-20000:]}")
-            return EVERYTHING, 0, said
+            return None
         lines = [line.split() for line in said.splitlines() if line.startswith("suite: ")]
         run = [int(words[2]) for words in lines if words[1] == "run"]
         self.assertEqual(len(run), 1, said[-4000:])
@@ -142,15 +139,14 @@ class Nrepl(unittest.TestCase):
     def failed_each_time(self, folder, port):
         """The same of up to three runs: a test of theirs that waits 100 ms for a word may fail on a
         machine that is busy, and one may hang with a plain server too; a fault is one in each run."""
-        failed, run, said = self.failed(folder, port)
-        for _ in range(2):
-            if failed <= PLAIN_FAILS:
-                break
-            again, counted, told = self.failed(folder, port)
-            failed = again if failed is EVERYTHING else failed
-            failed = failed if again is EVERYTHING else failed & again
-            run, said = (counted, told) if counted else (run, said)
-        return failed, run, said
+        ended = []
+        while len(ended) < 3 and not any(failed <= PLAIN_FAILS for failed, *_ in ended):
+            if (done := self.failed(folder, port)) is None:
+                done = self.failed(folder, port)
+            self.assertIsNotNone(done, "they hang twice")
+            ended.append(done)
+        _, run, said = ended[-1]
+        return set.intersection(*(failed for failed, *_ in ended)), run, said
 
     def test_hob_passes_what_a_plain_server_passes(self):
         plain = ["java", "-cp", self.classes, "clojure.main", "-e", self.require]

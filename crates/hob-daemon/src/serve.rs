@@ -58,7 +58,7 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
     hob_os::arena::wipe_what_is_freed();
     let ready = spawn::readiness();
     // What came while it stood still may be older than its asker's patience.
-    signals::keep_continues().map_err(std::io::Error::from)?;
+    signals::hold_sigcont().map_err(std::io::Error::from)?;
     limits::raise_nofile();
     let near = Arc::new(Near::default());
     let (begins, ended) = (Arc::clone(&near), Arc::clone(&near));

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::tells::{NotKept, Telling};
-use hob_core::hosts::{Attempt, News, Order, Published, Way};
+use hob_core::hosts::{Attempt, News, Order, Published, Way, words};
 use hob_core::ids::CallId;
 use hob_daemon::hosts::{Inbox, Settings};
 use hob_wire::message::Reason;
@@ -368,7 +368,7 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
         .name(format!("hob {}", settings.host))
         // So the server can let each host read its own answers only. The name is one word of it: what
         // `web` may hear is not what comes to `web.lan`.
-        .custom_inbox_prefix(format!("_INBOX.{}", settings.host.replace('.', "%2E")))
+        .custom_inbox_prefix(format!("_INBOX.{}", words::subject(settings.host.as_bytes())))
         .require_tls(settings.is_tls)
         .ignore_discovered_servers()
         .connection_timeout(CONNECT_WAIT)

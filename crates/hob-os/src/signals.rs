@@ -193,9 +193,9 @@ pub fn take_noted() -> Option<(i32, Origin)> {
     (noted != 0).then_some((noted.abs(), origin))
 }
 
-/// Has this process keep it when it goes on after a stop, for [`continues`]. To be called while it has
-/// one thread: others inherit what it blocks. What it starts must not.
-pub fn keep_continues() -> io::Result<()> {
+/// Blocks SIGCONT, so that [`continues`] finds it. To be called while the process has one thread: others
+/// inherit its mask. What it starts has to be given one of its own.
+pub fn hold_sigcont() -> io::Result<()> {
     block(Set::of(&[libc::SIGCONT]))
 }
 
@@ -277,10 +277,10 @@ mod tests {
         // SAFETY: the child makes system calls only, and ends without running anything of the parent's.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let is_kept = keep_continues().is_ok();
+            let is_held = hold_sigcont().is_ok();
             for turn in 1..=TURNS {
                 raise(libc::SIGSTOP);
-                if !is_kept || continues() != turn || continues() != turn {
+                if !is_held || continues() != turn || continues() != turn {
                     break;
                 }
                 let _ = io::write(&seen_in, b".");

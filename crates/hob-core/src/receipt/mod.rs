@@ -138,7 +138,7 @@ pub struct HooksPart {
 }
 
 /// What a message's receipt says besides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePart {
     /// The bytes of its payload; 0 where only its worker knows.
     pub bytes: usize,
@@ -188,6 +188,21 @@ pub struct ProgramPart {
     pub interpreter: Option<String>,
     /// How many arguments it was called with. Their text may hold secrets and is not stored.
     pub arguments: usize,
+}
+
+impl ProgramPart {
+    /// What no worker of this host performed: nothing but its name is known, and what did.
+    #[must_use]
+    pub fn named(name: String, by: &str) -> ProgramPart {
+        ProgramPart {
+            id: None,
+            target: name.clone(),
+            name,
+            runtime: by.to_owned(),
+            interpreter: None,
+            arguments: 0,
+        }
+    }
 }
 
 /// What became of the call.

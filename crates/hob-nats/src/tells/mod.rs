@@ -19,7 +19,7 @@ mod pull;
 mod stream;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Message;
@@ -53,18 +53,22 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn all(&self) -> Vec<String> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        self.open().keys().cloned().collect()
     }
 
     fn is_empty(&self) -> bool {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.open().is_empty()
     }
 
     /// How many are open of each of so many consumers.
     fn counts(&self, consumers: usize) -> Vec<usize> {
         let mut counts = vec![0; consumers];
-        for of in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for of in self.open().values() {
             if let Some(count) = counts.get_mut(*of) {
                 *count += 1;
             }
@@ -73,13 +77,12 @@ impl Held {
     }
 
     fn add(&self, ack: &str, consumer: usize) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(ack.to_owned(), consumer);
+        self.open().insert(ack.to_owned(), consumer);
     }
 
     /// `true`: it was of this stream.
     pub(crate) fn remove(&self, ack: &str) -> bool {
-        let was_open =
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(ack).is_some();
+        let was_open = self.open().remove(ack).is_some();
         if was_open {
             self.freed.notify_one();
         }

@@ -1,8 +1,8 @@
 //! A host takes what a stream of its program gives: it asks each consumer for as many as it has room
 //! for.
 //!
-//! A partition stays at the host that was given its first message, until that asks no more for a while. A
-//! host that has more than its share of them, or stops, lets some go.
+//! A partition is pinned to the host that was given its first message, until that asks no more for a
+//! while. A host that has more than its share of them, or stops, unpins some.
 //!
 //! Invariants: a host asks for no more than it may have open; what it has open and does not settle,
 //! nor says that it works on, the stream gives to another host.
@@ -28,7 +28,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// How long a request for messages stands; where it also says that this host is there still, less.
 const PULL: Duration = Duration::from_secs(30);
 const PULL_PINNED: Duration = Duration::from_secs(10);
-/// The header that says which host has a partition.
+/// The header with the pin of a partition.
 const PIN: &str = "Nats-Pin-Id";
 /// How long a host waits before it looks again for a stream that it could not have.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ struct Pulls {
     made: Made,
     /// How many messages each was asked for that have not come.
     wanted: Vec<usize>,
-    /// By which word each is this host's, if it is.
+    /// The pin of each that is this host's.
     pins: Vec<Option<String>>,
     /// How many hosts keep the order of this program's keys, when that was last found out; 0: never.
     hosts: Arc<AtomicUsize>,
@@ -88,8 +88,8 @@ impl Pulls {
         (0..self.pins.len()).filter(|number| self.pins[*number].is_some()).collect()
     }
 
-    /// Lets go of a consumer: the host that has waited longest for it has it next.
-    async fn let_go(&mut self, client: &Client, number: usize) {
+    /// Unpins a consumer: the host that has waited longest for it has it next.
+    async fn unpin(&mut self, client: &Client, number: usize) {
         self.pins[number] = None;
         let consumer = &self.made.consumers[number];
         let subject = format!("$JS.API.CONSUMER.UNPIN.{}.{consumer}", self.stream);
@@ -212,12 +212,12 @@ impl Task {
                     for ack in self.held.all() {
                         let _ = self.client.publish(ack, Bytes::from_static(b"+WPI")).await;
                     }
-                    self.share(&mut pulls).await;
+                    self.rebalance(&mut pulls).await;
                 }
                 _ = withdrawn.changed() => {
                     self.rest(messages, &mut pulls).await;
                     for number in pulls.pinned() {
-                        pulls.let_go(&self.client, number).await;
+                        pulls.unpin(&self.client, number).await;
                     }
                     return Over::Withdrawn;
                 }
@@ -225,8 +225,8 @@ impl Task {
         }
     }
 
-    /// Lets one partition go, where this host has more than its share.
-    async fn share(&self, pulls: &mut Pulls) {
+    /// Unpins one partition, where this host has more than its share.
+    async fn rebalance(&self, pulls: &mut Pulls) {
         let pinned = pulls.pinned();
         if pinned.len() < 2 {
             return;
@@ -235,7 +235,7 @@ impl Task {
         if pinned.len() > tells::share(most, hosts)
             && let Some(last) = pinned.last()
         {
-            pulls.let_go(&self.client, *last).await;
+            pulls.unpin(&self.client, *last).await;
         }
         let (client, hosts) = (self.client.clone(), Arc::clone(&pulls.hosts));
         let subject = format!("$SRV.PING.{}", micro::name(&self.program));

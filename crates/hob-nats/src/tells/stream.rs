@@ -82,20 +82,16 @@ impl Kind {
         }
         let answer = request(client, format!("$JS.API.STREAM.CREATE.{stream}"), &config).await?;
         let is_other = answer["error"]["err_code"] == STREAM_IS_OTHER;
-        match fault(&answer) {
-            Some(why) if !is_other => return Err(why),
-            Some(_) | None => {}
+        if let Some(why) = fault(&answer).filter(|_| !is_other) {
+            return Err(why);
         }
-        let Kind::ByKey { partitions } = self else {
+        let Kind::ByKey { partitions: wanted } = self else {
             make_consumer(client, (&stream, CONSUMER), &json!({ "max_ack_pending": 65_536 }))
                 .await?;
             let consumers = vec![CONSUMER.to_owned()];
             return Ok(Made { consumers, window: WINDOW, is_pinned: false, differs: None });
         };
-        let (wanted, partitions) = match is_other {
-            true => (partitions, partitions_of(client, &stream).await?),
-            false => (partitions, partitions),
-        };
+        let partitions = if is_other { partitions_of(client, &stream).await? } else { wanted };
         // With another number a key may be of another partition than what was told with it before.
         let differs = (wanted != partitions).then(|| {
             format!(

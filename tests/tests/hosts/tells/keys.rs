@@ -1,6 +1,7 @@
 //! Tells with a key, to a program whose hosts keep their order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use hob_tests::teller::Reply;
 use hob_tests::{World, wait};
 use tempfile::TempDir;
 
-use super::{Store, crash, empty, json};
+use super::{Store, crash, empty, json, two};
 use crate::hosts::many::teller;
 use crate::hosts::{Server, connected, host, offered, project};
 
@@ -103,31 +104,27 @@ def notes(payload, message):
 const PARTITIONED: &str = "partitions = 4\ntries = 8";
 const KEYS: u64 = 20;
 const OF_EACH: u64 = 60;
-/// Tells that wait for their word at one time.
-const ON_THEIR_WAY: u64 = 64;
 
-/// Tells these of each key.
-fn tells(world: &World, numbers: std::ops::Range<u64>) {
+/// Tells these numbers of each of so many keys, and waits until all are kept.
+pub(in crate::hosts) fn tells(
+    world: &World,
+    program: &str,
+    keys: u64,
+    numbers: RangeInclusive<u64>,
+) {
     let mut teller = teller(world);
-    let all: Vec<(u64, u64)> =
-        numbers.flat_map(|number| (0..KEYS).map(move |key| (key, number))).collect();
-    let mut open = 0;
-    let kept = |teller: &mut hob_tests::teller::Teller| match teller.reply().unwrap().unwrap() {
-        Reply::Accepted(..) => {}
-        other @ (Reply::Answered(..) | Reply::Failed(..)) => panic!("{other:?}"),
-    };
-    for (at, (key, number)) in all.iter().enumerate() {
-        let (key, number) = (format!("key {key}"), number.to_string());
-        let told = (key.replace(' ', ".").into_bytes(), number.into_bytes());
-        teller.tell_by_key(at as u64, "notes", (&told.0, &told.1)).unwrap();
+    for number in numbers {
+        for key in 0..keys {
+            let (name, payload) = (format!("key.{key}"), number.to_string());
+            let told = (name.as_bytes(), payload.as_bytes());
+            teller.tell_by_key(number * keys + key, program, told).unwrap();
+        }
         teller.flush().unwrap();
-        open += 1;
-        if open == ON_THEIR_WAY {
-            kept(&mut teller);
-            open -= 1;
+        for _ in 0..keys {
+            let reply = teller.reply().unwrap().unwrap();
+            assert!(matches!(reply, Reply::Accepted(..)), "{reply:?}");
         }
     }
-    (0..open).for_each(|_| kept(&mut teller));
 }
 
 fn of_all(log: &Log, to: u64) -> bool {
@@ -204,13 +201,7 @@ fn one_that_fails_holds_back_those_of_its_key_until_it_is_done_or_dead() {
 fn a_key_stays_at_its_host_until_that_stops_or_another_one_comes() {
     let (store, log) = (Store::new(), Log::new());
     let server = Server::start(&store.config());
-    let programs = offered("notes", "notes", PARTITIONED);
-    let hosts = ["left", "right"].map(|name| {
-        let world = host(name, &server.url(), "");
-        project(&world, &log.handlers(), &programs);
-        connected(&world, 1);
-        world
-    });
+    let hosts = two(&server, &log.handlers(), &offered("notes", "notes", PARTITIONED));
     hosts[1].hob(&["stop"]).go().succeeded();
     let desk = host("desk", &server.url(), "");
     desk.hob(&["start"]).go().succeeded();
@@ -218,7 +209,7 @@ fn a_key_stays_at_its_host_until_that_stops_or_another_one_comes() {
     // Tells some more of each key, and says where they were performed, if each key had one place.
     let mut performed = || {
         let since = log.lines().len();
-        tells(&desk, to + 1..to + 4);
+        tells(&desk, "notes", KEYS, to + 1..=to + 3);
         to += 3;
         wait::until("all of them", || of_all(&log, to).then_some(()));
         let places = log.places(since);
@@ -242,17 +233,12 @@ fn a_key_stays_at_its_host_until_that_stops_or_another_one_comes() {
 fn of_twelve_hundred_tells_by_twenty_keys_none_is_lost_or_passes_another_whoever_is_killed() {
     let (store, log) = (Store::new(), Log::new());
     let mut server = Server::start(&store.config());
-    let hosts = ["left", "right"].map(|name| {
-        let world = host(name, &server.url(), "");
-        project(&world, &log.handlers(), &offered("notes", "notes", PARTITIONED));
-        connected(&world, 1);
-        world
-    });
+    let hosts = two(&server, &log.handlers(), &offered("notes", "notes", PARTITIONED));
     let desk = host("desk", &server.url(), "");
     desk.hob(&["start"]).go().succeeded();
     let part = OF_EACH / 4;
     for number in 0..4 {
-        tells(&desk, number * part + 1..(number + 1) * part + 1);
+        tells(&desk, "notes", KEYS, number * part + 1..=(number + 1) * part);
         match number {
             0 => {
                 let port = server.kill();

@@ -37,6 +37,16 @@ impl Store {
     }
 }
 
+/// Two hosts that offer this.
+fn two(server: &Server, handlers: &str, programs: &str) -> [World; 2] {
+    ["left", "right"].map(|name| {
+        let world = host(name, &server.url(), "");
+        project(&world, handlers, programs);
+        connected(&world, 1);
+        world
+    })
+}
+
 /// What a host has performed: words and ids.
 fn performed(world: &World) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(world.path("work").join("performed")).unwrap_or_default();
@@ -207,13 +217,7 @@ fn tells(world: &World, numbers: std::ops::Range<u64>) {
 fn of_ten_thousand_tells_none_is_lost_when_its_server_its_teller_or_its_host_is_killed() {
     let store = Store::new();
     let mut server = Server::start(&store.config());
-    let programs = offered("notes", "notes", "");
-    let hosts = ["left", "right"].map(|name| {
-        let world = host(name, &server.url(), "");
-        project(&world, HANDLERS, &programs);
-        connected(&world, 1);
-        world
-    });
+    let hosts = two(&server, HANDLERS, &offered("notes", "notes", ""));
     let desk = host("desk", &server.url(), "");
     tell(&desk, "0");
     for part in 0..PARTS {
@@ -258,13 +262,7 @@ const BEFORE: u64 = 500;
 fn a_server_with_an_empty_store_loses_no_tell_that_it_had_not_taken() {
     let store = Store::new();
     let server = Server::start(&store.config());
-    let programs = offered("notes", "notes", "");
-    let hosts = ["left", "right"].map(|name| {
-        let world = host(name, &server.url(), "");
-        project(&world, HANDLERS, &programs);
-        connected(&world, 1);
-        world
-    });
+    let hosts = two(&server, HANDLERS, &offered("notes", "notes", ""));
     let desk = host("desk", &server.url(), "");
     desk.hob(&["start"]).go().succeeded();
     let all = || words(&[performed(&hosts[0]), performed(&hosts[1])].concat());

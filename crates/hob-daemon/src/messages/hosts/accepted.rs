@@ -131,25 +131,8 @@ fn record(ctx: &mut Ctx<'_>, (address, newest): Due) {
     marks.stamp(Mark::Received, Time(sent.at_ns));
     marks.stamp(Mark::Given, accepted);
     let name = String::from_utf8_lossy(elsewhere(&address).unwrap_or_default()).into_owned();
-    let program = ProgramPart {
-        id: None,
-        name: name.clone(),
-        target: name,
-        runtime: ELSEWHERE.to_owned(),
-        interpreter: None,
-        arguments: 0,
-    };
-    let message = MessagePart {
-        bytes: sent.bytes,
-        stands_for,
-        protocol: None,
-        rights: None,
-        status: None,
-        host: None,
-        host_us: None,
-        asked_by: None,
-        hops: None,
-    };
+    let program = ProgramPart::named(name, ELSEWHERE);
+    let message = MessagePart { bytes: sent.bytes, stands_for, ..MessagePart::default() };
     let call = ctx.recorder.next_call();
     ctx.recorder.record(Receipt {
         reason: STREAM.to_owned(),

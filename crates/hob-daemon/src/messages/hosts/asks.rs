@@ -363,24 +363,14 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
     }
     marks.stamp(Mark::Settled, now);
     let (host, host_us) = ended.by.unzip();
-    let program = ProgramPart {
-        id: None,
-        name: away.program.clone(),
-        target: away.program,
-        runtime: ELSEWHERE.to_owned(),
-        interpreter: None,
-        arguments: 0,
-    };
+    let program = ProgramPart::named(away.program, ELSEWHERE);
     let message = MessagePart {
         bytes: away.bytes,
         stands_for: 1,
-        protocol: None,
-        rights: None,
-        status: None,
         host,
         host_us,
-        asked_by: None,
         hops: Some(away.trail.hops),
+        ..MessagePart::default()
     };
     let was_given = ended.answer.is_some() || !hob_core::hosts::reply::was_not_given(ended.reason);
     let outcome = if ended.answer.is_some() { ANSWERED } else { ended.reason.code() };

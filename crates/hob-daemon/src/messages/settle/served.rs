@@ -25,25 +25,14 @@ impl Messages {
         let ago = clock::now_ns().saturating_sub(served.begun_ns);
         let ago = jiff::SignedDuration::from_nanos(i64::try_from(ago).unwrap_or(0));
         let at = jiff::Timestamp::now().checked_sub(ago).unwrap_or_default();
-        let mount = String::from_utf8_lossy(mount).into_owned();
-        let program = ProgramPart {
-            id: None,
-            name: mount.clone(),
-            target: mount,
-            runtime: FRONT.to_owned(),
-            interpreter: None,
-            arguments: 0,
-        };
+        let program = ProgramPart::named(String::from_utf8_lossy(mount).into_owned(), FRONT);
         let message = MessagePart {
             bytes: usize::try_from(served.bytes).unwrap_or(usize::MAX),
             stands_for: served.stands_for,
             protocol: named(Some(served.protocol)),
             rights: served.judged.code().map(str::to_owned),
             status: u16::try_from(served.status).ok(),
-            host: None,
-            host_us: None,
-            asked_by: None,
-            hops: None,
+            ..MessagePart::default()
         };
         let call = ctx.recorder.next_call();
         ctx.recorder.record(Receipt {
