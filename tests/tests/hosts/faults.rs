@@ -52,6 +52,18 @@ fn speaks(text: &'static [u8]) -> String {
 }
 
 #[test]
+fn a_configuration_that_came_after_the_daemon_is_told_of() {
+    let world = hob_tests::World::started();
+    super::configured(&world, "[nats]\nurl = \"nats://127.0.0.1:1\"\nhost = \"desk\"\n");
+    let doctor = world.hob(&["doctor"]).go().text();
+    assert!(doctor.contains("began before [nats] was in"), "{doctor}");
+    assert!(doctor.contains("fix: hob restart"), "{doctor}");
+    assert!(world.hob(&["hosts"]).go().text().contains("hob restart"));
+    world.hob(&["restart"]).go().succeeded();
+    assert!(!world.hob(&["doctor"]).go().text().contains("began before"));
+}
+
+#[test]
 fn nothing_is_asked_of_others_without_a_configuration() {
     let world = World::new();
     let outcome = world.hob(&["ask", "greeter", "x"]).go();

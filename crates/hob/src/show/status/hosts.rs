@@ -16,7 +16,7 @@ const NAME_COLUMNS_MAX: usize = 24;
 pub fn table(answer: &Value, look: &Look) -> String {
     let this = &answer["this"];
     if this.is_null() {
-        return "other hosts are not asked: config.toml names no server ([nats])\n".to_owned();
+        return "other hosts are not asked: config.toml names no server ([nats]), or did not when the daemon began (`hob restart`)\n".to_owned();
     }
     let text = |value: &Value| printable(value.as_str().unwrap_or_default(), look.charset);
     let (host, server) = (text(&this["host"]), text(&this["server"]));

@@ -32,7 +32,13 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
         .as_ref()
         .map(|credentials| format!(" by the credentials in {}", credentials.path.display()));
     let by = by.unwrap_or_default();
-    let Some(now) = status(start).and_then(|status| status.hosts) else {
+    let running = status(start);
+    if running.as_ref().is_some_and(|status| status.hosts.is_none()) {
+        let text =
+            format!("{host}: the daemon that runs began before [nats] was in {}", path.display());
+        return vec![warning(CHECK, text, "hob restart")];
+    }
+    let Some(now) = running.and_then(|status| status.hosts) else {
         return vec![fine(CHECK, format!("{host}: a daemon connects to {url}{by}; none runs"))];
     };
     if (&now.host, &now.server) != (host, url) {
