@@ -42,6 +42,7 @@ BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB
 BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox nats actors hooks ruby jvm http places edits ab
 RUFF := $(CURDIR)/target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
+CHAOS_ROUNDS ?= 10000
 # Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -166,6 +167,10 @@ $(addprefix bench-,$(BENCHES)): bench-%: binary
 
 # Its peers come from a JVM; its commands from packages.
 bench-hooks bench-ruby bench-jvm: test-deps
+
+.PHONY: chaos
+chaos: binary ## Ten thousand faults of chance: none lost, wrong, hung or left (HOB_CHAOS_SEED=1).
+	HOB_CHAOS_SEED=$${HOB_CHAOS_SEED:-1} $(BENCH) --rounds $(CHAOS_ROUNDS) --only faults chaos
 
 .PHONY: readme
 readme: ## Renders the README's table from bench/results.json.

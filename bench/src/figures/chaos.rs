@@ -29,7 +29,16 @@ const TIME_MAX: Duration = Duration::from_secs(4 * 3600);
 pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     let mut figure = Figure::new("chaos", "faults of chance, and the price of a fault");
     let rounds = setting.rounds(ROUNDS);
-    prices(setting, &mut figure, rounds.div_ceil(TIMED_PART).max(3))?;
+    if setting.is_part("prices") {
+        prices(setting, &mut figure, rounds.div_ceil(TIMED_PART).max(3))?;
+    }
+    if setting.is_part("faults") {
+        faults(setting, &mut figure, rounds)?;
+    }
+    Ok(figure)
+}
+
+fn faults(setting: &Setting, figure: &mut Figure, rounds: usize) -> Result<()> {
     let seed = std::env::var("HOB_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok());
     let mut progress = Progress::new("chaos: faults");
     let tell = |done| progress.at(done, rounds);
@@ -40,10 +49,11 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     figure.fact("faults", count(report.rounds));
     figure.fact("calls lost with one line and 125", count(report.lost));
     figure.fact("programs that were killed", count(report.killed));
+    figure.fact("calls held by a stopped daemon", count(report.held));
     figure.target("hangs", Want::AtMost(0.0), count(report.hangs));
     figure.target("wrong outcomes", Want::AtMost(0.0), count(report.wrong));
     figure.target("leaks", Want::AtMost(0.0), count(report.leaks));
-    Ok(figure)
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousand")]

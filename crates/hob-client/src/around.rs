@@ -4,7 +4,7 @@
 
 use hob_os::process::{self, Status, limits};
 use hob_os::surroundings::priority;
-use hob_wire::call::{Priority, Terminal, World};
+use hob_wire::call::{Priority, Streams, Terminal, World};
 
 /// What a worker takes on.
 pub(crate) fn world(status: &Status) -> World {
@@ -16,6 +16,15 @@ pub(crate) fn world(status: &Status) -> World {
         limits: limits::own(),
         // The daemon reads the last one meanwhile.
         priority: Priority { nice, io, policy, slack_ns, oom: 0 },
+    }
+}
+
+/// What the standard streams of this process are.
+pub(crate) fn streams() -> Streams {
+    if process::stdio().iter().any(rustix::termios::isatty) {
+        Streams::Terminal
+    } else {
+        Streams::Plain
     }
 }
 

@@ -12,11 +12,11 @@
 
 use std::cell::Cell;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
-use hob_os::claim::{self, Claimed};
+use hob_os::claim::{Claim, Claimed};
 use hob_os::process::inherited::Inherited;
 use hob_os::process::processors;
 use hob_os::signals::{self, Set};
@@ -25,7 +25,7 @@ use hob_os::start::Start;
 use hob_os::{clock, process, surroundings, uds};
 use hob_runtimes::Sessions;
 use hob_wire::call::{Asked, Call, Hello, Origin, Received, Signal};
-use hob_wire::caller::{self, Next, Pending, Reply};
+use hob_wire::caller::{self, Late, Next, Pending, Reply};
 use hob_wire::exit::ExitCode;
 use hob_wire::reply::{Ended, Fate};
 use hob_wire::strings::Strings;
@@ -112,17 +112,14 @@ fn call(start: &Start, begun_ns: u64, options: &Options, rest: &Rest) -> u8 {
     let dialled = (!bypass).then(|| {
         // Before anything else is opened.
         let inherited = beyond::look(own)?;
-        Ok((dial(start)?, inherited))
+        Ok((dial(start, begun_ns)?, inherited))
     });
     let status = process::own_status().unwrap_or_default();
     let passed = Cell::new(Set(0));
     let terminal = around::terminal();
     let caller = Caller { start, options, rest, status, status_fd, terminal, passed };
     let Some(dialled) = dialled else { return cold::in_place(&caller, None) };
-    let answer = dialled.and_then(|((socket, at_ns), inherited)| {
-        let times = Times { begun_ns, connected_ns: at_ns };
-        attempt(&caller, socket, (times, &inherited))
-    });
+    let answer = dialled.and_then(|(dialled, inherited)| attempt(&caller, dialled, &inherited));
     match answer {
         Ok((answer, connection)) => finish(&caller, answer, connection),
         Err(trouble) => {
@@ -137,12 +134,21 @@ fn call(start: &Start, begun_ns: u64, options: &Options, rest: &Rest) -> u8 {
     }
 }
 
+/// A connection to the daemon, before anything is sent on it.
+#[derive(Debug)]
+struct Dialled {
+    socket: OwnedFd,
+    times: Times,
+    /// When the call is this process's again, whatever it waits for, by the monotonic clock.
+    deadline_ns: u64,
+}
+
 /// A connection on which a call was sent.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// The socket to the daemon.
     pub(crate) socket: OwnedFd,
-    claim: OwnedFd,
+    claim: Claim,
     signals: OwnedFd,
     call: Pending,
 }
@@ -155,29 +161,33 @@ struct Times {
 }
 
 /// Connects, before anything else is gathered: the daemon wakes up meanwhile. Nothing is sent.
-fn dial(start: &Start) -> Result<(OwnedFd, u64), Trouble> {
+fn dial(start: &Start, begun_ns: u64) -> Result<Dialled, Trouble> {
+    // Not from the begin on: the machine may have stood still since.
+    let deadline_ns = clock::now_ns() + connect::BUDGET_MS * 1_000_000;
     let socket = connect::connect_or_start(start, connect::START_MS)?;
-    Ok((socket, clock::now_ns()))
+    let times = Times { begun_ns, connected_ns: clock::now_ns() };
+    Ok(Dialled { socket, times, deadline_ns })
 }
 
 /// Sends the call and waits for an answer. An error means that the call was not given and never
 /// will be.
 fn attempt(
     caller: &Caller<'_>,
-    socket: OwnedFd,
-    (times, inherited): (Times, &Inherited),
+    Dialled { socket, times, deadline_ns }: Dialled,
+    inherited: &Inherited,
 ) -> Result<(Answer, Connection), Trouble> {
     if caller.status.tracer != 0 {
         return Err(Trouble::Traced);
     }
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
-    let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
+    let claim = offer(inherited)?;
     let bytes = encode(caller, times, inherited)?;
     let forwarded = caller.forwarded();
     signals::block(forwarded).map_err(|_| Trouble::SystemRefuses)?;
     let signals = signals::descriptor(forwarded).map_err(|_| Trouble::SystemRefuses)?;
-    let mut connection = Connection { socket, claim, signals, call: Pending::default() };
-    let sent = connection.send(&bytes, &directory, &inherited.beyond);
+    let call = Pending::until(deadline_ns);
+    let mut connection = Connection { socket, claim, signals, call };
+    let sent = connection.send(&bytes, &directory);
     // What comes back is put where it was: there is a page less to touch.
     drop(bytes);
     let answer = match sent {
@@ -207,13 +217,31 @@ pub fn prepare(
     let options = &options;
     let caller = Caller { start, options, rest, status, status_fd: None, terminal, passed };
     let directory = process::working_directory().map_err(|_| Trouble::Descriptors)?;
-    let claim = claim::new().map_err(|_| Trouble::SystemRefuses)?;
+    let claim = offer(&inherited)?;
     let bytes = encode(&caller, times, &inherited)?;
     // A signal ends this process, and with the connection its wish.
     let signals = signals::descriptor(Set(0)).map_err(|_| Trouble::SystemRefuses)?;
-    let connection = Connection { socket, claim, signals, call: Pending::default() };
-    connection.send(&bytes, &directory, &inherited.beyond)?;
+    let call = Pending::until(times.connected_ns + wait_ms * 1_000_000);
+    let connection = Connection { socket, claim, signals, call };
+    connection.send(&bytes, &directory)?;
     Ok(connection.socket)
+}
+
+/// Puts the caller's descriptors where the daemon takes them when it gives the call, and this
+/// process before.
+fn offer(inherited: &Inherited) -> Result<Claim, Trouble> {
+    let stdio = process::stdio();
+    let all = if inherited.beyond.is_empty() {
+        Vec::new()
+    } else {
+        [&stdio, &inherited.beyond[..]].concat()
+    };
+    let offered = Claim::offer(if all.is_empty() { &stdio } else { &all });
+    offered.map_err(|error| match error {
+        // One of 0 to 2 is closed.
+        Errno::BADF => Trouble::Descriptors,
+        _ => Trouble::SystemRefuses,
+    })
 }
 
 /// Hello and call in one buffer, so that they go in one write.
@@ -236,6 +264,7 @@ fn encode(caller: &Caller<'_>, times: Times, inherited: &Inherited) -> Result<Ve
         argv: caller.program().into_iter().collect(),
         env,
         closed: inherited.closed,
+        streams: around::streams(),
         beyond: inherited.beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
     };
     let hello = Hello { build: hob_os::build_id::own(), pid: call.pid };
@@ -244,47 +273,42 @@ fn encode(caller: &Caller<'_>, times: Times, inherited: &Inherited) -> Result<Ve
 
 impl Connection {
     /// Sends the whole call within the budget, the descriptors with its first byte.
-    fn send(
-        &self,
-        bytes: &[u8],
-        directory: &OwnedFd,
-        beyond: &[BorrowedFd<'_>],
-    ) -> Result<(), Trouble> {
-        let [stdin, stdout, stderr] = process::stdio();
-        let five = [stdin, stdout, stderr, directory.as_fd(), self.claim.as_fd()];
-        let all = if beyond.is_empty() { Vec::new() } else { [&five, beyond].concat() };
-        let fds = if beyond.is_empty() { &five[..] } else { &all };
-        let deadline_ns = clock::now_ns() + connect::ANSWER_MS * 1_000_000;
+    fn send(&self, bytes: &[u8], directory: &OwnedFd) -> Result<(), Trouble> {
+        let [offers, takes] = self.claim.ends();
+        let fds = [directory.as_fd(), offers, takes];
         let mut sent = 0;
         while sent < bytes.len() {
-            let with: &[BorrowedFd<'_>] = if sent == 0 { fds } else { &[] };
+            let with: &[BorrowedFd<'_>] = if sent == 0 { &fds } else { &[] };
             match uds::send(&self.socket, &bytes[sent..], with) {
                 Ok(count) => sent += count,
-                Err(Errno::AGAIN) => self.wait_writable(deadline_ns)?,
+                Err(Errno::AGAIN) => self.wait_writable()?,
                 Err(Errno::INTR) => {}
-                // One of 0 to 2 is closed.
-                Err(Errno::BADF) => return Err(Trouble::Descriptors),
                 Err(_) => return Err(Trouble::DaemonClosed),
             }
         }
         Ok(())
     }
 
-    fn wait_writable(&self, deadline_ns: u64) -> Result<(), Trouble> {
-        let left_ns = deadline_ns.saturating_sub(clock::now_ns());
+    fn wait_writable(&self) -> Result<(), Trouble> {
+        let left = self.left();
         let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::OUT)];
-        match poll(&mut fds, Some(&nanoseconds(left_ns))) {
+        match poll(&mut fds, left.as_ref()) {
             Ok(0) => Err(Trouble::NoAnswer),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
+    /// How long it may wait from now on; `None`: as long as it takes.
+    fn left(&self) -> Option<Timespec> {
+        let due_ns = self.call.due_ns()?;
+        Some(nanoseconds(due_ns.saturating_sub(clock::now_ns())))
+    }
+
     /// Waits for the answer, passing signals on meanwhile. The budget holds until the daemon has
-    /// said anything, or has taken the call.
+    /// taken the call; in its queue it has to show that it is there.
     fn wait(&mut self, caller: &Caller<'_>) -> Result<Answer, Trouble> {
-        let mut budget_ns = Some(clock::now_ns() + connect::ANSWER_MS * 1_000_000);
         loop {
-            let left = budget_ns.map(|at_ns| nanoseconds(at_ns.saturating_sub(clock::now_ns())));
+            let left = self.left();
             let mut fds = [
                 PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
@@ -296,18 +320,15 @@ impl Connection {
             };
             let (answered, signalled) =
                 (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
-            if ready == 0 {
-                budget_ns = None;
-                if claim::take(&self.claim) == Claimed::Ours {
-                    return Err(Trouble::NoAnswer);
-                }
+            if ready == 0 && self.is_taken_back() {
+                return Err(Trouble::NoAnswer);
             }
             if signalled {
                 self.pass_signals_on(caller);
             }
             if answered {
                 match self.receive() {
-                    Next::Wait => budget_ns = budget_ns.filter(|_| !self.call.has_heard()),
+                    Next::Wait => self.call.queued(clock::now_ns()),
                     Next::Do(reply) => return Ok(Some(reply)),
                     Next::TakeClaim(fault) => return self.give_up(fault.into()),
                 }
@@ -315,10 +336,24 @@ impl Connection {
         }
     }
 
+    /// The daemon has said nothing in time. Whether the call is this process's again.
+    #[cold]
+    fn is_taken_back(&mut self) -> bool {
+        match self.call.late(clock::now_ns()) {
+            Late::Ask if !self.claim.is_taken() => {
+                // If the daemon is gone, the end of the connection says so.
+                let _ = uds::send(&self.socket, &caller::queued(), &[]);
+            }
+            Late::TakeClaim if matches!(self.claim.take(), Claimed::Ours(_)) => return true,
+            Late::Ask | Late::TakeClaim => self.call.given(),
+        }
+        false
+    }
+
     /// After trouble: whoever has the claim decides what happens to the call.
     fn give_up(&self, trouble: Trouble) -> Result<Answer, Trouble> {
-        match claim::take(&self.claim) {
-            Claimed::Ours => Err(trouble),
+        match self.claim.take() {
+            Claimed::Ours(_) => Err(trouble),
             Claimed::Theirs => Ok(None),
         }
     }
@@ -385,6 +420,8 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
                 let how = (Session::Same, connect::START_MS);
                 let _ = connect::launch(caller.start, &[c"hob", c"launcher"], how);
             }
+            // Nobody takes it any more, and what lies in it is the caller's.
+            let _ = connection.claim.take();
             cold::supervise(caller, &run, connection.socket)
         }
         Some(Reply::Refused(refused)) => {

@@ -7,6 +7,7 @@ use hob_core::hosts::News;
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::sessions::dialogue::{self, Cloned};
 use hob_core::sessions::{ClientId, SessionId};
+use hob_os::claim::Claim;
 use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
@@ -70,14 +71,12 @@ pub(crate) struct Incoming {
     pub(crate) received_ns: u64,
 }
 
-/// The descriptors of a call.
+/// The descriptors that come with a call.
 #[derive(Debug)]
 pub(crate) struct CallFds {
-    pub(crate) stdio: [OwnedFd; 3],
     pub(crate) directory: OwnedFd,
-    pub(crate) claim: OwnedFd,
-    /// Those beyond 0 to 2, in the order of their numbers in the call.
-    pub(crate) beyond: Vec<OwnedFd>,
+    /// In it lie the caller's streams and its others, until the call is given.
+    pub(crate) claim: Claim,
 }
 
 /// A connection of a sender. Numbers are never used twice.

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
-use hob_os::claim::{self, Claimed};
+use hob_os::claim::{Claim, Claimed};
 use hob_os::process::inherited::Inherited;
 use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
@@ -22,7 +22,7 @@ use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
     Asked, BEYOND_MAX, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
 };
-use hob_wire::caller::{self, Next, Pending, Reply};
+use hob_wire::caller::{self, Late, Next, Pending, Reply};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -105,7 +105,9 @@ impl Warm {
 
     fn try_begin(&self, set: &Set, path: &CStr, stdio: Stdio<'_>, now_ns: u64) -> Option<Calling> {
         let socket = (self.connect)()?;
-        let claim = claim::new().ok()?;
+        let Streams { stdin, stdout, stderr } = stdio.streams();
+        let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let claim = Claim::offer(&[&streams[..], &self.beyond].concat()).ok()?;
         let own;
         let directory = match &set.within {
             Some(directory) => directory.as_fd(),
@@ -115,22 +117,15 @@ impl Warm {
             }
         };
         let bytes = self.encode(set, path, now_ns)?;
-        let Streams { stdin, stdout, stderr } = stdio.streams();
-        let five = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory, claim.as_fd()];
-        let fds = [&five[..], &self.beyond].concat();
+        let [offers, takes] = claim.ends();
         // A connection that does not even take one frame is one of a daemon that is stuck.
-        let sent = uds::send(&socket, &bytes, &fds).ok();
+        let sent = uds::send(&socket, &bytes, &[directory, offers, takes]).ok();
         if sent != Some(bytes.len()) {
             // What has part of a call gives it to nobody.
-            let _ = claim::take(&claim);
+            let _ = claim.take();
             return None;
         }
-        Some(Calling {
-            socket,
-            claim,
-            call: Pending::default(),
-            answer_by_ns: Some(clock::now_ns() + ANSWER_NS),
-        })
+        Some(Calling { socket, claim, call: Pending::until(clock::now_ns() + ANSWER_NS) })
     }
 
     fn encode(&self, set: &Set, path: &CStr, now_ns: u64) -> Option<Vec<u8>> {
@@ -151,6 +146,7 @@ impl Warm {
             argv,
             env,
             closed: 0,
+            streams: hob_wire::call::Streams::Plain,
             beyond: self.beyond.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect(),
         };
         let hello = Hello { build: build_id::own(), pid: call.pid };
@@ -173,9 +169,8 @@ impl Warm {
 #[derive(Debug)]
 pub(crate) struct Calling {
     pub(crate) socket: OwnedFd,
-    claim: OwnedFd,
+    claim: Claim,
     call: Pending,
-    pub(crate) answer_by_ns: Option<u64>,
 }
 
 /// What a daemon says of a hook.
@@ -201,9 +196,11 @@ impl Calling {
             Err(io::Errno::AGAIN | io::Errno::INTR) => Next::Wait,
             Err(_) => self.call.end(),
         };
-        self.answer_by_ns = self.answer_by_ns.filter(|_| !self.call.has_heard());
         match next {
-            Next::Wait => Answer::Nothing,
+            Next::Wait => {
+                self.call.queued(clock::now_ns());
+                Answer::Nothing
+            }
             Next::Do(reply) => Answer::Do(reply),
             Next::TakeClaim(_) => self.give_up(),
         }
@@ -211,17 +208,27 @@ impl Calling {
 
     /// After trouble: whoever has the claim has the hook.
     pub(crate) fn give_up(&mut self) -> Answer {
-        self.answer_by_ns = None;
-        match claim::take(&self.claim) {
-            Claimed::Ours => Answer::NotGiven,
+        match self.claim.take() {
+            Claimed::Ours(_) => Answer::NotGiven,
             Claimed::Theirs => Answer::Lost,
         }
     }
 
-    /// Its budget has passed. `None`: it was given, and is waited for.
-    pub(crate) fn answer_is_late(&mut self) -> Option<Answer> {
-        let answer = self.give_up();
-        matches!(answer, Answer::NotGiven).then_some(answer)
+    /// When it is [`late`](Calling::late); `None`: it was given, and is waited for.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        self.call.due_ns()
+    }
+
+    /// The daemon has said nothing in time. `None`: it is waited for all the same.
+    pub(crate) fn late(&mut self, now_ns: u64) -> Option<Answer> {
+        match self.call.late(now_ns) {
+            Late::Ask if !self.claim.is_taken() => report(&self.socket, &caller::queued()),
+            Late::TakeClaim if matches!(self.claim.take(), Claimed::Ours(_)) => {
+                return Some(Answer::NotGiven);
+            }
+            Late::Ask | Late::TakeClaim => self.call.given(),
+        }
+        None
     }
 
     /// Passes a signal on. The daemon knows to whom.

@@ -95,6 +95,20 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends bytes, the descriptors with the first of them. Returns how many bytes went; never
 /// raises SIGPIPE.
 pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    send_with(socket, bytes, fds, SendFlags::NOSIGNAL)
+}
+
+/// The same without waiting, whatever the other side has made of the socket.
+pub fn send_now(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    send_with(socket, bytes, fds, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+fn send_with(
+    socket: impl AsFd,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if fds.len() > FDS_MAX {
@@ -103,7 +117,6 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Resu
     if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::Errno::TOOBIG);
     }
-    let flags = SendFlags::NOSIGNAL;
     rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)
 }
 
@@ -111,9 +124,27 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Resu
 /// 0 bytes is the end of the connection. A message whose descriptors were cut off is an error,
 /// since the frame that named them cannot be honoured.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    receive_with(socket, buffer, fds, RecvFlags::empty())
+}
+
+/// The same without waiting, whatever the other side has made of the socket.
+pub fn receive_now(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    receive_with(socket, buffer, fds, RecvFlags::DONTWAIT)
+}
+
+fn receive_with(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+    flags: RecvFlags,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC;
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let message =
         rustix::net::recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
     for part in ancillary.drain() {

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Terminal, Usage,
-    World,
+    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Streams,
+    Terminal, Usage, World,
 };
 use hob_wire::exit::Exit;
 use hob_wire::frame::{self, Kind};
@@ -74,6 +74,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         argv: argv.clone(),
         env: env.clone(),
         closed: 0b001,
+        streams: Streams::Terminal,
         beyond: vec![9],
     };
     put(Kind::Call, 6, &|out| call.encode(out));

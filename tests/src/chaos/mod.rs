@@ -29,6 +29,9 @@ use program::Kind;
 
 /// How long a call may take before it counts as one that hangs. No program here takes a second.
 const HANG: Duration = Duration::from_secs(25);
+/// After what time a call is held by a daemon that stands still. Between two system calls it has
+/// taken the call and not given it; no other call is held, and none of these in its tests.
+const HELD: Duration = Duration::from_secs(5);
 /// How often what is left is looked for.
 const LEAKS_EVERY: usize = 25;
 /// How many failures are told in full.
@@ -53,6 +56,8 @@ pub struct Report {
     pub lost: usize,
     /// Calls whose program was killed, as they may.
     pub killed: usize,
+    /// Calls that a daemon was about to give when it was stopped, so that they waited for it.
+    pub held: usize,
     /// The first failures, each with its round.
     pub told: Vec<String>,
 }
@@ -75,8 +80,15 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
             f,
-            "seed {}, {} rounds: {} hangs, {} wrong outcomes, {} leaks ({} lost with 125, {} killed)",
-            self.seed, self.rounds, self.hangs, self.wrong, self.leaks, self.lost, self.killed
+            "seed {}, {} rounds: {} hangs, {} wrong outcomes, {} leaks ({} lost with 125, {} killed, {} held)",
+            self.seed,
+            self.rounds,
+            self.hangs,
+            self.wrong,
+            self.leaks,
+            self.lost,
+            self.killed,
+            self.held
         )?;
         for (fault, count) in &self.faults {
             writeln!(f, "  {count:4} x {fault}")?;
@@ -158,8 +170,12 @@ fn one(
         command = fault::strike(world, round.fault, &before, draw);
     }
     round.caller.act(&running, draw);
-    // A daemon that stays stopped could not end a call by its time.
-    let ended = wait::ended(running.pid(), fault::STOPPED_MAX);
+    // A daemon that stands still holds up nothing: neither the call nor who reads its output. But
+    // it passes no signal on.
+    let stands = round.fault == Fault::DaemonStopped && round.caller != Caller::Terminated;
+    let bound = if stands { HELD } else { fault::STOPPED_MAX };
+    let ended = wait::ended(running.pid(), bound);
+    report.held += usize::from(stands && !ended);
     fault::undo(round.fault, &before);
     if !ended && !wait::ended(running.pid(), HANG) {
         report.hangs += 1;

@@ -6,4 +6,5 @@ mod load;
 mod phases;
 mod places;
 mod random;
+mod stands;
 mod tells;

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
+use hob_os::claim::Claim;
 use hob_tests::socket::Client;
 use hob_tests::{World, leftovers, wait};
 use rustix::fd::{AsFd, OwnedFd};
@@ -25,10 +26,11 @@ fn hello(world: &World) -> Vec<u8> {
 
 /// The descriptors of the golden call.
 fn descriptors() -> Vec<OwnedFd> {
-    let null = || OwnedFd::from(File::options().read(true).write(true).open("/dev/null").unwrap());
+    let null = OwnedFd::from(File::options().read(true).write(true).open("/dev/null").unwrap());
     let directory = File::open("/").unwrap().into();
-    let claim = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-    vec![null(), null(), null(), directory, claim, null()]
+    let claim = Claim::offer(&[null.as_fd(); 4]).unwrap();
+    let [offers, takes] = claim.ends().map(|end| end.try_clone_to_owned().unwrap());
+    vec![directory, offers, takes]
 }
 
 /// The daemon is the same one, answers, serves a call, and holds no more than before.

@@ -1,6 +1,6 @@
 //! Hooks whose interpreter hob keeps warm: the same ends and the same output, by the daemon.
 
-use hob_tests::{End, Run, World};
+use hob_tests::{End, Run, World, wait};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -99,6 +99,22 @@ fn a_daemon_that_is_killed_under_a_hook_loses_it_and_nothing_runs_again() {
     assert!(hob_tests::bytes::contains(&outcome.err, b"lost"), "{outcome:?}");
     assert_eq!(std::fs::read_to_string(world.path("work/count")).unwrap(), "x"); // The next daemon clears away what was left of that one.
     world.hob(&["start"]).go().succeeded();
+}
+
+#[test]
+fn a_daemon_that_stands_still_holds_up_no_hook_and_no_reader() {
+    let world = world(&[("1", "print('ran')")]);
+    let run = run(&world);
+    let _ = warm(&world, &run, End::Code(0));
+    let daemon = world.daemon();
+    hob_tests::run::kill(daemon, Signal::STOP);
+    let reader = run.under(&["bash", "-c", "\"$@\" | cat", "bash"]).start();
+    let outcome = reader.finish_if_within(wait::LONG);
+    let stands = hob_tests::run::state(daemon);
+    hob_tests::run::kill(daemon, Signal::CONT);
+    let outcome = outcome.expect("the set ends while the daemon stands still");
+    assert_eq!((outcome.end, stands), (End::Code(0), Some('T')), "{outcome:?}");
+    assert_eq!(super::wrote(&set_of(&outcome)["hooks"][0], "stdout"), "ran\n");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::calls::Calls;
 use crate::calls::ledger::{Company, Entry};
 use crate::ctx::Ctx;
 use crate::inputs::Incoming;
-use crate::warm::lesson::{Lesson, Streams};
+use crate::warm::lesson::Lesson;
 use crate::warm::programs::{Place, Seed};
 
 impl Calls {
@@ -45,12 +45,13 @@ impl Calls {
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
-        let Call { asked, pid, terminal, processor, world, env, closed, beyond, .. } = call;
+        let Call { asked, pid, terminal, processor, world, env, closed, streams, beyond, .. } =
+            call;
         let env = Arc::new(effective(env, resolved.as_ref().ok()));
         let entry = Entry {
             id,
             caller,
-            streams: Streams::of(&fds.stdio),
+            streams,
             fds: Some(fds),
             closed,
             beyond,

@@ -11,10 +11,10 @@ use hob_core::event::{Found, Performed};
 use hob_core::outcome::{ColdReason, Outcome};
 use hob_core::phase::Phase;
 use hob_core::receipt::{GainPart, Receipt};
+use hob_wire::call::Streams;
 use hob_wire::exit::Exit;
 
 use super::ledger::Entry;
-use crate::warm::lesson::Streams;
 use crate::warm::programs::Entry as Known;
 
 /// Remembers a cold run, or says what a warm call saved.

@@ -17,14 +17,13 @@ use hob_core::receipt::{
 use hob_core::status::ColdPart;
 use hob_resolve::Program;
 use hob_runtimes::RuntimeId;
-use hob_wire::call::{Origin, Signal, Terminal, Usage, World};
+use hob_wire::call::{Origin, Signal, Streams, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 
 use crate::channel::Stream;
 use crate::inputs::CallFds;
 use crate::recorder::{format, ring};
-use crate::warm::lesson::Streams;
 use crate::warm::programs::Entry as Known;
 
 /// How long a receipt waits for its worker's usage after all else is known.

@@ -10,7 +10,7 @@ use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
 use hob_core::span::Kind as Noted;
 use hob_core::supervisor::Demotion;
-use hob_os::{claim, clock};
+use hob_os::clock;
 use hob_wire::call::Terminal;
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::Kind;
@@ -63,7 +63,7 @@ impl Calls {
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Planned, clock::now_ns());
         // What was looked at to plan it may have been a caller that runs something else already.
-        if entry.fds.take().is_some_and(|fds| claim::is_taken(&fds.claim)) {
+        if entry.fds.take().is_some_and(|fds| fds.claim.is_taken()) {
             ctx.events.push_back(Event::TakenBack { call });
             return;
         }

@@ -7,13 +7,14 @@ use hob_core::ids::{CallId, WorkerId};
 use hob_core::outcome::{ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Phase;
 use hob_core::plan::{ColdAsked, Context, Hosted};
+use hob_os::claim::{Claim, Claimed};
 use hob_os::process::own_status;
-use hob_os::{claim, clock, surroundings};
-use hob_wire::call::{Asked, Call, ColdEnded, Priority, Signal, Terminal, Usage, World};
+use hob_os::{clock, surroundings};
+use hob_wire::call::{Asked, Call, ColdEnded, Priority, Signal, Streams, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::reply::{Ended, Fate, Refused, RunCold};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 
 use crate::around::{Around, Seen};
 use crate::calls::Calls;
@@ -32,9 +33,10 @@ fn null() -> OwnedFd {
 }
 
 /// A call of this process's own, of these words; with its claim, and what its caller reads.
-fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
+fn incoming(words: &[&str], asked: Asked) -> (Incoming, Claim, OtherEnd) {
     let (caller, other) = connection();
-    let claim = claim::new().unwrap();
+    let null = null();
+    let claim = Claim::offer(&[null.as_fd(); 3]).unwrap();
     let call = Call {
         asked,
         pid: std::process::id(),
@@ -53,6 +55,7 @@ fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
         argv: words.iter().collect(),
         env: ["PATH=/usr/bin:/bin"].into_iter().collect(),
         closed: 0,
+        streams: Streams::Plain,
         beyond: Vec::new(),
     };
     let incoming = Incoming {
@@ -61,10 +64,8 @@ fn incoming(words: &[&str], asked: Asked) -> (Incoming, OwnedFd, OtherEnd) {
         seen: Seen::look(&*caller, std::process::id()),
         caller,
         fds: CallFds {
-            stdio: [null(), null(), null()],
             directory: std::fs::File::open("/").unwrap().into(),
-            claim: claim.try_clone().unwrap(),
-            beyond: Vec::new(),
+            claim: Claim::of_ends(claim.ends().map(|end| end.try_clone_to_owned().unwrap())),
         },
         received_ns: clock::now_ns(),
     };
@@ -90,7 +91,7 @@ async fn an_arrival_puts_facts_before_the_core_and_says_nothing_to_its_caller() 
     assert_eq!((call, key, ahead, timeout_us), (CALL, None, None, None));
     assert_eq!((facts.hosted, facts.cold), (Hosted::NotHosted, ColdAsked::Yes));
     assert_eq!(facts.context, Context::Equal);
-    assert!(!claim::is_taken(&claim));
+    assert!(!claim.is_taken());
     drop(calls);
     assert!(caller.next().await.is_none(), "nothing was said before the end");
 }
@@ -168,7 +169,7 @@ async fn a_call_that_its_caller_has_taken_back_is_not_sent_cold_as_well() {
     calls.arrive(&mut recording.ctx(), incoming);
     let _ = arrival(&mut recording);
     // Its budget is over: it runs the program in its own place.
-    assert_eq!(claim::take(&claim), claim::Claimed::Ours);
+    assert!(matches!(claim.take(), Claimed::Ours(_)));
 
     let reason = ColdReason::NotHosted;
     calls.perform(
@@ -192,7 +193,7 @@ async fn a_give_to_a_worker_that_is_gone_leaves_the_claim_for_another() {
     calls.perform(&mut recording.ctx(), Effect::Give { call: CALL, worker, told: Told::Nothing });
     let why = GiveFailure::WorkerClosed;
     assert_eq!(recording.told(), [Event::GiveFailed { call: CALL, worker, why }]);
-    assert!(!claim::is_taken(&claim));
+    assert!(!claim.is_taken());
     // And of a call that is not there nothing can be given.
     let call = CallId(8);
     calls.perform(&mut recording.ctx(), Effect::Give { call, worker, told: Told::Nothing });

@@ -7,7 +7,7 @@ use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::log::Category;
 use hob_core::outcome::ColdReason;
 use hob_core::phase::Mark;
-use hob_os::{claim, clock, process};
+use hob_os::{clock, process};
 use hob_wire::strings::Strings;
 use hob_wire::worker::{Executes, Failed, Finished, Forked, Joined, Ready, Role, Unfit};
 use rustix::fd::OwnedFd;
@@ -249,21 +249,16 @@ impl Calls {
         }
     }
 
-    /// A fork came through, or did not. A call that was given ahead of it goes back in that case:
-    /// nothing has read it.
+    /// A fork came through, or did not. A call that was given ahead of it runs cold in that case:
+    /// nothing has read it, and its descriptors are gone with the copy's channel.
     pub(crate) fn forked(&mut self, ctx: &mut Ctx<'_>, forked: &Forked, pidfd: Option<OwnedFd>) {
         let worker = WorkerId(forked.worker);
         if forked.pid != 0 {
-            let Some(call) = ctx.hands.forked(worker, forked.pid, pidfd) else { return };
-            let Some(entry) = self.ledger.get(call) else { return };
-            entry.fds = None;
+            ctx.hands.forked(worker, forked.pid, pidfd);
             return;
         }
         if let Some(entry) = ctx.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
             entry.was_not_given();
-            if let Some(fds) = &entry.fds {
-                let _ = claim::put_back(&fds.claim);
-            }
         }
         let why = match forked.error.as_slice() {
             b"threads" => ForkFailure::Threads,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::log::Category;
+use hob_os::claim::Claim;
 use hob_os::{clock, process, uds};
 use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
@@ -139,11 +140,18 @@ async fn call(
     let Ok(call) = Call::decode(&frame.payload) else { return };
     let Some(fds) = descriptors(frame.fds, &call.beyond) else { return };
     let id = CallId(front.recorder.next_call());
+    let asker = Arc::clone(&caller);
     let incoming = Incoming { id, call, caller, seen, fds, received_ns };
     if front.owner.send(Input::Call(Box::new(incoming))).await.is_err() {
         return;
     }
     while let Ok(Some(frame)) = reader.next().await {
+        if frame.kind == Kind::Queued {
+            // It asks whether this process lives, which it shows by answering.
+            let Some(bytes) = channel::encode(Kind::Queued, 0, |_| ()) else { break };
+            let _ = channel::send(&asker, bytes, &[]);
+            continue;
+        }
         let event = if frame.kind == Kind::Signal {
             Signal::decode(&frame.payload).map(CallerEvent::Signal).ok()
         } else if frame.kind == Kind::ColdEnded {
@@ -163,18 +171,13 @@ async fn call(
     let _ = front.owner.send(Input::Caller { call: id, event: gone }).await;
 }
 
-/// The descriptors of a call, which are as many as it says; `None`: they are not.
-fn descriptors(mut fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<CallFds> {
-    let beyond = fds.split_off(fds.len().min(5));
-    let [stdin, stdout, stderr, directory, claim] = <[OwnedFd; 5]>::try_from(fds).ok()?;
-    let in_order = numbers.is_sorted_by(|one, next| one < next);
-    let right = beyond.len() == numbers.len() && in_order && numbers.first() > Some(&2);
-    (numbers.is_empty() && beyond.is_empty() || right).then_some(CallFds {
-        stdio: [stdin, stdout, stderr],
-        directory,
-        claim,
-        beyond,
-    })
+/// The descriptors of a call; `None`: they are others, or the numbers of those in its claim cannot
+/// be a caller's.
+fn descriptors(fds: Vec<OwnedFd>, beyond: &[u32]) -> Option<CallFds> {
+    let [directory, offers, takes] = <[OwnedFd; 3]>::try_from(fds).ok()?;
+    let in_order = beyond.is_sorted_by(|one, next| one < next);
+    let is_right = in_order && beyond.first().is_none_or(|number| *number > 2);
+    is_right.then(|| CallFds { directory, claim: Claim::of_ends([offers, takes]) })
 }
 
 /// Hears a launcher to its end. It has to be in the session that it speaks for.

@@ -7,8 +7,8 @@ use hob_core::event::Preload;
 use hob_core::key::{self, Own};
 use hob_core::receipt::ImportedPart;
 use hob_resolve::{Program, WorkingDirectory};
+use hob_wire::call::Streams;
 use hob_wire::strings::Strings;
-use rustix::fd::OwnedFd;
 
 use crate::freshness::{Before, Presence, Sources};
 
@@ -266,22 +266,6 @@ fn link(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// A number in a note.
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// What a call has as its standard streams, to a module that looks while it is imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Streams {
-    /// Files, pipes, sockets, devices: no terminal among them.
-    Plain,
-    /// At least one is a terminal.
-    Terminal,
-}
-
-impl Streams {
-    /// Looks at three descriptors.
-    pub(crate) fn of(stdio: &[OwnedFd; 3]) -> Streams {
-        if stdio.iter().any(rustix::termios::isatty) { Streams::Terminal } else { Streams::Plain }
-    }
 }
 
 #[cfg(test)]

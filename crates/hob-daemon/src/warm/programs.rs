@@ -14,10 +14,11 @@ use hob_core::key::{self, Key, KeyBuilder, Own, Part};
 use hob_core::plan::{Hosted, Variables};
 use hob_resolve::{ColdNote, Program, TargetKind, WorkingDirectory};
 use hob_runtimes::{RuntimeId, Version};
+use hob_wire::call::Streams;
 use hob_wire::strings::Strings;
 use rustix::fd::OwnedFd;
 
-use crate::warm::lesson::{Lesson, Streams};
+use crate::warm::lesson::Lesson;
 
 /// Programs that are remembered. Beyond it all is forgotten, and learned again when called: a
 /// machine that calls so many different ones gains little from any.

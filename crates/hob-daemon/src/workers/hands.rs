@@ -19,7 +19,7 @@ use hob_core::event::{Event, GiveFailure, Pages};
 use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
-use hob_os::claim::{self, Claimed};
+use hob_os::claim::Claimed;
 use hob_os::process::near::Near;
 use hob_os::process::processors::{self, Processors};
 use hob_os::spawn::{self, Image, Wait, Waited};
@@ -42,6 +42,9 @@ use crate::warm::lesson::Lesson;
 use crate::warm::programs::Seed;
 use crate::workers::logs::{self, Prints};
 use crate::workers::runtimes::Runtimes;
+
+/// The standard streams, which come first of what is taken from a claim.
+const STREAMS: usize = 3;
 
 /// The log begins anew when it has grown over this.
 const LOG_BYTES_MAX: i64 = 8 << 20;
@@ -478,21 +481,14 @@ impl Hands {
         true
     }
 
-    /// A copy's process is known now; returns the call that it was given already.
-    pub(crate) fn forked(
-        &mut self,
-        worker: WorkerId,
-        pid: u32,
-        pidfd: Option<OwnedFd>,
-    ) -> Option<CallId> {
-        let process = self.processes.get_mut(&worker)?;
+    /// A copy's process is known now, and gets the signals that waited for it.
+    pub(crate) fn forked(&mut self, worker: WorkerId, pid: u32, pidfd: Option<OwnedFd>) {
+        let Some(process) = self.processes.get_mut(&worker) else { return };
         process.pid = pid;
         process.pidfd = pidfd;
-        let call = process.call;
         for signal in std::mem::take(&mut process.signals) {
             self.signal(worker, signal);
         }
-        call
     }
 
     /// A copy that was never forked leaves the table; returns the call that it was given.
@@ -514,11 +510,6 @@ impl Hands {
     /// Claims the call and sends it to the worker. An error says which of the two failed; either
     /// way nothing was run.
     pub(crate) fn give(&mut self, worker: WorkerId, given: Given<'_>) -> Result<(), GiveFailure> {
-        let fds = given.fds.as_mut().ok_or(GiveFailure::CallerLeft)?;
-        if fds.beyond.len() != given.beyond.len() {
-            // They went to a worker that was never forked.
-            return Err(GiveFailure::Unread);
-        }
         let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
         let place = Place::new(given.caller_pid, (process.pid, self.processors), given.crowd);
         let give = Give {
@@ -532,39 +523,43 @@ impl Hands {
             beyond: Cow::Borrowed(given.beyond),
         };
         // There are at most 64 beyond.
-        let count = u8::try_from(5 + fds.beyond.len()).unwrap_or(u8::MAX);
+        let count = u8::try_from(5 + given.beyond.len()).unwrap_or(u8::MAX);
         let mut bytes = channel::encode(Kind::Give, count, |out| give.encode(out))
             .ok_or(GiveFailure::WorkerClosed)?;
-        if claim::take(&fds.claim) == Claimed::Theirs {
-            return Err(GiveFailure::CallerLeft);
+        // It was given before, and its worker did not get it.
+        let CallFds { directory, claim } = given.fds.take().ok_or(GiveFailure::Unread)?;
+        let Claimed::Ours(taken) = claim.take() else { return Err(GiveFailure::CallerLeft) };
+        if taken.len() != STREAMS + given.beyond.len() {
+            // Its caller put something else there than it says.
+            return Err(GiveFailure::Unread);
         }
+        let (streams, beyond) = taken.split_at(STREAMS);
         place.arrange(process);
-        let CallFds { stdio: [stdin, stdout, stderr], directory, claim, beyond } = fds;
-        let caller = given.caller;
-        let five =
-            [stdin.as_fd(), stdout.as_fd(), stderr.as_fd(), directory.as_fd(), caller.as_fd()];
         // A lock or a pipe of the caller's is not to be held here when it hears of the end: the
         // worker waits for the rest of the frame until these are closed.
         let rest = bytes.split_off(if beyond.is_empty() { bytes.len() } else { HEADER_LEN });
-        let with: Vec<_> = five.into_iter().chain(beyond.iter().map(AsFd::as_fd)).collect();
+        let around = [directory.as_fd(), given.caller.as_fd()];
+        let streams = streams.iter().map(AsFd::as_fd);
+        let with: Vec<_> = streams.chain(around).chain(beyond.iter().map(AsFd::as_fd)).collect();
         if channel::send(&process.stream, bytes, &with).is_err() {
-            let _ = claim::put_back(claim);
+            let all: Vec<_> = taken.iter().map(AsFd::as_fd).collect();
+            if claim.put_back(&all).is_err() {
+                return Err(GiveFailure::Unread);
+            }
+            *given.fds = Some(CallFds { directory, claim });
             return Err(GiveFailure::WorkerClosed);
         }
-        beyond.clear();
+        // Nothing of the caller's stays here, whatever becomes of the worker: a daemon that stands
+        // still must hold up no reader.
+        drop(taken);
         if !rest.is_empty() && channel::send(&process.stream, rest, &[]).is_err() {
             // Half a frame runs nothing, and the claim stays taken.
-            *given.fds = None;
             return Err(GiveFailure::Unread);
         }
         process.call = Some(given.call);
         match given.crowd {
             Crowd::Alone => self.near.note(given.processor),
             Crowd::Others => self.near.forget(),
-        }
-        // Until a fork is known to have succeeded, the call may still have to go back.
-        if process.pid != 0 {
-            *given.fds = None;
         }
         for signal in std::mem::take(given.signals) {
             self.signal(worker, signal);

@@ -430,8 +430,8 @@ impl Runner {
             }
         }
         if let Process::Warm(calling) = &mut running.process
-            && calling.answer_by_ns.is_some_and(|at_ns| at_ns <= now_ns)
-            && let Some(answer) = calling.answer_is_late()
+            && calling.due_ns().is_some_and(|at_ns| at_ns <= now_ns)
+            && let Some(answer) = calling.late(now_ns)
         {
             self.finish(place, Some(answer), sink);
         }

@@ -60,7 +60,7 @@ impl Running {
     pub(super) fn deadline_ns(&self) -> Option<u64> {
         let answer = match &self.process {
             Process::Own { .. } => None,
-            Process::Warm(calling) => calling.answer_by_ns,
+            Process::Warm(calling) => calling.due_ns(),
         };
         [self.warn_at_ns, self.kill_at_ns, answer].into_iter().flatten().min()
     }

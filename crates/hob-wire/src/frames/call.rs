@@ -7,9 +7,10 @@ use crate::frames::{frames, numbers};
 use crate::schema::{Field, Rule, Shape};
 use crate::strings::Strings;
 
-/// The descriptors of a [`Call`], in this order. The last stands for as many as its field says.
-pub const CALL_FDS: [&str; 6] =
-    ["stdin", "stdout", "stderr", "working directory", "claim", "those of beyond"];
+/// The descriptors of a [`Call`], in this order. Its streams, and those of [`Call::beyond`] behind
+/// them, are what is taken from the claim.
+pub const CALL_FDS: [&str; 3] =
+    ["working directory", "the claim's end to offer", "the claim's end to take"];
 /// The most descriptors beyond 0 to 2 that travel with a call.
 pub const BEYOND_MAX: usize = 64;
 /// How many resource limits travel: `RLIMIT_CPU` (0) to `RLIMIT_RTTIME` (15).
@@ -114,8 +115,9 @@ frames! {
         env: Strings = "environment",
         /// Which of 0 to 2 are closed: bit 0 is 0. Those lead to `/dev/null` here.
         closed: u8 as Closed = "closed streams",
-        /// The numbers of the caller's descriptors beyond 0 to 2, the lowest first. These travel
-        /// behind the others, in the same order.
+        /// Whether one of them is a terminal: what a program imports may look at that.
+        streams: Streams,
+        /// The numbers of the caller's descriptors beyond 0 to 2, the lowest first.
         beyond: Vec<u32>,
     }
 
@@ -175,6 +177,14 @@ numbers! {
         Standby = 2,
         /// A fork of a zygote, used once.
         Fork = 3,
+    }
+
+    /// What a caller's standard streams are, to a module that looks while it is imported.
+    enum Streams {
+        /// Files, pipes, sockets, devices: no terminal among them.
+        Plain = 0,
+        /// At least one is a terminal.
+        Terminal = 1,
     }
 
     /// Where a caller's signal came from.

@@ -340,8 +340,8 @@ kinds! {
     /// A front has answered requests itself.
     Served = 15: Sender => Daemon, Served;
 
-    /// Alive; the call waits. Disarms the client's budget.
-    Queued = 16: Daemon => Client, Queued;
+    /// Alive; the call waits. A client that waits long asks so, and is answered so.
+    Queued = 16: Daemon => Client | Client => Daemon, Queued;
     /// Run the program in your own place.
     RunCold = 17: Daemon => Client, RunCold;
     /// The outcome. The first one counts.

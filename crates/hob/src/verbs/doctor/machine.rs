@@ -3,9 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use hob_os::claim::Claim;
 use hob_os::process::limits;
 use hob_os::start::Start;
-use hob_os::{claim, dir, process};
+use hob_os::{dir, process};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 
@@ -43,11 +44,11 @@ fn kernel() -> Finding {
     if rustix::fs::memfd_create(c"hob-doctor", rustix::fs::MemfdFlags::CLOEXEC).is_err() {
         missing.push("memfd");
     }
-    if claim::new().is_err() {
-        missing.push("eventfd");
+    if Claim::offer(&[]).is_err() {
+        missing.push("socketpair");
     }
     if missing.is_empty() {
-        return fine(CHECK, format!("Linux {release}: pidfd, memfd and eventfd work"));
+        return fine(CHECK, format!("Linux {release}: pidfd, memfd and socketpair work"));
     }
     let text = format!("Linux {release} refuses {}: every call runs cold", missing.join(", "));
     fault(CHECK, text, "use Linux 5.10 or newer, and allow them in the sandbox (seccomp) around it")
