@@ -259,6 +259,13 @@ class Worker:
         near, far = socket.socketpair()
         command = runtime.serve(options.get("options", ()), options.get("argv", [target])[0], kind)
         held = getattr(runtime, "held", ())
+
+        def prepare():
+            options.get("before", int)()
+            # Numbers that an interpreter's own files are kept from, as the daemon holds them.
+            if held:
+                hold(held)
+
         self.process = subprocess.Popen(
             command,
             stdin=far,
@@ -267,8 +274,7 @@ class Worker:
             cwd=options.get("cwd"),
             env=options.get("env"),
             start_new_session=True,
-            # Numbers that an interpreter's own files are kept from, as the daemon holds them.
-            preexec_fn=(lambda: hold(held)) if held else None,
+            preexec_fn=prepare,
             close_fds=not held,
         )
         far.close()

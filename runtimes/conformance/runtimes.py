@@ -27,6 +27,8 @@ class Row:
     ends_by_itself = False
     # More descriptors than most callers have.
     many = range(9, 73)
+    # Whether it makes system calls by the C library's functions, and not by their numbers.
+    asks_c_library = False
     # Classes of tests that do not concern it.
     lacks = ()
 
@@ -51,6 +53,7 @@ class Row:
 
 class Python(Row):
     name = "python"
+    asks_c_library = True
     interpreter = sys.executable
     suffix = ".py"
     handler_function = "handle"

@@ -7,6 +7,7 @@ closed streams, learn or have handlers.
 
 import fcntl
 import os
+import resource
 import select
 import shutil
 import signal
@@ -19,10 +20,12 @@ from driver import FAILED, FINISHED, GIVE, HANDLER, STANDBY, WAIT_S, ZYGOTE, Run
 from runtimes import rows
 
 
-class Dialogue:
-    """What each runtime holds, for calls."""
+class Case:
+    """The programs of a row, and its ways to run them."""
 
     row = None
+    # With what its workers are started beside the usual.
+    started = {}
 
     def setUp(self):
         self.place = tempfile.mkdtemp()
@@ -38,8 +41,7 @@ class Dialogue:
         return Run(self.row, [self.row.named(name), *arguments], **how)
 
     def zygote(self, name, role=ZYGOTE, **options):
-        options.setdefault("cwd", self.place)
-        options.setdefault("argv", [self.row.named(name)])
+        options = {"cwd": self.place, "argv": [self.row.named(name)], **self.started, **options}
         how = self.row.how(self.place, name)
         options.setdefault("options", how.get("options", []))
         target = how.get("target", self.path(name))
@@ -58,17 +60,15 @@ class Dialogue:
 
     def warm(self, name, run, paid=1):
         if not self.row.forks:
-            warm = run.standby(cwd=self.place)
+            warm = run.standby(cwd=self.place, **self.started)
             self.assertIsNone(warm.unfit, "executed cold in its place, for this")
             return warm
         with self.zygote(name) as zygote:
             return run.warm(zygote, paid)
 
-    def test_world(self):
-        how = {"stdin": b"line\n" * 1000, "env": dict(os.environ, HOB_TEST="x\xe9 y")}
-        warm = self.same("echo", "a", "", "b c", "\xe9", **how)
-        self.assertIn(b"line\n", warm.out)
-        self.assertIn(b"error\n", warm.err)
+
+class Descriptors(Case):
+    """What each runtime holds for a caller with more descriptors open than 0 to 2."""
 
     def test_descriptors_beyond(self):
         # Where hob's own are in a warm process, and where an interpreter has some.
@@ -80,6 +80,54 @@ class Dialogue:
                 for paid in (0, 1) if self.row.forks else (1,):
                     warm = self.same("descriptors", *map(str, numbers), paid=paid, beyond=beyond)
                     self.assertEqual(warm.code, 0, warm)
+
+    def test_a_lock_is_free_when_the_end_is_told(self):
+        name = os.path.join(self.place, "lock")
+        with open(name, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            run = self.run_of("hello", beyond={9: file.fileno()})
+            run.ended = lambda: self.take(file, name)
+            self.assertEqual(run.standby(**self.started).code, 0)
+        if self.row.forks:
+            with self.zygote("hello") as zygote:
+                for paid in (0, 1, 2):
+                    self.ends_without_a_lock(zygote, paid, name)
+
+    def ends_without_a_lock(self, zygote, paid, name):
+        with open(name, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            run = self.run_of("hello", beyond={9: file.fileno()})
+            channel, pidfd, _ = zygote.copy(paid)
+            run.ended = lambda: self.take(file, name)
+            _, fate = run.give(channel, pidfd)
+            self.assertEqual((fate, zygote.gone()[1]), ((0, 0), (0, 0)))
+        channel.close()
+        os.close(pidfd)
+
+    def take(self, file, name):
+        file.close()
+        with open(name) as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_it_is_free_however_high_its_number(self):
+        name = os.path.join(self.place, "lock")
+        # A runtime puts its own above.
+        high = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16) - 16
+        with open(name, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            run = self.run_of("hello", beyond={high: file.fileno()})
+            run.ended = lambda: self.take(file, name)
+            self.assertEqual(self.warm("hello", run).code, 0)
+
+
+class Dialogue(Descriptors):
+    """What each runtime holds, for calls."""
+
+    def test_world(self):
+        how = {"stdin": b"line\n" * 1000, "env": dict(os.environ, HOB_TEST="x\xe9 y")}
+        warm = self.same("echo", "a", "", "b c", "\xe9", **how)
+        self.assertIn(b"line\n", warm.out)
+        self.assertIn(b"error\n", warm.err)
 
     def test_another_directory(self):
         other = tempfile.mkdtemp()
@@ -134,14 +182,6 @@ class Dialogue:
             self.assertGreaterEqual(standby.threads, 1)
             self.assertTrue([note for note in standby.notes if note[:1] == b"F"])
 
-    def test_a_standby_has_left_its_lock_when_the_end_is_told(self):
-        name = os.path.join(self.place, "lock")
-        with open(name, "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            run = self.run_of("hello", beyond={9: file.fileno()})
-            run.ended = lambda: self.take(file, name)
-            self.assertEqual(run.standby().code, 0)
-
     def test_end_of_its_channel_ends_a_standby(self):
         standby = self.standby("sleep")
         standby.channel.close()
@@ -160,12 +200,6 @@ class Dialogue:
             standby.channel.sock.sendall(b"hob\x01" + bytes((GIVE, 0, 0, 0)) + b"\xff\0\0\0short")
             standby.channel.close()
             self.assertIn(standby.process.wait(WAIT_S), (0, 1))
-
-    def take(self, file, name):
-        file.close()
-        with open(name) as other:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
 
 class Closed:
     """What a runtime holds that takes calls with closed streams."""
@@ -203,20 +237,6 @@ class Forks:
         for paid in (0, 1, 2):
             with self.subTest(paid=paid):
                 self.assertEqual(self.same("hello", paid=paid).fate, (0, 0))
-
-    def test_a_lock_is_free_when_the_end_is_told(self):
-        name = os.path.join(self.place, "lock")
-        with self.zygote("hello") as zygote:
-            for paid in (0, 1, 2):
-                with open(name, "w") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    run = self.run_of("hello", beyond={9: file.fileno()})
-                    channel, pidfd, _ = zygote.copy(paid)
-                    run.ended = lambda file=file: self.take(file, name)
-                    _, fate = run.give(channel, pidfd)
-                    self.assertEqual((fate, zygote.gone()[1]), ((0, 0), (0, 0)))
-                channel.close()
-                os.close(pidfd)
 
     def test_end_of_channel_ends_zygote_and_copies(self):
         zygote = self.zygote("sleep")

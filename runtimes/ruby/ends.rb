@@ -188,16 +188,8 @@ class Ends
   # Before the caller hears of the end: what it has handed on is closed, and all else that is not
   # ours, as the end of the process would, so that a lock is free by then.
   def close_others
-    first = 0
-    [@channel, @reply, @pages].sort.each do |fd|
-      System.close_range(first, fd - 1)
-      first = fd + 1
-    end
-    System.close_range(first, COPIES_MAX)
-    @beyond.each { |fd| System.close(fd) if fd > COPIES_MAX }
+    System.close_all_but([@channel, @reply, @pages])
   end
-  # How far copies are looked for that a program has made of a descriptor.
-  COPIES_MAX = 4096
 
   # What the call has loaded by itself.
   def tell

@@ -11,7 +11,7 @@ module System
     sched_getscheduler: 145, prctl: 157, sched_setaffinity: 203, sched_getaffinity: 204,
     fstat: 5, pwrite64: 18, openat: 257, ioprio_set: 251, ioprio_get: 252, ppoll: 271, dup3: 292,
     memfd_create: 319, pidfd_open: 434, shutdown: 48, pipe2: 293, close_range: 436,
-    socketpair: 53
+    socketpair: 53, getdents64: 217
   }.freeze
   AARCH64 = {
     read: 63, write: 64, close: 57, rt_sigaction: 134, rt_sigprocmask: 135, madvise: 233, sendmsg: 211,
@@ -19,7 +19,7 @@ module System
     sched_getscheduler: 120, prctl: 167, sched_setaffinity: 122, sched_getaffinity: 123,
     fstat: 80, pwrite64: 68, openat: 56, ioprio_set: 30, ioprio_get: 31, ppoll: 73, dup3: 24,
     memfd_create: 279, pidfd_open: 434, shutdown: 210, pipe2: 59, close_range: 436,
-    socketpair: 199
+    socketpair: 199, getdents64: 61
   }.freeze
   NUMBERS = { "x86_64" => X86_64, "aarch64" => AARCH64 }[RUBY_PLATFORM[/\A[^-]+/]]
   raise "the Ruby runtime does not know this machine" unless NUMBERS
@@ -213,12 +213,50 @@ module System
       [pair, [user_s * 1_000_000 + user_us, system_s * 1_000_000 + system_us, peak]]
     end
 
-    # Closes from `first` to `last`, what of that is open.
-    def close_range(first, last)
-      call(:close_range, first, last, 0) if first <= last
+    # Closes all that is open but these: in ranges, or, where the kernel has none (Linux before 5.9, a
+    # filter), one after the other as they are listed. To try each number would take as long as the
+    # highest is large. Raises where they cannot be listed either.
+    def close_all_but(kept)
+      first = 0
+      [*kept.sort, DESCRIPTORS_END].each do |fd|
+        call(:close_range, first, fd - 1, 0) if first < fd
+        first = fd + 1
+      end
     rescue SystemCallError
-      # Linux before 5.9, or a filter.
-      (first..last).each { |fd| close(fd) }
+      (open_descriptors - kept).each { |fd| close(fd) }
+    end
+    # Above all numbers that the kernel gives.
+    DESCRIPTORS_END = 1 << 31
+
+    # The numbers of what is open, that of the look itself with them.
+    def open_descriptors
+      listing = call(:openat, -100, "/proc/self/fd\0", CLOEXEC, 0)
+      room = "\0".b * LISTING_ROOM
+      found = []
+      loop do
+        got = call(:getdents64, listing, room, LISTING_ROOM)
+        break if got.zero?
+
+        found.concat(numbers_of(room, got))
+      end
+      close(listing)
+      found
+    end
+    LISTING_ROOM = 1 << 15
+    # Where an entry of a listing has its size, and its name.
+    AT_SIZE = 16
+    AT_NAME = 19
+
+    def numbers_of(listing, size)
+      at = 0
+      found = []
+      while at < size
+        name = listing.unpack1("Z*", offset: at + AT_NAME)
+        # `.` and `..` are no numbers.
+        found << name.to_i unless name.start_with?(".")
+        at += listing.unpack1("S", offset: at + AT_SIZE)
+      end
+      found
     end
 
     # A pipe's two ends, which a program hands on to its children.

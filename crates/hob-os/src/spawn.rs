@@ -385,7 +385,7 @@ fn become_nobodys(
         let _ = libc::chdir(c"/".as_ptr());
         reset_all();
     }
-    close_from(4);
+    process::inherited::inherit_none_from(4);
     set_mask(Set::default());
     // SAFETY: the arrays end in null and point to strings that the caller keeps alive. The end is
     // one without running anything that belongs to the parent.
@@ -393,22 +393,6 @@ fn become_nobodys(
         libc::execve(file.as_ptr(), argv.as_ptr(), env.as_ptr());
         libc::_exit(127)
     };
-}
-
-/// Marks every descriptor from `first` on close-on-exec: the caller's own too, of which a daemon
-/// that kept one would hold a lock or a pipe for as long as it lives.
-fn close_from(first: u32) {
-    // SAFETY: marks descriptors only; none is closed under an owner's feet.
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, first, u32::MAX, 4) != 0 {
-            // A kernel before 5.11, or a filter.
-            let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
-            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-            for fd in first..u32::try_from(limit.rlim_cur).unwrap_or(u32::MAX).min(1 << 16) {
-                libc::fcntl(fd.cast_signed(), libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-        }
-    }
 }
 
 /// Takes over descriptor 3, the readiness pipe that [`nobodys`] left, if there is one.

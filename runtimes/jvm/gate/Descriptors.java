@@ -36,16 +36,21 @@ final class Descriptors {
 
     /** Looks at what the JVM has open for itself. */
     void look() {
+        own = listed(heldEnd);
+    }
+
+    /** What is open from a number on; none where it cannot be listed. */
+    private static int[] listed(int from) {
         String[] names = new java.io.File("/proc/self/fd").list();
         int[] found = new int[names == null ? 0 : names.length];
         int count = 0;
         for (int index = 0; index < found.length; index++) {
             int number = Integer.parseInt(names[index]);
-            if (number >= heldEnd && Kernel.isOpen(number)) {
+            if (number >= from && Kernel.isOpen(number)) {
                 found[count++] = number;
             }
         }
-        own = java.util.Arrays.copyOf(found, count);
+        return java.util.Arrays.copyOf(found, count);
     }
 
     /**
@@ -58,19 +63,35 @@ final class Descriptors {
         kept[own.length + 1] = other;
         java.util.Arrays.sort(kept);
         int from = 0;
+        boolean inRanges = true;
         for (int number : kept) {
             if (number > from) {
-                Kernel.call(Kernel.CLOSE_RANGE, from, number - 1, 0);
+                inRanges &= closeRange(from, number - 1);
             }
             from = number + 1;
         }
-        Kernel.call(Kernel.CLOSE_RANGE, from, 0xffffffffL, 0);
+        if (inRanges & closeRange(from, 0xffffffffL)) {
+            return;
+        }
+        // Each number could be tried, but there may be very many: what is listed is closed.
+        for (int number : listed(0)) {
+            if (java.util.Arrays.binarySearch(kept, number) < 0) {
+                Kernel.close(number);
+            }
+        }
+    }
+
+    /** {@code false}: the kernel closes none in one call (Linux before 5.9, or a filter). */
+    private static boolean closeRange(int from, long last) {
+        return Kernel.call(Kernel.CLOSE_RANGE, from, last, 0) >= 0;
     }
 
     /** Gives up what is held: a call has come. */
     void free() {
-        if (heldEnd > FIRST) {
-            Kernel.call(Kernel.CLOSE_RANGE, FIRST, heldEnd - 1, 0);
+        if (heldEnd > FIRST && !closeRange(FIRST, heldEnd - 1)) {
+            for (int number = FIRST; number < heldEnd; number++) {
+                Kernel.close(number);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 """The golden frames: decoded if a worker receives them, encoded byte-identical if it sends them; and
-where the descriptors of a call are put."""
+where the descriptors of a call are put, and that they are closed: also by a Python that was built with
+a C library without `close_range`, or runs on a kernel before 5.9."""
 
 import importlib.util
 import os
@@ -7,6 +8,9 @@ import sys
 import unittest
 
 from harness import GOLDEN, WORKER
+from platforms import cases
+
+from runtimes import Python
 
 
 def load():
@@ -188,6 +192,8 @@ class Beyond(unittest.TestCase):
         with self.assertRaises(worker.WireError):
             self.take([LOW, HIGH], [])
 
+
+globals().update(cases([Python()]))
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,12 +1,13 @@
 //! The descriptors that whoever started this process left open for what it runs.
 //!
-//! Invariant: hob's own are close-on-exec, so that what is not is the caller's. Nothing here closes or
-//! changes any of these.
+//! Invariant: hob's own are close-on-exec, so that what is not is the caller's. Nothing here closes any
+//! of these. A process that is to keep none marks them: `inherit_none_from`.
 
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd};
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::{Dir, Mode, OFlags, RawDir};
 use rustix::io::{self, FdFlags};
 
 /// Up to here numbers are tried one by one, which is quicker than a listing: the kernel makes a file
@@ -86,6 +87,50 @@ fn beyond(mut left: u64) -> io::Result<Vec<BorrowedFd<'static>>> {
     Ok(found)
 }
 
+/// Where what is open cannot be listed, up to here each number is marked: some milliseconds.
+const MARKED_MAX: i32 = 1 << 16;
+
+/// Marks every descriptor from `first` on close-on-exec: the caller's own too, of which a daemon
+/// that kept one would hold a lock or a pipe for as long as it lives. Allocates nothing, and closes
+/// none under an owner's feet.
+pub(crate) fn inherit_none_from(first: u32) {
+    // SAFETY: only marks descriptors.
+    let in_one = unsafe {
+        libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0
+    };
+    // A kernel before 5.11, or a filter.
+    if !in_one {
+        let first = first.cast_signed();
+        if mark_listed(first).is_err() {
+            (first..MARKED_MAX).for_each(mark);
+        }
+    }
+}
+
+/// Marks what is listed.
+fn mark_listed(first: i32) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(c"/proc/self/fd", flags, Mode::empty())?;
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let mut entries = RawDir::new(&directory, &mut room);
+    while let Some(entry) = entries.next() {
+        // `.` and `..` are no numbers.
+        let raw = super::number(entry?.file_name().to_bytes(), 10).map(i32::try_from);
+        if let Some(Ok(raw)) = raw
+            && raw >= first
+        {
+            mark(raw);
+        }
+    }
+    Ok(())
+}
+
+/// One that is closed stays so.
+fn mark(raw: i32) {
+    // SAFETY: only marks it.
+    let _ = io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(raw) }, FdFlags::CLOEXEC);
+}
+
 /// The flags of a descriptor; `None`: it is closed.
 fn flags(raw: i32) -> Option<FdFlags> {
     // SAFETY: the kernel is only asked about the number.
@@ -119,5 +164,19 @@ mod tests {
         assert!(!numbers.contains(&ours.as_raw_fd()), "{numbers:?}");
         assert!(numbers.is_sorted() && numbers[0] > 2, "{numbers:?}");
         assert_eq!(target(left.as_fd()), Some("/dev/null".into()));
+    }
+
+    #[test]
+    fn what_is_listed_is_marked_however_high_and_nothing_below() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        // Numbers that no other test here has.
+        let kept: Vec<_> = [800, 801, 1000]
+            .map(|number| io::fcntl_dupfd_cloexec(&file, number).unwrap())
+            .into_iter()
+            .inspect(|fd| io::fcntl_setfd(fd, FdFlags::empty()).unwrap())
+            .collect();
+        mark_listed(801).unwrap();
+        let marked = kept.iter().map(|fd| flags(fd.as_raw_fd()) == Some(FdFlags::CLOEXEC));
+        assert_eq!(marked.collect::<Vec<_>>(), [false, true, true]);
     }
 }
