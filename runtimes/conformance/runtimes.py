@@ -29,6 +29,8 @@ class Row:
     many = range(9, 73)
     # Whether it makes system calls by the C library's functions, and not by their numbers.
     asks_c_library = False
+    # Numbers that a warm process has itself, and does not move: who has one is executed cold.
+    own_numbers = frozenset()
     # Classes of tests that do not concern it.
     lacks = ()
 
@@ -126,6 +128,8 @@ class Ruby(Row):
     suffix = ".rb"
     handler_function = "handle"
     worker = os.path.join(RUNTIMES, "ruby", "worker.rb")
+    # Files that the interpreter has open, and that of its pages.
+    own_numbers = frozenset((3, 4, 5, 6, 7, 253))
     preloadable = "json"
 
     def serve(self, options, script, kind):

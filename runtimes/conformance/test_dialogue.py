@@ -15,7 +15,7 @@ import struct
 import tempfile
 import unittest
 
-from driver import FAILED, FINISHED, GIVE, HANDLER, STANDBY, WAIT_S, ZYGOTE, Run, Worker
+from driver import EXECUTES, FAILED, FINISHED, GIVE, HANDLER, STANDBY, WAIT_S, ZYGOTE, Run, Worker
 
 from runtimes import rows
 
@@ -64,7 +64,11 @@ class Case:
             self.assertIsNone(warm.unfit, "executed cold in its place, for this")
             return warm
         with self.zygote(name) as zygote:
-            return run.warm(zygote, paid)
+            warm = run.warm(zygote, paid)
+        # It was warm, but where the caller has a number of the interpreter's own.
+        executed = EXECUTES in [kind for kind, _, _ in warm.frames]
+        self.assertEqual(executed, not self.row.own_numbers.isdisjoint(run.beyond), warm)
+        return warm
 
 
 class Descriptors(Case):

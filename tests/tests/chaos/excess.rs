@@ -142,9 +142,7 @@ fn a_program_over_the_memory_budget_has_its_memory_and_the_others_stay_within_it
     }
     let run = world.hob(&["run", "hog.py"]);
     let cold = run.clone().env("HOB", "0").go();
-    for _ in 0..4 {
-        assert_eq!(cold, run.go());
-    }
+    world.warm(&run, |outcome| assert_eq!(cold, *outcome));
     let mut held = run.clone().stdin_pipe().start();
     held.expect("200000000\n");
     for _ in 0..4 {
@@ -170,11 +168,30 @@ fn a_bomb_whose_caller_is_killed_leaves_no_worker() {
     world.file("spins.py", "import sys\nprint('spins', flush=True)\nwhile True:\n    pass\n");
     let learned = world.hob(&["run", "--timeout", "200ms", "spins.py"]).go();
     assert_eq!(learned.end, End::Code(124));
-    for _ in 0..5 {
+    wait::until("a worker whose caller was killed", || {
         let running = world.hob(&["run", "spins.py"]).start();
         running.expect("spins");
         kill(running.pid(), Signal::KILL);
-        let _ = running.finish();
-    }
+        let record = world.record(running.finish().pid);
+        hob_tests::is_warm(&record).then_some(())
+    });
     wait::until("nothing runs", || (world.status()["calls"]["running"] == 0).then_some(()));
+}
+
+#[test]
+fn a_worker_that_goes_on_after_it_has_told_its_end_is_killed() {
+    let world = World::started();
+    // A package without an end of directories: its runtime tells of those when the end is told.
+    let spins = "import itertools, sys\nif sys.argv[1:]:\n    sys.modules['endless'] = endless = type(sys)('endless')\n    endless.__path__ = itertools.repeat('/')\nprint('done', flush=True)\n";
+    world.file("spins.py", spins);
+    world.warmed(&["run", "spins.py"]);
+    let outcome = world.hob(&["run", "spins.py", "on"]).go();
+    assert_eq!((outcome.end, outcome.text()), (End::Code(0), "done\n".to_owned()));
+    let record = world.record(outcome.pid);
+    assert_eq!(record["warm"], true, "{record}");
+    let worker = record["worker"]["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    let worker = worker.expect("a warm call has a worker");
+    // Its receipt was written without it: it went on for a second at least.
+    assert!(record["usage"].is_null(), "{record}");
+    assert!(wait::ended(worker, wait::LONG), "it was not ended");
 }

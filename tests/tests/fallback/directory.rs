@@ -112,14 +112,9 @@ fn a_file_in_the_sockets_place_is_replaced() {
 fn without_home_and_directories_of_its_own_hob_still_works() {
     let world = World::started();
     let run = hello(&world).without("HOME").without("XDG_STATE_HOME").without("PATH");
-    for _ in 0..5 {
-        let outcome = run.go();
-        assert_eq!(
-            (outcome.end, outcome.text()),
-            (End::Code(0), "hello\n".to_owned()),
-            "{outcome:?}"
-        );
-    }
+    world.warm(&run, |outcome| {
+        assert_eq!((outcome.end, outcome.text()), (End::Code(0), "hello\n".to_owned()));
+    });
     let last = world.hob(&["last"]).without("HOME").without("XDG_STATE_HOME").go();
     assert!(last.complaint().lines().count() <= 1, "{last:?}");
 }

@@ -4,5 +4,6 @@ mod beyond;
 mod caller;
 mod daemon;
 mod directory;
+mod platforms;
 mod refused;
 mod rights;

@@ -6,14 +6,16 @@ hob in each of these ways, and must do the same:
 
     none        no daemon can be started
     elsewhere   a daemon answers that is not under the filter
-    own         the first call starts a daemon under the filter, and the second may meet it
+    own         the first call starts a daemon under the filter; Python, whose caller has another
+                descriptor open, is called until a call is warm
 
-Deliberately not here: what is expected of the counts, which `refused.rs` knows. One JSON line is
-written for each run that was worse, and one at the end with the counts.
+Deliberately not here: what is expected of the counts, and where no call is warm, which `refused.rs`
+knows. One JSON line is written for each run that was worse, one for each pair under which no call
+was warm, with the reason, and one at the end with the counts.
 
 Arguments: hob, a folder for what the daemons leave, the first pair and the step (so that several
 of these share the work), and `some` or `all`: whether only the system calls that hob makes of its
-own are refused to daemons and to Python too, or all of them.
+own, and the newest, are refused to daemons and to Python too, or all of them.
 """
 
 import ctypes
@@ -26,6 +28,7 @@ import shutil
 import signal
 import struct
 import sys
+import time
 
 # Each number that x86-64 has; those between are reserved for other ABIs.
 NUMBERS = [*range(335), *range(424, 468)]
@@ -75,12 +78,23 @@ OWN = {
     "clone3": 435,
     "close_range": 436,
 }
+# The newest 60: an older kernel does not know them.
+NEWEST = {*range(319, 335), *range(424, 468)}
 # How long one run may take.
 RUN_S = 30
-# Calls until a program may be warm.
-CALLS = 4
+# In so many calls a program is warm, if it ever is; and a daemon has started, if one can.
+CALLS_MAX, ALONE_MAX = 60, 6
+# Reasons of a cold call after which another one may be warm.
+PASSING = {"learning", "being-learned", "warming", "stale", "busy", "no-daemon", "no-answer"}
+PASSING |= {"connect-timeout", "caller-left", "bare-interpreter", "installed-packages", "variables"}
+# Those of a warm call that is given a layer's copy, and none of the program's own.
+LAYERS = {"bare-interpreter", "installed-packages"}
+# How long a record may take, and a program between two calls.
+RECORD_S, PAUSE_S = 5, 0.02
 
 ECHO = (b"/bin/echo", b"hello")
+# The number of a descriptor that each caller has open beside 0 to 2.
+BEYOND = 9
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
@@ -108,7 +122,8 @@ def filtered(program):
 
 
 def run(argv, environment, program=None):
-    """Runs it with the filter; its raw status and what it wrote, or `None` if it did not end."""
+    """Runs it with the filter; what it was, its raw status and what it wrote, or `None` if it did
+    not end."""
     out = os.memfd_create("out")
     null = os.open("/dev/null", os.O_RDWR)
     pid = os.fork()
@@ -116,6 +131,8 @@ def run(argv, environment, program=None):
         for source, target in ((null, 0), (out, 1), (null, 2)):
             os.dup2(source, target)
         os.closerange(3, 1 << 16)
+        # A caller's lock, say.
+        os.dup2(2, BEYOND)
         if program is not None:
             filtered(program)
         try:
@@ -132,7 +149,7 @@ def run(argv, environment, program=None):
     written = os.pread(out, 4096, 0)
     for fd in (out, null, pidfd):
         os.close(fd)
-    return (status, written) if in_time else None
+    return pid, (status, written) if in_time else None
 
 
 def end_all():
@@ -150,24 +167,67 @@ def end_all():
             os.waitpid(child, 0)
 
 
-def ways(hob, folder, argv, daemons):
-    """Each way by hob: its name, argv, environment, and how many calls. What the client does is the
-    same for every program."""
+def ways(folder, argv, daemons):
+    """Each way by hob: its name, its environment, and in how many calls it is to be warm (0: it is
+    called twice, and never is). What the client does is the same for every program."""
     base = dict(os.environb)
     nowhere = {**base, b"HOB_DIR": b"/dev/null/hob"}
-    own = {**base, b"HOB_DIR": folder + b"/own", b"XDG_STATE_HOME": folder + b"/state"}
-    through = (hob, b"run", *argv)
     if argv == ECHO:
-        yield "none", through, nowhere, 1
-        yield "elsewhere", through, base, 1
+        yield "none", nowhere, 0
+        yield "elsewhere", base, 0
     if daemons:
-        yield "own", through, own, 2 if argv == ECHO else CALLS
+        yield "own", own_of(folder), 0 if argv == ECHO else CALLS_MAX
+
+
+def own_of(folder):
+    """The environment of a daemon of one's own."""
+    return {
+        **os.environb,
+        b"HOB_DIR": folder + b"/own",
+        b"XDG_STATE_HOME": folder + b"/state",
+    }
+
+
+def record_of(hob, environment, pid):
+    """The record of the call of this process, or an empty one. It is read without a filter."""
+    until = time.monotonic() + RECORD_S
+    while time.monotonic() < until:
+        _, log = run((hob, b"log", b"-n", b"5", b"--json"), environment)
+        for line in log[1].splitlines() if log else ():
+            record = json.loads(line)
+            if record.get("caller_pid") == pid:
+                return record
+        # sleeps: between two looks at a mark, within the bound.
+        time.sleep(PAUSE_S)
+    return {}
+
+
+def call_until_warm(hob, through, way, program, want):
+    """Calls as often as this way says; what is worse, or why no call was warm; `None`: all is well."""
+    _, environment, most = way
+    reason, alone = "no call was made", 0
+    for call in range(most or 2):
+        pid, got = run(through, environment, program)
+        if got != want:
+            return {"call": call, "got": repr(got)}
+        if not most:
+            continue
+        record = record_of(hob, environment, pid)
+        reason = record.get("reason", "no record")
+        if record.get("warm") and reason not in LAYERS:
+            return None
+        alone += reason == "no-daemon"
+        if reason not in PASSING or alone > ALONE_MAX:
+            break
+        # sleeps: between two calls, whose records are the mark.
+        time.sleep(PAUSE_S)
+    return {"cold": reason} if most else None
 
 
 @functools.cache
 def wanted(argv):
     """What it does where nothing is refused."""
-    return run(argv, dict(os.environb))
+    return run(argv, dict(os.environb))[1]
 
 
 def compare(hob, folder, argv, pair, daemons):
@@ -175,17 +235,14 @@ def compare(hob, folder, argv, pair, daemons):
     number, error = pair
     want = wanted(argv)
     _code, program = filter_of(number, error)
-    if run(argv, dict(os.environb), program) != want:
+    if run(argv, dict(os.environb), program)[1] != want:
         return None
     worse = []
-    for way, through, environment, calls in ways(hob, folder, argv, daemons):
-        for call in range(calls):
-            got = run(through, environment, program)
-            if got != want:
-                told = {"number": number, "error": errno.errorcode[error], "way": way}
-                told |= {"program": argv[0].decode(), "call": call, "got": repr(got)}
-                worse.append(told)
-                break
+    for way in ways(folder, argv, daemons):
+        told = call_until_warm(hob, (hob, b"run", *argv), way, program, want)
+        if told is not None:
+            pair_is = {"number": number, "error": errno.errorcode[error], "way": way[0]}
+            worse.append({**pair_is, "program": argv[0].decode(), **told})
     end_all()
     for left in ("own", "state"):
         shutil.rmtree(os.path.join(folder, left.encode()), ignore_errors=True)
@@ -202,14 +259,16 @@ def main():
     interpreter = os.fsencode(shutil.which("python3"))
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     pairs = [(number, error) for number in NUMBERS for error in ERRORS]
-    counts = {"pairs": 0, "worse": 0}
+    counts = {"pairs": 0, "warm": 0}
     for pair in pairs[int(first) :: int(step)]:
         whole = mode == "all" or pair[0] in OWN.values()
+        # A kernel that is older does not know them; one that forbids them is a filter's.
+        whole = whole or pair[0] in NEWEST and pair[1] == errno.ENOSYS
         programs = [ECHO, (interpreter, script)] if whole else [ECHO]
         results = [compare(hob, folder, argv, pair, whole) for argv in programs]
         told = [one for worse in results for one in worse or ()]
         counts["pairs"] += any(worse is not None for worse in results)
-        counts["worse"] += bool(told)
+        counts["warm"] += whole and results[-1] == []
         for one in told:
             print(json.dumps(one), flush=True)
     print(json.dumps(counts), flush=True)

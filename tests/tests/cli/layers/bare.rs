@@ -104,9 +104,19 @@ fn modules_are_performed_there_as_well() {
         .file("package/__main__.py", "import sys\nprint(sys.argv[1:], sys.path[0], __package__)\n");
     let run = world.hob(&["run", "-m", "package", "one"]);
     let cold = run.clone().env("HOB", "0").go();
-    // A module's interpreter is warm for its directory alone.
     assert_eq!(run.go(), cold);
-    wait::until("a copy for this directory waits", || (bare(&world) > 1).then_some(()));
+    // A module's interpreter is warm for its directory alone: each of these was never seen.
+    let mut seen = 0;
+    wait::until("a module that is performed there", || {
+        seen += 1;
+        let name = format!("other{seen}");
+        let text = "import sys\nprint(sys.argv[1:], sys.path[0], __package__)\n";
+        world.file(&format!("{name}.py"), text);
+        let run = world.hob(&["run", "-m", &name, "two"]);
+        let outcome = run.go();
+        assert_eq!(outcome, run.clone().env("HOB", "0").go());
+        (reason(&world, &outcome) == "bare-interpreter").then_some(())
+    });
     world.file(
         "package/__main__.py",
         "import sys\nprint('edited', sys.argv[1:], sys.path[0], __package__)\n",
