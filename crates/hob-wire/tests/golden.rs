@@ -77,7 +77,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
         streams: Streams::Terminal,
         beyond: vec![9],
     };
-    put(Kind::Call, 6, &|out| call.encode(out));
+    put(Kind::Call, 3, &|out| call.encode(out));
     put(Kind::Signal, 0, &|out| {
         Signal { number: 15, origin: Origin::Terminal, at_ns: 1_000_450_000 }.encode(out)
     });
