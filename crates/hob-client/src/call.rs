@@ -17,12 +17,13 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use hob_os::claim::{Claim, Claimed};
+use hob_os::clock::rare as clock;
 use hob_os::process::inherited::Inherited;
 use hob_os::process::processors;
 use hob_os::signals::{self, Set};
 use hob_os::spawn::Session;
 use hob_os::start::Start;
-use hob_os::{clock, process, surroundings, uds};
+use hob_os::{process, surroundings, uds};
 use hob_runtimes::Sessions;
 use hob_wire::call::{Asked, Call, Hello, Origin, Received, Signal};
 use hob_wire::caller::{self, Late, Next, Pending, Reply};

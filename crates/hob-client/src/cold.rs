@@ -12,10 +12,11 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use hob_os::clock::rare as clock;
 use hob_os::signals::{self, Origin, Set};
 use hob_os::spawn::{self, Image, NoChild, Session, Wait, Waited};
 use hob_os::start::Start;
-use hob_os::{clock, process, uds};
+use hob_os::{process, uds};
 use hob_resolve::{Program, ResolveError};
 use hob_wire::call::{ColdEnded, Usage};
 use hob_wire::caller::cold_ended;

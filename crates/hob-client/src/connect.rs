@@ -9,9 +9,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
+use hob_os::clock::rare as clock;
 use hob_os::spawn::{self, Session};
 use hob_os::start::Start;
-use hob_os::{clock, dir, uds};
+use hob_os::{dir, uds};
 use hob_wire::caller::Fault;
 
 use crate::fallback::FallbackReason;

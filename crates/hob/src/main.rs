@@ -37,7 +37,7 @@ static PATH: [Ahead; 0] = [];
 #[expect(unsafe_code, reason = "the C runtime calls a symbol by this name")]
 #[unsafe(no_mangle)]
 extern "C" fn main(argc: c_int, argv: *const *const c_char) -> c_int {
-    let begun_ns = hob_os::clock::now_ns();
+    let begun_ns = hob_os::clock::rare::now_ns();
     // SAFETY: these are the arguments that the C runtime passed to `main`; and between two of the
     // marks lies a part of the binary that is mapped for reading.
     unsafe { hob_os::start::run(argc, argv, &PATH, |start| hob::main(&start, begun_ns)) }
