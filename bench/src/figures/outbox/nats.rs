@@ -65,6 +65,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
