@@ -5,7 +5,7 @@
 //! bounded by the size of one frame.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_os::uds;
 use hob_wire::cursor::DecodeError;
@@ -205,13 +205,23 @@ async fn finish(stream: Arc<Stream>, bytes: Vec<u8>, mut sent: usize) {
 /// Bytes that may wait for one receiver. One that takes no more is gone for us.
 const OUTLET_BYTES_MAX: usize = 32 << 20;
 
+/// Frames that are gathered go out by themselves when they have grown to this.
+const GATHERED_BYTES_MAX: usize = 64 * 1024;
+
 /// The writing half of a connection on which many frames may be on their way: each is whole
 /// before the next begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlet {
     stream: Arc<Stream>,
+    outgoing: Arc<Mutex<Outgoing>>,
+}
+
+#[derive(Debug, Default)]
+struct Outgoing {
+    /// Whole frames that go out together.
+    gathered: Vec<u8>,
     /// What the kernel has not taken, while a task sees to it.
-    waiting: Arc<Mutex<Option<Waiting>>>,
+    waiting: Option<Waiting>,
 }
 
 /// Frames in their order.
@@ -246,7 +256,27 @@ impl Piece {
 
 impl Outlet {
     pub(crate) fn new(stream: Arc<Stream>) -> Outlet {
-        Outlet { stream, waiting: Arc::default() }
+        Outlet { stream, outgoing: Arc::default() }
+    }
+
+    fn outgoing(&self) -> MutexGuard<'_, Outgoing> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a frame to those that [`Outlet::flush`] sends together: a write for each would wake its
+    /// receiver for each.
+    pub(crate) fn gather(&self, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
+        let mut outgoing = self.outgoing();
+        // One that is too large leaves nothing behind, as where it is sent alone.
+        let _ = frame::append(&mut outgoing.gathered, kind, 0, body);
+        if outgoing.gathered.len() >= GATHERED_BYTES_MAX {
+            self.release(&mut outgoing);
+        }
+    }
+
+    /// Sends what was gathered.
+    pub(crate) fn flush(&self) {
+        self.release(&mut self.outgoing());
     }
 
     /// Sends a frame, now or in its turn. A receiver that has left is noticed by its reader; one
@@ -262,18 +292,28 @@ impl Outlet {
 
     fn queue(&self, frame: Option<Vec<u8>>, fds: Vec<OwnedFd>) {
         let Some(bytes) = frame else { return };
-        let mut piece = Piece { bytes, sent: 0, fds };
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(queue) = waiting.as_mut() {
+        let mut outgoing = self.outgoing();
+        self.release(&mut outgoing);
+        self.put(&mut outgoing, Piece { bytes, sent: 0, fds });
+    }
+
+    fn release(&self, outgoing: &mut Outgoing) {
+        let bytes = std::mem::take(&mut outgoing.gathered);
+        if !bytes.is_empty() {
+            self.put(outgoing, Piece { bytes, sent: 0, fds: Vec::new() });
+        }
+    }
+
+    fn put(&self, outgoing: &mut Outgoing, mut piece: Piece) {
+        if let Some(queue) = outgoing.waiting.as_mut() {
             if queue.bytes + piece.bytes.len() > OUTLET_BYTES_MAX {
-                drop(waiting);
                 return self.close();
             }
             queue.bytes += piece.bytes.len();
             queue.frames.push_back(piece);
         } else if piece.send(&self.stream) == Ok(false) {
             let bytes = piece.bytes.len();
-            *waiting = Some(Waiting { frames: VecDeque::from([piece]), bytes });
+            outgoing.waiting = Some(Waiting { frames: VecDeque::from([piece]), bytes });
             tokio::spawn(self.clone().finish());
         }
     }
@@ -281,9 +321,10 @@ impl Outlet {
     /// Sends a frame with descriptors, now or not at all: `false`.
     pub(crate) fn send_with(&self, frame: Option<Vec<u8>>, fds: &[BorrowedFd<'_>]) -> bool {
         let Some(bytes) = frame else { return false };
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_some() {
-            drop(waiting);
+        let mut outgoing = self.outgoing();
+        self.release(&mut outgoing);
+        if outgoing.waiting.is_some() {
+            drop(outgoing);
             self.close();
             return false;
         }
@@ -294,7 +335,7 @@ impl Outlet {
         if sent < bytes.len() {
             let (all, fds) = (bytes.len(), Vec::new());
             let frames = VecDeque::from([Piece { bytes, sent, fds }]);
-            *waiting = Some(Waiting { frames, bytes: all });
+            outgoing.waiting = Some(Waiting { frames, bytes: all });
             tokio::spawn(self.clone().finish());
         }
         true
@@ -311,8 +352,8 @@ impl Outlet {
             if self.stream.room().await.is_err() {
                 return self.close();
             }
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(queue) = waiting.as_mut() else { return };
+            let mut outgoing = self.outgoing();
+            let Some(queue) = outgoing.waiting.as_mut() else { return };
             while let Some(first) = queue.frames.front_mut() {
                 match first.send(&self.stream) {
                     Ok(true) => {
@@ -324,7 +365,7 @@ impl Outlet {
                 }
             }
             if queue.frames.is_empty() {
-                *waiting = None;
+                outgoing.waiting = None;
                 return;
             }
         }

@@ -46,8 +46,8 @@ pub(crate) enum Input {
     Sender { sender: SenderId, event: SenderEvent },
     /// The outbox has done something.
     Outbox(Vec<Done>),
-    /// Of the connection to other hosts.
-    Hosts(News),
+    /// Of the connection to other hosts, and when it had come.
+    Hosts { news: News, came_ns: u64 },
     /// The last of the open hook sets has ended.
     SetsEnded,
     /// A client of sessions did something.

@@ -86,12 +86,25 @@ impl Recording {
 
 /// The other end of a connection: what a caller or a sender reads.
 #[derive(Debug)]
-pub(crate) struct OtherEnd(Reader);
+pub(crate) struct OtherEnd {
+    reader: Reader,
+    stream: Arc<Stream>,
+}
 
 impl OtherEnd {
     /// The next frame; `None`: the connection was closed.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        self.0.next().await.unwrap()
+        self.reader.next().await.unwrap()
+    }
+
+    /// The next frame of what was read already.
+    pub(crate) fn at_hand(&mut self) -> Option<Frame> {
+        self.reader.at_hand().unwrap()
+    }
+
+    /// Whether nothing was sent that is not read.
+    pub(crate) fn has_nothing(&self) -> bool {
+        rustix::io::ioctl_fionread(&*self.stream).unwrap() == 0
     }
 }
 
@@ -99,5 +112,6 @@ impl OtherEnd {
 pub(crate) fn connection() -> (Arc<Stream>, OtherEnd) {
     let (one, other) = uds::pair().unwrap();
     let adopt = |end| channel::adopt(end).unwrap();
-    (adopt(one), OtherEnd(Reader::new(adopt(other))))
+    let stream = adopt(other);
+    (adopt(one), OtherEnd { reader: Reader::new(Arc::clone(&stream)), stream })
 }

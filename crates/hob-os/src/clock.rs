@@ -77,6 +77,14 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn both_ways_to_ask_tell_the_same_time() {
+        for _ in 0..1000 {
+            let all = [rare::now_ns(), now_ns(), rare::now_ns(), now_ns()];
+            assert!(all.is_sorted(), "{all:?}");
+        }
+    }
+
+    #[test]
     fn days_are_counted_over_leap_years_and_centuries() {
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00.000000Z"),

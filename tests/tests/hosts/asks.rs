@@ -1,7 +1,9 @@
 //! Asks that another host performs: what goes in, what comes out, what both receipts say.
 
+use hob_tests::teller::Reply;
 use hob_tests::{End, World, wait};
 
+use super::many::teller;
 use super::{Server, ask, connected, host, offered, project, receipt};
 
 const HANDLERS: &str = r#"
@@ -132,6 +134,67 @@ fn a_program_of_this_host_never_leaves_it() {
     assert_eq!(missing.end, End::Code(127), "{missing:?}");
     web.hob(&["log", "--json"]).go().succeeded();
     assert_eq!(asked(), before);
+}
+
+#[test]
+fn a_file_that_appears_counts_for_the_next_ask_though_it_was_known_that_there_is_none() {
+    let server = Server::start("");
+    let (_web, desk) = two(&server, &offered("greeter", "echo", ""));
+    ask(&desk, &["greeter", "x"]).succeeded();
+    // One connection asks all of it: that nothing names the program is remembered from here on.
+    let mut sender = teller(&desk);
+    let mut asked = |number: u64| {
+        sender.ask(number, "greeter", b"x").unwrap();
+        sender.flush().unwrap();
+        sender.reply().unwrap().unwrap()
+    };
+    let answered = |number| Reply::Answered(number, b"x".to_vec());
+    for number in 1..50 {
+        assert_eq!(asked(number), answered(number));
+    }
+    for round in 0..10 {
+        let number = 100 + 10 * round;
+        // In the directory itself and above it: nobody has trusted what stands there.
+        let file = desk.path("work").join(if round % 2 == 0 { "hob.toml" } else { "../hob.toml" });
+        std::fs::write(&file, offered("greeter", "echo", "")).unwrap();
+        let refused = asked(number);
+        assert!(matches!(refused, Reply::Failed(_, "untrusted", _)), "{round}: {refused:?}");
+        // Without it any host may be asked again.
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(asked(number + 1), answered(number + 1), "{round}");
+        assert_eq!(asked(number + 2), answered(number + 2), "{round}");
+    }
+}
+
+#[test]
+fn many_asks_leave_few_receipts_which_stand_for_all_of_them() {
+    const ROUNDS: u64 = 10;
+    const TOGETHER: u64 = 200;
+    const ASKS: u64 = ROUNDS * TOGETHER;
+    let server = Server::start("");
+    let (_web, desk) = two(&server, &offered("greeter", "echo", ""));
+    ask(&desk, &["greeter", "x"]).succeeded();
+    let before = desk.records(100).len();
+    let mut sender = teller(&desk);
+    for round in 0..ROUNDS {
+        for number in round * TOGETHER..(round + 1) * TOGETHER {
+            sender.ask(number, "greeter", b"x").unwrap();
+        }
+        sender.flush().unwrap();
+        for _ in 0..TOGETHER {
+            let reply = sender.reply().unwrap().unwrap();
+            assert!(matches!(reply, Reply::Answered(..)), "{reply:?}");
+        }
+    }
+    let (all, stands_for) = wait::until("receipts of all of them", || {
+        let all = desk.records(2200).split_off(before);
+        let stand = |record: &serde_json::Value| record["message"]["stands_for"].as_u64();
+        let stands_for: u64 = all.iter().filter_map(stand).sum();
+        (stands_for >= ASKS).then_some((all, stands_for))
+    });
+    assert_eq!(stands_for, ASKS, "each is counted once");
+    assert!(all.iter().all(|record| record["message"]["host"].is_string()), "{all:?}");
+    assert!(all.len() < 1000, "{} receipts", all.len());
 }
 
 #[test]

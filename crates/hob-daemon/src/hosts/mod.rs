@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hob_core::hosts::{News, Order};
+use hob_os::clock;
 use tokio::sync::mpsc;
 
 use crate::inputs::Input;
@@ -36,14 +37,19 @@ impl Inbox {
 
     /// Waits until the loop has room for it; `false`: the loop has ended.
     pub async fn tell(&self, news: News) -> bool {
-        self.0.send(Input::Hosts(news)).await.is_ok()
+        self.0.send(came(news)).await.is_ok()
     }
 
     /// The same without waiting; `false`: the loop has no room for it.
     #[must_use]
     pub fn try_tell(&self, news: News) -> bool {
-        self.0.try_send(Input::Hosts(news)).is_ok()
+        self.0.try_send(came(news)).is_ok()
     }
+}
+
+/// What has come by now.
+fn came(news: News) -> Input {
+    Input::Hosts { news, came_ns: clock::now_ns() }
 }
 
 /// The thread, and the queue to it.

@@ -197,10 +197,8 @@ impl Messages {
     }
 
     fn no_lane(&mut self, sender: SenderId, number: u64) {
-        if let Some(sender) = self.senders.get(&sender) {
-            let lent = Lent { id: number, lane: 0 };
-            sender.outlet.send(channel::encode(Kind::Lent, 0, |out| lent.encode(out)));
-        }
+        let lent = Lent { id: number, lane: 0 };
+        self.say(sender, Kind::Lent, |out| lent.encode(out));
     }
 
     /// A lane does not come about.

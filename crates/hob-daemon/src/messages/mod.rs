@@ -50,7 +50,7 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Failure, Manner, Message, Named, Passed, Reason};
 use rustix::fd::OwnedFd;
 
-use crate::channel::{self, Outlet};
+use crate::channel::Outlet;
 use crate::ctx::Ctx;
 use crate::inputs::{SenderEvent, SenderId, Sent};
 use crate::outbox::{MessageId, Outbox};
@@ -61,7 +61,7 @@ pub(crate) use hosts::Hosts;
 use hosts::{AskedBy, Streamed};
 use lanes::Lane;
 use loading::{Loaded, Reload};
-use route::{From, Route, Way};
+use route::{Absences, From, Route, Way};
 use settle::Held;
 use tells::Tells;
 use thin::Thin;
@@ -75,6 +75,8 @@ const ROUTES_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Messages {
     senders: HashMap<SenderId, Sender>,
+    /// Those to whom something is said that is sent when the loop has taken all that has come.
+    unsent: Vec<SenderId>,
     open: HashMap<CallId, Open>,
     /// Tells of which the core has not said yet whether it takes them.
     undecided: Vec<CallId>,
@@ -88,6 +90,8 @@ pub(crate) struct Messages {
     silent: HashSet<WorkerId>,
     handlers: HashMap<PoolId, Loaded>,
     routes: HashMap<Way, Route>,
+    /// Programs that no configuration of their senders' names.
+    absences: Absences,
     /// The apps of the site that this process serves, by their mounts' paths.
     mounts: BTreeMap<String, Declared>,
     /// Reloads that are waited for.
@@ -113,6 +117,8 @@ struct Sender {
     pid: u32,
     /// Its open messages, by its own numbers.
     open: HashMap<u64, CallId>,
+    /// Something was said to it that has not been sent yet.
+    is_unsent: bool,
 }
 
 /// A message without its outcome.
@@ -208,6 +214,7 @@ impl Messages {
     ) -> Messages {
         Messages {
             senders: HashMap::new(),
+            unsent: Vec::new(),
             open: HashMap::new(),
             undecided: Vec::new(),
             came: Vec::new(),
@@ -216,6 +223,7 @@ impl Messages {
             silent: HashSet::new(),
             handlers: HashMap::new(),
             routes: HashMap::new(),
+            absences: Absences::default(),
             mounts,
             reloads: Vec::new(),
             shared: Shared::default(),
@@ -269,7 +277,7 @@ impl Messages {
         match event {
             SenderEvent::Attached { attach, outlet, pid } => {
                 let from = Arc::new(From::new(attach.directory, attach.env));
-                let sender = Sender { from, outlet, pid, open: HashMap::new() };
+                let sender = Sender { from, outlet, pid, open: HashMap::new(), is_unsent: false };
                 self.senders.insert(id, sender);
             }
             SenderEvent::Messages { sent, received_ns } => {
@@ -299,6 +307,7 @@ impl Messages {
             hob_os::debug!(Category::Connection, "a sender is sent away: it says no message");
             // Nothing that it says from here on can be trusted to be meant.
             if let Some(sender) = self.senders.get(&sender) {
+                sender.outlet.flush();
                 sender.outlet.close();
             }
             return;
@@ -337,11 +346,11 @@ impl Messages {
             return self.keep_tell(ctx, id, &message);
         }
         let from = self.from(id)?;
-        let pool = match self.route(ctx, &from, message.program) {
+        let pool = match self.route_of_came(ctx, &from, message.program, received_ns) {
             Ok((pool, _)) => pool,
             Err(refused) if !refused.is_absent => return Err(refused.into()),
             Err(refused) => match self.offered_here(&message) {
-                Some((from, program)) => self.route(ctx, &from, program)?.0,
+                Some((from, program)) => self.route_of_came(ctx, &from, program, received_ns)?.0,
                 None if file.is_some() => return Err(refused.into()),
                 None => return self.ask_elsewhere(ctx, id, &message, (received_ns, refused)),
             },
@@ -414,14 +423,35 @@ impl Messages {
         let Some(open) = self.open.get_mut(&call) else { return };
         let Some((sender, number)) = open.sender.take() else { return };
         let accepted = Named { id: number, name: open.message_id.clone() };
-        if let Some(sender) = self.senders.get_mut(&sender) {
-            sender.open.remove(&number);
-            sender.outlet.send(channel::encode(Kind::Accepted, 0, |out| accepted.encode(out)));
+        if let Some(known) = self.senders.get_mut(&sender) {
+            known.open.remove(&number);
+        }
+        self.say(sender, Kind::Accepted, |out| accepted.encode(out));
+    }
+
+    /// Says something to a sender, if it is there still. It is sent by [`Messages::flush`].
+    fn say(&mut self, id: SenderId, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
+        let Some(sender) = self.senders.get_mut(&id) else { return };
+        sender.outlet.gather(kind, body);
+        if !std::mem::replace(&mut sender.is_unsent, true) {
+            self.unsent.push(id);
+        }
+    }
+
+    /// Sends what was said since the last time: one write for each sender.
+    pub(crate) fn flush(&mut self) {
+        for id in self.unsent.drain(..) {
+            if let Some(sender) = self.senders.get_mut(&id) {
+                sender.is_unsent = false;
+                sender.outlet.flush();
+            }
         }
     }
 
     fn sender_gone(&mut self, ctx: &mut Ctx<'_>, id: SenderId) {
         let Some(sender) = self.senders.remove(&id) else { return };
+        // It may still read.
+        sender.outlet.flush();
         for call in sender.open.into_values() {
             self.taken_back(ctx, call);
         }
@@ -437,10 +467,8 @@ impl Messages {
     }
 
     fn tell_failure(&mut self, sender: SenderId, number: u64, reason: Reason, text: &str) {
-        if let Some(sender) = self.senders.get(&sender) {
-            let failure = Failure { id: number, reason, text: text.as_bytes() };
-            sender.outlet.send(channel::encode(Kind::Failure, 0, |out| failure.encode(out)));
-        }
+        let failure = Failure { id: number, reason, text: text.as_bytes() };
+        self.say(sender, Kind::Failure, |out| failure.encode(out));
     }
 }
 

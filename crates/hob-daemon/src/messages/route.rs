@@ -5,7 +5,7 @@
 //! lane looks at it before each message, and reads nothing from it. Only here it is read, after
 //! the lanes that relied on it were recalled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::From as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -19,6 +19,7 @@ use hob_core::plan::Hosted;
 use hob_core::receipt::ProgramPart;
 use hob_core::receipt::trace::Parent;
 use hob_core::requests::Event;
+use hob_os::clock;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::message::Reason;
@@ -26,7 +27,7 @@ use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
-use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
 use crate::inputs::SenderId;
 use crate::messages::Messages;
 use crate::project::{self, Declared};
@@ -71,6 +72,93 @@ pub(super) struct Route {
     /// The register of trusted files, as it was. It lies where receipts are written all the time,
     /// so that it is looked at, not watched; `hob trust` tells of what it changes.
     register: Register,
+    /// When the last look began that has found all of it as it was.
+    looked_ns: u64,
+}
+
+/// Where no `hob.toml` names a program, as long as none there has appeared or changed.
+#[derive(Debug)]
+struct Absence {
+    reason: Reason,
+    text: String,
+    fingerprint: FingerprintId,
+    register: Register,
+    looked_ns: u64,
+}
+
+/// The absences that are remembered, and the one watch that they share.
+#[derive(Debug, Default)]
+pub(super) struct Absences {
+    known: HashMap<Way, Absence>,
+    freshness: Option<Freshness>,
+}
+
+impl Absences {
+    /// Why what had come by then goes nowhere here, if that is known and still so.
+    fn find(&mut self, home: Option<&Path>, way: &Way, came_ns: u64) -> Option<Refused> {
+        let absence = self.known.get_mut(way)?;
+        if absence.looked_ns < came_ns {
+            let looked_ns = clock::now_ns();
+            let freshness = self.freshness.as_mut()?;
+            let is_same = freshness.verdict(absence.fingerprint) == Verdict::Fresh;
+            if !is_same || absence.register != register(home) {
+                freshness.forget(absence.fingerprint);
+                self.known.remove(way);
+                return None;
+            }
+            absence.looked_ns = looked_ns;
+        }
+        let (reason, text) = (absence.reason, absence.text.clone());
+        Some(Refused { reason, text, is_absent: true })
+    }
+
+    /// Remembers that none of these files names the program, as it was found after `since`.
+    fn keep(
+        &mut self,
+        way: Way,
+        refused: &Refused,
+        candidates: &[Vec<u8>],
+        (since, register): (SystemTime, Register),
+    ) {
+        // What was edited this very moment is read anew for the next message.
+        let Ok(fingerprint) = judged_by(candidates, since) else { return };
+        if self.known.len() >= ROUTES_MAX {
+            self.clear();
+        }
+        let freshness = self.freshness.get_or_insert_with(Freshness::new);
+        let fingerprint = freshness.keep(fingerprint);
+        // The first look puts it under watch.
+        let _ = freshness.verdict(fingerprint);
+        let (reason, text) = (refused.reason, refused.text.clone());
+        let absence = Absence { reason, text, fingerprint, register, looked_ns: 0 };
+        if let Some(before) = self.known.insert(way, absence) {
+            freshness.forget(before.fingerprint);
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Absences::default();
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_some(&self) -> bool {
+        !self.known.is_empty()
+    }
+}
+
+/// The fingerprint of configuration that was read after `since`.
+fn judged_by(candidates: &[Vec<u8>], since: SystemTime) -> Result<Fingerprint, NotYet> {
+    let none = BTreeSet::new();
+    let sources = Sources {
+        files: &none,
+        candidates,
+        directories: &none,
+        names: &none,
+        whole: &none,
+        asked: &BTreeMap::new(),
+        links: &BTreeMap::new(),
+    };
+    Fingerprint::build(sources, &Before::default(), since)
 }
 
 /// What tells that the register is the same file with the same content.
@@ -112,12 +200,34 @@ impl Messages {
         from: &From,
         program: &[u8],
     ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
+        self.route_of_came(ctx, from, program, clock::now_ns())
+    }
+
+    /// The same for a message that had come whole by then. What was changed before it was sent was
+    /// changed before that: so a look that began later, for another that came with it, is as good.
+    pub(super) fn route_of_came(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        from: &From,
+        program: &[u8],
+        came_ns: u64,
+    ) -> Result<(PoolId, Option<FingerprintId>), Refused> {
         let way =
             Way { directory: from.directory.clone(), env: from.env_key, program: program.to_vec() };
+        if let Some(refused) = self.absences.find(ctx.home, &way, came_ns) {
+            return Err(refused);
+        }
         if let Some(route) = self.routes.get(&way) {
             let (pool, fingerprint) = (route.pool, route.fingerprint);
+            if route.looked_ns >= came_ns && self.handlers.contains_key(&pool) {
+                return Ok((pool, Some(fingerprint)));
+            }
+            let looked_ns = clock::now_ns();
             let same = route.register == register(ctx.home);
             if self.holds(ctx, pool, fingerprint) && same {
+                if let Some(route) = self.routes.get_mut(&way) {
+                    route.looked_ns = looked_ns;
+                }
                 return Ok((pool, Some(fingerprint)));
             }
             self.routes.remove(&way);
@@ -145,6 +255,7 @@ impl Messages {
     pub(crate) fn trust_changed(&mut self, ctx: &mut Ctx<'_>) {
         self.offer(ctx.home);
         self.routes.clear();
+        self.absences.clear();
         self.release_tells(ctx);
         let pools: Vec<PoolId> = self.handlers.keys().copied().collect();
         pools.into_iter().for_each(|pool| self.recall_lanes(pool));
@@ -179,10 +290,16 @@ impl Messages {
             None => project::find(home, directory, &program),
         };
         let is_absent = found.is_absent;
-        let handler = found.handler.map_err(|error| {
-            let project::ProjectError { reason, text } = error;
-            Refused { reason, text, is_absent }
-        })?;
+        let handler = match found.handler {
+            Ok(handler) => handler,
+            Err(project::ProjectError { reason, text }) => {
+                let refused = Refused { reason, text, is_absent };
+                if is_absent {
+                    self.absences.keep(way, &refused, &found.candidates, (since, register));
+                }
+                return Err(refused);
+            }
+        };
         let host = self.host(ctx, from, &handler)?;
         let names = handler.variables.iter().map(|name| name.clone().into_bytes()).collect();
         let env = Arc::new(programs::kept(&from.env, &names, host.row().variables));
@@ -201,19 +318,9 @@ impl Messages {
         };
         loaded.tries = tries;
         candidates.extend(loaded.host.watch.iter().cloned());
-        let none = BTreeSet::new();
-        let sources = Sources {
-            files: &none,
-            candidates: &candidates,
-            directories: &none,
-            names: &none,
-            whole: &none,
-            asked: &BTreeMap::new(),
-            links: &BTreeMap::new(),
-        };
         // What was edited this very moment is read anew for the next message.
         let mut kept = None;
-        if let Ok(fingerprint) = Fingerprint::build(sources, &Before::default(), since) {
+        if let Ok(fingerprint) = judged_by(&candidates, since) {
             let fingerprint = loaded.freshness.keep(fingerprint);
             // The first look puts it under watch.
             let _ = loaded.freshness.verdict(fingerprint);
@@ -222,7 +329,7 @@ impl Messages {
             if self.routes.len() >= ROUTES_MAX {
                 self.routes.clear();
             }
-            self.routes.insert(way, Route { pool, fingerprint, register });
+            self.routes.insert(way, Route { pool, fingerprint, register, looked_ns: 0 });
         }
         Ok((pool, kept))
     }

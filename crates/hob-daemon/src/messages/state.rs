@@ -13,6 +13,7 @@ impl Messages {
     pub(super) fn state(&mut self, id: SenderId, payload: &[u8]) {
         let Some(sender) = self.senders.get(&id) else { return };
         let Ok(asked) = State::decode(payload) else {
+            sender.outlet.flush();
             sender.outlet.close();
             return;
         };

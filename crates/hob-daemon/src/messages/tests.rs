@@ -46,6 +46,11 @@ const NATIVE: &str = "[program.greeter]\nruntime = \"native\"\nhandler = \"handl
 
 /// Messages that come together, all to one program.
 fn asks(numbers: &[u64]) -> SenderEvent {
+    asks_of(numbers, clock::now_ns())
+}
+
+/// The same, as if they had come then.
+fn asks_of(numbers: &[u64], received_ns: u64) -> SenderEvent {
     let payload = |id: &u64| {
         let message = Message {
             id: *id,
@@ -62,7 +67,7 @@ fn asks(numbers: &[u64]) -> SenderEvent {
         bytes
     };
     let sent = numbers.iter().map(|number| Sent { payload: payload(number), file: None });
-    SenderEvent::Messages { sent: sent.collect(), received_ns: clock::now_ns() }
+    SenderEvent::Messages { sent: sent.collect(), received_ns }
 }
 
 /// What was asked of the core about requests.
@@ -74,7 +79,8 @@ fn told(recording: &mut Recording) -> Vec<Event> {
     requests.collect()
 }
 
-async fn failure(other: &mut OtherEnd) -> (u64, Reason, String) {
+async fn failure(messages: &mut Messages, other: &mut OtherEnd) -> (u64, Reason, String) {
+    messages.flush();
     let frame = other.next().await.unwrap();
     assert_eq!(frame.kind, Kind::Failure);
     let Failure { id, reason, text } = Failure::decode(&frame.payload).unwrap();
@@ -105,7 +111,7 @@ async fn an_untrusted_configuration_opens_nothing() {
     let (mut messages, mut other) = attached(&mut recording, NATIVE, false);
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
     assert_eq!(told(&mut recording), []);
-    let (id, reason, text) = failure(&mut other).await;
+    let (id, reason, text) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (1, Reason::Untrusted));
     assert!(text.contains("hob trust"), "{text}");
 }
@@ -117,7 +123,7 @@ async fn a_number_that_is_open_is_refused_and_the_open_message_goes_on() {
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1, 1]));
     let told = told(&mut recording);
     assert!(matches!(told.as_slice(), [Event::Opened { .. }, Event::Arrived { .. }]), "{told:?}");
-    let (id, reason, _) = failure(&mut other).await;
+    let (id, reason, _) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (1, Reason::Malformed));
 }
 
@@ -143,12 +149,104 @@ async fn what_is_settled_as_lost_is_told_once_and_its_number_is_free_again() {
         let outcome = Settled::Lost;
         messages.perform_message(&mut recording.ctx(), Effect::Settle { call, outcome });
     }
-    let (id, reason, _) = failure(&mut other).await;
+    let (id, reason, _) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (1, Reason::Lost));
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
     assert!(matches!(told(&mut recording).as_slice(), [Event::Arrived { .. }]));
+    messages.flush();
     drop(messages);
     assert!(other.next().await.is_none(), "the second settlement was told too");
+}
+
+/// Asks until what was found is remembered: what was written this very moment is read anew each time.
+fn asks_until(
+    recording: &mut Recording,
+    messages: &mut Messages,
+    is_remembered: impl Fn(&Messages) -> bool,
+) {
+    for number in 1000..4000 {
+        messages.sender(&mut recording.ctx(), SENDER, asks(&[number]));
+        if is_remembered(messages) {
+            recording.told();
+            return;
+        }
+        // sleeps: a file's stamp counts as young until the clock that stamps files has gone on.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("it is never remembered");
+}
+
+#[tokio::test]
+async fn a_look_holds_for_what_had_come_before_it_and_not_for_what_comes_later() {
+    let mut recording = Recording::new();
+    let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
+    asks_until(&mut recording, &mut messages, |messages| !messages.routes.is_empty());
+    let came_ns = clock::now_ns();
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
+    std::fs::write(recording.home().join(trust::FILE), format!("{NATIVE}# more\n")).unwrap();
+    messages.sender(&mut recording.ctx(), SENDER, asks_of(&[2], came_ns));
+    let told = told(&mut recording);
+    let arrived = |event: &&Event| matches!(event, Event::Arrived { .. });
+    assert_eq!(told.iter().filter(arrived).count(), 2, "no second look for it: {told:?}");
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[3]));
+    let (id, reason, _) = failure(&mut messages, &mut other).await;
+    assert_eq!((id, reason), (3, Reason::Untrusted));
+}
+
+#[tokio::test]
+async fn that_no_file_names_a_program_is_remembered_until_one_does() {
+    let mut recording = Recording::new();
+    let config = NATIVE.replace("greeter", "other");
+    let (mut messages, mut other) = attached(&mut recording, &config, true);
+    asks_until(&mut recording, &mut messages, |messages| messages.absences.has_some());
+    messages.flush();
+    while !other.has_nothing() {
+        other.next().await.unwrap();
+        while other.at_hand().is_some() {}
+    }
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
+    let (id, reason, _) = failure(&mut messages, &mut other).await;
+    assert_eq!((id, reason), (1, Reason::NoProgram));
+    assert!(messages.absences.has_some(), "it is still known");
+    std::fs::write(recording.home().join(trust::FILE), NATIVE).unwrap();
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[2]));
+    let (id, reason, _) = failure(&mut messages, &mut other).await;
+    assert_eq!((id, reason), (2, Reason::Untrusted));
+    assert!(!messages.absences.has_some());
+}
+
+#[tokio::test]
+async fn what_senders_are_told_of_what_came_together_is_one_write() {
+    let mut recording = Recording::new();
+    let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[1, 2, 3]));
+    let calls: Vec<_> = told(&mut recording)
+        .into_iter()
+        .filter_map(|event| {
+            let Event::Arrived { call, .. } = event else { return None };
+            Some(call)
+        })
+        .collect();
+    for call in calls {
+        let outcome = Settled::Lost;
+        messages.perform_message(&mut recording.ctx(), Effect::Settle { call, outcome });
+    }
+    assert!(other.has_nothing(), "it is sent when all that has come is taken");
+    let mut ids = vec![failure(&mut messages, &mut other).await.0];
+    while let Some(frame) = other.at_hand() {
+        ids.push(Failure::decode(&frame.payload).unwrap().id);
+    }
+    assert_eq!(ids, [1, 2, 3], "they come by one read");
+}
+
+#[tokio::test]
+async fn a_sender_that_leaves_and_reads_on_is_told_what_was_said_before() {
+    let mut recording = Recording::new();
+    let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
+    messages.sender(&mut recording.ctx(), SENDER, asks(&[1, 1]));
+    messages.sender(&mut recording.ctx(), SENDER, SenderEvent::Gone);
+    let frame = other.next().await.unwrap();
+    assert_eq!(Failure::decode(&frame.payload).unwrap().id, 1);
 }
 
 #[tokio::test]

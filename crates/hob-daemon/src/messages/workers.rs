@@ -222,16 +222,15 @@ impl Messages {
     }
 
     /// What an app says before its answer is passed on to whoever asked, and changes nothing here.
-    fn hints(&self, worker: WorkerId, hint: Hint<'_>) {
+    fn hints(&mut self, worker: WorkerId, hint: Hint<'_>) {
         let Some(open) = self.open.get(&CallId(hint.id)) else { return };
         let fits = hint.head.len() <= HINT_BYTES_MAX;
         if !fits || open.worker != Some(worker) || open.said.is_some() {
             return;
         }
         let Some((id, number)) = open.sender else { return };
-        let Some(sender) = self.senders.get(&id) else { return };
         let hint = Hint { id: number, ..hint };
-        sender.outlet.send(channel::encode(Kind::Hint, 0, |out| hint.encode(out)));
+        self.say(id, Kind::Hint, |out| hint.encode(out));
     }
 
     fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {

@@ -37,6 +37,9 @@ use crate::warm::Warm;
 use crate::workers::hands::{Ended, Hands};
 use crate::workers::memory;
 
+/// So many inputs are taken at most before what they have senders told is sent.
+const TOGETHER_MAX: u32 = 64;
+
 /// The daemon's state.
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -96,6 +99,7 @@ impl Daemon {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut readings = tokio::time::interval(memory::EVERY);
         readings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut together = 0;
         while !self.leaving {
             let wake = self.wake_in();
             tokio::select! {
@@ -123,11 +127,17 @@ impl Daemon {
             self.leaving = self.retired && self.sets.is_empty() && self.sessions.is_empty();
             self.record_runs();
             self.flush_when_complete();
+            together += 1;
+            // What else has come is answered in the same write: who waits for it is woken once.
+            if inputs.is_empty() || together >= TOGETHER_MAX {
+                self.messages.flush();
+                together = 0;
+            }
         }
         // An ask of another host that came last is refused here; one that comes now, by who brings it.
         inputs.close();
         while let Ok(input) = inputs.try_recv() {
-            if matches!(input, Input::Hosts(News::Asked(_) | News::Went { .. })) {
+            if matches!(&input, Input::Hosts { news: News::Asked(_) | News::Went { .. }, .. }) {
                 self.take(input);
             }
         }
@@ -137,6 +147,7 @@ impl Daemon {
         let (_, messages, mut ctx) = self.parts();
         messages.leave_held(&mut ctx);
         messages.leave_hosts(&mut ctx);
+        messages.flush();
         self.leave_all_receipts();
         self.messages.close();
         self.recorder.flush();
@@ -221,10 +232,10 @@ impl Daemon {
                 let (_, messages, mut ctx) = self.parts();
                 messages.sender(&mut ctx, sender, event);
             }
-            Input::Hosts(news) => {
+            Input::Hosts { news, came_ns } => {
                 self.hands.is_busy();
                 let (_, messages, mut ctx) = self.parts();
-                messages.heard(&mut ctx, news);
+                messages.heard(&mut ctx, news, came_ns);
             }
             Input::Session { client, event } => self.sessions.client(client, event),
             Input::SessionReady { session, serves } => self.sessions.ready(session, serves),

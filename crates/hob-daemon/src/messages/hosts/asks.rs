@@ -10,9 +10,8 @@ use hob_core::receipt::trace::{self, Trace};
 use hob_core::receipt::{ELSEWHERE, MessagePart, ProgramPart, Receipt};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Answer, Failure, Manner, Message, Reason};
+use hob_wire::message::{Answer, Manner, Message, Reason};
 
-use crate::channel;
 use crate::ctx::Ctx;
 use crate::inputs::SenderId;
 use crate::messages::Messages;
@@ -20,12 +19,16 @@ use crate::messages::route::Refused;
 use crate::messages::settle::receipt;
 use crate::messages::thin::ANSWERED;
 
+use super::sampled::Due;
+
 /// An ask that is open elsewhere.
 #[derive(Debug)]
 pub(in crate::messages) struct Away {
     sender: (SenderId, u64),
     pid: u32,
     trail: Trail,
+    /// Whether somebody else's trace goes on in it, who looks for its receipt.
+    is_followed: bool,
     program: String,
     bytes: usize,
     at: jiff::Timestamp,
@@ -90,7 +93,11 @@ impl Messages {
         let seed = trace::seed(call, received_ns);
         let before = self.trail_of(ctx, sender_pid);
         let parent = self.from(id).ok().and_then(|from| from.parent);
-        let new = parent.map(|parent| parent.call(seed)).or_else(|| Trace::begun(drawn(), seed));
+        let is_followed = parent.is_some() || before.is_some();
+        let new = match parent {
+            Some(parent) => Some(parent.call(seed)),
+            None => Trace::begun(self.hosts.drawn.next(), seed),
+        };
         let trail = Trail::on(before, new, seed);
         let known = self.hosts.affinity.find(name, message.key).filter(|_| host.is_none());
         let (host, by_affinity) = (host.or(known).unwrap_or_default(), known.is_some());
@@ -109,6 +116,7 @@ impl Messages {
             sender: (id, message.id),
             pid: sender_pid,
             trail,
+            is_followed,
             program: program.clone(),
             deadline,
             attempts: 0,
@@ -205,20 +213,37 @@ impl Messages {
         let (id, number) = away.sender;
         if let Some(sender) = self.senders.get_mut(&id) {
             sender.open.remove(&number);
-            let bytes = match &outcome.answer {
+            match &outcome.answer {
                 Some((content_type, payload)) => {
                     let answer = Answer { id: number, content_type, payload };
-                    channel::encode(Kind::Answer, 0, |out| answer.encode(out))
+                    self.say(id, Kind::Answer, |out| answer.encode(out));
                 }
-                None => {
-                    let text = outcome.text.as_bytes();
-                    let failure = Failure { id: number, reason: outcome.reason, text };
-                    channel::encode(Kind::Failure, 0, |out| failure.encode(out))
-                }
-            };
-            sender.outlet.send(bytes);
+                None => self.tell_failure(id, number, outcome.reason, &outcome.text),
+            }
         }
-        record(ctx, call, away, outcome);
+        self.leave_receipt_of(ctx, call, away, outcome);
+    }
+
+    /// Leaves its receipt now; or keeps it, for a later one to stand for it.
+    fn leave_receipt_of(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        call: CallId,
+        mut away: Away,
+        outcome: Outcome,
+    ) {
+        // What was asked and answered is not kept longer than who asked needs it.
+        (away.message, away.key) = (None, Vec::new());
+        let is_sampled = outcome.answer.is_some() && !away.is_followed;
+        let at = Time(clock::now_ns());
+        let performed = Performed { call, away, ended: outcome.without_its_bytes(), at };
+        let due = if is_sampled {
+            let program = performed.away.program.clone();
+            self.hosts.performed.take(program.as_str(), at, performed)
+        } else {
+            Some((performed, 1))
+        };
+        due.into_iter().for_each(|due| record(ctx, due));
     }
 }
 
@@ -262,15 +287,38 @@ pub(super) fn not_asked((name, host): (&str, &str), manner: Manner) -> (Reason, 
     }
 }
 
-/// The identity of a new trace.
-fn drawn() -> u128 {
-    let mut bytes = [0; 16];
-    // Without it the ask has no trace, and is asked.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    u128::from_be_bytes(bytes)
+/// So many identities of traces are asked of the kernel at one time.
+const DRAWN: usize = 64;
+
+/// Identities of new traces, drawn some at a time.
+#[derive(Debug, Default)]
+pub(super) struct Drawn(Vec<u128>);
+
+impl Drawn {
+    /// One that was not given out; 0 where the kernel gives none: the ask has no trace then.
+    fn next(&mut self) -> u128 {
+        if self.0.is_empty() {
+            let mut bytes = [0; 16 * DRAWN];
+            let flags = rustix::rand::GetRandomFlags::empty();
+            let got = rustix::rand::getrandom(&mut bytes, flags).unwrap_or(0);
+            let whole = bytes[..got].as_chunks::<16>().0;
+            self.0.extend(whole.iter().map(|bytes| u128::from_be_bytes(*bytes)));
+        }
+        self.0.pop().unwrap_or(0)
+    }
+}
+
+/// An ask that has ended, as its receipt will tell of it.
+#[derive(Debug)]
+pub(super) struct Performed {
+    call: CallId,
+    away: Away,
+    ended: Outcome,
+    at: Time,
 }
 
 /// What a sender is told, and a receipt.
+#[derive(Debug)]
 struct Outcome {
     answer: Option<(Vec<u8>, Vec<u8>)>,
     reason: Reason,
@@ -282,6 +330,12 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// The same without what was answered.
+    fn without_its_bytes(self) -> Outcome {
+        let answer = self.answer.map(|_| (Vec::new(), Vec::new()));
+        Outcome { answer, text: String::new(), ..self }
+    }
+
     fn of(program: &str, ended: Ended) -> Outcome {
         let failed = |reason, text: String| Outcome {
             answer: None,
@@ -351,8 +405,9 @@ impl Outcome {
     }
 }
 
-fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
-    let now = Time(clock::now_ns());
+/// Leaves a receipt.
+pub(super) fn record(ctx: &mut Ctx<'_>, (performed, stands_for): Due<Performed>) {
+    let Performed { call, away, ended, at: now } = performed;
     let mut marks = Marks::default();
     marks.stamp(Mark::Received, Time(away.received_ns));
     marks.stamp(Mark::Planned, Time(away.planned_ns));
@@ -366,7 +421,7 @@ fn record(ctx: &mut Ctx<'_>, call: CallId, away: Away, ended: Outcome) {
     let program = ProgramPart::named(away.program, ELSEWHERE);
     let message = MessagePart {
         bytes: away.bytes,
-        stands_for: 1,
+        stands_for,
         host,
         host_us,
         hops: Some(away.trail.hops),

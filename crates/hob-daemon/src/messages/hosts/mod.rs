@@ -6,6 +6,7 @@
 //! | `questions` | asks of other hosts: found, given, answered |
 //! | `tells` | tells to other hosts' programs, and those that a stream gives to this one |
 //! | `accepted` | the receipts of tells that a stream has |
+//! | `sampled` | which of these, and of asks, leave one |
 //! | `survey` | how the offered programs do, here and at all hosts |
 //!
 //! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
@@ -15,6 +16,7 @@
 mod accepted;
 mod asks;
 mod questions;
+mod sampled;
 mod survey;
 mod tells;
 
@@ -45,8 +47,9 @@ use crate::trust;
 
 use super::route::From;
 use accepted::{Accepted, Sent};
-use asks::Away;
+use asks::{Away, Drawn, Performed};
 pub(super) use questions::AskedBy;
+use sampled::Sampled;
 pub(super) use tells::Streamed;
 
 /// How far from a handler's process one may be that asks in its name.
@@ -73,7 +76,11 @@ pub(crate) struct Hosts {
     /// Tells that are said to their streams, and until when their word is waited for.
     telling: HashMap<MessageId, (Time, Sent)>,
     /// Tells that their streams have, and that have no receipt yet.
-    accepted: Accepted,
+    accepted: Sampled<Arc<[u8]>, Accepted>,
+    /// Asks that other hosts have performed, by their programs, and that have no receipt yet.
+    performed: Sampled<String, Performed>,
+    /// Where the identities of new traces come from.
+    drawn: Drawn,
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
     /// when that was last looked at.
     stood: (u64, u64),
@@ -132,8 +139,9 @@ impl Hosts {
             Time(clock::now_ns() + at.0.saturating_sub(clock::since_boot_ns()))
         });
         let telling = self.telling.values().map(|(until, _)| *until).min();
-        let accepted = self.accepted.next_due();
-        [self.asker.next_deadline(), taken, telling, accepted].into_iter().flatten().min()
+        let receipts = [self.accepted.next_due(), self.performed.next_due()];
+        let due = [self.asker.next_deadline(), taken, telling];
+        due.into_iter().chain(receipts).flatten().min()
     }
 
     /// Offers nothing any more.
@@ -223,8 +231,8 @@ impl Messages {
         None
     }
 
-    /// Takes in what the connection to other hosts says.
-    pub(crate) fn heard(&mut self, ctx: &mut Ctx<'_>, news: News) {
+    /// Takes in what the connection to other hosts says, and had come by then.
+    pub(crate) fn heard(&mut self, ctx: &mut Ctx<'_>, news: News, came_ns: u64) {
         self.active = true;
         let event = match news {
             News::Up { bytes_max } => {
@@ -257,7 +265,7 @@ impl Messages {
             News::Surveyed(seen) => return self.surveyed(seen),
             News::LettersWanted { to } => return self.letters_wanted(to),
             News::Letters(elsewhere) => return self.letters_came(&elsewhere),
-            News::Asked(question) => return self.asked(ctx, *question),
+            News::Asked(question) => return self.asked(ctx, *question, came_ns),
             News::Kept { id, kept } => return self.kept(ctx, &id, kept),
             News::Told(told) => return self.told_by_stream(ctx, *told),
             News::CaughtUp => return self.hosts.host.caught_up(),
@@ -269,7 +277,7 @@ impl Messages {
                 return;
             }
             News::Went { ticket, reply_to, within } => {
-                return self.went(ctx, ticket, (reply_to, within.as_deref()));
+                return self.went(ctx, ticket, (reply_to, within.as_deref()), came_ns);
             }
         };
         self.decide(ctx, event);
@@ -283,6 +291,20 @@ impl Messages {
         if self.hosts.asker.next_deadline().is_some_and(|at| at.0 <= clock::now_ns()) {
             self.decide(ctx, asker::Event::Tick);
         }
+    }
+
+    /// Leaves the receipts that nothing else has come to stand for in time.
+    pub(super) fn tick_sampled(&mut self, ctx: &mut Ctx<'_>, now: Time) {
+        let hosts = &mut self.hosts;
+        hosts.accepted.due(now).into_iter().for_each(|due| accepted::record(ctx, due));
+        hosts.performed.due(now).into_iter().for_each(|due| asks::record(ctx, due));
+    }
+
+    /// Leaves all of them.
+    pub(super) fn leave_all_sampled(&mut self, ctx: &mut Ctx<'_>, now: Time) {
+        let hosts = &mut self.hosts;
+        hosts.accepted.all(now).into_iter().for_each(|due| accepted::record(ctx, due));
+        hosts.performed.all(now).into_iter().for_each(|due| asks::record(ctx, due));
     }
 
     /// Nothing more comes: what is asked elsewhere is lost, and what was answered is sent.

@@ -53,7 +53,7 @@ impl Messages {
     }
 
     /// Another host asks.
-    pub(super) fn asked(&mut self, ctx: &mut Ctx<'_>, question: Question) {
+    pub(super) fn asked(&mut self, ctx: &mut Ctx<'_>, question: Question, came_ns: u64) {
         let bytes = question.payload.len();
         if self.open_bytes + self.hosts.host.taken_bytes() + bytes > OPEN_BYTES_MAX {
             let text = format!("more than {} MiB of messages are open", OPEN_BYTES_MAX >> 20);
@@ -64,7 +64,7 @@ impl Messages {
         let is_claimed = offer.is_some_and(|(offered, _)| offered.claimed);
         let now = Time(clock::since_boot_ns());
         let verdict = self.hosts.host.came(now, question, is_claimed);
-        self.judged(ctx, verdict);
+        self.judged(ctx, verdict, came_ns);
     }
 
     /// Notices that this process, or its machine, has stood still: what has come meanwhile may be
@@ -86,12 +86,13 @@ impl Messages {
         ctx: &mut Ctx<'_>,
         ticket: u64,
         word: (Option<String>, Option<&str>),
+        came_ns: u64,
     ) {
         let verdict = self.hosts.host.went(Time(clock::since_boot_ns()), ticket, word);
-        self.judged(ctx, verdict);
+        self.judged(ctx, verdict, came_ns);
     }
 
-    fn judged(&mut self, ctx: &mut Ctx<'_>, verdict: Verdict) {
+    fn judged(&mut self, ctx: &mut Ctx<'_>, verdict: Verdict, came_ns: u64) {
         match verdict {
             Verdict::Ignore => {}
             Verdict::Refuse { to, reason, text } => self.refuse(ctx, &to, reason, text),
@@ -104,10 +105,9 @@ impl Messages {
                 self.hosts.order(Order::Taken { to, ticket });
             }
             Verdict::Give(given) => {
-                let received_ns = clock::now_ns();
-                let deadline = Time(received_ns).after_us(given.within_us);
+                let deadline = Time(clock::now_ns()).after_us(given.within_us);
                 let to = given.question.reply_to.clone();
-                let times = (received_ns, deadline);
+                let times = (came_ns, deadline);
                 let asked = (given.question, given.hops);
                 if let Err((reason, text)) = self.open_question(ctx, asked, times) {
                     self.hosts.host.ended(&to);
@@ -135,7 +135,7 @@ impl Messages {
         let Some(way) = self.hosts.from(&program) else {
             return Err((Reason::NoProgram, "this host does not offer it any more".to_owned()));
         };
-        let (pool, _) = self.route(ctx, &way, program.as_bytes())?;
+        let (pool, _) = self.route_of_came(ctx, &way, program.as_bytes(), received_ns)?;
         let call = CallId(ctx.recorder.next_call());
         let parent = traceparent.as_deref().and_then(|text| Parent::read(text.as_bytes()));
         let trace = parent.map(|parent| parent.call(trace::seed(call, received_ns)));

@@ -17,9 +17,8 @@ use hob_core::receipt::{
 use hob_core::requests::{Found, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Answer, Failure, Judged, Passed, Protocol, Reason, Turned};
+use hob_wire::message::{Answer, Judged, Passed, Protocol, Reason, Turned};
 
-use crate::channel;
 use crate::ctx::Ctx;
 use crate::inputs::SenderId;
 use crate::messages::Messages;
@@ -68,17 +67,13 @@ impl Messages {
             && let Some(sender) = self.senders.get_mut(&id)
         {
             sender.open.remove(&number);
-            let bytes = match (&open.said, outcome) {
+            match (&open.said, outcome) {
                 (Some(Said::Answer { content_type, payload }), Settled::Answered) => {
                     let answer = Answer { id: number, content_type, payload };
-                    channel::encode(Kind::Answer, 0, |out| answer.encode(out))
+                    self.say(id, Kind::Answer, |out| answer.encode(out));
                 }
-                _ => {
-                    let failure = Failure { id: number, reason, text: text.as_bytes() };
-                    channel::encode(Kind::Failure, 0, |out| failure.encode(out))
-                }
-            };
-            sender.outlet.send(bytes);
+                _ => self.tell_failure(id, number, reason, &text),
+            }
         }
         if let Some(asked) = &open.asked_by {
             self.answer_host(call, &open, asked, outcome, (reason, &text));
@@ -311,7 +306,7 @@ impl Messages {
         for (told, stands_for) in self.thin.due(now) {
             self.write_receipt(ctx, told, stands_for);
         }
-        self.tick_accepted(ctx, now);
+        self.tick_sampled(ctx, now);
     }
 
     /// Leaves receipts of all messages that have ended and were counted by now.
@@ -320,7 +315,7 @@ impl Messages {
         for (told, stands_for) in self.thin.all(now) {
             self.write_receipt(ctx, told, stands_for);
         }
-        self.leave_all_accepted(ctx, now);
+        self.leave_all_sampled(ctx, now);
     }
 
     fn write_receipt(&self, ctx: &mut Ctx<'_>, told: Told, stands_for: u64) {
