@@ -103,6 +103,28 @@ fn a_host_that_goes_on_performs_nothing_that_came_while_it_stood_still() {
 }
 
 #[test]
+fn a_host_that_stood_still_long_ago_refuses_nothing() {
+    let server = Server::start("");
+    let web = host("web-1", &server.url(), "");
+    project(&web, HANDLERS, &offered("notes", "notes", ""));
+    connected(&web, 1);
+    let desk = host("desk", &server.url(), "");
+    web.hob(&["log", "--daemon", "--on", "hosts"]).go().succeeded();
+    let daemon = web.daemon();
+    for turn in 0..3 {
+        kill(daemon, Signal::STOP);
+        kill(daemon, Signal::CONT);
+        // Nobody asks meanwhile: the host has to find out by itself.
+        wait::until("it has caught up", || {
+            let log = web.hob(&["log", "--daemon", "-n", "500"]).go().text();
+            (log.matches("stood still has been seen").count() > turn).then_some(())
+        });
+        ask(&desk, &["notes", &turn.to_string()]).succeeded();
+    }
+    assert_eq!(performed(&web), ["0", "1", "2"]);
+}
+
+#[test]
 fn what_is_taken_is_performed_after_a_word_and_once() {
     let server = Server::start("");
     let web = claimed("web-1", &server);

@@ -82,7 +82,7 @@ pub(crate) struct Hosts {
     /// Where the identities of new traces come from.
     drawn: Drawn,
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
-    /// when that was last looked at.
+    /// when that was last looked at: at each ask, and each time that the loop wakes of itself.
     stood: (u64, u64),
     /// Why nothing comes of streams, by their names.
     tells_why: BTreeMap<String, String>,
@@ -268,7 +268,10 @@ impl Messages {
             News::Asked(question) => return self.asked(ctx, *question, came_ns),
             News::Kept { id, kept } => return self.kept(ctx, &id, kept),
             News::Told(told) => return self.told_by_stream(ctx, *told),
-            News::CaughtUp => return self.hosts.host.caught_up(),
+            News::CaughtUp => {
+                hob_os::debug!(Category::Hosts, "what came while it stood still has been seen");
+                return self.hosts.host.caught_up();
+            }
             News::Stream { name, why } => {
                 match why {
                     Some(why) => self.hosts.tells_why.insert(name, why),
@@ -285,6 +288,8 @@ impl Messages {
 
     /// Ends the asks whose time has passed, or tries them again; forgets what no word has come for.
     pub(crate) fn tick_hosts(&mut self, ctx: &mut Ctx<'_>) {
+        // Before somebody asks: what stood still hours ago refuses nothing now.
+        self.look_at_stops();
         self.hosts.host.tick(Time(clock::since_boot_ns()));
         let now = Time(clock::now_ns());
         self.not_kept("its stream has said nothing yet", Some(now));

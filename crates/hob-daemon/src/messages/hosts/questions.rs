@@ -69,11 +69,15 @@ impl Messages {
 
     /// Notices that this process, or its machine, has stood still: what has come meanwhile may be
     /// older than its asker's patience.
-    fn look_at_stops(&mut self) {
+    pub(super) fn look_at_stops(&mut self) {
+        if self.hosts.link.is_none() {
+            return;
+        }
         let (continued, slept_ns) = stood();
         let (before, slept_before) = self.hosts.stood;
         // The two clocks are read one after the other.
         if continued != before || slept_ns > slept_before.saturating_add(SLEPT_NS_MIN) {
+            hob_os::debug!(Category::Hosts, "this process or its machine has stood still");
             self.hosts.host.stood_still();
             self.hosts.stood = (continued, slept_ns);
             self.hosts.order(Order::CatchUp);
