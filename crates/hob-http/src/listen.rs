@@ -71,6 +71,8 @@ pub enum Mount {
         fallback: Option<String>,
         /// What caches are told of them.
         cache_control: Option<String>,
+        /// The names with a dot at their begin that are served; all others are not.
+        dot_files: Vec<String>,
     },
     /// Files of revisions of repositories.
     Git {
@@ -221,11 +223,12 @@ fn mounted(
                 let app = App::new(path.clone(), bounds, shared, &tally.waiting);
                 Served::App(ServedApp { app, body_bytes, message_bytes, by_client })
             }
-            Mount::Static { root, fallback, cache_control } => {
+            Mount::Static { root, fallback, cache_control, dot_files } => {
                 // A cache that others share must not have what rights are for.
                 let private = rights.is_some().then(|| "private, no-cache".to_owned());
                 let cache_control = cache_control.or(private);
-                let files = Files::new(root, fallback.as_deref(), cache_control.as_deref());
+                let files =
+                    Files::new(root, fallback.as_deref(), cache_control.as_deref(), dot_files);
                 Served::Files(files, Telling::new(link, &path))
             }
             Mount::Git { root, terms, jobs, queue } => {

@@ -40,6 +40,55 @@ fn a_folder_is_served_with_its_index_types_and_ranges() {
 }
 
 #[test]
+fn files_with_a_dot_at_their_begin_are_served_only_where_they_are_named() {
+    let world = world();
+    for name in [".env", ".git/config", ".well-known/security.txt", "deep/.ssh/key"] {
+        world.file(&format!("public/{name}"), "not yours");
+    }
+    world.file("public/.well-known/.env", "not yours");
+    std::os::unix::fs::symlink(".env", world.path("work/public/env.txt")).unwrap();
+    let hidden = [
+        "/.env",
+        "/%2eenv",
+        "/%2Eenv",
+        "/.git/config",
+        "/.git/",
+        "/.git",
+        "/x/../.git/config",
+        "/deep/.ssh/key",
+        "/deep/%2essh/key",
+        "/.well-known/.env",
+    ];
+    let nothing = |site: &Site, target: &str| {
+        let answer = site.get(target);
+        assert_eq!((answer.status, answer.text().as_str()), (404, "not found\n"), "{target}");
+    };
+    let site = Site::serve(&world, &["."]);
+    hidden.iter().for_each(|target| nothing(&site, target));
+    nothing(&site, "/.well-known/security.txt");
+    assert_eq!(site.get("/env.txt").status, 200, "a link names it");
+    site.stop();
+
+    let mount = "[serve]\nlisten = \"127.0.0.1:0\"\n[mount.\"/\"]\nstatic = \"public\"\n";
+    let trusted = |more: &str| {
+        world.file("hob.toml", format!("{mount}{more}"));
+        world.hob(&["trust"]).go()
+    };
+    trusted("dot_files = [\".well-known\"]\n").succeeded();
+    let site = Site::serve(&world, &["--config", "hob.toml"]);
+    hidden.iter().for_each(|target| nothing(&site, target));
+    assert_eq!(site.get("/.well-known/security.txt").text(), "not yours");
+    site.stop();
+
+    for wrong in ["\"env\"", "\"../x\"", "\"..\"", "\".\"", "\"\"", "\".a/b\""] {
+        let said = trusted(&format!("dot_files = [{wrong}]\n"));
+        assert!(said.complaint().contains("dot_files: "), "{wrong}: {said:?}");
+    }
+    let said = trusted("fallback = \".well-known/security.txt\"\n");
+    assert!(said.complaint().contains("name it in `dot_files`"), "{said:?}");
+}
+
+#[test]
 fn nothing_outside_the_folder_is_reached() {
     let world = world();
     let site = Site::serve(&world, &["."]);

@@ -128,6 +128,8 @@ pub enum Mount {
         fallback: Option<String>,
         /// What caches are told of its files.
         cache_control: Option<String>,
+        /// The names with a dot at their begin that are served; all others are not.
+        dot_files: Vec<String>,
     },
     /// Files of revisions of repositories.
     Git(Box<Git>),
@@ -242,6 +244,8 @@ struct Table {
     env: Vec<String>,
     fallback: Option<String>,
     cache_control: Option<String>,
+    #[serde(default)]
+    dot_files: Vec<String>,
     rights: Option<rights::Keys>,
     #[serde(flatten)]
     git: git::Keys,
@@ -314,7 +318,8 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     }
     if is_public {
         let path = if mounts.is_empty() { "/" } else { "/public" };
-        let files = Mount::Static { root: root.join(PUBLIC), fallback: None, cache_control: None };
+        let (root, dot_files) = (root.join(PUBLIC), Vec::new());
+        let files = Mount::Static { root, fallback: None, cache_control: None, dot_files };
         mounts.insert(path.to_owned(), files);
     }
     if mounts.is_empty() {
@@ -440,8 +445,10 @@ impl Table {
         if key == "static" {
             return self.files(root, &what);
         }
-        if self.fallback.is_some() || self.cache_control.is_some() {
-            return Err("fallback, cache_control: only static files have them".to_owned());
+        if self.is_for_files() {
+            return Err(
+                "fallback, cache_control, dot_files: only static files have them".to_owned()
+            );
         }
         let found = hob_runtimes::apps().find(|(_, app)| app.interface == key);
         let (row, app) = found.ok_or("nothing hosts it")?;
@@ -465,8 +472,13 @@ impl Table {
             || !self.env.is_empty()
     }
 
+    /// Whether it has keys of static files.
+    fn is_for_files(&self) -> bool {
+        self.fallback.is_some() || self.cache_control.is_some() || !self.dot_files.is_empty()
+    }
+
     fn git(self, root: &Path, folder: &str) -> Result<Mount, String> {
-        if self.is_for_apps() || self.fallback.is_some() || self.cache_control.is_some() {
+        if self.is_for_apps() || self.is_for_files() {
             let keys = "`refs`, `oids`, `jobs`, `queue`, `cache_mb`, `blob_mb` and `owners`";
             return Err(format!("git takes {keys}; other keys are for apps or static files"));
         }
@@ -480,7 +492,7 @@ impl Table {
             return Err(format!("static: {} is no folder", folder.display()));
         }
         if self.is_for_apps() || self.queue.is_some() {
-            let keys = "`fallback` and `cache_control`; other keys are for apps";
+            let keys = "`fallback`, `cache_control` and `dot_files`; other keys are for apps";
             return Err(format!("static files take {keys}"));
         }
         if let Some(name) = &self.fallback
@@ -495,8 +507,17 @@ impl Table {
                 "cache_control: it is what a header may hold, as \"max-age=3600\"".to_owned()
             );
         }
-        let (fallback, cache_control) = (self.fallback, self.cache_control);
-        Ok(Mount::Static { root: folder, fallback, cache_control })
+        if let Some(wrong) = self.dot_files.iter().find(|name| !is_dot_file(name)) {
+            let wrong = wrong.escape_debug();
+            return Err(format!("dot_files: `{wrong}` is no name like \".well-known\""));
+        }
+        let hidden = self.fallback.iter().flat_map(|name| name.split('/'));
+        let mut hidden = hidden.filter(|part| is_dot_file(part));
+        if let Some(part) = hidden.find(|part| !self.dot_files.iter().any(|name| name == part)) {
+            return Err(format!("fallback: `{part}` is not served; name it in `dot_files`"));
+        }
+        let Table { fallback, cache_control, dot_files, .. } = self;
+        Ok(Mount::Static { root: folder, fallback, cache_control, dot_files })
     }
 
     fn app(
@@ -656,6 +677,12 @@ fn stale(word: Option<&str>) -> Result<Stale, String> {
         Some("serve") => Ok(Stale::Serves),
         Some(other) => Err(format!("stale = \"{other}\": it is wait or serve")),
     }
+}
+
+/// Whether it is one name with a dot at its begin, as `.well-known`.
+fn is_dot_file(name: &str) -> bool {
+    name.strip_prefix('.').is_some_and(|rest| !rest.is_empty() && rest != ".")
+        && !name.contains(['/', '\0'])
 }
 
 /// `200MiB`, `1GiB`, in mebibytes.

@@ -24,20 +24,37 @@ use tower_http::services::fs::{Backend, File};
 #[derive(Debug, Clone)]
 pub(super) struct Beneath {
     root: Arc<OwnedFd>,
+    /// The names with a dot at their begin that are shown.
+    dot_files: Arc<[String]>,
     /// What was looked at last: it is asked for next.
     seen: Arc<Mutex<Option<(PathBuf, Opened)>>>,
 }
 
 impl Beneath {
     /// The folder that has this name now.
-    pub(super) fn new(root: &Path) -> io::Result<Beneath> {
+    pub(super) fn new(root: &Path, dot_files: &Arc<[String]>) -> io::Result<Beneath> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, root, flags, Mode::empty())?;
-        Ok(Beneath { root: Arc::new(root), seen: Arc::default() })
+        let dot_files = Arc::clone(dot_files);
+        Ok(Beneath { root: Arc::new(root), dot_files, seen: Arc::default() })
+    }
+
+    /// Whether a part of the path has a dot at its begin, and nobody named it: such a file
+    /// (`.git`, `.env`) is there for who keeps the folder, not for who asks.
+    fn hides(&self, path: &Path) -> bool {
+        path.iter().any(|part| {
+            part.as_encoded_bytes().starts_with(b".")
+                && part != "."
+                && part != ".."
+                && !self.dot_files.iter().any(|name| part == name.as_str())
+        })
     }
 
     fn look(&self, path: &Path) -> io::Result<Opened> {
         let relative = path.strip_prefix("/").unwrap_or(path);
+        if self.hides(relative) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -51,7 +68,7 @@ impl Beneath {
     }
 }
 
-/// What is denied and what is absent look alike; what the system lacks is another thing.
+/// What is denied, hidden or absent looks alike; what the system lacks is another thing.
 fn absent(error: Errno) -> io::Error {
     match error {
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO => error.into(),

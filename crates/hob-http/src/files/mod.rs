@@ -5,6 +5,7 @@ mod beneath;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -22,13 +23,20 @@ pub(crate) struct Files {
     root: PathBuf,
     fallback: Option<String>,
     cache_control: Option<HeaderValue>,
+    dot_files: Arc<[String]>,
 }
 
 impl Files {
-    pub(crate) fn new(root: PathBuf, fallback: Option<&str>, cache_control: Option<&str>) -> Files {
+    pub(crate) fn new(
+        root: PathBuf,
+        fallback: Option<&str>,
+        cache_control: Option<&str>,
+        dot_files: Vec<String>,
+    ) -> Files {
         // It was judged when the site was read.
         let cache_control = cache_control.and_then(|value| HeaderValue::from_str(value).ok());
-        Files { root, fallback: fallback.map(str::to_owned), cache_control }
+        let fallback = fallback.map(str::to_owned);
+        Files { root, fallback, cache_control, dot_files: dot_files.into() }
     }
 
     /// Answers for the path behind the mount's prefix, which begins with a slash.
@@ -73,7 +81,7 @@ impl Files {
         *inner.headers_mut() = request.headers().clone();
         let Ok(uri) = path.parse() else { return Ok(nothing()) };
         *inner.uri_mut() = uri;
-        let Ok(folder) = Beneath::new(&self.root) else { return Ok(nothing()) };
+        let Ok(folder) = Beneath::new(&self.root, &self.dot_files) else { return Ok(nothing()) };
         let mut service = ServeDir::with_backend("/", folder)
             .precompressed_br()
             .precompressed_zstd()

@@ -262,8 +262,8 @@ fn fronted(mount: Mount) -> Result<hob_http::Mount, String> {
                 by_client,
             }
         }
-        Mount::Static { root, fallback, cache_control } => {
-            hob_http::Mount::Static { root, fallback, cache_control }
+        Mount::Static { root, fallback, cache_control, dot_files } => {
+            hob_http::Mount::Static { root, fallback, cache_control, dot_files }
         }
         Mount::Git(git) => {
             let Git { root, refs, oids, jobs, queue, cache_bytes, blob_bytes, owners } = *git;
