@@ -66,7 +66,11 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
         .enable_all()
         .on_thread_park(move || begins.wait_begins())
         .on_thread_unpark(move || ended.wait_ended())
-        .build()?;
+        .build()
+        .map_err(|error| {
+            let text = format!("the system refuses epoll or eventfd, by which it waits: {error}");
+            std::io::Error::new(error.kind(), text)
+        })?;
     let result = runtime.block_on(async {
         if config.start == StartAs::Replacement {
             replace(&config).await;

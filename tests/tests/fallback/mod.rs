@@ -1,5 +1,6 @@
 //! No worse than without hob: whatever is wrong with the daemon, the program runs.
 
+mod asks;
 mod beyond;
 mod caller;
 mod daemon;

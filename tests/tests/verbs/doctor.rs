@@ -291,3 +291,34 @@ fn a_directory_that_cannot_be_written_in_is_named_with_what_mends_it() {
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
+
+#[test]
+fn too_few_descriptors_are_a_fault_where_hooks_would_fail() {
+    let world = World::new();
+    let few = world.hob(&["doctor"]).after("ulimit -n 12");
+    one_fault(&few, &["open-files: 12 soft", "hooks", "ulimit -n 1024"]);
+}
+
+#[test]
+fn a_null_device_that_is_none_is_a_fault() {
+    let world = World::new();
+    let (hob, file) = (world.binary().display().to_string(), world.file("not-null", ""));
+    let within = |make: &str| {
+        let script = format!("set -e\n{make}\necho mounted >&2\nexec {hob} doctor --json");
+        world.run(&["unshare", "--mount", "bash", "-c", &script]).go()
+    };
+    let file = format!("mount --bind {} /dev/null", file.display());
+    let device = "mount -t tmpfs tmpfs /dev";
+    for (make, text) in [(file.as_str(), "another file"), (device, "cannot be opened")] {
+        let outcome = within(make);
+        if !outcome.complaint().contains("mounted") {
+            return skipped(&outcome.complaint());
+        }
+        assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+        let report: Value = serde_json::from_slice(&outcome.out).unwrap();
+        let null = |check: &&Value| check["check"] == "null";
+        let found = report["checks"].as_array().unwrap().iter().find(null).unwrap();
+        assert_eq!(found["level"], "fault", "{found}");
+        assert!(found["text"].as_str().unwrap().contains(text), "{found}");
+    }
+}

@@ -193,7 +193,11 @@ impl Hands {
         (directory, near): (&Path, Arc<Near>),
         prints: Prints,
     ) -> std::io::Result<Hands> {
-        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into();
+        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
+        let null = null.map_err(|error| {
+            std::io::Error::new(error.kind(), format!("/dev/null: {error}; `hob doctor` helps"))
+        })?;
+        let null = null.into();
         // What a runtime itself has to say, for a developer; one daemon's worth of it.
         let _ = std::fs::remove_file(directory.join("log"));
         logs::remove(directory);

@@ -7,7 +7,8 @@ use hob_os::claim::Claim;
 use hob_os::process::limits;
 use hob_os::start::Start;
 use hob_os::{dir, process};
-use rustix::fs::inotify;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{Mode, OFlags, inotify};
 use rustix::io::Errno;
 
 use super::{Finding, fault, fine, warning};
@@ -20,6 +21,9 @@ const WATCHES_WANTED: u64 = 16 * 1024;
 const INSTANCES_WANTED: u64 = 16;
 /// Descriptors that a thousand callers at once need, five each.
 const DESCRIPTORS_WANTED: u64 = 8 * 1024;
+/// Below this, hooks and warm calls lack descriptors; and what a shell usually has.
+const DESCRIPTORS_OF_HOOKS: u64 = 64;
+const DESCRIPTORS_OF_SHELLS: u64 = 1024;
 /// What receipts and fallback lines may take on the disk.
 const STATE_BYTES: u64 = 10 * 1024 * 1024;
 /// The places of two limits in the kernel's order.
@@ -27,7 +31,7 @@ const CORE: usize = 4;
 const NOFILE: usize = 7;
 
 pub(super) fn look(start: &Start) -> Vec<Finding> {
-    let mut findings = vec![kernel(), proc(), watches(), descriptors()];
+    let mut findings = vec![kernel(), proc(), null(), watches(), descriptors()];
     findings.push(state());
     findings.extend(binary(start));
     findings
@@ -47,8 +51,15 @@ fn kernel() -> Finding {
     if Claim::offer(&[]).is_err() {
         missing.push("socketpair");
     }
+    if eventfd(0, EventfdFlags::CLOEXEC).is_err() {
+        missing.push("eventfd");
+    }
+    if epoll::create(epoll::CreateFlags::CLOEXEC).is_err() {
+        missing.push("epoll");
+    }
     if missing.is_empty() {
-        return fine(CHECK, format!("Linux {release}: pidfd, memfd and socketpair work"));
+        let text = format!("Linux {release}: pidfd, memfd, socketpair, eventfd and epoll work");
+        return fine(CHECK, text);
     }
     let text = format!("Linux {release} refuses {}: every call runs cold", missing.join(", "));
     fault(CHECK, text, "use Linux 5.10 or newer, and allow them in the sandbox (seccomp) around it")
@@ -65,6 +76,23 @@ fn proc() -> Finding {
         return warning(CHECK, text, "use a kernel with /proc/PID/smaps_rollup (Linux 4.14)");
     }
     fine(CHECK, "readable; memory (PSS) can be measured")
+}
+
+/// What programs without an input read, and where what nobody wants goes.
+fn null() -> Finding {
+    const CHECK: &str = "null";
+    const FIX: &str = "sudo rm -f /dev/null; sudo mknod -m 666 /dev/null c 1 3";
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let opened = rustix::fs::open(c"/dev/null", flags, Mode::empty()).and_then(rustix::fs::fstat);
+    match opened {
+        Ok(stat) if stat.st_rdev == rustix::fs::makedev(1, 3) => fine(CHECK, "/dev/null works"),
+        Ok(_) => fault(CHECK, "/dev/null is another file: what is dropped there is kept", FIX),
+        Err(error) => {
+            let text =
+                format!("/dev/null cannot be opened ({error}): no daemon starts, and no hooks");
+            fault(CHECK, text, FIX)
+        }
+    }
 }
 
 fn watches() -> Finding {
@@ -103,6 +131,11 @@ fn descriptors() -> Finding {
     let core = if own[CORE].0 == 0 { "core dumps are off" } else { "core dumps are on" };
     let (soft, hard) = own[NOFILE];
     let text = format!("{} soft, {} hard; {core}", shown(soft), shown(hard));
+    if soft < DESCRIPTORS_OF_HOOKS {
+        let few =
+            format!("{text}: too few for `hob hooks run` and for calls; they fail or run cold");
+        return fault(CHECK, few, format!("ulimit -n {DESCRIPTORS_OF_SHELLS}"));
+    }
     if hard < DESCRIPTORS_WANTED {
         let few = format!("{text}: a daemon started here serves few callers at once");
         return warning(CHECK, few, "raise it: ulimit -Hn 65536 (as root), then hob restart");
