@@ -20,7 +20,8 @@ pub mod fallback;
 pub mod hook;
 mod line;
 pub mod options;
-pub mod say;
+
+pub use hob_os::say;
 
 use hob_os::start::Start;
 use hob_runtimes::Sessions;

@@ -11,6 +11,7 @@ pub mod dir;
 pub mod log;
 pub mod process;
 pub mod ring;
+pub mod say;
 pub mod signals;
 pub mod spawn;
 pub mod start;

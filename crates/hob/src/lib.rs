@@ -6,8 +6,8 @@
 //!   ├── daemon ──▶ hob_daemon::run
 //!   └── anything else ──▶ verbs ─▶ show
 //! ```
-//! Invariants: the client's path is a crate of its own (`hob-client`); only `show` and `verbs`
-//! print.
+//! Invariants: the client's path is a crate of its own (`hob-client`); text reaches a person by `say`
+//! alone.
 
 #![forbid(unsafe_code)]
 

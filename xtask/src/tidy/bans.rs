@@ -52,6 +52,23 @@ const LANGUAGES: &[&str] = &[
     "crates/hob/src/verbs/why/",
 ];
 
+/// Who writes to standard output or standard error, besides `hob_os::say`, and why.
+const DOORS: &[&str] = &[
+    // The door itself.
+    "crates/hob-os/src/say/",
+    // A build script talks to cargo by printing.
+    "crates/hob/build.rs",
+    "crates/hob-runtimes/build/",
+    // Programs of their own, which show what a library does.
+    "crates/hob-actor/examples/",
+    // Asks what the stream is, and writes nothing.
+    "crates/hob/src/show/style.rs",
+    // clap's pages of help, which hold nothing but hob's own words.
+    "crates/hob/src/verbs/usage/help.rs",
+    // A shell that completes reads it, not a person.
+    "crates/hob/src/verbs/usage/complete.rs",
+];
+
 const BANS: &[Ban] = &[
     Ban {
         inside: &["crates/hob-core/src/", "crates/hob-wire/src/"],
@@ -77,16 +94,25 @@ const BANS: &[Ban] = &[
     },
     Ban {
         inside: &["crates/"],
-        // A build script talks to cargo by printing.
-        except: &[
-            "crates/hob/src/show/",
-            "crates/hob/src/verbs/",
-            "crates/hob/build.rs",
-            "crates/hob-runtimes/build/",
-        ],
+        except: DOORS,
         reach: Reach::Product,
-        words: &["println!", "print!(", "eprintln!", "eprint!("],
-        instead: "return a value and let crates/hob/src/show or verbs write it",
+        words: &[
+            "println!",
+            "print!(",
+            "eprintln!",
+            "eprint!(",
+            "io::stdout()",
+            "io::stderr()",
+            "anstream::stdout()",
+            "anstream::stderr()",
+            "io::write(process::stdio()",
+            "File::from_raw_fd(1)",
+            "File::from_raw_fd(2)",
+            "\"/dev/stderr\"",
+            "\"/dev/stdout\"",
+            ".print()",
+        ],
+        instead: "text reaches a person by hob_os::say, which escapes what a terminal obeys",
     },
     Ban {
         inside: &["crates/", "runtimes/", "tests/"],
@@ -295,9 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn printing_belongs_to_show_and_verbs() {
-        assert_eq!(faults("crates/hob-daemon/src/owner.rs", "println!(\"a\");\n"), 1);
-        assert_eq!(faults("crates/hob/src/verbs/last.rs", "println!(\"a\");\n"), 0);
+    fn there_is_one_door_to_a_person() {
+        for line in [
+            "println!(\"a\");\n",
+            "let _ = write!(std::io::stderr(), \"a\");\n",
+            "let mut out = io::stdout().lock();\n",
+            "rustix::io::write(process::stdio()[1], b\"a\");\n",
+        ] {
+            assert_eq!(faults("crates/hob-daemon/src/owner.rs", line), 1, "{line}");
+            assert_eq!(faults("crates/hob/src/verbs/last.rs", line), 1, "{line}");
+            assert_eq!(faults("crates/hob-os/src/say/mod.rs", line), 0, "{line}");
+        }
+        let own_output = "command.stdout(rustix::io::dup(rustix::stdio::stderr())?);\n";
+        assert_eq!(faults("crates/hob/src/verbs/ab/run.rs", own_output), 0);
     }
 
     #[test]

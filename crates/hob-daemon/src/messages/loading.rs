@@ -10,7 +10,6 @@
 //! has it loaded once more, at once; whoever asked for a reload hears of each mount once.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -392,6 +391,6 @@ pub(super) fn ended_early(host: &Program) -> &'static str {
 fn say(line: String) {
     tokio::task::spawn_blocking(move || {
         // Without anybody who reads it, the log has it.
-        let _ = std::io::stderr().lock().write_all(format!("hob: {line}\n").as_bytes());
+        hob_os::say::line(line.as_bytes());
     });
 }

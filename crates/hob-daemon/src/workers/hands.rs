@@ -206,7 +206,7 @@ impl Hands {
         let log = log.into();
         let prints = match prints {
             Prints::Files => None,
-            Prints::Stderr => Some(std::io::stderr().as_fd().try_clone_to_owned()?),
+            Prints::Stderr => Some(process::stdio()[2].try_clone_to_owned()?),
         };
         // A starter's own restriction (`taskset`) is not every later caller's.
         let _ = Processors::take_all();

@@ -7,7 +7,6 @@
 mod entry;
 mod file;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hob_core::log::Category;
+use hob_os::say;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
@@ -104,7 +104,10 @@ impl Log {
             written.push(log.writer("hob-log", move |batch, dropped| {
                 let text = lines(format, batch, dropped);
                 // A log that cannot be written stops nobody.
-                let _ = std::io::stdout().lock().write_all(text.as_bytes());
+                let _ = match format {
+                    Format::Combined => say::page(&text, say::Layout::Lines),
+                    Format::Json => say::json(&text),
+                };
                 0
             })?);
         }
@@ -233,5 +236,5 @@ fn lines(format: Format, batch: &[Arc<Entry>], dropped: u64) -> String {
 /// strangers. In one write, so that nobody else's line comes between.
 pub(crate) fn say(text: &str) {
     hob_os::log!(Warn, Category::Front, "{text}");
-    let _ = std::io::stderr().lock().write_all(format!("hob: {text}\n").as_bytes());
+    hob_os::say::line(text.as_bytes());
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use hob_os::say::Layout;
 use rustix::fd::AsFd;
 
 use super::text::{Charset, fit, width};
@@ -135,6 +136,15 @@ impl Look {
         };
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
         Look { colour, charset: charset(locale), figures, columns }
+    }
+
+    /// What stays of a text that is shown so.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        match self.colour {
+            Colour::On => Layout::Coloured,
+            Colour::Off => Layout::Lines,
+        }
     }
 
     /// The columns to lay a figure out for.

@@ -3,6 +3,7 @@
 //! The widths are Unicode's, character by character (East Asian wide and emoji: two, combining and
 //! joining: none). They are for aligning columns; a terminal that differs shows a crooked table.
 
+use hob_os::say::{Layout, escaped};
 use unicode_width::UnicodeWidthChar;
 
 /// Which characters the terminal can show.
@@ -30,20 +31,11 @@ pub fn width(text: &str) -> usize {
 /// direction of text are written as escapes. One line stays one line.
 #[must_use]
 pub fn printable(text: &str, charset: Charset) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        let obeyed = character.is_control()
-            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-                | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
-        if obeyed {
-            shown.extend(character.escape_default());
-        } else if charset == Charset::Ascii && !character.is_ascii() {
-            shown.push('?');
-        } else {
-            shown.push(character);
-        }
+    let shown = escaped(text, Layout::Within);
+    match charset {
+        Charset::Unicode => shown.into_owned(),
+        Charset::Ascii => shown.replace(|each: char| !each.is_ascii(), "?"),
     }
-    shown
 }
 
 /// What stands for the part that was cut off.

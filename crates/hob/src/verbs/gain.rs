@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out};
+use super::{Failure, out, out_json};
 use crate::show::style::Look;
 use crate::show::{entries, gain};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(start: &Start, asked: Gain) -> Result<(), Failure> {
     let report = gain::report((since.to_string(), today.to_string()), &kept, &lines);
     if asked.json {
         let line = serde_json::to_string(&report);
-        return out(&(line.expect("a report has only string keys and whole numbers") + "\n"));
+        return out_json(&(line.expect("a report has only string keys and whole numbers") + "\n"));
     }
     out(&gain::text(&report, &Look::of_stdout()))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out, rings};
+use super::{Failure, out, out_json, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::page;
@@ -66,7 +66,7 @@ pub(crate) fn show(start: &Start, asked: Show) -> Result<(), Failure> {
 
 fn shown(start: &Start, entries: &[Entry], json: bool) -> Result<(), Failure> {
     if json {
-        return out(&entries.iter().map(|entry| entry.json() + "\n").collect::<String>());
+        return out_json(&entries.iter().map(|entry| entry.json() + "\n").collect::<String>());
     }
     let (clock, look) = (Clock::now(), Look::of_stdout());
     let rings = rings::read(start);

@@ -34,7 +34,6 @@ pub mod warm;
 pub mod why;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -44,6 +43,7 @@ use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 
 use crate::say;
+use crate::show::style::Look;
 
 /// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
 /// every call.
@@ -317,8 +317,7 @@ fn not_parsed(start: &Start, error: &clap::Error) -> u8 {
         say::line(usage::complaint(start, error).as_bytes());
         return ExitCode::Usage as u8;
     }
-    // clap chooses the stream and the colours; a closed one is no loss.
-    let _ = error.print();
+    usage::help::print(error);
     if error.use_stderr() { ExitCode::Usage as u8 } else { 0 }
 }
 
@@ -356,17 +355,33 @@ impl Failure {
     }
 }
 
-/// Writes to stdout. A reader that has seen enough (`hob log | head`) is no failure.
+/// Writes a text for a person to stdout.
 pub(crate) fn out(text: &str) -> Result<(), Failure> {
-    out_bytes(text.as_bytes())
+    read_enough(say::page(text, Look::of_stdout().layout())).map(|_| ())
+}
+
+/// The same of JSON.
+pub(crate) fn out_json(text: &str) -> Result<(), Failure> {
+    read_enough(say::json(text)).map(|_| ())
 }
 
 /// The same of what is no text.
 pub(crate) fn out_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+    read_enough(say::raw(say::Stream::Out, bytes)).map(|_| ())
+}
+
+/// What became of a write to stdout. A reader that has seen enough (`hob log | head`) is no failure.
+pub(crate) fn read_enough(written: std::io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::Reads),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::HasLeft),
         Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
     }
+}
+
+/// Whether anybody reads what is written to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Reads,
+    HasLeft,
 }

@@ -4,7 +4,7 @@ use hob_core::status::Status;
 use hob_os::start::Start;
 
 use super::request;
-use super::{Failure, Format, out};
+use super::{Failure, Format, out, out_json};
 use crate::show;
 use crate::show::style::Look;
 
@@ -12,7 +12,7 @@ use crate::show::style::Look;
 pub(crate) fn run(start: &Start, format: Format) -> Result<(), Failure> {
     let (answer, _) = request::ask(start, "status").map_err(|e| Failure::new(e.to_string()))?;
     if format.json {
-        return out(&format!("{answer}\n"));
+        return out_json(&format!("{answer}\n"));
     }
     let status: Status = serde_json::from_value(answer).map_err(|error| {
         Failure::new(format!("the daemon is of another build ({error}); `hob restart` replaces it"))

@@ -20,7 +20,7 @@ use crate::connect::{self, Trouble};
 use crate::show::reasons;
 use crate::show::units::{Micro, duration};
 use crate::verbs::repeated::progress::Progress;
-use crate::verbs::{Failure, IsolationName, out, request, session};
+use crate::verbs::{Failure, IsolationName, out, out_json, request, session};
 use crate::{REST, call, durations, say};
 
 /// How long a daemon may take to start.
@@ -120,7 +120,7 @@ impl Warm {
                 "schema": "hob.warm/1", "program": name, "ready": ready, "reason": reason,
                 "took_us": us,
             });
-            return out(&format!("{line}\n")).map(|()| code);
+            return out_json(&format!("{line}\n")).map(|()| code);
         }
         let text = match said {
             Said::Ready => {

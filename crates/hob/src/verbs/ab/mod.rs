@@ -27,7 +27,7 @@ use hob_os::signals;
 use hob_os::start::Start;
 
 use super::repeated::interrupts::Interrupts;
-use super::{Failure, out};
+use super::{Failure, out, out_json};
 use crate::show::style::Look;
 use pairs::{Ended, Pairs};
 use report::Report;
@@ -138,7 +138,7 @@ pub(crate) fn run(start: &Start, asked: &Ab) -> Result<u8, Failure> {
     let ended = ended?;
     let report = Report::new(&pairs, &ended, asked);
     if asked.json {
-        out(&report.json())?;
+        out_json(&report.json())?;
     } else if asked.markdown {
         out(&text::markdown(&report))?;
     } else {

@@ -29,7 +29,7 @@ use clap::Args;
 use hob_core::proof::looks::Gate;
 use hob_os::signals;
 
-use super::{Failure, out};
+use super::{Failure, out, out_json};
 use crate::say;
 use crate::show::style::Look;
 use crate::show::text::printable;
@@ -140,7 +140,7 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
         };
         let ran = ran.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
         if asked.json {
-            out(&format!("{}\n", report::json::json(&ran)))?;
+            out_json(&format!("{}\n", report::json::json(&ran)))?;
         } else {
             out(&report::text::report(&ran, &Look::of_stdout()))?;
         }

@@ -25,7 +25,7 @@ mod push;
 use hob_os::start::Start;
 use serde_json::json;
 
-use super::{Failure, Format, out};
+use super::{Failure, Format, out, out_json};
 use crate::say;
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, pad, printable, wrap};
@@ -97,7 +97,8 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     findings.extend(log::look(start));
     findings.extend(machine::look(start));
     findings.extend(commands::look(start));
-    let printed = if format.json { out(&(json(&findings) + "\n")) } else { out(&text(&findings)) };
+    let printed =
+        if format.json { out_json(&(json(&findings) + "\n")) } else { out(&text(&findings)) };
     if let Err(Failure { text, code }) = printed {
         say::line(text.as_bytes());
         return code;

@@ -1,11 +1,10 @@
 //! `--dry-run`: which hooks would run, for which targets, with which parameters. Runs nothing and
 //! leaves nothing.
 
-use std::io::{BufWriter, Write};
-
 use hob_hooks::{Listing, Place, Set};
+use hob_os::say::Layout;
 
-use super::super::Failure;
+use super::super::{Failure, Reader, read_enough};
 use super::progress::thousands;
 use super::resume::Past;
 use super::targets::Source;
@@ -17,17 +16,15 @@ use crate::show::text::printable;
 pub(super) fn hooks(set: &Set) -> Result<(), Failure> {
     let listing = listing(set)?;
     let look = Look::of_stdout();
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = Lines::new(look);
     let count = listing.listed.hooks.len();
     let noun = if count == 1 { "hook" } else { "hooks" };
     let head = look.paint(Tone::Dim, &format!("{count} {noun}, in this order:"));
-    let mut open = line_to(&mut out, &head)?;
+    let mut open = out.line(&head)?;
     for name in &listing.listed.hooks {
-        open = open && line_to(&mut out, &printable(&String::from_utf8_lossy(name), look.charset))?;
+        open = open && out.line(&printable(&String::from_utf8_lossy(name), look.charset))?;
     }
-    // The last line's reader may be gone, which is no failure.
-    let _ = out.flush();
-    Ok(())
+    out.flush().map(|_| ())
 }
 
 fn listing(set: &Set) -> Result<Listing, Failure> {
@@ -47,18 +44,18 @@ pub(super) fn show(
     let listing = listing(set)?;
     let look = Look::of_stdout();
     let shown = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes), look.charset);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = Lines::new(look);
     let left = total.saturating_sub(past.count());
     let targets = format!(
         "{} hooks for each of {} targets, in this order:",
         listing.listed.hooks.len(),
         thousands(left)
     );
-    let mut open = line_to(&mut out, &look.paint(Tone::Dim, &targets))?;
+    let mut open = out.line(&look.paint(Tone::Dim, &targets))?;
     for name in &listing.listed.hooks {
-        open = open && line_to(&mut out, &shown(name))?;
+        open = open && out.line(&shown(name))?;
     }
-    open = open && line_to(&mut out, &look.paint(Tone::Dim, "targets, by line:"))?;
+    open = open && out.line(&look.paint(Tone::Dim, "targets, by line:"))?;
     let mut targets = source.targets().map_err(|error| Failure::new(error.to_string()))?;
     while open
         && let Some(target) = targets.next_one().map_err(|error| Failure::new(error.to_string()))?
@@ -70,18 +67,33 @@ pub(super) fn show(
             target.params.iter().map(|(name, value)| [&name[..], b"=", value].concat()).collect();
         let params = say::command(params.iter().map(Vec::as_slice));
         let params = look.paint(Tone::Dim, &shown(&params));
-        open = line_to(&mut out, &format!("{} {} {params}", target.line, shown(&target.name)))?;
+        open = out.line(&format!("{} {} {params}", target.line, shown(&target.name)))?;
     }
-    // The last line's reader may be gone, which is no failure.
-    let _ = out.flush();
-    Ok(())
+    out.flush().map(|_| ())
 }
 
-/// Writes a line to stdout's lock, for lists that are too long to be one text.
-fn line_to(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
-    match writeln!(out, "{text}") {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+/// How many bytes of lines are written at once.
+const AT_ONCE_BYTES: usize = 16 * 1024;
+
+/// Lines to stdout, for lists that are too long to be one text.
+struct Lines {
+    layout: Layout,
+    waiting: String,
+}
+
+impl Lines {
+    fn new(look: Look) -> Lines {
+        Lines { layout: look.layout(), waiting: String::new() }
+    }
+
+    /// Adds one; whether anybody reads on.
+    fn line(&mut self, text: &str) -> Result<bool, Failure> {
+        self.waiting.push_str(text);
+        self.waiting.push('\n');
+        Ok(self.waiting.len() < AT_ONCE_BYTES || self.flush()? == Reader::Reads)
+    }
+
+    fn flush(&mut self) -> Result<Reader, Failure> {
+        read_enough(say::page(&std::mem::take(&mut self.waiting), self.layout))
     }
 }

@@ -9,7 +9,7 @@ use hob_core::hooks::{Bytes, Skipped, Suffix};
 use hob_hooks::{Listing, Place};
 use serde_json::json;
 
-use super::super::{Failure, out};
+use super::super::{Failure, out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::printable;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(asked: &List) -> Result<(), Failure> {
             .map(|(skipped, why)| json!({"name": name(skipped), "reason": code(why), "suffix": suffix(why)}))
             .collect();
         let value = json!({"schema": SCHEMA, "dir": shown, "hooks": hooks, "skipped": skipped});
-        return out(&format!("{value}\n"));
+        return out_json(&format!("{value}\n"));
     }
     let look = Look::of_stdout();
     let line = |name: &[u8]| printable(&String::from_utf8_lossy(name), look.charset);

@@ -5,7 +5,7 @@
 //! [`Run::limits`] and [`Signals`].
 
 use std::ffi::{CStr, OsString};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::super::{Failure, out};
-use super::dry;
+use super::super::{Failure, out_json};
 use super::list::Ignored;
 use super::receipt::Told;
 use super::report::{self, Report};
 use super::resume::Earlier;
+use super::{dry, tag};
 use crate::show::text::{Charset, printable};
 use crate::{connect, durations, say};
 
@@ -285,7 +285,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &reports);
     if asked.json {
         let value = json!({"schema": SCHEMA, "set": &record});
-        out(&format!("{value}\n"))?;
+        out_json(&format!("{value}\n"))?;
     } else {
         tell(&record);
     }
@@ -380,14 +380,7 @@ impl Shown {
     }
 
     fn pass_on(&mut self, stream: Stream, bytes: &[u8]) {
-        let written = match stream {
-            Stream::Out => {
-                let mut stdout = std::io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())
-            }
-            Stream::Err => std::io::stderr().lock().write_all(bytes),
-        };
-        match written {
+        match say::raw(tag::descriptor(stream), bytes) {
             Ok(()) => {}
             // A reader that has seen enough is no failure, and no reason to stop the hooks.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}

@@ -4,7 +4,7 @@
 //! everything else; where stderr is no terminal, or all is plain, there is neither line nor timer.
 //! Its width is the window's at each drawing.
 
-use hob_os::{clock, process};
+use hob_os::clock;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -13,14 +13,13 @@ use rustix::time::{
 
 use super::progress::{Counts, Progress};
 use super::run::Watches;
+use crate::say;
 use crate::show::style::Look;
 
 /// Under which number the timer is watched.
 pub(super) const DRAW: u32 = 1;
 /// Between two drawings.
 const EVERY_NS: i64 = 100_000_000;
-/// To the line's begin, and nothing behind.
-const BLANK: &str = "\r\x1b[K";
 
 /// The line, if there is one.
 #[derive(Debug)]
@@ -61,13 +60,13 @@ impl Screen {
         let Some(look) = Look::of_stderr_terminal() else { return };
         let now_us = clock::now_ns().saturating_sub(drawn.begun_ns) / 1000;
         let line = drawn.progress.line(counts, now_us, ending, &look);
-        put(&format!("{BLANK}{line}"));
+        say::over(&line);
     }
 
     /// Takes the line away, for another one to be written; the next drawing brings it back.
     pub(super) fn clear(&self) {
         if self.0.is_some() {
-            put(BLANK);
+            say::over("");
         }
     }
 
@@ -76,10 +75,4 @@ impl Screen {
         self.clear();
         self.0 = None;
     }
-}
-
-/// One write; a terminal that is gone sees nothing.
-fn put(text: &str) {
-    let [_, _, stderr] = process::stdio();
-    let _ = rustix::io::write(stderr, text.as_bytes());
 }

@@ -3,9 +3,10 @@
 //! Invariant: a line is one write, and a line of one target is never mixed with another's.
 
 use std::collections::HashMap;
-use std::io::Write;
 
 use hob_hooks::Stream;
+
+use crate::say;
 
 /// A line that is longer is written in parts.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -65,13 +66,15 @@ pub(super) fn put(stream: Stream, lines: &[u8]) {
     if lines.is_empty() {
         return;
     }
-    let _ = match stream {
-        Stream::Out => {
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(lines).and_then(|()| stdout.flush())
-        }
-        Stream::Err => std::io::stderr().lock().write_all(lines),
-    };
+    let _ = say::raw(descriptor(stream), lines);
+}
+
+/// Where hob passes on what a hook has written to this stream.
+pub(super) fn descriptor(stream: Stream) -> say::Stream {
+    match stream {
+        Stream::Out => say::Stream::Out,
+        Stream::Err => say::Stream::Err,
+    }
 }
 
 #[cfg(test)]

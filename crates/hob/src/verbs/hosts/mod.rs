@@ -3,7 +3,7 @@
 use hob_os::start::Start;
 use serde_json::{Value, json};
 
-use super::{Failure, Format, out, request};
+use super::{Failure, Format, out, out_json, request};
 use crate::connect;
 use crate::show;
 use crate::show::style::Look;
@@ -24,7 +24,7 @@ pub(crate) fn run(start: &Start, format: Format) -> Result<(), Failure> {
         return Err(Failure::new(error));
     }
     if format.json {
-        return out(&format!("{answer}\n"));
+        return out_json(&format!("{answer}\n"));
     }
     out(&show::status::hosts::table(&answer, &Look::of_stdout()))
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::request::{self, ANSWER_MS, RequestError};
 use super::super::serve::sites;
 use super::super::tail::Tail;
-use super::super::{Failure, out};
+use super::super::{Failure, out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, pad, printable};
 use crate::{connect, say};
@@ -64,8 +64,10 @@ pub(super) fn run(start: &Start, asked: &Own, shown: &Shown<'_>) -> Result<(), F
             return Err(Failure::usage(why));
         }
         if asked.categories || !shown.follow {
-            let text = if shown.json { format!("{answer}\n") } else { table(&answer) };
-            return out(&text);
+            return match shown.json {
+                true => out_json(&format!("{answer}\n")),
+                false => out(&table(&answer)),
+            };
         }
     }
     let path = directory.join(LOG_FILE);
@@ -142,7 +144,8 @@ fn put(lines: &[String], json: bool) -> Result<(), Failure> {
     let text = |line: &String| {
         if json { format!("{}\n", as_json(line)) } else { printable(line, charset) + "\n" }
     };
-    out(&lines.iter().map(text).collect::<String>())
+    let text: String = lines.iter().map(text).collect();
+    if json { out_json(&text) } else { out(&text) }
 }
 
 /// A line's words by their names.

@@ -147,5 +147,5 @@ fn filter(asked: &Export) -> Result<Filter, Failure> {
 }
 
 fn is_terminal() -> bool {
-    std::io::IsTerminal::is_terminal(&std::io::stdout())
+    say::Stream::Out.is_terminal()
 }

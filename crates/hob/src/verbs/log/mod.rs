@@ -15,7 +15,7 @@ use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::{Failure, out, request, rings};
+use super::{Failure, out, out_json, request, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::Filter;
 use crate::show::entries::{self, Entry};
@@ -106,7 +106,7 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
         return write((format, file), &found, &rings::read(start));
     }
     if log.json {
-        return out(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
+        return out_json(&found.iter().map(|entry| entry.json() + "\n").collect::<String>());
     }
     if log.html {
         return out(&page::calls::page(&found, &rings::read(start), &Clock::now()));

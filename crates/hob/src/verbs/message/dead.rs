@@ -12,7 +12,7 @@ use crate::fallback;
 use crate::show;
 use crate::show::clock::Clock;
 use crate::show::style::Look;
-use crate::verbs::{Failure, out, request};
+use crate::verbs::{Failure, out, out_json, request};
 
 /// How long a daemon may take to start.
 const START_MS: u64 = 5_000;
@@ -79,7 +79,7 @@ fn list(start: &Start, asked: List) -> Result<(), Failure> {
     }
     if asked.json {
         let text = serde_json::to_string(&dead).map_err(|error| Failure::new(error.to_string()))?;
-        return out(&format!("{text}\n"));
+        return out_json(&format!("{text}\n"));
     }
     out(&show::status::dead::letters(&dead, &Clock::now(), &Look::of_stdout()))
 }
@@ -100,7 +100,7 @@ fn change(start: &Start, which: &Which, (word, done): (&str, &str)) -> Result<()
     }
     if which.json {
         let text = serde_json::to_string(&all).map_err(|error| Failure::new(error.to_string()))?;
-        out(&format!("{text}\n"))?;
+        out_json(&format!("{text}\n"))?;
     } else if all.changed > 0 || all.unknown.is_empty() {
         out(&format!("hob: {} {done}\n", all.changed))?;
     }

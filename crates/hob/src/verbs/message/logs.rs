@@ -3,16 +3,16 @@
 //! The daemon has a file for each handler (`hob_daemon::project::Declared::log`), begun anew when it
 //! starts and when it is too long. It is read here as it lies.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use hob_daemon::project;
+use hob_os::say::Layout;
 use hob_os::start::Start;
 
-use crate::verbs::Failure;
 use crate::verbs::tail::Tail;
+use crate::verbs::{Failure, Reader, read_enough};
 use crate::{connect, fallback, say};
 
 /// Between two looks at a file that is followed.
@@ -30,6 +30,9 @@ pub(crate) struct Logs {
     /// Only the last lines
     #[arg(short = 'n', value_name = "N")]
     count: Option<usize>,
+    /// As it was printed, with what a terminal obeys
+    #[arg(long)]
+    raw: bool,
 }
 
 /// Runs the verb.
@@ -38,6 +41,7 @@ pub(crate) fn run(start: &Start, asked: &Logs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("there is no directory to look in: {error}")))?;
     let found = project::find(fallback::state_dir().as_deref(), &here, &asked.program);
     let declared = found.handler.map_err(|error| Failure::new(error.text))?;
+    let mut shown = Shown { raw: asked.raw, torn: Vec::new() };
     let path = declared.log(&connect::directory(start));
     let Some(mut log) = Tail::open(&path) else {
         let program = &asked.program;
@@ -52,14 +56,14 @@ pub(crate) fn run(start: &Start, asked: &Logs) -> Result<(), Failure> {
             return Err(Failure::new(text));
         }
         say::line(text.as_bytes());
-        return follow(&path, None);
+        return follow(&path, None, shown);
     };
     let all = log.more().map_err(|error| unreadable(&path, &error))?;
-    let shown = asked.count.map_or(&all[..], |count| last_lines(&all, count));
-    if !put(shown)? || !asked.follow {
+    let newest = asked.count.map_or(&all[..], |count| last_lines(&all, count));
+    if shown.put(newest)? == Reader::HasLeft || !asked.follow {
         return Ok(());
     }
-    follow(&path, Some(log))
+    follow(&path, Some(log), shown)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
@@ -67,11 +71,11 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Prints what comes, over ends of the daemon, until the reader leaves or a signal ends this.
-fn follow(path: &Path, mut log: Option<Tail>) -> Result<(), Failure> {
+fn follow(path: &Path, mut log: Option<Tail>, mut shown: Shown) -> Result<(), Failure> {
     loop {
         if let Some(open) = &mut log {
             let more = open.more().map_err(|error| unreadable(path, &error))?;
-            if !put(&more)? {
+            if shown.put(&more)? == Reader::HasLeft {
                 return Ok(());
             }
         }
@@ -93,13 +97,26 @@ fn last_lines(text: &[u8], count: usize) -> &[u8] {
     }
 }
 
-/// Writes to stdout; `false`: its reader has left, which is no failure.
-fn put(bytes: &[u8]) -> Result<bool, Failure> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+/// How what a program has printed reaches stdout.
+#[derive(Debug)]
+struct Shown {
+    raw: bool,
+    /// The beginning of a letter whose end is not in the log yet.
+    torn: Vec<u8>,
+}
+
+impl Shown {
+    fn put(&mut self, bytes: &[u8]) -> Result<Reader, Failure> {
+        if self.raw {
+            return read_enough(say::raw(say::Stream::Out, bytes));
+        }
+        let mut bytes = [&std::mem::take(&mut self.torn), bytes].concat();
+        let torn = bytes.utf8_chunks().last().map_or(&[][..], |last| last.invalid());
+        let is_begun = std::str::from_utf8(torn).is_err_and(|wrong| wrong.error_len().is_none());
+        if is_begun {
+            self.torn = bytes.split_off(bytes.len() - torn.len());
+        }
+        read_enough(say::page(&say::escaped_bytes(&bytes, Layout::Lines), Layout::Lines))
     }
 }
 

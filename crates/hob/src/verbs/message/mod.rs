@@ -7,15 +7,16 @@ pub(super) mod many;
 mod sender;
 mod storm;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
+use hob_os::say::Layout;
 use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 use hob_wire::message::{BODY_MAX, Manner, Reason};
 
-use super::{Failure, out};
+use super::{Failure, out, out_bytes};
 use crate::{durations, say};
 use sender::{Mail, Reply, Sender, Unanswered};
 
@@ -186,20 +187,12 @@ fn complain(unanswered: &Unanswered) -> u8 {
     code(unanswered.reason)
 }
 
-/// The answer as it is; a terminal gets a line end where it has none.
+/// The answer as it is; a terminal gets what it would obey as escapes, and a line end where there is
+/// none.
 fn print(answer: &[u8]) -> Result<(), Failure> {
-    use std::io::IsTerminal;
-    let mut stdout = std::io::stdout().lock();
-    let line_end: &[u8] = if stdout.is_terminal() && !answer.is_empty() && !answer.ends_with(b"\n")
-    {
-        b"\n"
-    } else {
-        b""
-    };
-    let written = stdout.write_all(answer).and_then(|()| stdout.write_all(line_end));
-    match written.and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+    if !say::Stream::Out.is_terminal() {
+        return out_bytes(answer);
     }
+    let line_end = if answer.is_empty() || answer.ends_with(b"\n") { "" } else { "\n" };
+    out(&(say::escaped_bytes(answer, Layout::Lines) + line_end))
 }

@@ -1,7 +1,6 @@
 //! `hob ask --count N --jobs N`: the same question many times, and how long the answers took.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use super::{Failure, code, out};
 use crate::say;
 use crate::show::units::{self, Micro};
 use crate::spread::Spread;
+use crate::verbs::out_json;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.ask/1";
@@ -97,8 +97,7 @@ fn job(mut sender: Sender, mail: &Mail, (shared, count): (&Shared, u64)) -> Tall
 
 /// On a terminal, for who waits longer than a moment.
 fn show_progress(shared: &Shared, wanted: &Wanted, over: impl Fn() -> bool) {
-    let mut stderr = anstream::stderr();
-    if !std::io::stderr().is_terminal() {
+    if !say::Stream::Err.is_terminal() {
         return;
     }
     let begun = Instant::now();
@@ -106,15 +105,13 @@ fn show_progress(shared: &Shared, wanted: &Wanted, over: impl Fn() -> bool) {
     while !over() {
         let done = shared.done.load(Ordering::Relaxed);
         if begun.elapsed() >= PROGRESS_AFTER {
-            // A terminal that is gone needs no progress.
-            let _ = write!(stderr, "\r\x1b[K{done} of {} asked", wanted.count);
-            let _ = stderr.flush();
+            say::over(&format!("{done} of {} asked", wanted.count));
             shown = true;
         }
         std::thread::park_timeout(PROGRESS_EVERY.min(PROGRESS_AFTER / 50));
     }
     if shown {
-        let _ = write!(stderr, "\r\x1b[K");
+        say::over("");
     }
 }
 
@@ -150,7 +147,7 @@ fn summarise(tallies: Vec<Tally>, wanted: &Wanted, took: Duration) -> Result<u8,
             "p50_us": p50,
             "p99_us": p99,
         });
-        out(&format!("{line}\n"))?;
+        out_json(&format!("{line}\n"))?;
     } else {
         let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), micros);
         out(&format!(

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::log::{flush, state_dir};
-use super::{Failure, out, rings};
+use super::{Failure, out, out_json, rings};
 use crate::{connect, durations, say};
 use when::When;
 
@@ -129,7 +129,8 @@ fn size(text: &str) -> Result<usize, String> {
 pub(crate) fn run(start: &Start, what: &Record) -> Result<u8, Failure> {
     match what {
         Record::Start(asked) => begin(start, asked)?,
-        Record::List { json } => out(&ended::list(start, *json))?,
+        Record::List { json: true } => out_json(&ended::list(start, true))?,
+        Record::List { json: false } => out(&ended::list(start, false))?,
         Record::Dump(asked) => dump(start, asked)?,
         Record::Stop(asked) => stop(start, asked)?,
         Record::Keep(asked) => return Ok(keeper::run(start, asked)),
@@ -192,7 +193,7 @@ fn words(asked: &Begin) -> Result<Vec<CString>, Failure> {
 
 /// Writes one that goes on, one that is kept, or what is noted now.
 fn dump(start: &Start, asked: &Dump) -> Result<(), Failure> {
-    if asked.output.is_none() && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+    if asked.output.is_none() && say::Stream::Out.is_terminal() {
         return Err(Failure::usage(
             "a recording is no text: write it with `-o FILE`, or into a pipe",
         ));

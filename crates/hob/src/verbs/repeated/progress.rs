@@ -1,8 +1,7 @@
 //! One line on a terminal that says how far a series of runs is. Nothing where standard error is no
 //! terminal, or one that cannot draw over a line.
 
-use std::io::Write;
-
+use crate::say;
 use crate::show::style::Look;
 use crate::show::text::{fit, printable};
 
@@ -22,13 +21,12 @@ impl Progress {
         let text = printable(doing, look.charset);
         let columns = look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(1));
         let text = fit(&text, columns, look.charset);
-        // A terminal that is gone needs no progress.
-        let _ = write!(std::io::stderr(), "\r\u{1b}[K{text}");
+        say::over(&text);
     }
 
     pub(in crate::verbs) fn clear(&self) {
         if self.look.is_some() {
-            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+            say::over("");
         }
     }
 }

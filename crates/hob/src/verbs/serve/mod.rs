@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 
 use super::daemon::{SIGPIPE, SIGXFSZ, push};
 use super::request::{self, ANSWER_MS};
-use super::{Failure, Format, out, trust};
+use super::{Failure, Format, out, out_json, trust};
 use crate::show::style::Look;
 use crate::show::text::printable;
 use crate::{connect, fallback, say};
@@ -344,7 +344,10 @@ fn show_limits(format: Format) -> Result<(), Failure> {
             .list()
             .map(|(name, value, unit)| json!({ "name": name, "value": value, "unit": unit }))
             .collect();
-        return out(&format!("{}\n", json!({ "schema": "hob.serve.limits/1", "limits": list })));
+        return out_json(&format!(
+            "{}\n",
+            json!({ "schema": "hob.serve.limits/1", "limits": list })
+        ));
     }
     let lines: String = limits
         .list()

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::super::request::{self, RequestError};
-use super::super::{Failure, Format, out};
+use super::super::{Failure, Format, out, out_json};
 use super::sites::Running;
 use super::systemd::Notified;
 use crate::say;
@@ -64,7 +64,7 @@ pub(super) fn reload(
     }
     if format.json {
         let mounts: Vec<Value> = mounts.iter().map(Mount::value).collect();
-        out(&format!("{}\n", json!({ "schema": SCHEMA, "mounts": mounts })))?;
+        out_json(&format!("{}\n", json!({ "schema": SCHEMA, "mounts": mounts })))?;
     } else {
         let charset = Look::of_stdout().charset;
         let is_one = sites.len() == 1;

@@ -9,7 +9,7 @@ use hob_os::{process, uds};
 use serde_json::{Value, json};
 
 use super::super::request::{self, ANSWER_MS, RequestError};
-use super::super::{Failure, Format, out};
+use super::super::{Failure, Format, out, out_json};
 use super::{ASKED, front};
 use crate::show::style::Look;
 use crate::{connect, show};
@@ -119,7 +119,7 @@ pub(super) fn status(start: &Start, format: Format) -> Result<(), Failure> {
             .into_iter()
             .map(|site| json!({ "port": site.port, "status": site.status, "front": site.counts }))
             .collect();
-        return out(&format!("{}\n", json!({ "schema": "hob.serve/1", "sites": sites })));
+        return out_json(&format!("{}\n", json!({ "schema": "hob.serve/1", "sites": sites })));
     }
     if running.is_empty() {
         return Err(Failure::new("no site runs; `hob serve DIR` serves one"));

@@ -1,7 +1,8 @@
 //! The client's side of a dialogue: one eval, with its output, its questions and its end.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
+use hob_os::say::{self, Stream};
 use hob_os::{clock, uds};
 use hob_wire::bencode::{Item, Message, Scanner, message};
 use hob_wire::exit::ExitCode;
@@ -96,10 +97,10 @@ impl Dialogue {
             let bytes = self.next()?;
             let read = read(&bytes)?;
             self.or_over(&read)?;
-            print(&mut std::io::stdout().lock(), read.text("out"), b"");
-            print(&mut std::io::stderr().lock(), read.text("err"), b"");
+            print(Stream::Out, read.text("out"), b"");
+            print(Stream::Err, read.text("err"), b"");
             if eval.values {
-                print(&mut std::io::stdout().lock(), read.text("value"), b"\n");
+                print(Stream::Out, read.text("value"), b"\n");
             }
             if read.says("status", "eval-error") || read.says("status", "error") {
                 code = 1;
@@ -227,8 +228,9 @@ fn read(bytes: &[u8]) -> Result<Message<'_>, Failure> {
 }
 
 /// Writes what there is. A reader that has seen enough is no failure.
-fn print(to: &mut impl Write, text: Option<&[u8]>, end: &[u8]) {
+/// The session's own output, as it is.
+fn print(to: Stream, text: Option<&[u8]>, end: &[u8]) {
     if let Some(text) = text {
-        let _ = to.write_all(text).and_then(|()| to.write_all(end)).and_then(|()| to.flush());
+        let _ = say::raw(to, &[text, end].concat());
     }
 }

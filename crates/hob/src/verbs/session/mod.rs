@@ -24,7 +24,7 @@ use hob_wire::exit::ExitCode;
 use serde_json::{Value, json};
 
 use super::request::{self, ANSWER_MS};
-use super::{Failure, Format, out};
+use super::{Failure, Format, out, out_json};
 use crate::show;
 use crate::show::style::Look;
 use dialogue::{Dialogue, Eval};
@@ -160,7 +160,7 @@ fn text(word: &OsStr) -> Result<String, Failure> {
 pub(crate) fn sessions(start: &Start, format: Format) -> Result<(), Failure> {
     let (answer, _) = request::ask(start, "sessions").map_err(|e| Failure::new(e.to_string()))?;
     if format.json {
-        return out(&format!("{answer}\n"));
+        return out_json(&format!("{answer}\n"));
     }
     out(&show::status::sessions::table(&answer, &Look::of_stdout()))
 }

@@ -187,7 +187,8 @@ fn attend(directory: &Path, (name, token): (&str, &str), client: Client, open: &
         match open::join(&directory, &name, &token) {
             Ok((session, _)) => pass(client, session),
             Err(failure) => {
-                let text = format!("hob: {}\n", failure.text);
+                let text = say::escaped(&failure.text, say::Layout::Lines);
+                let text = format!("hob: {text}\n");
                 let _ = client.write(&message(&[
                     ("err", Item::Text(text.as_bytes())),
                     ("status", Item::Texts(&[b"session-closed", b"error", b"done"])),

@@ -19,7 +19,7 @@ use hob_wire::exit::ExitCode;
 use serde_json::json;
 
 use self::folder::{Folder, State};
-use super::{Failure, Format, out};
+use super::{Failure, Format, out, out_json};
 use crate::say;
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, fit_end, pad, printable, width};
@@ -200,7 +200,7 @@ fn list(start: &Start, folder: &Folder, format: Format) -> Result<(), Failure> {
         let dir = lossy(folder.dir.as_os_str());
         let on_path = folder.place.is_some();
         let list = json!({"schema": SCHEMA, "dir": dir, "on_path": on_path, "shims": shims});
-        return out(&format!("{list}\n"));
+        return out_json(&format!("{list}\n"));
     }
     if shims.is_empty() {
         return out(&format!("no shims in {dir}; `hob shim add NAME` makes one\n"));

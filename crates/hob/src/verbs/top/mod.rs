@@ -25,9 +25,9 @@ use hob_os::start::Start;
 
 use self::snapshot::{Sample, Snapshot};
 use super::request::{self, RequestError};
-use super::{Failure, out};
-use crate::connect;
+use super::{Failure, out, out_json};
 use crate::show::style::{Look, is_plain};
+use crate::{connect, say};
 
 /// How long between two samples.
 const INTERVAL_MS: u64 = 1_000;
@@ -56,7 +56,7 @@ pub(crate) fn run(start: &Start, top: Top) -> Result<(), Failure> {
     let second = sample(start).map_err(|error| Failure::new(error.to_string()))?;
     let snapshot = Snapshot::between(Some(&first), &second);
     if top.json {
-        return out(&format!("{}\n", snapshot.json()));
+        return out_json(&format!("{}\n", snapshot.json()));
     }
     out(&lines(&snapshot.lines(&Look::of_stdout())))
 }
@@ -78,14 +78,14 @@ fn stream(start: &Start) -> Result<(), Failure> {
             }
         };
         // Who has stopped reading ends this process by SIGPIPE, or by the error.
-        out(&format!("{line}\n"))?;
+        out_json(&format!("{line}\n"))?;
     }
 }
 
 /// Whether there is a screen to draw on, and keys to end it with.
 fn is_screen(start: &Start) -> bool {
     let term = start.variable(b"TERM").unwrap_or_default();
-    std::io::stdout().is_terminal()
+    say::Stream::Out.is_terminal()
         && std::io::stdin().is_terminal()
         && !term.is_empty()
         && !is_plain()

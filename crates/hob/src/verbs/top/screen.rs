@@ -9,6 +9,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 
+use hob_os::say::{self, Layout};
 use hob_os::signals::{self, Set};
 use hob_os::start::Start;
 use hob_os::{clock, process};
@@ -133,20 +134,14 @@ fn rows() -> usize {
 
 /// Puts a whole screen there, its last line without an end. `false`: there is no screen.
 fn draw(lines: &[String]) -> bool {
+    let lines: Vec<_> = lines.iter().map(|line| say::escaped(line, Layout::Coloured)).collect();
     let text = lines.join(LINE_END);
     put(format!("{HOME}{text}{END}{BELOW}").as_bytes())
 }
 
 /// Writes all of it: `false` when the terminal is gone.
-fn put(mut bytes: &[u8]) -> bool {
-    while !bytes.is_empty() {
-        match rustix::io::write(process::stdio()[1], bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
-            Err(_) => return false,
-        }
-    }
-    true
+fn put(bytes: &[u8]) -> bool {
+    say::raw(say::Stream::Out, bytes).is_ok()
 }
 
 fn wait(signals: &OwnedFd, due_ns: u64) -> Woken {

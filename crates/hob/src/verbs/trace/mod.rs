@@ -12,7 +12,7 @@ use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out, rings};
+use super::{Failure, out, out_json, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::style::Look;
@@ -53,7 +53,7 @@ pub(crate) fn run(start: &Start, asked: &Trace) -> Result<(), Failure> {
     };
     let spans = rings.of(&receipt);
     if asked.json {
-        return out(&trace::json(&receipt, &spans));
+        return out_json(&trace::json(&receipt, &spans));
     }
     let gone = gone.map(|gone| format!("{gone}\n")).unwrap_or_default();
     let (clock, look) = (Clock::now(), Look::of_stdout());

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::listed::Listed;
 use self::sections::Section;
-use super::{Failure, out, request};
+use super::{Failure, out, out_json, request};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit_end, pad, printable};
 use crate::{fallback, say};
@@ -165,7 +165,7 @@ fn said(as_json: bool, files: &[File], text: &str) -> Result<(), Failure> {
         return out(text);
     }
     let files: Vec<&Value> = files.iter().map(|file| &file.0).collect();
-    out(&format!("{}\n", json!({"schema": SCHEMA, "files": files})))
+    out_json(&format!("{}\n", json!({"schema": SCHEMA, "files": files})))
 }
 
 fn text(shown: &str, project: &Project, listed: &Listed) -> String {

@@ -23,9 +23,14 @@ pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
     }
     let words = ["hob"].into_iter().chain(asked.verb.iter().map(String::as_str)).chain(["--help"]);
     match verbs::command().try_get_matches_from(words) {
-        // clap chooses the colours; a closed stream is no loss.
-        Err(help) if !help.use_stderr() => _ = help.print(),
+        Err(help) if !help.use_stderr() => print(&help),
         Ok(_) | Err(_) => return Err(Failure::new("this verb has no help")),
     }
     Ok(0)
+}
+
+/// A page of help, which holds nothing but hob's own words. clap chooses the stream and the colours;
+/// a closed one is no loss.
+pub(crate) fn print(page: &clap::Error) {
+    let _ = page.print();
 }

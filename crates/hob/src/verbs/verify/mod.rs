@@ -35,7 +35,7 @@ use rustix::fd::AsFd;
 
 use super::log::state_dir;
 use super::repeated::interrupts::Interrupts;
-use super::{Failure, out, usage};
+use super::{Failure, out, out_json, usage};
 use crate::durations;
 use crate::show::style::Look;
 use compare::Verdict;
@@ -129,7 +129,7 @@ pub(crate) fn run(start: &Start, asked: &Verify) -> Result<u8, Failure> {
         crate::say::line(format!("the verdict is not kept in {place}: {error}").as_bytes());
     }
     if asked.json {
-        out(&json(&record))?;
+        out_json(&json(&record))?;
     } else {
         out(&text::record(&record, &Look::of_stdout()))?;
     }
@@ -144,7 +144,7 @@ fn list(kept_in: &Path, asked: &Verify) -> Result<(), Failure> {
     let records = kept::list(kept_in)
         .map_err(|error| Failure::new(format!("cannot read the verdicts: {error}")))?;
     if asked.json {
-        return out(&records.iter().map(json).collect::<String>());
+        return out_json(&records.iter().map(json).collect::<String>());
     }
     out(&text::list(&records, &crate::show::clock::Clock::now(), &Look::of_stdout()))
 }

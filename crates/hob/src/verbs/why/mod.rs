@@ -29,7 +29,6 @@ pub use imports::Dear;
 pub use split::PhaseTime;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
@@ -49,7 +48,7 @@ use self::loader::Loader;
 use self::report::{Known, MeasuredPart, Round};
 use self::run::{How, RunError, Runner, Seen};
 use self::trial::Trial;
-use super::{Failure, log, out, usage};
+use super::{Failure, log, out, out_json, usage};
 use crate::show::style::Look;
 use crate::{cold, say, show};
 
@@ -147,7 +146,7 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
     let report = report::report(&known, &rounds);
     if why.json {
         let text = serde_json::to_string(&report).expect("string keys and finite numbers");
-        return out(&format!("{text}\n"));
+        return out_json(&format!("{text}\n"));
     }
     out(&show::why::report(&report, &Look::of_stdout()))
 }
@@ -198,7 +197,7 @@ fn measure(
         let plain = once(image, How::Plain)?;
         if why.show_output && rounds.is_empty() {
             // A closed stderr is nobody's loss.
-            let _ = std::io::stderr().write_all(&plain.output);
+            let _ = say::raw(say::Stream::Err, &plain.output);
         }
         let (watched, stamps) = match &hook {
             Some(hook) => {
@@ -333,13 +332,11 @@ impl Progress {
         let took_ns = now_ns().saturating_sub(self.begun_ns);
         let goes_on =
             done < self.count && (done == 0 || ending == Ending::Asked || took_ns < ROUNDS_NS_MAX);
-        let mut stderr = std::io::stderr();
-        // What cannot be shown is nobody's loss.
         if !goes_on && self.shown {
-            let _ = write!(stderr, "\r\x1b[K");
-        } else if goes_on && took_ns > PROGRESS_AFTER_NS && stderr.is_terminal() {
+            say::over("");
+        } else if goes_on && took_ns > PROGRESS_AFTER_NS && say::Stream::Err.is_terminal() {
             self.shown = true;
-            let _ = write!(stderr, "\rround {} of {}", done + 1, self.count);
+            say::over(&format!("round {} of {}", done + 1, self.count));
         }
         goes_on
     }

@@ -21,7 +21,7 @@ use hob_hooks::{Event, Limits, Set, SetId, Stream, WorkSource};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::super::{Failure, out};
+use super::super::{Failure, out, out_json};
 use super::dry;
 use super::progress::{Counts, thousands};
 use super::receipt::Told;
@@ -395,7 +395,7 @@ impl Round {
             let kept = left > 0 || self.tally.failed() > 0;
             let path = kept.then(|| self.journal.path().display().to_string());
             value.insert("resume_file".to_owned(), path.into());
-            out(&format!("{}\n", serde_json::Value::Object(value)))
+            out_json(&format!("{}\n", serde_json::Value::Object(value)))
         } else {
             out(&summary::text(&self.tally, &Look::of_stdout()))
         };

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::serve::access;
-use super::super::{Failure, out};
+use super::super::{Failure, out, out_json};
 use crate::say;
 use crate::show::clock::{Clock, moment};
 use crate::show::sites::requests;
@@ -108,7 +108,8 @@ pub(super) fn run(asked: &Requests, selection: Selection) -> Result<(), Failure>
     let print = |lines: &[Logged]| {
         let clock = Clock::now();
         let texts = lines.iter().map(|logged| text(logged, form, (&clock, &look, &zone)));
-        out(&texts.collect::<String>())
+        let texts: String = texts.collect();
+        if form == Form::Json { out_json(&texts) } else { out(&texts) }
     };
     print(&newest)?;
     if !asked.follow {

@@ -1,5 +1,7 @@
 //! `hob trust`: what a user allows is what was read, and an untrusted file does nothing at all.
 
+mod hostile;
+
 use std::os::unix::fs::PermissionsExt;
 
 use hob_tests::{End, Outcome, World};

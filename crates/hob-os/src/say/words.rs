@@ -1,18 +1,4 @@
-//! One line to the person at the terminal. The client path prints through here, so that a line
-//! is one write and never fails a call.
-
-use rustix::io::write;
-
-/// Writes `hob: TEXT` and a newline to stderr in one write. A closed stderr is ignored: there is
-/// nobody to tell.
-pub fn line(text: &[u8]) {
-    let mut out = Vec::with_capacity(text.len() + 8);
-    out.extend_from_slice(b"hob: ");
-    out.extend_from_slice(text);
-    out.push(b'\n');
-    let [_, _, stderr] = hob_os::process::stdio();
-    let _ = hob_os::signals::spared_of_sigxfsz(|| write(stderr, &out));
-}
+//! Command lines for a person.
 
 /// Joins an argv for a person, quoted as a shell would need it.
 #[must_use]
