@@ -146,7 +146,7 @@ def run(argv, environment, program=None):
     if not in_time:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
-    written = os.pread(out, 4096, 0)
+    written = os.pread(out, 1 << 20, 0)
     for fd in (out, null, pidfd):
         os.close(fd)
     return pid, (status, written) if in_time else None
