@@ -26,6 +26,7 @@ use crate::ctx::Ctx;
 use crate::inputs::Incoming;
 use crate::warm::lesson::Lesson;
 use crate::warm::programs::{Place, Seed};
+use crate::warm::resolutions::Resolved;
 
 impl Calls {
     /// Takes a call in, and puts its arrival before the core.
@@ -33,10 +34,9 @@ impl Calls {
         let Incoming { id, mut call, caller, seen, fds, received_ns } = incoming;
         call.world.priority.oom = seen.oom;
         let argv: Vec<&[u8]> = call.argv.iter().collect();
-        let crate::warm::resolutions::Resolved { program: resolved, directory } = ctx
-            .warm
-            .resolutions
-            .resolve(ctx.warm.fresh.files(), (&argv, &call.env), fds.directory.as_fd());
+        let files = ctx.warm.fresh.files();
+        let Resolved { program: resolved, directory } =
+            ctx.warm.resolutions.resolve(files, (&argv, &call.env), fds.directory.as_fd());
         let (name, arguments) = (name_of(argv[0], resolved.as_ref().ok()), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
         let marks = first_marks(&call, received_ns);
@@ -45,8 +45,8 @@ impl Calls {
             .as_ref()
             .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
-        let Call { asked, pid, terminal, processor, world, env, closed, streams, beyond, .. } =
-            call;
+        let (streams, caller_pid) = (call.streams, call.pid);
+        let Call { asked, terminal, processor, world, env, closed, beyond, .. } = call;
         let env = Arc::new(effective(env, resolved.as_ref().ok()));
         let entry = Entry {
             id,
@@ -62,7 +62,7 @@ impl Calls {
             key: None,
             name,
             arguments,
-            caller_pid: pid,
+            caller_pid,
             processor,
             terminal,
             joined_ns: None,
