@@ -39,7 +39,7 @@ else
   DOCTESTS := true
 endif
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
-BENCHES := hello throughput commands pandas ahead soak receipts why messages stale chaos same worlds moments ends outbox nats actors hooks ruby jvm http places edits ab
+BENCHES := hello throughput commands pandas ahead soak receipts why messages restarts stale chaos same worlds moments ends outbox nats actors hooks ruby jvm http places edits ab
 RUFF := $(CURDIR)/target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 CHAOS_ROUNDS ?= 10000

@@ -31,6 +31,7 @@ const USAGE: &str =
   jvm       a class and a script of Clojure, sessions, many calls at once, beside nailgun
   ruby      a hello in Ruby, rspec, rake, jekyll, rubocop, warm and cold
   check     hob check of 36 endpoints as four kinds of users; what exports and metrics cost
+  restarts  10,000 asks and tells while the daemon is restarted
   chaos     a thousand faults of chance, and what a fault before the call costs
   edits     the first call of a script, and the call right after an edit
   places    which part of the calls is warm where people are, in twelve places
@@ -180,6 +181,9 @@ fn run() -> Result<ExitCode> {
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),
         "ends" => measure(&setting, "ends", &[("ends", figures::suites::ends)]),
+        "restarts" => {
+            measure(&setting, "restarts", &[("restarts", figures::messages::restarts::measure)])
+        }
         "chaos" => measure(&setting, "chaos", &[("chaos", figures::chaos::measure)]),
         name => match figures::ALL.iter().find(|(known, _)| *known == name) {
             Some(one) => measure(&setting, name, std::slice::from_ref(one)),

@@ -14,7 +14,8 @@ it. In a handler that hob runs it is there already. It speaks the frames of docs
 are named in the `hob.toml` of the current directory or above; see docs/messages.md.
 
 Threads and processes may use it freely: each thread has its own connection, and a child of a fork
-makes its own.
+makes its own. A daemon that stops, restarts or is replaced costs time, and no message: what was not
+given is sent to the next one, for as long as `timeout` says.
 """
 
 import contextvars as _contextvars
@@ -73,6 +74,17 @@ _ANSWERED = _struct.Struct("<QIQI")
 _STATED = _struct.Struct("<QBqQI")
 # wire:end
 
+# The number of no message: a failure with it is about all that are open.
+_ALL_OPEN = (1 << 64) - 1
+# How many bytes are drawn for a tell: by them one that is sent again is kept once.
+_DRAWN = 8
+# For so many seconds a daemon is looked for, for what has no `timeout` of its own.
+_REACH = 30.0
+# For so many none may be there, although none is in the way of one that starts.
+_ABSENT = 3.0
+_STAY = 1.0
+_PAUSE, _PAUSE_MAX = 0.002, 0.1
+
 _AN_ANSWER = int.from_bytes(_MAGIC + bytes((_ANSWER, 0, 0, 0)), "little")
 _NO_TYPE = bytes(4)
 
@@ -83,6 +95,14 @@ class Error(Exception):
 
 class NoDaemon(Error):
     """No daemon can be reached, and none could be started."""
+
+
+class _Never(NoDaemon):
+    """There is none that this process may talk to, now or later."""
+
+
+class _Unsent(Error):
+    """The daemon has left, and what was sent to it last was not given: the next one may have it."""
 
 
 class Failed(Error):
@@ -180,13 +200,13 @@ def _open():
     """A connection to the daemon of this user, and to nobody else's."""
     directory = _directory()
     if not directory.startswith("/"):
-        raise NoDaemon("HOB_DIR=%s is not an absolute path" % directory)
+        raise _Never("HOB_DIR=%s is not an absolute path" % directory)
     try:
         status = _os.lstat(directory)
     except OSError as error:
         raise NoDaemon("no daemon: %s" % error) from None
     if not _stat.S_ISDIR(status.st_mode) or status.st_uid != _os.getuid() or status.st_mode & 0o77:
-        raise NoDaemon("%s is not a private directory of this user" % directory)
+        raise _Never("%s is not a private directory of this user" % directory)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.connect(directory + "/socket")
@@ -196,13 +216,15 @@ def _open():
         raise NoDaemon("no daemon at %s/socket: %s" % (directory, error)) from None
     if _struct.unpack("3i", credentials)[1] != _os.getuid():
         connection.close()
-        raise NoDaemon("%s/socket belongs to somebody else" % directory)
+        raise _Never("%s/socket belongs to somebody else" % directory)
     return connection
 
 
 def _connect():
     try:
         return _open()
+    except _Never:
+        raise
     except NoDaemon as first:
         try:
             _subprocess.run(["hob", "start"], stdin=_subprocess.DEVNULL, capture_output=True)
@@ -266,6 +288,9 @@ class _Stream:
             more, ancillary, _, _ = self.connection.recvmsg(65536, 64, _socket.MSG_CMSG_CLOEXEC)
         except (_socket.timeout, BlockingIOError):
             raise TimedOut("the time passed") from None
+        except ConnectionResetError:
+            # The other end had not read all that it was sent, so the last of it was not given.
+            raise _Unsent("the daemon has left") from None
         except OSError as error:
             raise Lost("the connection has ended: %s" % error) from None
         for _, _, words in ancillary:
@@ -310,7 +335,11 @@ class _Sender:
         attach = _struct.pack("<I", len(directory)) + directory
         attach += _struct.pack("<II", env.count(b"\0"), len(env)) + env
         hello = bytes(16) + _struct.pack("<I", self.pid)
-        self.connection.sendall(_frame(_HELLO, hello) + _frame(_ATTACH, attach))
+        try:
+            self.connection.sendall(_frame(_HELLO, hello) + _frame(_ATTACH, attach))
+        except OSError as error:
+            self.connection.close()
+            raise _Unsent("the daemon has left: %s" % error) from None
 
     def close(self):
         for lane in self.lanes.values():
@@ -321,8 +350,7 @@ class _Sender:
         self.number += 1
         return self.number
 
-    def ask(self, program, key, kind, body, timeout):
-        deadline = None if timeout is None else _time.monotonic() + timeout
+    def ask(self, program, key, kind, body, deadline):
         lane = None if key else self.lanes.get(program) or self.lane(program, deadline)
         if lane is not None:
             answer = self.ask_lane(lane, program, kind, body, deadline)
@@ -372,6 +400,9 @@ class _Sender:
         except TimedOut:
             self.leave(program)
             raise
+        except (_Unsent, ConnectionResetError):
+            self.leave(program)
+            return None
         except OSError as error:
             self.leave(program)
             raise Lost("its worker ended before it answered: %s" % error) from None
@@ -414,22 +445,24 @@ class _Sender:
         lane = self.lanes.pop(program)
         self.patience[program] = 0
         lane.connection.close()
-        self.send(_frame(_LEAVE_LANE, _struct.pack("<Q", lane.number)))
+        self.mention(_LEAVE_LANE, lane.number)
 
-    def ask_daemon(self, program, key, kind, body, deadline, manner=_ASK):
+    def ask_daemon(self, program, key, kind, body, deadline, manner=_ASK, drawn=b""):
         number = self.next()
-        remaining = 0 if deadline is None else max(1, int((deadline - _time.monotonic()) * 1e6))
+        remaining = 0
+        if deadline is not None and manner == _ASK:
+            remaining = max(1, int((deadline - _time.monotonic()) * 1e6))
         name = _bytes(program, "program")
-        size = 33 + len(name) + len(key) + len(kind) + len(body)
-        lengths = len(name), len(key), len(kind), 0
+        size = 33 + len(name) + len(key) + len(kind) + len(drawn) + len(body)
+        lengths = len(name), len(key), len(kind), len(drawn)
         head = _SENT.pack(_MAGIC, _MESSAGE, 0, 0, size, number, manner, remaining, *lengths)
-        self.send(b"".join((head, name, key, kind, body)))
+        self.send(b"".join((head, name, key, kind, drawn, body)))
         try:
             # The daemon keeps the time too; its word is waited for a little longer.
             patience = None if deadline is None else deadline + 0.25
             frame, _ = self.reply(number, patience, _ANSWER, _ACCEPTED)
         except TimedOut:
-            self.send(_frame(_CANCEL, _struct.pack("<Q", number)))
+            self.mention(_CANCEL, number)
             raise
         if frame[4] == _ACCEPTED:
             return str(frame[_AFTER_NAME:], "utf-8", "replace")
@@ -454,18 +487,30 @@ class _Sender:
             self.connection.settimeout(None)
             self.connection.sendall(data)
         except OSError as error:
-            raise Lost("the daemon has left: %s" % error) from None
+            # What it did not have whole it has not given.
+            raise _Unsent("the daemon has left: %s" % error) from None
+
+    def mention(self, kind, number):
+        """Says a number; a daemon that has left needs no telling."""
+        try:
+            self.send(_frame(kind, _struct.pack("<Q", number)))
+        except _Unsent:
+            pass
 
     def reply(self, number, deadline, *kinds):
         """The reply to a request; what belongs to requests that were given up is passed over."""
         while True:
             frame, fds = self.stream.read(deadline)
-            if _struct.unpack_from("<Q", frame, _AT_ID)[0] != number:
+            of = _struct.unpack_from("<Q", frame, _AT_ID)[0]
+            if of == _ALL_OPEN:
+                raise _Unsent("the daemon stops")
+            if of != number:
                 for fd in fds:
                     _os.close(fd)
                 continue
             if frame[4] == _FAILURE:
-                raise _failure(frame)
+                failure = _failure(frame)
+                raise _Unsent(str(failure)) if failure.reason == "stopping" else failure
             if frame[4] not in kinds:
                 raise Lost("the daemon answers something else")
             return frame, fds
@@ -492,41 +537,83 @@ def _forget():
         _local.sender = None
 
 
-def _try(step):
-    """Does a step on this thread's connection. One that is found dead before anything was sent on
-    it is made anew once; one that breaks later is given up."""
-    sender = _sender()
+def _try(step, deadline=None, again=(_Unsent,)):
+    """Does a step on this thread's connection, and on the next daemon's where this one has left
+    and `again` says that it was not done."""
     try:
-        return step(sender)
+        return step(_sender())
+    except again as error:
+        _forget()
+        return _on_next(step, deadline, again, error)
+    except _Never:
+        raise
+    except NoDaemon as error:
+        return _on_next(step, deadline, again, error)
     except Lost:
         _forget()
         raise
+
+
+def _on_next(step, deadline, again, error):
+    """Looks for the next daemon, and does a step there."""
+    pause, absent = _PAUSE, None
+    until = _time.monotonic() + _REACH if deadline is None else deadline
+    while True:
+        if _time.monotonic() + pause >= until:
+            kind = NoDaemon if deadline is None else TimedOut
+            raise kind("no daemon takes it: %s" % error) from None
+        _time.sleep(pause)
+        pause = min(2 * pause, _PAUSE_MAX)
+        since = _time.monotonic()
+        try:
+            return step(_sender())
+        except again as left:
+            _forget()
+            error, absent = left, None
+            # What has waited with one daemon has as long for the next as it had for it.
+            if deadline is None and _time.monotonic() - since > _STAY:
+                until = _time.monotonic() + _REACH
+        except _Never:
+            raise
+        except NoDaemon as none:
+            error, absent = none, absent or _time.monotonic()
+            if _time.monotonic() - absent > _ABSENT:
+                raise
+        except Lost:
+            _forget()
+            raise
 
 
 def ask(program, payload=b"", *, key=None, timeout=None, content_type=None):
     """Sends a message to a program and awaits its answer, as `Answer` (bytes).
 
     `payload` is bytes, text, or what JSON can carry. `key` names a session. `timeout` is in
-    seconds; without it the answer is waited for as long as it takes.
+    seconds; without it the answer is waited for as long as it takes, and a daemon that takes the
+    message for 30 seconds.
     """
     kind, body = _body(payload, content_type)
     key = _bytes(key, "key")
-    # As `_try` does.
-    sender = _sender()
-    try:
-        return sender.ask(program, key, kind, body, timeout)
-    except Lost:
-        _forget()
-        raise
+    deadline = None if timeout is None else _time.monotonic() + timeout
+    return _try(lambda sender: sender.ask(program, key, kind, body, deadline), deadline)
 
 
-def tell(program, payload=b"", *, key=None, content_type=None, at_most_once=False):
+def tell(program, payload=b"", *, key=None, timeout=_REACH, content_type=None, at_most_once=False):
     """Sends a message and goes on; its id. It is kept on disk until it was handled, and may come
-    again after a crash, with the same id; with `at_most_once` neither."""
+    again after a crash, with the same id; with `at_most_once` neither. For so many seconds, 30 if
+    nothing is said, a daemon is waited for that takes it."""
     kind, body = _body(payload, content_type)
     key = _bytes(key, "key")
-    manner = _TELL_ONCE if at_most_once else _TELL
-    return _try(lambda sender: sender.ask_daemon(program, key, kind, body, None, manner))
+    deadline = _time.monotonic() + (_REACH if timeout is None else timeout)
+    if at_most_once:
+        manner, drawn, again = _TELL_ONCE, b"", (_Unsent,)
+    else:
+        # Nobody can say of one that is lost whether it is kept; the next daemon can.
+        manner, drawn, again = _TELL, _os.urandom(_DRAWN), (_Unsent, Lost)
+    return _try(
+        lambda sender: sender.ask_daemon(program, key, kind, body, deadline, manner, drawn),
+        deadline,
+        again,
+    )
 
 
 class _Counter:

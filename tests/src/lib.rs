@@ -12,6 +12,7 @@ pub mod bytes;
 pub mod chaos;
 pub mod leftovers;
 pub mod probe;
+pub mod restarts;
 pub mod run;
 pub mod site;
 pub mod socket;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
-use hob_wire::message::{Answer, Attach, Failure, Manner, Message, Named};
+use hob_wire::message::{ALL_OPEN, Answer, Attach, Failure, Manner, Message, Named};
 use hob_wire::strings::Strings;
 
 /// How much is read in one go.
@@ -151,6 +151,11 @@ impl Teller {
                 Reply::Answered(answer.id, answer.payload.to_vec())
             } else {
                 let failure = Failure::decode(payload).map_err(broken)?;
+                if failure.id == ALL_OPEN {
+                    // The daemon leaves, and what follows is its end.
+                    at += end;
+                    continue;
+                }
                 let text = String::from_utf8_lossy(failure.text).into_owned();
                 Reply::Failed(failure.id, failure.reason.code(), text)
             };

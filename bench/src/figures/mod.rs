@@ -12,7 +12,7 @@ pub(crate) mod hooks;
 pub(crate) mod hosts;
 pub(crate) mod http;
 pub(crate) mod jvm;
-mod messages;
+pub(crate) mod messages;
 pub(crate) mod outbox;
 mod pandas;
 pub(crate) mod places;

@@ -194,6 +194,12 @@ pub struct MessagesPart {
     pub held_why: Option<String>,
     /// Dead letters.
     pub dead: u64,
+    /// The process that has the outbox, where it is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox_owner: Option<u32>,
+    /// Why this process cannot use it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox_why: Option<String>,
 }
 
 /// What becomes of receipts that are pushed to a collector. Counts are since the daemon's start.

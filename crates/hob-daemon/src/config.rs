@@ -30,6 +30,8 @@ pub struct Config {
     pub sessions: sessions::Limits,
     /// The apps that this process serves, by their mounts' paths; none in a user's daemon.
     pub mounts: BTreeMap<String, Declared>,
+    /// Who keeps what is told here.
+    pub tells: Tells,
     /// Where handlers print.
     pub prints: Prints,
     /// Whether spans are noted.
@@ -49,6 +51,15 @@ pub enum StartAs {
     Only,
     /// The other one is asked to stop listening and to finish its calls.
     Replacement,
+}
+
+/// Who keeps what is told to a loop: a user's outbox has one owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// This loop, in the outbox: it is the user's daemon.
+    Kept,
+    /// The user's daemon: this is a site, the workers of which tell the daemon, not the site.
+    OfDaemon,
 }
 
 impl Config {
@@ -93,6 +104,7 @@ impl Config {
             limits,
             sessions,
             mounts: BTreeMap::new(),
+            tells: Tells::Kept,
             prints: Prints::Files,
             notes_spans: variable("HOB_RING").is_none_or(|value| value != "0"),
             user_config: configs.map(|configs| configs.join("hob/config.toml")),

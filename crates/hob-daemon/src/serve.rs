@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::around::Around;
 use crate::calls::Calls;
 use crate::channel::{self, Listener, Reader};
-use crate::config::{Config, StartAs};
+use crate::config::{Config, StartAs, Tells};
 use crate::fronts::Front;
 use crate::fronts::local::Accepting;
 use crate::inputs::{INBOX_MAX, Input};
@@ -109,12 +109,7 @@ async fn serve(
     }
     let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near), config.prints)?;
     let accepting = Accepting::begin(listener, front);
-    let told = inbox.clone();
-    let outbox = Outbox::start(
-        config.home.as_deref(),
-        // A loop that has ended hears nothing any more.
-        Box::new(move |done| _ = told.blocking_send(Input::Outbox(done))),
-    );
+    let outbox = outbox(&config, inbox.clone());
     let hosts = Hosts::start(config.connect, config.user_config.as_deref(), inbox.clone());
     let messages = Messages::new(outbox, config.mounts, hosts);
     let sessions =
@@ -161,6 +156,17 @@ async fn serve(
     // Who asked an idle daemon to stop has its answer in the hands of a task that has not run.
     tokio::task::yield_now().await;
     result
+}
+
+fn outbox(config: &Config, inbox: mpsc::Sender<Input>) -> Outbox {
+    match config.tells {
+        Tells::OfDaemon => Outbox::of_site(),
+        Tells::Kept => Outbox::start(
+            config.home.as_deref(),
+            // A loop that has ended hears nothing any more.
+            Box::new(move |done| _ = inbox.blocking_send(Input::Outbox(done))),
+        ),
+    }
 }
 
 fn recorder(config: &Config) -> Recorder {

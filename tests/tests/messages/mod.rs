@@ -9,6 +9,7 @@ mod library;
 mod logs;
 mod memory;
 mod native;
+mod restarts;
 mod tells;
 
 use hob_tests::World;

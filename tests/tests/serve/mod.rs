@@ -9,6 +9,7 @@ mod hijack;
 mod http2;
 mod log;
 mod operate;
+mod owner;
 mod queue;
 mod rack;
 mod reload;

@@ -2,6 +2,8 @@
 //! in interleaved rounds, inside one connection each. Beside it, for scale, the same ask by way of
 //! the daemon, as the first of a connection goes.
 
+pub(crate) mod restarts;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 

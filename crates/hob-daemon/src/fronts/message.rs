@@ -13,6 +13,7 @@ use hob_wire::message::{Attach, Named, Numbered, Passed, Served};
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::Front;
 use crate::inputs::{Input, SenderEvent, SenderId, Sent};
+use crate::messages;
 
 /// How many messages of a sender are one input of the loop at most: others have their turn.
 const TOGETHER_MAX: usize = 256;
@@ -23,11 +24,12 @@ pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>,
     let pid = uds::peer_pid(&*stream).unwrap_or(0);
     let sender = SenderId(front.recorder.next_call());
     let outlet = Outlet::new(stream);
-    let mut event = SenderEvent::Attached { attach, outlet, pid };
+    let mut event = SenderEvent::Attached { attach, outlet: outlet.clone(), pid };
     let mut ahead: Option<Frame> = None;
     loop {
         if front.owner.send(Input::Sender { sender, event }).await.is_err() {
-            return;
+            // The loop has ended, and has not heard of this.
+            return messages::leave(&outlet);
         }
         let next = match ahead.take() {
             Some(frame) => Ok(Some(frame)),

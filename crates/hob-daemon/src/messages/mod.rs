@@ -47,10 +47,10 @@ use hob_core::supervisor::Supervisor;
 use hob_os::clock;
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
-use hob_wire::message::{Failure, Manner, Message, Named, Passed, Reason};
+use hob_wire::message::{ALL_OPEN, Failure, Manner, Message, Named, Passed, Reason};
 use rustix::fd::OwnedFd;
 
-use crate::channel::Outlet;
+use crate::channel::{self, Outlet};
 use crate::ctx::Ctx;
 use crate::inputs::{SenderEvent, SenderId, Sent};
 use crate::outbox::{MessageId, Outbox};
@@ -70,6 +70,8 @@ use thin::Thin;
 const OPEN_BYTES_MAX: usize = 64 << 20;
 /// Senders' routes that are remembered.
 const ROUTES_MAX: usize = 256;
+/// How long the loop's end waits for the disk.
+const CLOSE_MAX_NS: u64 = 2_000_000_000;
 
 /// All that the owner holds for messages.
 #[derive(Debug)]
@@ -104,6 +106,8 @@ pub(crate) struct Messages {
     hosts: Hosts,
     /// Nothing new is delivered.
     stopping: bool,
+    /// Since when the loop waits for the outbox alone.
+    closing_ns: Option<u64>,
     open_bytes: usize,
     next_lane: u64,
     /// Whether anything happened since the supervisor was last told.
@@ -232,6 +236,7 @@ impl Messages {
             tells: Tells::new(outbox),
             hosts,
             stopping: false,
+            closing_ns: None,
             open_bytes: 0,
             next_lane: 1,
             active: false,
@@ -260,9 +265,23 @@ impl Messages {
         self.hosts.withdraw();
     }
 
-    /// Gives the outbox up, for another daemon to open.
-    pub(crate) fn close(&self) {
-        self.tells.close();
+    /// Gives the outbox up, for the next daemon to open, as soon as nothing new is given and no tell
+    /// is with a worker any more. Whether that is done.
+    pub(crate) fn hand_over(&self) -> bool {
+        self.stopping && !self.tells.flies() && self.tells.outbox().begin_close()
+    }
+
+    /// At the loop's end it is given up whatever is on its way. Whether that is done, or the disk has
+    /// taken too long.
+    pub(crate) fn gives_up(&mut self) -> bool {
+        let since_ns = *self.closing_ns.get_or_insert_with(clock::now_ns);
+        self.tells.outbox().begin_close() || clock::now_ns() >= since_ns + CLOSE_MAX_NS
+    }
+
+    /// The loop gives nothing any more: those who wait for a word have their last one, which is
+    /// about all that they have sent, read or not.
+    pub(crate) fn leave_senders(&mut self) {
+        self.senders.drain().for_each(|(_, sender)| leave(&sender.outlet));
     }
 }
 
@@ -470,6 +489,12 @@ impl Messages {
         let failure = Failure { id: number, reason, text: text.as_bytes() };
         self.say(sender, Kind::Failure, |out| failure.encode(out));
     }
+}
+
+/// Says that what is open on a connection was not given, and never will be.
+pub(crate) fn leave(outlet: &Outlet) {
+    let failure = Failure { id: ALL_OPEN, reason: Reason::Stopping, text: b"hob stops" };
+    outlet.send(channel::encode(Kind::Failure, 0, |out| failure.encode(out)));
 }
 
 /// An id that no other message has: the time, and the call's number.

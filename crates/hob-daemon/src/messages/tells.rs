@@ -8,7 +8,9 @@
 //! ```
 //! Invariants: a sender hears `accepted` only after the sync; a message leaves the outbox only when
 //! its handler has answered, or when a person drops what failed too often; what a message needs
-//! to find its program again is in the outbox with it.
+//! to find its program again is in the outbox with it; a sender hears `accepted` before its
+//! message is given, so that one which it sends to the next daemon waits there, and is known by what
+//! its sender has drawn for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use hob_core::log::Category;
 use hob_core::requests::{Event, Given, Refusal, Settled};
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
-use hob_wire::message::{Manner, Message, Named, Reason};
+use hob_wire::message::{DRAWN_BYTES, Manner, Message, Named, Reason};
 
 use crate::ctx::Ctx;
 use crate::inputs::SenderId;
@@ -123,8 +125,9 @@ impl Tells {
         self.queue.is_empty() && self.accepting.is_empty() && self.burying.is_empty()
     }
 
-    pub(super) fn close(&self) {
-        self.outbox.close();
+    /// Whether a message is with a worker, or on its way to a stream.
+    pub(super) fn flies(&self) -> bool {
+        self.queue.flying() > 0 || !self.burying.is_empty()
     }
 
     pub(super) fn outbox(&self) -> &Outbox {
@@ -165,7 +168,8 @@ impl Messages {
         }
         let tells = &mut self.tells;
         let created_ms = now_ms();
-        let id = tells.ids.next(created_ms);
+        let drawn = <[u8; DRAWN_BYTES]>::try_from(message.message_id).map(u64::from_le_bytes).ok();
+        let id = tells.ids.next_of(created_ms, drawn);
         let kept = outbox::Message {
             id,
             program: address,
@@ -174,8 +178,11 @@ impl Messages {
             payload: message.payload.to_vec(),
             created_ms,
         };
-        let refused = |refusal: outbox::Refusal| (Reason::NotKept, refusal.to_string());
-        tells.outbox.accept(kept.clone()).map_err(refused)?;
+        let accepted = match drawn {
+            Some(_) => tells.outbox.accept_again(kept.clone()),
+            None => tells.outbox.accept(kept.clone()),
+        };
+        accepted.map_err(|why| (reason_of(&why), why.to_string()))?;
         tells.accepting.insert(id, (sender, message.id));
         tells.keep(kept);
         Ok(())
@@ -262,6 +269,13 @@ impl Messages {
                 // It is far within a frame.
                 let _ = frame::append(frames, Kind::Accepted, 0, |out| named.encode(out));
             }
+            Done::Known(id, kept) => {
+                tells.take(id);
+                let Some((sender, number)) = tells.accepting.remove(&id) else { return };
+                let named = Named { id: number, name: kept.to_string().into_bytes() };
+                let frames = accepted.entry(sender).or_default();
+                let _ = frame::append(frames, Kind::Accepted, 0, |out| named.encode(out));
+            }
             Done::Refused(id, refusal) => {
                 tells.take(id);
                 if let Some((_, burying)) = tells.burying.remove(&id) {
@@ -269,7 +283,7 @@ impl Messages {
                     return;
                 }
                 if let Some((sender, number)) = tells.accepting.remove(&id) {
-                    self.tell_failure(sender, number, Reason::NotKept, &refusal.to_string());
+                    self.tell_failure(sender, number, reason_of(&refusal), &refusal.to_string());
                 }
             }
             Done::Read(message) => self.was_read(ctx, message),
@@ -284,7 +298,8 @@ impl Messages {
                 });
                 tells.asked.settled(token, done);
             }
-            Done::Unusable(_) => {}
+            // The loop looks after each input.
+            Done::Unusable(_) | Done::Closed => {}
         }
     }
 
@@ -461,6 +476,18 @@ impl Messages {
 /// The code that a reason begins with: what a handler raised may hold what it was told.
 fn code_of(why: &str) -> &str {
     why.split_once(':').map_or(why, |(code, _)| code)
+}
+
+/// What a sender is told: one that the next daemon will keep is sent there again.
+fn reason_of(refusal: &outbox::Refusal) -> Reason {
+    match refusal {
+        outbox::Refusal::Closed => Reason::Stopping,
+        outbox::Refusal::Full { .. }
+        | outbox::Refusal::Busy
+        | outbox::Refusal::NoPlace
+        | outbox::Refusal::Elsewhere
+        | outbox::Refusal::Store(_) => Reason::NotKept,
+    }
 }
 
 /// Whether there is certainly no such directory.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::id::MessageId;
-use super::requests::{Request, Shared, State, Thread};
+use super::requests::{Came, Request, Shared, State, Thread};
 use super::store::{Change, FILE, PLACE};
 use super::{
     BYTES_MAX, MESSAGES_MAX, Message, Notify, REQUESTS_MAX, Refusal, WHY_BYTES_MAX, Waiting, Which,
@@ -27,6 +27,22 @@ impl Outbox {
     /// else with the first message. `notify` hears everything that is done.
     #[must_use]
     pub fn start(state_dir: Option<&Path>, notify: Notify) -> Outbox {
+        let outbox = Outbox::with(state_dir, (Thread::Absent, Some(notify)));
+        if state_dir.is_some_and(Outbox::is_left) {
+            let mut state = outbox.shared.lock();
+            // Without a thread the first message is refused with the reason.
+            let _ = writer::run(&outbox.shared, &mut state);
+        }
+        outbox
+    }
+
+    /// That of a site, which keeps nothing: its workers tell the user's daemon.
+    #[must_use]
+    pub fn of_site() -> Outbox {
+        Outbox::with(None, (Thread::Elsewhere, None))
+    }
+
+    fn with(state_dir: Option<&Path>, (thread, notify): (Thread, Option<Notify>)) -> Outbox {
         let shared = Shared {
             state_dir: state_dir.map(Path::to_owned),
             state: Mutex::new(State {
@@ -37,19 +53,15 @@ impl Outbox {
                 messages: 0,
                 bytes: 0,
                 dead: 0,
-                thread: Thread::Absent,
-                notify: Some(notify),
+                thread,
+                is_open: false,
+                trouble: None,
+                notify,
             }),
             wake: Condvar::new(),
             closed: Condvar::new(),
         };
-        let outbox = Outbox { shared: Arc::new(shared) };
-        if state_dir.is_some_and(Outbox::is_left) {
-            let mut state = outbox.shared.lock();
-            // Without a thread the first message is refused with the reason.
-            let _ = writer::run(&outbox.shared, &mut state);
-        }
-        outbox
+        Outbox { shared: Arc::new(shared) }
     }
 
     /// Whether earlier daemons left an outbox under this state directory.
@@ -59,9 +71,18 @@ impl Outbox {
     }
 
     /// Takes a message, to answer [`super::Done::Accepted`] when it is synced or
-    /// [`super::Done::Refused`] when
-    /// it cannot be kept; or refuses it at once.
+    /// [`super::Done::Refused`] when it cannot be kept; or refuses it at once.
     pub fn accept(&self, message: Message) -> Result<(), Refusal> {
+        self.take(message, Came::Once)
+    }
+
+    /// The same of one that its sender may have sent to an earlier daemon before. If that has kept
+    /// it, the answer is [`super::Done::Known`].
+    pub fn accept_again(&self, message: Message) -> Result<(), Refusal> {
+        self.take(message, Came::PerhapsAgain)
+    }
+
+    fn take(&self, message: Message, came: Came) -> Result<(), Refusal> {
         let bytes = message.bytes();
         let mut state = self.shared.lock();
         writer::run(&self.shared, &mut state)?;
@@ -75,7 +96,7 @@ impl Outbox {
         state.messages += 1;
         state.bytes += bytes;
         state.accepts += 1;
-        self.shared.request(state, Request::Accept(message));
+        self.shared.request(state, Request::Accept(message, came));
         Ok(())
     }
 
@@ -125,16 +146,30 @@ impl Outbox {
         (state.messages, state.bytes, state.dead)
     }
 
-    /// Writes what there is, and gives up the file, so that another daemon can open it. Waits for
-    /// the disk for a bounded time. Everything that comes later is refused.
-    pub fn close(&self) {
+    /// Whether this process has the file, and why it cannot be used now.
+    #[must_use]
+    pub fn standing(&self) -> (bool, Option<String>) {
+        let state = self.shared.lock();
+        (state.is_open, state.trouble.clone())
+    }
+
+    /// Writes what there is, and gives up the file, so that another daemon can open it; then comes
+    /// [`super::Done::Closed`]. Everything that comes later is refused. Whether that is over.
+    pub fn begin_close(&self) -> bool {
         let mut state = self.shared.lock();
         match state.thread {
             Thread::Running => state.thread = Thread::Closing,
             Thread::Absent => state.thread = Thread::Gone,
-            Thread::Closing | Thread::Gone => {}
+            Thread::Closing | Thread::Gone | Thread::Elsewhere => {}
         }
         self.shared.wake.notify_one();
+        state.thread != Thread::Closing
+    }
+
+    /// The same, and waits for the disk for a bounded time.
+    pub fn close(&self) {
+        self.begin_close();
+        let state = self.shared.lock();
         let _ = self
             .shared
             .closed

@@ -2,7 +2,7 @@
 //!
 //! An id is a UUID of version 7 (RFC 9562), made by the daemon before the message is stored:
 //! 48 bits of milliseconds since 1970, 12 bits that count within the millisecond, 62 bits that are
-//! drawn once a daemon. An id is never lower than the one before it: when the clock stands or is
+//! drawn, by the message's sender or once a daemon. An id is never lower than the one before it: when the clock stands or is
 //! set back, the counter goes on from the last id. Two daemons differ in the drawn bits.
 
 use std::fmt;
@@ -58,6 +58,12 @@ impl MessageId {
         Some(MessageId(value))
     }
 
+    /// What was drawn for it.
+    #[must_use]
+    pub fn drawn(self) -> u64 {
+        u64::try_from(self.0 & DRAWN_BITS).unwrap_or(0)
+    }
+
     pub(super) fn number(self) -> u128 {
         self.0
     }
@@ -104,11 +110,17 @@ impl Ids {
 
     /// The next id, at so many milliseconds since 1970.
     pub fn next(&mut self, now_ms: u64) -> MessageId {
+        self.next_of(now_ms, None)
+    }
+
+    /// The same, with what the message's sender has drawn.
+    pub fn next_of(&mut self, now_ms: u64, drawn: Option<u64>) -> MessageId {
         let now = u128::from(now_ms) << 12;
         // A full counter runs over into the milliseconds, which the RFC allows.
         self.last = now.max(self.last + 1);
         let (ms, count) = (self.last >> 12, self.last & COUNT_MAX);
-        MessageId(ms << TIME_SHIFT | VERSION | count << COUNT_SHIFT | VARIANT | self.drawn)
+        let drawn = drawn.map_or(self.drawn, |drawn| u128::from(drawn) & DRAWN_BITS);
+        MessageId(ms << TIME_SHIFT | VERSION | count << COUNT_SHIFT | VARIANT | drawn)
     }
 }
 

@@ -12,7 +12,9 @@
 //! - a message has the same id in every delivery (`id.rs` says how ids are made);
 //! - nobody but the outbox's thread waits for the disk: every call here takes one short lock;
 //! - everything is bounded: messages, their bytes, requests that wait, tries, a batch;
-//! - what was refused says why, with a stable code in front.
+//! - what was refused says why, with a stable code in front;
+//! - a user's outbox has one owner, the user's daemon; the next daemon waits until it is free, and
+//!   what it is told meanwhile waits too. A site has none ([`Outbox::of_site`]).
 //!
 //! It does not give messages to workers, and it does not know what a program is: its name is
 //! bytes. A message with a key waits for the one before it with the same program and key; one
@@ -22,6 +24,7 @@ use std::sync::Arc;
 
 mod handle;
 mod id;
+mod owner;
 mod queue;
 mod requests;
 mod store;
@@ -33,6 +36,7 @@ mod writer;
 
 pub use handle::Outbox;
 pub use id::{Ids, MessageId};
+pub use owner::{owner, place};
 pub use queue::{Directory, Queue, TRIES, Verdict};
 
 /// How many messages the outbox holds at most, dead letters included.
@@ -124,9 +128,12 @@ pub enum Refusal {
     /// There is no directory for it.
     #[error("outbox-no-place: neither XDG_STATE_HOME nor HOME is set to an absolute path")]
     NoPlace,
-    /// The daemon is leaving.
+    /// The daemon is leaving, and the next one keeps what is told.
     #[error("outbox-closed: this daemon is ending")]
     Closed,
+    /// This loop serves a site.
+    #[error("outbox-elsewhere: a site keeps no tells, the user's daemon does; tell it there")]
+    Elsewhere,
     /// The store cannot be used; the text has a code of its own.
     #[error("{0}")]
     Store(String),
@@ -150,8 +157,12 @@ pub enum Done {
     },
     /// The store cannot be opened now. It is tried again by itself.
     Unusable(String),
+    /// All is written, and the file is free. Nothing comes after this.
+    Closed,
     /// The message is on the disk, synced.
     Accepted(MessageId),
+    /// The first is not kept, as its sender had sent it before: the second is the one.
+    Known(MessageId, MessageId),
     /// The message is not kept.
     Refused(MessageId, Refusal),
     /// The answer to [`Outbox::read`].

@@ -46,6 +46,10 @@ pub(super) struct State {
     pub(super) bytes: u64,
     pub(super) dead: u64,
     pub(super) thread: Thread,
+    /// Whether this process has the file open.
+    pub(super) is_open: bool,
+    /// Why the store cannot be used now.
+    pub(super) trouble: Option<String>,
     pub(super) notify: Option<Notify>,
 }
 
@@ -57,11 +61,13 @@ pub(super) enum Thread {
     /// It is to write what there is, and leave.
     Closing,
     Gone,
+    /// There is none here: the user's daemon has the outbox.
+    Elsewhere,
 }
 
 #[derive(Debug)]
 pub(super) enum Request {
-    Accept(Message),
+    Accept(Message, Came),
     /// A change that nobody waits for, and how many messages and bytes it frees.
     End(Change, u64),
     Read(MessageId),
@@ -70,10 +76,19 @@ pub(super) enum Request {
     Revive(u64, Which),
 }
 
+/// Whether a message may be one that its sender has sent before, to an earlier daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Came {
+    /// It is not.
+    Once,
+    /// It may be: what was drawn for it, in its id, tells.
+    PerhapsAgain,
+}
+
 impl Request {
     pub(super) fn accepts(&self) -> Option<MessageId> {
         match self {
-            Request::Accept(message) => Some(message.id),
+            Request::Accept(message, _) => Some(message.id),
             Request::End(..)
             | Request::Read(_)
             | Request::List(_)
@@ -117,6 +132,14 @@ impl Shared {
         }
     }
 
+    /// Waits so long, whatever is asked meanwhile; `false`: the outbox is to close.
+    pub(super) fn pause(&self, wait: Duration) -> bool {
+        let runs = |state: &mut State| state.thread == Thread::Running;
+        let waited = self.wake.wait_timeout_while(self.lock(), wait, runs);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.thread == Thread::Running
+    }
+
     /// Waits for a batch; `None` when all is written and the outbox is to close. Comes back with
     /// an empty batch after `wait`. As many as `last` says were just answered.
     pub(super) fn gather(&self, wait: Option<Duration>, last: Last) -> Option<Vec<Request>> {
@@ -156,7 +179,7 @@ impl Shared {
         let mut bytes = 0;
         while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
             let Some(request) = state.requests.pop_front() else { break };
-            if let Request::Accept(message) = &request {
+            if let Request::Accept(message, _) = &request {
                 state.accepts -= 1;
                 bytes += message.bytes();
             }

@@ -99,7 +99,7 @@ pub(super) enum StoreError {
     #[error("outbox-foreign: {0} is not a file of ours")]
     Foreign(PathBuf),
     /// Another process has it open.
-    #[error("outbox-taken: {0} is open in another daemon; it is free when that one has finished")]
+    #[error("outbox-taken: {0} is open in another process; `hob doctor` names it")]
     Taken(PathBuf),
     /// A later build has written it.
     #[error("outbox-newer: {path} has version {version}, and this build knows {VERSION}")]

@@ -169,20 +169,56 @@ fn a_second_outbox_waits_for_the_first_and_says_so() {
     let one = message(&mut ids, None, b"1");
     first.outbox.accept(one.clone()).unwrap();
     first.accepted(one.id);
+    assert_eq!(owner(state.path()), Some(std::process::id()));
     let mut second = Side::start(state.path());
-    let trouble = second.wait(|done| match done {
-        Done::Unusable(why) => Some(why.clone()),
-        _ => None,
-    });
-    assert!(trouble.starts_with("outbox-taken: "), "{trouble}");
     let two = message(&mut ids, None, b"2");
     second.outbox.accept(two.clone()).unwrap();
-    let refusal = second.wait(|done| match done {
-        Done::Refused(id, why) if *id == two.id => Some(why.to_string()),
+    let taken = loop {
+        match second.outbox.standing() {
+            (false, Some(why)) => break why,
+            (is_open, _) => assert!(!is_open, "two have it"),
+        }
+        std::thread::yield_now();
+    };
+    assert!(taken.starts_with("outbox-taken: "), "{taken}");
+    // What the first is told last, it keeps; what comes behind its end is the second's.
+    let three = message(&mut ids, None, b"3");
+    first.outbox.accept(three.clone()).unwrap();
+    first.outbox.begin_close();
+    assert_eq!(first.outbox.accept(two.clone()), Err(Refusal::Closed));
+    first.accepted(three.id);
+    assert_eq!(second.opened(), [one.waiting(), three.waiting()]);
+    second.accepted(two.id);
+    assert_eq!(second.outbox.standing(), (true, None));
+}
+
+/// Its sender had no word of the daemon that kept it: that was killed.
+#[test]
+fn what_is_sent_again_to_the_next_daemon_is_kept_once() {
+    let state = tempfile::tempdir().unwrap();
+    let mut side = Side::start(state.path());
+    let mut ids = Ids::new(1);
+    let drawn = |ids: &mut Ids, drawn| Message {
+        id: ids.next_of(1_000, Some(drawn)),
+        ..message(&mut Ids::new(2), None, b"x")
+    };
+    let one = drawn(&mut ids, 77);
+    side.outbox.accept_again(one.clone()).unwrap();
+    side.accepted(one.id);
+    let (mut side, left) = side.reopen(state.path());
+    assert_eq!(left, [one.waiting()]);
+    // It may be handled before its sender has found the next daemon.
+    side.outbox.finished(&one.waiting());
+    let again = drawn(&mut ids, 77);
+    side.outbox.accept_again(again.clone()).unwrap();
+    let kept = side.wait(|done| match done {
+        Done::Known(id, kept) if *id == again.id => Some(*kept),
         _ => None,
     });
-    assert!(refusal.starts_with("outbox-taken: "), "{refusal}");
-    assert_eq!(second.outbox.depth(), (0, 0, 0));
-    drop(first);
-    assert_eq!(second.opened(), [one.waiting()]);
+    assert_eq!(kept, one.id);
+    assert_eq!(side.outbox.depth(), (0, 0, 0));
+    let other = drawn(&mut ids, 78);
+    side.outbox.accept_again(other.clone()).unwrap();
+    side.accepted(other.id);
+    assert_eq!(side.reopen(state.path()).1, [other.waiting()]);
 }

@@ -6,29 +6,36 @@
 //!      ▲                                                   │      │
 //!      └──────── cannot be opened: tried again ────────────┴──────┘ a commit failed
 //! ```
+//! Where another process has the file, what is asked waits with it: that is the daemon before this
+//! one, which finishes what it has given, or a verb that looks at dead letters.
 //! Invariants:
 //! - an end of a delivery that could not be written is owed: it is written with the next batch,
 //!   so a full disk costs redeliveries only if the daemon dies before there is room again;
 //! - a batch that failed is refused whole, and what of it may have reached the disk is removed.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::id::MessageId;
-use super::requests::{Last, Request, Shared, State, Thread};
+use super::requests::{Came, Last, Request, Shared, State, Thread};
 use super::store::{Change, Held, Store, StoreError};
-use super::{DeadLetter, Done, LISTED_MAX, Notify, Refusal, Which};
+use super::{DeadLetter, Done, LISTED_MAX, Message, Notify, REQUESTS_MAX, Refusal, Waiting, Which};
 
 /// How long after a failure the store is opened again.
 const REOPEN_WAIT: Duration = Duration::from_secs(1);
+/// The same while another process has it, and how long what is asked waits for that.
+const TAKEN_WAIT: Duration = Duration::from_millis(10);
+const TAKEN_WAIT_MAX: Duration = Duration::from_secs(25);
 
 /// Makes sure that there is a thread.
 pub(super) fn run(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refusal> {
     match state.thread {
         Thread::Running => return Ok(()),
         Thread::Closing | Thread::Gone => return Err(Refusal::Closed),
+        Thread::Elsewhere => return Err(Refusal::Elsewhere),
         Thread::Absent => {}
     }
     let state_dir = shared.state_dir.clone().ok_or(Refusal::NoPlace)?;
@@ -44,6 +51,8 @@ pub(super) fn run(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refusal
             owed: Vec::new(),
             unanswered: Vec::new(),
             opened: false,
+            taken: None,
+            left: HashMap::new(),
             last: Last::default(),
         };
         let ended = std::panic::catch_unwind(AssertUnwindSafe(|| writer.run()));
@@ -52,8 +61,11 @@ pub(super) fn run(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refusal
         if ended.is_err() {
             writer.give_up();
         }
-        shared.lock().thread = Thread::Gone;
+        let mut state = shared.lock();
+        (state.thread, state.is_open) = (Thread::Gone, false);
+        drop(state);
         shared.closed.notify_all();
+        writer.tell(vec![Done::Closed]);
     });
     match thread {
         Ok(_) => {
@@ -79,6 +91,11 @@ struct Writer<'a> {
     unanswered: Vec<MessageId>,
     /// Whether [`Done::Opened`] was told.
     opened: bool,
+    /// Since when another process has the file.
+    taken: Option<Instant>,
+    /// The newest messages that earlier daemons left, by what was drawn for them: their senders may
+    /// not have heard that they are kept.
+    left: HashMap<u64, MessageId>,
     last: Last,
 }
 
@@ -92,6 +109,7 @@ impl Writer<'_> {
             {
                 match self.open(&mut done) {
                     Ok(()) => trouble = None,
+                    Err(error @ StoreError::Taken(_)) if self.waits_for_owner(&error) => continue,
                     Err(error) => {
                         let text = error.to_string();
                         if trouble.as_ref().is_none_or(|(known, _)| *known != text) {
@@ -100,6 +118,10 @@ impl Writer<'_> {
                         trouble = Some((text, Instant::now()));
                     }
                 }
+                let mut state = self.shared.lock();
+                state.is_open = self.store.is_some();
+                state.trouble = trouble.as_ref().map(|(text, _)| text.clone());
+                drop(state);
                 self.tell(done);
                 done = Vec::new();
             }
@@ -118,6 +140,13 @@ impl Writer<'_> {
             }
             self.tell(done);
         }
+    }
+
+    /// Waits a moment for the process that has the file; `false`: not any more.
+    fn waits_for_owner(&mut self, taken: &StoreError) -> bool {
+        self.shared.lock().trouble.get_or_insert_with(|| taken.to_string());
+        let since = *self.taken.get_or_insert_with(Instant::now);
+        since.elapsed() < TAKEN_WAIT_MAX && self.shared.pause(TAKEN_WAIT)
     }
 
     /// After a fault of its own: nobody waits for an answer that does not come.
@@ -141,12 +170,15 @@ impl Writer<'_> {
 
     fn open(&mut self, done: &mut Vec<Done>) -> Result<(), StoreError> {
         let store = Store::open(&self.state_dir)?;
+        self.taken = None;
         if !self.opened {
             let Held { waiting, dead, dead_bytes, last } = store.held()?;
             let mut state = self.shared.lock();
             state.messages += waiting.len() as u64 + dead;
             state.bytes += waiting.iter().map(|one| one.bytes).sum::<u64>() + dead_bytes;
             state.dead += dead;
+            drop(state);
+            self.left = newest(&waiting);
             done.push(Done::Opened { waiting, last, dead });
             self.opened = true;
         }
@@ -162,7 +194,14 @@ impl Writer<'_> {
         let mut told = Vec::new();
         for request in batch {
             match request {
-                Request::Accept(message) => puts.push(Change::Put(message)),
+                Request::Accept(message, came) => match known(&self.left, &message, came) {
+                    Some(kept) => {
+                        freed += 1;
+                        freed_bytes += message.bytes();
+                        done.push(Done::Known(message.id, kept));
+                    }
+                    None => puts.push(Change::Put(message)),
+                },
                 Request::End(change, bytes) => {
                     freed += u64::from(matches!(change, Change::Remove(_)));
                     freed_bytes += bytes;
@@ -254,12 +293,14 @@ impl Writer<'_> {
     fn refuse(&mut self, batch: Vec<Request>, why: &str, done: &mut Vec<Done>) {
         for request in batch {
             match request {
-                Request::Accept(message) => {
+                Request::Accept(message, _) => {
                     let mut state = self.shared.lock();
                     state.messages -= 1;
                     state.bytes -= message.bytes();
+                    let closes = state.thread != Thread::Running;
                     drop(state);
-                    done.push(Done::Refused(message.id, Refusal::Store(why.to_owned())));
+                    let why = if closes { Refusal::Closed } else { Refusal::Store(why.to_owned()) };
+                    done.push(Done::Refused(message.id, why));
                 }
                 Request::End(change, bytes) => {
                     let mut state = self.shared.lock();
@@ -274,6 +315,20 @@ impl Writer<'_> {
                 Request::Revive(token, _) => done.push(Done::Revived(token, Err(why.to_owned()))),
             }
         }
+    }
+}
+
+/// The last that were kept, by what was drawn for them: no more were unanswered at one time.
+fn newest(waiting: &[Waiting]) -> HashMap<u64, MessageId> {
+    let newest = waiting.iter().rev().take(REQUESTS_MAX);
+    newest.map(|message| (message.id.drawn(), message.id)).collect()
+}
+
+/// The message that an earlier daemon has kept, if its sender sends it again.
+fn known(left: &HashMap<u64, MessageId>, message: &Message, came: Came) -> Option<MessageId> {
+    match came {
+        Came::Once => None,
+        Came::PerhapsAgain => left.get(&message.id.drawn()).copied(),
     }
 }
 

@@ -27,8 +27,8 @@ use crate::around::Around;
 use crate::calls::Calls;
 use crate::ctx::Ctx;
 use crate::fronts::local::Accepting;
-use crate::inputs::{Input, WorkerEvent};
-use crate::messages::Messages;
+use crate::inputs::{Input, SenderEvent, WorkerEvent};
+use crate::messages::{Messages, leave};
 use crate::recorder::{Recorder, ring};
 use crate::sessions::Sessions;
 use crate::sets::Sets;
@@ -124,7 +124,9 @@ impl Daemon {
             self.settle_events();
             self.messages.note_waits(&self.core);
             self.messages.accept_tells();
-            self.leaving = self.retired && self.sets.is_empty() && self.sessions.is_empty();
+            let handed_over = self.messages.hand_over();
+            let ended = self.retired && self.sets.is_empty() && self.sessions.is_empty();
+            self.leaving = ended && (handed_over || self.messages.gives_up());
             self.record_runs();
             self.flush_when_complete();
             together += 1;
@@ -134,13 +136,7 @@ impl Daemon {
                 together = 0;
             }
         }
-        // An ask of another host that came last is refused here; one that comes now, by who brings it.
-        inputs.close();
-        while let Ok(input) = inputs.try_recv() {
-            if matches!(&input, Input::Hosts { news: News::Asked(_) | News::Went { .. }, .. }) {
-                self.take(input);
-            }
-        }
+        self.take_last(&mut inputs);
         let (calls, _, mut ctx) = self.parts();
         calls.close_all_settled(&mut ctx);
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
@@ -148,13 +144,29 @@ impl Daemon {
         messages.leave_held(&mut ctx);
         messages.leave_hosts(&mut ctx);
         messages.flush();
+        self.messages.leave_senders();
         self.leave_all_receipts();
-        self.messages.close();
         self.recorder.flush();
         self.recorder.end_push();
         hob_os::log!(Info, Category::Daemon, "it ends");
         hob_os::log::end();
         Ok(())
+    }
+
+    /// What came last is refused here; what comes now, by who brings it.
+    fn take_last(&mut self, inputs: &mut mpsc::Receiver<Input>) {
+        inputs.close();
+        while let Ok(input) = inputs.try_recv() {
+            if let Input::Sender { event: SenderEvent::Attached { outlet, .. }, .. } = &input {
+                leave(outlet);
+            } else if matches!(
+                &input,
+                Input::Hosts { news: News::Asked(_) | News::Went { .. }, .. } | Input::Outbox(_)
+            ) {
+                // An ask of another host, or the last tells that are kept.
+                self.take(input);
+            }
+        }
     }
 
     /// Says to other hosts what this one offers.

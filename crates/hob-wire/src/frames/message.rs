@@ -14,6 +14,10 @@ use crate::strings::Strings;
 pub const WORD_MAX: usize = 1024;
 /// The largest payload of a message or an answer: what is left of a frame beside the longest words.
 pub const BODY_MAX: usize = crate::frame::PAYLOAD_MAX - 8 * WORD_MAX;
+/// The number of no message: a failure with it is about all that are open on its connection.
+pub const ALL_OPEN: u64 = u64::MAX;
+/// How many bytes a sender draws for a tell, so that it can be sent again and is kept once.
+pub const DRAWN_BYTES: usize = 8;
 
 frames! {
     /// Where a connection speaks from. The first frame of a sender, and sent once.
@@ -41,7 +45,8 @@ frames! {
         key: &'a [u8] as LateWord,
         /// What the payload is, as MIME names it; empty: bytes.
         content_type: &'a [u8] as LateWord = "content type",
-        /// The id that a redelivery repeats; empty for an ask, and until the daemon has chosen one.
+        /// The id that a redelivery repeats; empty for an ask. Until the daemon has chosen one: eight
+        /// bytes that the sender has drawn for a tell, or empty.
         message_id: &'a [u8] as LateWord = "message id",
         /// The message itself.
         payload: &'a [u8] as Body,
@@ -59,7 +64,7 @@ frames! {
 
     /// A message's end without an answer.
     frame Failure<'a>: Copy {
-        /// The number of the message, or of the hook set.
+        /// The number of the message, or of the hook set; 2^64 - 1: all that are open.
         id: u64,
         /// Why.
         reason: Reason,

@@ -342,6 +342,7 @@ pub(super) fn busy_status() -> Status {
         held: 3,
         held_why: Some("untrusted: /srv/app/hob.toml: was edited since it was trusted".into()),
         dead: 2,
+        ..MessagesPart::default()
     };
     status.recorder.written = 1_180;
     status.recorder.dropped = 64;

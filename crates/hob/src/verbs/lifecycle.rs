@@ -62,7 +62,7 @@ pub(crate) fn start(start: &Start) -> Result<(), Failure> {
 }
 
 /// Whether a daemon that lives holds the lock, under whatever name.
-fn is_held(start: &Start) -> bool {
+pub(super) fn is_held(start: &Start) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::open(connect::directory(start).join("lock"), flags, Mode::empty()).is_ok_and(
         |lock| {
@@ -104,10 +104,34 @@ pub(crate) fn stop(start: &Start) -> Result<(), Failure> {
     }
 }
 
-/// Stops the daemon, if one runs, and starts it anew.
+/// Starts a daemon in the place of the one that runs, if one runs: what comes meanwhile finds the
+/// one or the other. The old one finishes what it has begun, within its grace.
 pub(crate) fn restart(start: &Start) -> Result<(), Failure> {
-    stop(start)?;
-    self::start(start)
+    let Ok((answer, old)) = request::ask(start, "status") else {
+        stop(start)?;
+        return self::start(start);
+    };
+    let replaces = [c"hob", c"daemon", c"--replace"];
+    connect::launch(start, &replaces, (Session::New, START_MS)).map_err(|_| did_not_start())?;
+    let new = answering_soon(start)?;
+    let pid = answer.get("pid").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if !request::wait_for_end(&old, STOP_MS) {
+        return Err(Failure::new(format!("the daemon (pid {pid}) has not stopped yet")));
+    }
+    record::wait_for_ends(start);
+    out(&format!("hob: stopped (pid {pid})\nhob: started (pid {new})\n"))
+}
+
+/// The process id of the daemon that answers in a moment: another may be started by who calls.
+fn answering_soon(start: &Start) -> Result<u64, Failure> {
+    let until_ns = clock::now_ns() + ENDING_MS * 1_000_000;
+    loop {
+        match answering(start) {
+            Ok(pid) => return Ok(pid),
+            Err(_) if clock::now_ns() < until_ns => std::thread::sleep(ENDING_LOOK),
+            Err(_) => return Err(did_not_start()),
+        }
+    }
 }
 
 /// The process id of the daemon that answers.

@@ -122,7 +122,7 @@ enum Verb {
     Start,
     /// Stop the daemon: let running calls end, leave nothing behind
     Stop,
-    /// Stop the daemon and start it anew
+    /// Start the daemon anew: the new one takes the old one's place, and no message is refused
     Restart,
     /// Look for what keeps calls from being warm, and name each fault with its fix
     Doctor(Format),

@@ -78,11 +78,14 @@ impl Messages {
     pub(crate) fn told(&self) -> MessagesPart {
         let queue = self.tells.queue();
         let (held, why) = queue.held();
+        let (is_open, outbox_why) = self.tells.outbox().standing();
         MessagesPart {
             waiting: queue.len() as u64,
             held: held as u64,
             held_why: why.map(str::to_owned),
             dead: self.tells.outbox().depth().2,
+            outbox_owner: is_open.then(std::process::id),
+            outbox_why,
         }
     }
 

@@ -71,6 +71,7 @@ pub fn status(status: &Status, look: &Look) -> String {
     }
     lines.push(word("memory", &memory, look));
     lines.extend(messages(status, look));
+    lines.extend(outbox(status, look));
     lines.extend(recorder(status, look));
     lines.extend(push(status, look));
     lines.extend(log(status, look));
@@ -110,6 +111,20 @@ fn messages(status: &Status, look: &Look) -> Vec<String> {
     if let Some(why) = &messages.held_why {
         let why = format!("held: {}", printable(why, look.charset));
         lines.extend(wrapped(&why, Tone::Watch, look));
+    }
+    lines
+}
+
+/// Who has the outbox, once there is one.
+fn outbox(status: &Status, look: &Look) -> Vec<String> {
+    let messages = &status.messages;
+    let mut lines = Vec::new();
+    if let Some(pid) = messages.outbox_owner {
+        lines.push(word("outbox", &format!("kept by pid {pid}"), look));
+    }
+    if let Some(why) = &messages.outbox_why {
+        let why = format!("the outbox cannot be used: {}", printable(why, look.charset));
+        lines.extend(wrapped(&why, Tone::Bad, look));
     }
     lines
 }

@@ -4,6 +4,7 @@
 //!   caller ─┐
 //!   daemon ─┼─▶ findings ─▶ text or `hob.doctor/1` ─▶ 0 without a fault, 1 with one
 //!   hosts ──┤
+//!   outbox ─┤
 //!   push ───┤
 //!   log ────┤
 //!   machine ┤
@@ -20,6 +21,7 @@ mod daemon;
 mod hosts;
 mod log;
 mod machine;
+mod outbox;
 mod push;
 
 use hob_os::start::Start;
@@ -93,6 +95,7 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     let mut findings = caller::look(start);
     findings.extend(daemon::look(start));
     findings.extend(hosts::look(start));
+    findings.extend(outbox::look(start));
     findings.extend(push::look(start));
     findings.extend(log::look(start));
     findings.extend(machine::look(start));

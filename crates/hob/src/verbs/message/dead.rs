@@ -1,8 +1,11 @@
 //! `hob dead`: tells that failed too often.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use hob_core::requests::dead::{self, Changed, Elsewhere, OfHost, SCHEMA};
 use hob_daemon::dead_letters;
+use hob_os::clock;
 use hob_os::start::Start;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,12 +15,16 @@ use crate::fallback;
 use crate::show;
 use crate::show::clock::Clock;
 use crate::show::style::Look;
-use crate::verbs::{Failure, out, out_json, request};
+use crate::verbs::request::{self, RequestError};
+use crate::verbs::{Failure, lifecycle, out, out_json};
 
 /// How long a daemon may take to start.
 const START_MS: u64 = 5_000;
 /// How long its answer may take: it may be opening an outbox, on a slow disk.
 const ANSWER_MS: u64 = 30_000;
+/// How long a daemon that ends or starts is waited for, and how often it is looked at.
+const PASSING_MS: u64 = 30_000;
+const PASSING_LOOK: Duration = Duration::from_millis(20);
 
 /// What is to be done with dead letters.
 #[derive(Debug, Args)]
@@ -137,28 +144,39 @@ fn host_of<'a>(id: &str, elsewhere: &'a Elsewhere) -> Option<&'a str> {
     elsewhere.hosts.iter().find(has).map(|said| said.host.as_str())
 }
 
-/// Asks the daemon; where none runs, the letters are looked at where they lie. Those that are to be
-/// tried again have a daemon started for them.
+/// Asks the daemon; where none runs, the letters are looked at where they lie. One that is ending
+/// or starting this moment is waited for.
 fn ask(start: &Start, request: &Value) -> Result<Value, Failure> {
-    let answer = match connect::connect(&connect::directory(start)) {
-        Err(Trouble::NoDaemon) => {
-            let answer = dead_letters::answer(fallback::state_dir().as_deref(), request);
-            let retried = request.get("do").and_then(Value::as_str) == Some("retry");
-            if retried && answer.get("changed").and_then(Value::as_u64).unwrap_or(0) > 0 {
-                // Without one they wait for the next daemon, whoever starts it.
-                let _ = connect::connect_or_start(start, START_MS);
+    let until_ns = clock::now_ns() + PASSING_MS * 1_000_000;
+    let answer = loop {
+        let answer = match connect::connect(&connect::directory(start)) {
+            Err(Trouble::NoDaemon) if !lifecycle::is_held(start) => break alone(start, request),
+            Err(Trouble::NoDaemon) => Err(RequestError::NoDaemon),
+            Ok(_) | Err(_) => request::send(start, &request.to_string(), ANSWER_MS),
+        };
+        match answer {
+            Ok((answer, _)) => break answer,
+            Err(RequestError::NoDaemon | RequestError::Ended) if clock::now_ns() < until_ns => {
+                std::thread::sleep(PASSING_LOOK);
             }
-            answer
-        }
-        Ok(_) | Err(_) => {
-            let answer = request::send(start, &request.to_string(), ANSWER_MS);
-            answer.map_err(|error| Failure::new(error.to_string()))?.0
+            Err(error) => return Err(Failure::new(error.to_string())),
         }
     };
     match answer.get("error").and_then(Value::as_str) {
         Some(error) => Err(Failure::new(error)),
         None => Ok(answer),
     }
+}
+
+/// Without a daemon. Letters that are to be tried again have one started for them.
+fn alone(start: &Start, request: &Value) -> Value {
+    let answer = dead_letters::answer(fallback::state_dir().as_deref(), request);
+    let retried = request.get("do").and_then(Value::as_str) == Some("retry");
+    if retried && answer.get("changed").and_then(Value::as_u64).unwrap_or(0) > 0 {
+        // Without one they wait for the next daemon, whoever starts it.
+        let _ = connect::connect_or_start(start, START_MS);
+    }
+    answer
 }
 
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {

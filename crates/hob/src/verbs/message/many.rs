@@ -6,6 +6,7 @@ use hob_os::start::Start;
 use hob_wire::frame::{self, Kind};
 use hob_wire::message::{Manner, Message, Numbered, Reason};
 
+use super::reach;
 pub(in crate::verbs) use super::sender::Unanswered;
 use super::sender::{NoFrame, Reply, Stream, read};
 
@@ -25,7 +26,7 @@ pub(in crate::verbs) type Came = (u64, Result<Vec<u8>, Unanswered>);
 impl Asks {
     /// Connects, and starts a daemon where there is none.
     pub(in crate::verbs) fn connect(start: &Start) -> Result<Asks, String> {
-        Ok(Asks { stream: Stream::connect(start)? })
+        Ok(Asks { stream: reach::stream(start)? })
     }
 
     /// Readable when something has come.
@@ -71,7 +72,7 @@ impl Asks {
         let (header, payload) = match self.stream.next(Some(0)) {
             Ok(frame) => frame,
             Err(NoFrame::Late) => return Ok(None),
-            Err(NoFrame::Ended) => return Err(Left),
+            Err(NoFrame::Ended | NoFrame::Unread) => return Err(Left),
         };
         let number = payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
         let reply = match read(header.kind, &payload) {

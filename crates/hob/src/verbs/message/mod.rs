@@ -4,6 +4,7 @@
 pub(crate) mod dead;
 pub(crate) mod logs;
 pub(super) mod many;
+mod reach;
 mod sender;
 mod storm;
 
@@ -14,11 +15,12 @@ use clap::Args;
 use hob_os::say::Layout;
 use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
-use hob_wire::message::{BODY_MAX, Manner, Reason};
+use hob_wire::message::{BODY_MAX, DRAWN_BYTES, Manner, Reason};
 
 use super::{Failure, out, out_bytes};
 use crate::{durations, say};
-use sender::{Mail, Reply, Sender, Unanswered};
+use reach::{REACH_MS, Sender};
+use sender::{Mail, Reply, Unanswered};
 
 const CODES: &str = "Exit code: 0 done, 1 the handler raised, 2 hob.toml or the command line is \
 wrong or not trusted, 124 the time passed, 125 the answer was lost or hob could not take the \
@@ -30,7 +32,8 @@ message, 126 the handler cannot be loaded, 127 there is no such program.";
 pub(crate) struct Ask {
     #[command(flatten)]
     mail: MailOptions,
-    /// End the waiting after this time, such as 500ms, 5s or 2m; exit code 124
+    /// End the waiting after this time, such as 500ms, 5s or 2m; exit code 124 [default: none,
+    /// and 30s where no daemon can be reached]
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
     /// Ask this often, and tell how long it took instead of what was answered
@@ -55,6 +58,9 @@ pub(crate) struct Ask {
 pub(crate) struct Tell {
     #[command(flatten)]
     mail: MailOptions,
+    /// End the waiting for a daemon that takes it after this time; exit code 124 [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
     /// Do not keep it on disk: a crash may lose it, and it never comes twice
     #[arg(long)]
     at_most_once: bool,
@@ -90,12 +96,29 @@ impl MailOptions {
             content_type: self.content_type.unwrap_or_default().into_bytes(),
             manner,
             timeout_ms,
+            drawn: if manner == Manner::Tell { drawn() } else { None },
         };
         match mail.fault() {
             Some(fault) => Err(Failure::usage(fault)),
             None => Ok(mail),
         }
     }
+}
+
+/// What a tell is known by, should it be sent again. Without it, it is not sent again.
+fn drawn() -> Option<[u8; DRAWN_BYTES]> {
+    let mut bytes = [0; DRAWN_BYTES];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    (rustix::rand::getrandom(&mut bytes, flags) == Ok(DRAWN_BYTES)).then_some(bytes)
+}
+
+/// How long a message's sender waits, if it says so.
+fn timeout_ms(text: Option<&str>) -> Result<Option<u64>, Failure> {
+    let read = |text| {
+        let ms = durations::milliseconds(text);
+        ms.map_err(|wrong| Failure::usage(format!("--timeout {text}: {wrong}")))
+    };
+    text.map(read).transpose()
 }
 
 /// The payload that a word stands for.
@@ -140,20 +163,14 @@ fn code(reason: Reason) -> u8 {
 
 /// Asks; returns the exit code.
 pub(crate) fn ask(start: &Start, asked: Ask) -> Result<u8, Failure> {
-    let timeout_ms = match &asked.timeout {
-        None => None,
-        Some(text) => {
-            let ms = durations::milliseconds(text);
-            Some(ms.map_err(|wrong| Failure::usage(format!("--timeout {text}: {wrong}")))?)
-        }
-    };
+    let timeout_ms = timeout_ms(asked.timeout.as_deref())?;
     let mail = asked.mail.read(Manner::Ask, timeout_ms)?;
     if let Some(count) = asked.count {
         let wanted =
             storm::Wanted { count, jobs: asked.jobs, json: asked.json, quiet: asked.quiet };
         return storm::run(start, &mail, &wanted);
     }
-    match send(start, &mail)? {
+    match Sender::new(start).send(&mail) {
         Ok(Reply::Answer(_)) if asked.quiet => Ok(0),
         Ok(Reply::Answer(answer)) => print(&answer).map(|()| 0),
         Ok(Reply::Accepted(_)) => Ok(0),
@@ -164,18 +181,14 @@ pub(crate) fn ask(start: &Start, asked: Ask) -> Result<u8, Failure> {
 /// Tells; returns the exit code.
 pub(crate) fn tell(start: &Start, asked: Tell) -> Result<u8, Failure> {
     let manner = if asked.at_most_once { Manner::TellOnce } else { Manner::Tell };
-    let mail = asked.mail.read(manner, None)?;
-    match send(start, &mail)? {
+    let timeout_ms = timeout_ms(asked.timeout.as_deref())?;
+    let mail = asked.mail.read(manner, timeout_ms.or(Some(REACH_MS)))?;
+    match Sender::new(start).send(&mail) {
         Ok(Reply::Accepted(_)) if asked.quiet => Ok(0),
         Ok(Reply::Accepted(id)) => out(&format!("{}\n", String::from_utf8_lossy(&id))).map(|()| 0),
         Ok(Reply::Answer(_)) => Ok(0),
         Err(unanswered) => Ok(complain(&unanswered)),
     }
-}
-
-fn send(start: &Start, mail: &Mail) -> Result<Result<Reply, Unanswered>, Failure> {
-    let mut sender = Sender::connect(start).map_err(Failure::lost)?;
-    Ok(sender.send(mail))
 }
 
 fn complain(unanswered: &Unanswered) -> u8 {

@@ -1,5 +1,5 @@
 //! One connection to the daemon as a sender of messages, and the lane that it may have: what
-//! `clients/python/hob.py` is for Python.
+//! `clients/python/hob.py` is for Python. `reach` is what sends a message until a daemon has it.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -8,7 +8,8 @@ use hob_os::{build_id, clock, uds};
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
 use hob_wire::message::{
-    Answer, Attach, BODY_MAX, Failure, Lent, Manner, Message, Named, Numbered, Reason, WORD_MAX,
+    ALL_OPEN, Answer, Attach, BODY_MAX, DRAWN_BYTES, Failure, Lent, Manner, Message, Named,
+    Numbered, Reason, WORD_MAX,
 };
 use hob_wire::strings::Strings;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,13 +18,56 @@ use rustix::io::Errno;
 
 use crate::connect;
 
-/// How long a daemon may take to start.
-const START_MS: u64 = 5_000;
+/// What a daemon is that has gone.
+pub(super) const LEFT: &str = "the daemon has left";
 /// How much longer than the message's own time the daemon's word is waited for.
 const PATIENCE_MS: u64 = 250;
 /// After so many messages by way of the daemon a lane is asked for again where there was none.
 const LANE_EVERY: u32 = 64;
 const READ_BYTES: usize = 64 * 1024;
+
+/// Why a message has no reply.
+#[derive(Debug)]
+pub(super) enum Undone {
+    /// It has its outcome.
+    Over(Unanswered),
+    /// It was not given, and the next daemon may have it.
+    NotGiven(String),
+    /// Nobody can say whether it was given.
+    Unknown,
+}
+
+impl From<Unanswered> for Undone {
+    fn from(unanswered: Unanswered) -> Undone {
+        match unanswered.reason {
+            Reason::Stopping => Undone::NotGiven(unanswered.text),
+            Reason::Raised
+            | Reason::TimedOut
+            | Reason::NoProgram
+            | Reason::NotLoaded
+            | Reason::Untrusted
+            | Reason::Config
+            | Reason::Malformed
+            | Reason::Lost
+            | Reason::Cancelled
+            | Reason::Busy
+            | Reason::Again
+            | Reason::NotKept
+            | Reason::Context
+            | Reason::NoHost => Undone::Over(unanswered),
+        }
+    }
+}
+
+/// Why the daemon gives no reply any more.
+impl From<NoFrame> for Undone {
+    fn from(none: NoFrame) -> Undone {
+        match none {
+            NoFrame::Unread => Undone::NotGiven(LEFT.to_owned()),
+            NoFrame::Late | NoFrame::Ended => Undone::Unknown,
+        }
+    }
+}
 
 /// What is sent.
 #[derive(Debug, Clone)]
@@ -34,6 +78,8 @@ pub(super) struct Mail {
     pub(super) payload: Vec<u8>,
     pub(super) manner: Manner,
     pub(super) timeout_ms: Option<u64>,
+    /// By this a tell that is sent again is known.
+    pub(super) drawn: Option<[u8; DRAWN_BYTES]>,
 }
 
 /// A message that has no answer.
@@ -44,13 +90,13 @@ pub(in crate::verbs) struct Unanswered {
 }
 
 impl Unanswered {
-    fn lost(text: impl Into<String>) -> Unanswered {
+    pub(super) fn lost(text: impl Into<String>) -> Unanswered {
         Unanswered { reason: Reason::Lost, text: text.into() }
     }
 
-    fn timed_out(mail: &Mail) -> Unanswered {
+    pub(super) fn timed_out(mail: &Mail, why: &str) -> Unanswered {
         let name = String::from_utf8_lossy(&mail.program);
-        Unanswered { reason: Reason::TimedOut, text: format!("{name}: the time passed") }
+        Unanswered { reason: Reason::TimedOut, text: format!("{name}: the time passed{why}") }
     }
 }
 
@@ -90,6 +136,8 @@ pub(super) enum NoFrame {
     Late,
     /// Nothing comes any more.
     Ended,
+    /// The same, and the other end had not read all that it was sent.
+    Unread,
 }
 
 impl Stream {
@@ -97,11 +145,8 @@ impl Stream {
         Stream { socket, bytes: Vec::new(), fds: Vec::new() }
     }
 
-    /// Connects as a sender, and starts a daemon where there is none.
-    pub(super) fn connect(start: &Start) -> Result<Stream, String> {
-        let socket = connect::connect_or_start(start, START_MS).map_err(|trouble| {
-            format!("no daemon can be reached ({}); `hob start` says why", trouble.reason().code())
-        })?;
+    /// Speaks as a sender on a connection.
+    pub(super) fn attach(socket: OwnedFd, start: &Start) -> Result<Stream, String> {
         let stream = Stream::new(socket);
         let directory = std::env::current_dir()
             .map_err(|error| format!("cannot tell the current directory: {error}"))?;
@@ -114,7 +159,8 @@ impl Stream {
         frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
             .and_then(|()| frame::append(&mut bytes, Kind::Attach, 0, |out| attach.encode(out)))
             .map_err(|_| "the environment is larger than a frame (1 MiB)".to_owned())?;
-        stream.send(&bytes).map_err(|errno| format!("the daemon has left: {errno}"))?;
+        // One that has left is found so with the first message.
+        let _ = stream.send(&bytes);
         Ok(stream)
     }
 
@@ -166,6 +212,7 @@ impl Stream {
                 Ok(0) => return Err(NoFrame::Ended),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait(PollFlags::IN, until_ns)?,
+                Err(Errno::CONNRESET) => return Err(NoFrame::Unread),
                 Err(_) => return Err(NoFrame::Ended),
             }
         }
@@ -180,7 +227,7 @@ struct Lane {
 
 /// A connection that sends messages, one at a time.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct Link {
     stream: Stream,
     number: u64,
     lane: Option<Lane>,
@@ -188,15 +235,13 @@ pub(super) struct Sender {
     patience: u32,
 }
 
-impl Sender {
-    /// Connects, and starts a daemon where there is none.
-    pub(super) fn connect(start: &Start) -> Result<Sender, String> {
-        Ok(Sender { stream: Stream::connect(start)?, number: 0, lane: None, patience: 1 })
+impl Link {
+    pub(super) fn new(stream: Stream) -> Link {
+        Link { stream, number: 0, lane: None, patience: 1 }
     }
 
     /// Sends a message and awaits its reply.
-    pub(super) fn send(&mut self, mail: &Mail) -> Result<Reply, Unanswered> {
-        let until_ns = mail.timeout_ms.map(|ms| clock::now_ns().saturating_add(ms * 1_000_000));
+    pub(super) fn send(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<Reply, Undone> {
         if mail.manner == Manner::Ask && mail.key.is_empty() {
             self.find_lane(mail, until_ns)?;
             if let Some(reply) = self.send_on_lane(mail, until_ns) {
@@ -208,6 +253,8 @@ impl Sender {
 
     fn frame(&mut self, mail: &Mail, until_ns: Option<u64>, program: &[u8]) -> Vec<u8> {
         self.number += 1;
+        // The time of a tell is how long its sender waits until it is kept.
+        let until_ns = until_ns.filter(|_| mail.manner == Manner::Ask);
         let left = until_ns.map(|until| (until.saturating_sub(clock::now_ns()) / 1000).max(1));
         let message = Message {
             id: self.number,
@@ -216,7 +263,7 @@ impl Sender {
             program,
             key: &mail.key,
             content_type: &mail.content_type,
-            message_id: b"",
+            message_id: mail.drawn.as_ref().map_or(&[], <[u8; DRAWN_BYTES]>::as_slice),
             payload: &mail.payload,
         };
         let mut bytes = Vec::with_capacity(HEADER_LEN + 64 + mail.payload.len());
@@ -225,27 +272,27 @@ impl Sender {
         bytes
     }
 
-    fn send_to_daemon(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<Reply, Unanswered> {
+    fn send_to_daemon(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<Reply, Undone> {
         let bytes = self.frame(mail, until_ns, &mail.program);
         let number = self.number;
-        let left = || Unanswered::lost("the daemon has left");
-        self.stream.send(&bytes).map_err(|_| left())?;
+        // What it did not have whole it has not given.
+        self.stream.send(&bytes).map_err(|_| Undone::NotGiven(LEFT.to_owned()))?;
         // The daemon keeps the time too, and says more.
         let until_ns = until_ns.map(|until| until.saturating_add(PATIENCE_MS * 1_000_000));
         let (kind, payload) = match self.reply(number, until_ns) {
             Ok(reply) => reply,
-            Err(NoFrame::Ended) => return Err(left()),
             Err(NoFrame::Late) => {
                 self.tell(Kind::Cancel, number);
-                return Err(Unanswered::timed_out(mail));
+                return Err(Undone::Over(Unanswered::timed_out(mail, waits(mail))));
             }
+            Err(none @ (NoFrame::Ended | NoFrame::Unread)) => return Err(none.into()),
         };
         if kind == Kind::Accepted
             && let Ok(accepted) = Named::decode(&payload)
         {
             return Ok(Reply::Accepted(accepted.name));
         }
-        read(kind, &payload)
+        Ok(read(kind, &payload)?)
     }
 
     /// The reply to a request of this number; what belongs to others was given up before.
@@ -253,7 +300,7 @@ impl Sender {
         loop {
             let (header, payload) = self.stream.next(until_ns)?;
             let of = payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
-            if of == Some(number) {
+            if of == Some(number) || of == Some(ALL_OPEN) {
                 return Ok((header.kind, payload));
             }
         }
@@ -269,7 +316,7 @@ impl Sender {
     }
 
     /// Asks for a lane, from the second message on.
-    fn find_lane(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<(), Unanswered> {
+    fn find_lane(&mut self, mail: &Mail, until_ns: Option<u64>) -> Result<(), Undone> {
         if self.lane.is_some() || self.patience > 0 {
             self.patience = self.patience.saturating_sub(1);
             return Ok(());
@@ -281,7 +328,7 @@ impl Sender {
         let mut bytes = Vec::new();
         let framed = frame::append(&mut bytes, Kind::WantLane, 0, |out| wanted.encode(out));
         if framed.is_err() || self.stream.send(&bytes).is_err() {
-            return Err(Unanswered::lost("the daemon has left"));
+            return Err(Undone::NotGiven(LEFT.to_owned()));
         }
         match self.reply(number, until_ns) {
             Ok((Kind::Lent, payload)) => {
@@ -294,8 +341,9 @@ impl Sender {
                 }
                 Ok(())
             }
-            Err(NoFrame::Late) => Err(Unanswered::timed_out(mail)),
-            Ok(_) | Err(NoFrame::Ended) => Err(Unanswered::lost("the daemon has left")),
+            Err(NoFrame::Late) => Err(Undone::Over(Unanswered::timed_out(mail, waits(mail)))),
+            // The message is still here.
+            Ok(_) | Err(NoFrame::Ended | NoFrame::Unread) => Err(Undone::NotGiven(LEFT.to_owned())),
         }
     }
 
@@ -304,7 +352,7 @@ impl Sender {
         &mut self,
         mail: &Mail,
         until_ns: Option<u64>,
-    ) -> Option<Result<Reply, Unanswered>> {
+    ) -> Option<Result<Reply, Undone>> {
         self.lane.as_ref()?;
         let bytes = self.frame(mail, until_ns, b"");
         let lane = self.lane.as_mut()?;
@@ -316,13 +364,17 @@ impl Sender {
             Ok((header, payload)) => (header.kind, payload),
             Err(NoFrame::Late) => {
                 self.leave_lane();
-                return Some(Err(Unanswered::timed_out(mail)));
+                return Some(Err(Undone::Over(Unanswered::timed_out(mail, waits(mail)))));
+            }
+            Err(NoFrame::Unread) => {
+                self.leave_lane();
+                return None;
             }
             Err(NoFrame::Ended) => {
                 self.leave_lane();
                 let name = String::from_utf8_lossy(&mail.program);
                 let text = format!("{name}: its worker ended before it answered");
-                return Some(Err(Unanswered::lost(text)));
+                return Some(Err(Undone::Over(Unanswered::lost(text))));
             }
         };
         let reply = read(kind, &payload);
@@ -330,7 +382,7 @@ impl Sender {
             self.leave_lane();
             return None;
         }
-        Some(reply)
+        Some(reply.map_err(Undone::from))
     }
 
     fn leave_lane(&mut self) {
@@ -338,6 +390,14 @@ impl Sender {
             self.patience = 0;
             self.tell(Kind::LeaveLane, lane.number);
         }
+    }
+}
+
+/// What may be of a message whose time has passed while its daemon was silent.
+fn waits(mail: &Mail) -> &'static str {
+    match mail.manner {
+        Manner::Ask => "",
+        Manner::Tell | Manner::TellOnce => "; it may have been taken",
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use hob_os::start::Start;
 use serde_json::json;
 
-use super::sender::{Mail, Sender, Unanswered};
+use super::reach::Sender;
+use super::sender::{Mail, Unanswered};
 use super::{Failure, code, out};
 use crate::say;
 use crate::show::units::{self, Micro};
@@ -42,8 +43,6 @@ struct Tally {
     took_ns: Spread,
     failures: BTreeMap<&'static str, u64>,
     first: Option<Unanswered>,
-    /// Why the job itself ended early.
-    broken: Option<String>,
 }
 
 /// Asks, and prints the summary; the exit code of the first failure.
@@ -72,7 +71,7 @@ pub(super) fn run(start: &Start, mail: &Mail, wanted: &Wanted) -> Result<u8, Fai
     summarise(tallies, wanted, took)
 }
 
-fn job(mut sender: Sender, mail: &Mail, (shared, count): (&Shared, u64)) -> Tally {
+fn job(mut sender: Sender<'_>, mail: &Mail, (shared, count): (&Shared, u64)) -> Tally {
     let mut tally = Tally::default();
     while shared.begun.fetch_add(1, Ordering::Relaxed) < count {
         let begun = Instant::now();
@@ -82,12 +81,7 @@ fn job(mut sender: Sender, mail: &Mail, (shared, count): (&Shared, u64)) -> Tall
             Ok(_) => tally.took_ns.add(ns),
             Err(unanswered) => {
                 *tally.failures.entry(unanswered.reason.code()).or_default() += 1;
-                let gone = unanswered.text.contains("the daemon has left");
                 tally.first.get_or_insert(unanswered);
-                if gone {
-                    tally.broken = Some("the daemon has left".to_owned());
-                    break;
-                }
             }
         }
         shared.done.fetch_add(1, Ordering::Relaxed);
@@ -118,14 +112,13 @@ fn show_progress(shared: &Shared, wanted: &Wanted, over: impl Fn() -> bool) {
 fn summarise(tallies: Vec<Tally>, wanted: &Wanted, took: Duration) -> Result<u8, Failure> {
     let mut took_ns = Spread::default();
     let mut failures: BTreeMap<&str, u64> = BTreeMap::new();
-    let (mut first, mut broken) = (None, None);
+    let mut first = None;
     for tally in tallies {
         took_ns.join(&tally.took_ns);
         for (reason, count) in tally.failures {
             *failures.entry(reason).or_default() += count;
         }
         first = first.or(tally.first);
-        broken = broken.or(tally.broken);
     }
     let failed: u64 = failures.values().sum();
     let answered = took_ns.count();
@@ -160,9 +153,6 @@ fn summarise(tallies: Vec<Tally>, wanted: &Wanted, took: Duration) -> Result<u8,
         && !wanted.quiet
     {
         say::line(format!("the first failure: {}: {}", first.reason.code(), first.text).as_bytes());
-    }
-    if let Some(broken) = broken {
-        say::line(broken.as_bytes());
     }
     Ok(first.map_or(0, |first| code(first.reason)))
 }

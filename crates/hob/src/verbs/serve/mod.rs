@@ -22,7 +22,7 @@ use clap::{Args, Subcommand};
 use hob_core::http::limits::Limits;
 use hob_core::requests::Affinity;
 use hob_daemon::Config;
-use hob_daemon::config::{Prints, StartAs};
+use hob_daemon::config::{Prints, StartAs, Tells};
 use hob_daemon::project::git::Git;
 use hob_daemon::project::site::{self, Mount, Site};
 use hob_http::Pattern;
@@ -287,6 +287,7 @@ fn start_loop(start: &Start, directory: &Path, site: &Site) -> Result<Looped, Fa
     let mut config = Config::from_variables(directory.to_path_buf(), StartAs::Only, variable);
     config.limits.idle_exit_us = u64::MAX;
     config.prints = Prints::Stderr;
+    config.tells = Tells::OfDaemon;
     config.push = Some(push::open);
     for (path, mount) in &site.mounts {
         if let Mount::App(served) = mount {
