@@ -58,8 +58,14 @@ pub struct Limits {
     /// Learning runs without notes before a program counts as learned with nothing to preload.
     pub lessons_max: u32,
 
-    /// Workers of a pool that die in a row, with no call performed, before it counts as failed.
+    /// Workers of a pool that end by themselves in a row, with no call performed, before it counts
+    /// as failed.
     pub deaths_max: u32,
+    /// The same of those that a signal ended before they were ready, or the system did not make,
+    /// with no worker ready between them.
+    pub kills_max: u32,
+    /// How long a pool waits after the second of these; each further one doubles.
+    pub kill_wait_us: u64,
     /// How often a call is given anew because its worker was closed.
     pub gives_max: u32,
     /// How often a program's lesson may be amended before it goes cold for a while.
@@ -146,6 +152,8 @@ impl Default for Limits {
             learn_patience_us: 30 * SECOND,
             lessons_max: 2,
             deaths_max: 3,
+            kills_max: 8,
+            kill_wait_us: 10 * MS,
             gives_max: 3,
             amend_tries: 4,
             backoff_min_us: SECOND,
@@ -179,6 +187,16 @@ impl Limits {
         doubled(self.backoff_min_us, tries).min(self.backoff_max_us)
     }
 
+    /// How long to wait after the `deaths`th process in a row (from 1) that something else ended:
+    /// not at all after the first, then doubled each time, bounded.
+    #[must_use]
+    pub fn death_wait_us(&self, deaths: u32) -> u64 {
+        match deaths.checked_sub(1) {
+            None | Some(0) => 0,
+            Some(more) => doubled(self.kill_wait_us, more).min(self.backoff_max_us),
+        }
+    }
+
     /// How long a program that was found slower warm `times` times in a row runs cold.
     #[must_use]
     pub fn pace_wait_us(&self, times: u32) -> u64 {
@@ -203,5 +221,12 @@ mod tests {
             waits,
             [SECOND, SECOND, 2 * SECOND, 4 * SECOND, 256 * SECOND, 5 * MINUTE, 5 * MINUTE]
         );
+    }
+
+    #[test]
+    fn the_first_process_that_was_killed_is_made_anew_at_once() {
+        let limits = Limits::default();
+        let waits: Vec<_> = [0, 1, 2, 3, 8, u32::MAX].map(|n| limits.death_wait_us(n)).into();
+        assert_eq!(waits, [0, 0, 10 * MS, 20 * MS, 640 * MS, 5 * MINUTE]);
     }
 }

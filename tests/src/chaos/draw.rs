@@ -2,13 +2,13 @@
 
 /// A stream of choices.
 #[derive(Debug, Clone)]
-pub(super) struct Draw {
+pub struct Draw {
     state: u64,
 }
 
 impl Draw {
     /// The choices of one round: the same whatever other rounds drew.
-    pub(super) fn of_round(seed: u64, round: usize) -> Draw {
+    pub fn of_round(seed: u64, round: usize) -> Draw {
         let mut draw = Draw { state: seed };
         draw.state = draw.next() ^ (round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         draw
@@ -23,12 +23,12 @@ impl Draw {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
     /// Whether something that happens `per_mille` times in a thousand happens.
-    pub(super) fn chance(&mut self, per_mille: u64) -> bool {
+    pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 
@@ -36,7 +36,7 @@ impl Draw {
     ///
     /// # Panics
     /// When there is none.
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::try_from(self.below(of.len() as u64)).expect("an index into a slice")]
     }
 }

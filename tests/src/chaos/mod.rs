@@ -11,7 +11,7 @@
 //! Does not: panic at a wrong outcome. A report has all of them, so that a long run tells more
 //! than its first failure.
 
-mod draw;
+pub mod draw;
 mod fault;
 mod judge;
 mod leaks;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use hob_tests::bytes::contains;
+use hob_tests::chaos::draw::Draw;
 use hob_tests::run::{kill, read};
 use hob_tests::{End, Running, World, leftovers, wait};
 use rustix::process::Signal;
@@ -323,4 +324,43 @@ fn a_program_may_begin_a_session_of_its_own() {
     world.warm_as_cold(&world.hob(&["run", "session.py"]));
     // Also where it is forked for its call.
     world.warm_as_cold(&world.hob(&["run", "--ahead", "0", "session.py"]));
+}
+
+/// What the daemon has started, and their copies.
+fn processes_of(world: &World) -> Vec<u32> {
+    let daemon = world.daemon();
+    let parent = |pid: &u32| leftovers::parent(*pid).unwrap_or(0);
+    let of = |pid: &u32| parent(pid) == daemon || parent(&parent(pid)) == daemon;
+    leftovers::all().into_iter().filter(of).collect()
+}
+
+#[test]
+fn calls_between_which_warm_processes_are_killed_are_performed_and_warm_again_at_once() {
+    for isolation in ["fork", "standby", "prefork"] {
+        let world = World::started();
+        world.file("hello.py", "print('hello')\n");
+        let words = ["run", "--isolation", isolation, "hello.py"];
+        world.warmed(&words);
+        let mut draw = Draw::of_round(46, isolation.len());
+        let mut killed = 0;
+        for round in 0..12 {
+            let mut there = processes_of(&world);
+            for _ in 0..=draw.below(4) {
+                if there.is_empty() {
+                    break;
+                }
+                let at = usize::try_from(draw.below(there.len() as u64)).unwrap();
+                let pid = there.swap_remove(at);
+                kill(pid, Signal::KILL);
+                assert!(wait::ended(pid, wait::LONG));
+                killed += 1;
+            }
+            let outcome = world.hob(&words).go();
+            assert_eq!(outcome.text(), "hello\n", "{isolation}, {round}: {outcome:?}");
+        }
+        assert!(killed >= 6, "{isolation}: {killed} killed");
+        let pools = world.pools();
+        assert!(pools.iter().all(|pool| pool["state"] != "cold"), "{isolation}: {pools:?}");
+        world.warmed(&words);
+    }
 }

@@ -6,6 +6,7 @@ use crate::ids::{CallId, PoolId, ProgramId, WorkerId};
 use crate::outcome::{CancelledBy, ColdReason, Outcome};
 use crate::phase::Phase;
 use crate::pool::State;
+use crate::pool::deaths::Cause;
 use crate::pool::engine::Engine;
 use crate::pool::worker::{Role, Serves, State as WorkerState};
 use hob_wire::exit::Exit;
@@ -84,8 +85,10 @@ impl Calls {
             return;
         };
         let (role, pool, state) = (entry.role, entry.pool, entry.state);
+        let was_unready = state == WorkerState::Starting || entry.unreached && entry.is_new();
+        let waited = state == WorkerState::Ready || entry.unreached;
         if matches!(role, Role::Zygote { .. }) {
-            self.zygote_gone(engine, id);
+            self.zygote_gone(engine, id, Cause::from(exit));
             return;
         }
         if let Some(call) = call_of(engine, id) {
@@ -95,13 +98,19 @@ impl Calls {
             self.settle(engine, call, outcome);
         }
         engine.remove_worker(id);
-        if state.waits() {
-            self.count_death(engine, pool);
-        }
+        let queued = if was_unready {
+            engine.died_unready(pool, Cause::from(exit))
+        } else if waited {
+            engine.died_waiting(pool, Cause::from(exit))
+        } else {
+            Vec::new()
+        };
+        self.send_cold(engine, pool, queued, ColdReason::WarmFailed);
     }
 
     /// A zygote has ended, and with it all its copies: their ends will not be reported.
-    fn zygote_gone(&mut self, engine: &mut Engine, id: WorkerId) {
+    fn zygote_gone(&mut self, engine: &mut Engine, id: WorkerId, cause: Cause) {
+        let state = engine.workers.get(&id).map(|entry| entry.state);
         for (copy, work) in engine.copies_at_work(id) {
             if engine.workers.get(&copy).is_some_and(|entry| entry.state == WorkerState::Retiring) {
                 continue;
@@ -112,9 +121,21 @@ impl Calls {
             }
             engine.retire(copy);
         }
-        if let Some(pool) = engine.remove_zygote(id) {
-            self.fail_pool(engine, pool);
-        }
+        let Some(pool) = engine.remove_zygote(id) else { return };
+        // That it was told to end, and is the pool's still, is no fault of the program's either.
+        let has_failed = cause == Cause::Itself && state != Some(WorkerState::Retiring);
+        let queued = if has_failed {
+            engine.fail_pool(pool, cause)
+        } else {
+            engine.zygote_was_ended(pool, cause)
+        };
+        self.send_cold(engine, pool, queued, ColdReason::WarmFailed);
+        // Another one is made. It takes as long as a cold start: waiting for it gains nothing.
+        let waiting = engine
+            .pools
+            .get(&pool)
+            .map_or_else(Vec::new, |pool| pool.queue.iter().copied().collect());
+        self.send_cold(engine, pool, waiting, ColdReason::Warming);
     }
 
     /// A program that cannot be forked: its pools that fork go, and a standby is made ready.
@@ -136,17 +157,6 @@ impl Calls {
             self.drop_pool(engine, old, ColdReason::WarmFailed);
             self.begin_pool(engine, id, key, asked);
         }
-    }
-
-    /// A worker of this pool died with no call performed.
-    fn count_death(&mut self, engine: &mut Engine, id: PoolId) {
-        let queued = engine.count_death(id);
-        self.send_cold(engine, id, queued, ColdReason::WarmFailed);
-    }
-
-    fn fail_pool(&mut self, engine: &mut Engine, id: PoolId) {
-        let queued = engine.fail_pool(id);
-        self.send_cold(engine, id, queued, ColdReason::WarmFailed);
     }
 
     /// Ends a pool. Its running calls end on their own; its queued ones run cold.
@@ -204,14 +214,12 @@ impl Calls {
                 self.settle_unperformed(engine, call, left);
             }
             GiveFailure::WorkerClosed => {
-                engine.retire(id);
-                self.count_death(engine, pool);
+                engine.retire_unreached(id);
                 self.give_anew(engine, call, pool);
             }
             // Its descriptors are gone with the worker, so that no other one can have it.
             GiveFailure::Unread => {
-                engine.retire(id);
-                self.count_death(engine, pool);
+                engine.retire_unreached(id);
                 self.leave_flight(engine, call);
                 self.begin_cold_after_all(engine, call, ColdReason::WorkerClosed);
             }
@@ -260,7 +268,8 @@ impl Calls {
                 self.demote(engine, program, Demotion::Threads(2));
             }
             (ForkFailure::Threads, None) | (ForkFailure::System, _) => {
-                self.count_death(engine, pool);
+                let queued = engine.died_unready(pool, Cause::System);
+                self.send_cold(engine, pool, queued, ColdReason::WarmFailed);
             }
         }
     }

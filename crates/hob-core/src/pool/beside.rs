@@ -13,6 +13,7 @@
 
 use crate::event::Effect;
 use crate::ids::{PoolId, Time, WorkerId};
+use crate::pool::deaths::{Cause, Deaths, Verdict};
 use crate::pool::engine::Engine;
 use crate::pool::terms::Stale;
 use crate::pool::{Pool, State};
@@ -25,6 +26,8 @@ pub(crate) struct Next {
     /// Its zygote, once one more interpreter may start.
     zygote: Option<WorkerId>,
     waited_for: WaitedFor,
+    /// Of its zygotes. What goes on is ready meanwhile, and says nothing of these.
+    deaths: Deaths,
 }
 
 /// Since when something goes on that is not what would be loaded now.
@@ -54,9 +57,9 @@ impl Pool {
         self.wanted > 0 || self.is_held() && !self.queue.is_empty()
     }
 
-    /// Whether it wants a zygote beside its own.
-    pub(super) fn wants_a_next(&self) -> bool {
-        self.next.is_some_and(|next| next.zygote.is_none())
+    /// From when on it wants a zygote beside its own, if it wants one.
+    pub(super) fn wants_a_next(&self) -> Option<Time> {
+        self.next.filter(|next| next.zygote.is_none()).map(|next| next.deaths.again_at())
     }
 
     /// Whether this process loads what is to come.
@@ -86,7 +89,8 @@ impl Engine {
         }
         let before = pool.next.and_then(|next| next.zygote);
         let generation = pool.new_generation();
-        pool.next = Some(Next { generation, zygote: None, waited_for });
+        let deaths = Deaths::default();
+        pool.next = Some(Next { generation, zygote: None, waited_for, deaths });
         if let Some(zygote) = before {
             self.retire(zygote);
         }
@@ -125,10 +129,22 @@ impl Engine {
         let Some(next) = pool.next.take() else { return false };
         pool.generation = next.generation;
         pool.state = next.zygote.map_or(State::Waiting, State::Warming);
-        (pool.failures, pool.deaths, pool.outdated) = (0, 0, None);
+        (pool.failures, pool.deaths, pool.outdated) = (0, next.deaths, None);
         self.retire_where(|entry| entry.pool == id && entry.generation != next.generation);
         self.recall_all(id);
         true
+    }
+
+    /// The zygote of what is loaded beside has died before it was ready. What something else ended
+    /// is made anew.
+    pub(crate) fn next_died(&mut self, id: PoolId, cause: Cause) {
+        let Some(pool) = self.pools.get_mut(&id) else { return };
+        let Some(next) = pool.next.as_mut() else { return };
+        next.zygote = None;
+        let verdict = next.deaths.one_was_unready(cause, self.now, &self.limits);
+        if cause == Cause::Itself || verdict == Verdict::Fails {
+            self.next_failed(id);
+        }
     }
 
     /// What was loaded beside cannot be: the pool goes on with what it has.

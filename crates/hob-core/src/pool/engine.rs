@@ -10,6 +10,7 @@ use crate::event::Effect;
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::key::Key;
 use crate::limits::Limits;
+use crate::pool::deaths::{Cause, Deaths, Verdict};
 use crate::pool::terms::Terms;
 use crate::pool::timers::{Timer, Timers};
 use crate::pool::worker::{Serves, State as WorkerState, Worker};
@@ -208,7 +209,7 @@ impl Engine {
 
     /// A pool whose zygote or workers die: all that waits in it ends, and it is not tried again for
     /// a while. Returns what was queued.
-    pub(crate) fn fail_pool(&mut self, id: PoolId) -> Vec<CallId> {
+    pub(crate) fn fail_pool(&mut self, id: PoolId, cause: Cause) -> Vec<CallId> {
         // What is loaded beside may be better.
         if self.take_next(id) {
             return Vec::new();
@@ -218,24 +219,61 @@ impl Engine {
             return Vec::new();
         };
         pool.failures = pool.failures.saturating_add(1);
-        (pool.deaths, pool.outdated) = (0, None);
+        (pool.deaths, pool.outdated) = (Deaths::default(), None);
         let wait_us = self.limits.backoff_us(pool.failures).min(pool.terms.backoff_max_us);
         pool.state = State::Failed { until: self.now.after_us(wait_us) };
         let (serves, queued) = (pool.serves, pool.queue.iter().copied().collect());
         if serves == Serves::Requests {
-            self.tell_loaded(id, Loaded::Not);
+            self.tell_loaded(id, Loaded::Not(cause));
         }
         queued
     }
 
-    /// A worker died with nothing performed. Often enough in a row, and the pool is what is wrong.
-    /// Returns what was queued, if it is.
-    pub(crate) fn count_death(&mut self, id: PoolId) -> Vec<CallId> {
+    /// A process of a pool has died before it was ready. Returns what was queued, if the pool has
+    /// failed by that.
+    pub(crate) fn died_unready(&mut self, id: PoolId, cause: Cause) -> Vec<CallId> {
         let Some(pool) = self.pools.get_mut(&id) else {
             return Vec::new();
         };
-        pool.deaths += 1;
-        if pool.deaths >= self.limits.deaths_max { self.fail_pool(id) } else { Vec::new() }
+        match pool.deaths.one_was_unready(cause, self.now, &self.limits) {
+            Verdict::GoesOn => Vec::new(),
+            Verdict::Fails => self.fail_pool(id, cause),
+        }
+    }
+
+    /// The zygote of a pool has died by what says nothing of what it loads: another one is made.
+    /// Returns what was queued, if the pool has failed by that.
+    pub(crate) fn zygote_was_ended(&mut self, id: PoolId, cause: Cause) -> Vec<CallId> {
+        if let Some(pool) = self.pools.get_mut(&id) {
+            pool.state = pool.fresh();
+        }
+        self.died_unready(id, cause)
+    }
+
+    /// A worker for requests has died while it waited. Often enough, and none is made ahead until a
+    /// request comes: what comes finds a new one all the same.
+    pub(crate) fn died_ahead(&mut self, id: PoolId) {
+        let most = self.limits.deaths_max;
+        let Some(pool) = self.pools.get_mut(&id) else { return };
+        if pool.deaths.one_waited() >= most {
+            pool.deaths.none_waits();
+            pool.rests = true;
+        }
+    }
+
+    /// A worker for calls has died while it waited. Returns what was queued, if the pool has failed
+    /// by that: what ends by itself is not to be had warm. What a signal ended is made anew, ever
+    /// more slowly.
+    pub(crate) fn died_waiting(&mut self, id: PoolId, cause: Cause) -> Vec<CallId> {
+        match cause {
+            Cause::Itself => self.died_unready(id, cause),
+            Cause::Signal(_) | Cause::System => {
+                if let Some(pool) = self.pools.get_mut(&id) {
+                    pool.deaths.one_waits_again(self.now, &self.limits);
+                }
+                Vec::new()
+            }
+        }
     }
 
     /// Something came for a pool: its back-off may be over. What waits here, and cannot run
@@ -275,7 +313,7 @@ impl Engine {
         };
         pool.generation = pool.new_generation();
         (pool.state, pool.next, pool.outdated) = (pool.fresh(), None, None);
-        (pool.failures, pool.deaths, pool.rests) = (0, 0, false);
+        (pool.failures, pool.deaths, pool.rests) = (0, Deaths::default(), false);
         self.retire_waiting(id);
         self.recall_all(id);
     }

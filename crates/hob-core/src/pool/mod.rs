@@ -6,6 +6,7 @@
 //!     ▲                           │                     │
 //!     │ a call, after `until`     ▼ Gone, too slow      ▼ Gone, copies die
 //!     └──────────────────────── Failed ◀────────────────┘
+//!     (Warming and Ready go back to Waiting where a signal ended the zygote: `deaths`)
 //!                                 ▲ │
 //!                    standbys die │ ▼ a call, after `until`
 //!                               Standby                            (recipes that execute)
@@ -22,6 +23,7 @@
 //! | `processes` | workers: asked for, ready, given, done, lent, told to end, gone |
 //! | `refill` | what is started or forked ahead, and when; what is given up when idle |
 //! | `beside` | what is loaded anew while the old goes on |
+//! | `deaths` | what deaths say of what is loaded, and how long is waited after them |
 //! | `memory` | readings, and what goes when the budget is passed; `budget` the pure part |
 //! | `timers` | what is to be looked at when |
 //! | `terms` | what a pool works by |
@@ -30,9 +32,9 @@
 //! | `stats` | arrivals and averages |
 
 pub(crate) mod beside;
-pub mod budget;
+pub mod deaths;
 pub(crate) mod engine;
-mod memory;
+pub mod memory;
 pub(crate) mod processes;
 pub mod recycle;
 mod refill;
@@ -48,6 +50,7 @@ use crate::isolation::{Origin, Recipe, Uses};
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::pool::beside::{Next, Outdated};
+use crate::pool::deaths::Deaths;
 use crate::pool::stats::{Arrivals, Average};
 use crate::pool::terms::{Refill, Terms};
 use crate::pool::worker::{Serves, State as WorkerState};
@@ -139,8 +142,8 @@ pub(crate) struct Pool {
     pub(crate) retiring: u32,
     /// Failures in a row, for the back-off.
     pub(crate) failures: u32,
-    /// Workers that died in a row with nothing performed.
-    pub(crate) deaths: u32,
+    /// Processes that died and were not told to.
+    pub(crate) deaths: Deaths,
     /// What came for it so far.
     pub(crate) requests: u64,
     /// Workers that were to go on and have done enough, or have grown too large.
@@ -176,7 +179,7 @@ impl Pool {
             busy: 0,
             retiring: 0,
             failures: 0,
-            deaths: 0,
+            deaths: Deaths::default(),
             requests: 0,
             recycled: 0,
             last_used: Time::default(),

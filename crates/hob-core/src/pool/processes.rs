@@ -12,6 +12,7 @@ use crate::event::{Effect, Pages};
 use crate::ids::{CallId, LaneId, PoolId, WorkerId};
 use crate::isolation::Uses;
 use crate::pool::State as PoolState;
+use crate::pool::deaths::{Cause, Deaths};
 use crate::pool::engine::{Engine, Freed, Stage};
 use crate::pool::recycle::{self, Memory};
 use crate::pool::terms::After;
@@ -43,6 +44,7 @@ impl Engine {
             asked_at: self.now,
             used: 0,
             kib,
+            unreached: false,
         };
         if !entry.is_zygote() {
             pool.count(worker, None, State::Starting);
@@ -127,14 +129,16 @@ impl Engine {
         }
         self.step(id, Input::Ready).ok()?;
         let entry = self.workers.get(&id)?;
-        if matches!(entry.role, Role::Copy { .. })
+        let has_paid = matches!(entry.role, Role::Copy { .. })
             && entry.used == 0
-            && entry.pages == Pages::Paid
-            && let Some(pool) = self.pools.get_mut(&entry.pool)
-        {
-            pool.pay_us.add(self.now.us_since(entry.asked_at));
+            && entry.pages == Pages::Paid;
+        if let Some(pool) = self.pools.get_mut(&entry.pool) {
+            pool.deaths.one_is_ready();
+            if has_paid {
+                pool.pay_us.add(self.now.us_since(entry.asked_at));
+            }
         }
-        self.workers.get(&id).map(|entry| entry.pool)
+        Some(entry.pool)
     }
 
     /// Gives a worker something to do. The policy tells the daemon.
@@ -176,7 +180,7 @@ impl Engine {
             None => self.is_idle(id),
         }
         if let Some(pool) = self.pools.get_mut(&pool) {
-            (pool.failures, pool.deaths) = (0, 0);
+            (pool.failures, pool.deaths) = (0, Deaths::default());
         }
         if input == Input::DoneLast && spent {
             self.count_recycled(id);
@@ -283,6 +287,15 @@ impl Engine {
         }
     }
 
+    /// The same, of a worker that what it was given did not reach: how it dies is counted when that
+    /// is known.
+    pub(crate) fn retire_unreached(&mut self, id: WorkerId) {
+        self.retire(id);
+        if let Some(entry) = self.workers.get_mut(&id) {
+            entry.unreached = true;
+        }
+    }
+
     fn tell_to_end(&mut self, id: WorkerId) {
         let patience = self.now.after_us(self.limits.retire_us);
         self.timers.set(Timer::Worker(id), Some(patience));
@@ -321,7 +334,11 @@ impl Engine {
                     self.next_failed(pool);
                     return Vec::new();
                 }
-                return if is_zygote { self.fail_pool(pool) } else { self.count_death(pool) };
+                return if is_zygote {
+                    self.fail_pool(pool, Cause::Itself)
+                } else {
+                    self.died_unready(pool, Cause::Itself)
+                };
             }
             State::Retiring | State::Recalled(_) => self.kill(id),
             State::Ready if entry.key.is_some() => self.retire(id),

@@ -28,10 +28,9 @@ impl Engine {
         if self.stage != Stage::Open {
             return;
         }
-        self.start_zygotes();
+        let mut later = self.start_zygotes();
         self.note_bare_pools();
         let quiet = self.quiet_at();
-        let mut later: Option<Time> = None;
         for (at, id) in self.wanting(quiet) {
             if at > self.now {
                 later = Some(later.map_or(at, |later| later.min(at)));
@@ -43,16 +42,18 @@ impl Engine {
     }
 
     /// Zygotes that are missing: calls run cold until they are there, so nothing is gained by
-    /// waiting for quiet. The most recently used pool's is the first.
-    fn start_zygotes(&mut self) {
-        let mut waiting: Vec<(bool, Time, PoolId)> = self
+    /// waiting for quiet. The most recently used pool's is the first. Returns when the next one may
+    /// be started, of those whose pool waits after a death.
+    fn start_zygotes(&mut self) -> Option<Time> {
+        let (due, later): (Vec<_>, Vec<_>) = self
             .pools
             .values()
-            .filter(|pool| {
-                let is_missing = pool.state == State::Waiting;
-                pool.wants_a_next() || is_missing && pool.wants_a_zygote(&self.limits, self.now)
-            })
-            .map(|pool| (pool.is_waited_for(), pool.last_used, pool.id))
+            .filter_map(|pool| Some((self.zygote_from(pool)?, pool)))
+            .partition(|(from, _)| *from <= self.now);
+        let later = later.into_iter().map(|(from, _)| from).min();
+        let mut waiting: Vec<(bool, Time, PoolId)> = due
+            .into_iter()
+            .map(|(_, pool)| (pool.is_waited_for(), pool.last_used, pool.id))
             .collect();
         waiting.sort_unstable_by(|one, two| two.cmp(one));
         for (_, _, id) in waiting {
@@ -60,6 +61,16 @@ impl Engine {
                 self.start_zygote(id);
             }
         }
+        later
+    }
+
+    /// From when on a pool wants a zygote that it does not have, if it wants one.
+    fn zygote_from(&self, pool: &Pool) -> Option<Time> {
+        let is_missing = pool.state == State::Waiting;
+        pool.wants_a_next().or_else(|| {
+            let wants = is_missing && pool.wants_a_zygote(&self.limits, self.now);
+            wants.then(|| pool.deaths.again_at())
+        })
     }
 
     /// Whether one more interpreter may start for a pool. What a request waits for may start beside
@@ -130,6 +141,7 @@ impl Engine {
             } else if let Some(load_ends) = pool.load_ends(&self.limits, self.now) {
                 at = at.max(load_ends);
             }
+            at = at.max(pool.deaths.again_at());
             wanting.push((pool.bare_since.is_none(), pool.last_used, pool.id, at));
         }
         wanting.sort_unstable_by_key(|(covered, used, id, _)| {

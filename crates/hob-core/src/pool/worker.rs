@@ -187,11 +187,19 @@ pub(crate) struct Worker {
     pub(crate) used: u32,
     /// Its last memory reading; 0 before the first.
     pub(crate) kib: u64,
+    /// What it was given did not reach it: it was dying when it was told to end.
+    pub(crate) unreached: bool,
 }
 
 impl Worker {
     pub(crate) fn is_zygote(&self) -> bool {
         matches!(self.role, Role::Zygote { .. })
+    }
+
+    /// Whether it was given something before it said that it is ready, if anything.
+    pub(crate) fn is_new(&self) -> bool {
+        let unpaid = matches!(self.pages, Pages::Unpaid | Pages::Plain);
+        matches!(self.role, Role::Copy { .. }) && unpaid && self.used <= 1
     }
 
     /// Whether it uses a processor to become ready, off every caller's path.

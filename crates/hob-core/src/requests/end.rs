@@ -7,8 +7,9 @@ use crate::pool::engine::Engine;
 use crate::pool::processes::SIGTERM;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Role, State as WorkerState};
+use hob_wire::exit::Exit;
 
-use super::{Effect, Given, Loaded, Refusal, Requests, Settled};
+use super::{Cause, Effect, Found, Given, Loaded, Refusal, Requests, Settled};
 
 impl Requests {
     /// Takes a request out of all tables and tells its outcome.
@@ -81,14 +82,33 @@ impl Requests {
         }
     }
 
-    /// What was sent to a worker did not reach it: it is ending.
-    pub(super) fn unreached(&mut self, engine: &mut Engine, id: WorkerId) {
+    /// What was sent to a worker did not reach it: it is ending. A request that it has not read goes
+    /// to another one.
+    pub(super) fn unreached(&mut self, engine: &mut Engine, id: WorkerId, unread: Option<CallId>) {
         let work = engine.workers.get(&id).map_or_else(Vec::new, |entry| entry.work.clone());
         engine.kill(id);
         for call in work {
             self.let_go(engine, call);
+            if unread == Some(call) && self.goes_on(engine, call) {
+                continue;
+            }
             self.settle(engine, call, Settled::Lost);
         }
+    }
+
+    /// A request is the first again that waits, a bounded number of times; `false`: it cannot be.
+    fn goes_on(&mut self, engine: &mut Engine, call: CallId) -> bool {
+        let Some(request) = self.requests.get_mut(&call) else { return false };
+        let Some(pool) = engine.pools.get_mut(&request.pool) else { return false };
+        let has_room = pool.queue.len() < pool.terms.queue_max as usize;
+        if !has_room || request.gives >= engine.limits.gives_max {
+            return false;
+        }
+        (request.worker, request.found) = (None, Found::Queued);
+        pool.queue.push_front(call);
+        let id = pool.id;
+        self.touch(id);
+        true
     }
 
     /// A zygote has loaded its handler.
@@ -126,13 +146,13 @@ impl Requests {
         engine.remove_worker(id);
         match why {
             ForkFailure::Threads => engine.starts_instead(pool),
-            ForkFailure::System => self.count_death(engine, pool),
+            ForkFailure::System => self.died_unready(engine, pool, Cause::System),
         }
         self.touch(pool);
     }
 
     /// A process has ended; what it said before that was heard.
-    pub(crate) fn gone(&mut self, engine: &mut Engine, id: WorkerId) {
+    pub(crate) fn gone(&mut self, engine: &mut Engine, id: WorkerId, exit: Exit) {
         let Some(entry) = engine.workers.get(&id) else {
             engine.ignore();
             return;
@@ -144,18 +164,9 @@ impl Requests {
             self.settle(engine, call, Settled::Lost);
         }
         self.touch(pool);
+        let cause = Cause::from(exit);
         if let Role::Zygote { .. } = role {
-            let was_next = engine.pools.get(&pool).is_some_and(|pool| pool.is_next(id));
-            let was_the_pools = engine.remove_zygote(id) == Some(pool);
-            match (was_the_pools, state) {
-                _ if was_next => engine.next_failed(pool),
-                // What goes on has ended: what is loaded beside it takes its place.
-                (true, _) if engine.take_next(pool) => {}
-                // It could not be loaded: it says why, once.
-                (true, WorkerState::Starting) => self.fail_pool(engine, pool),
-                (true, _) => Requests::died_waiting(engine, pool),
-                (false, _) => {}
-            }
+            self.zygote_gone(engine, id, cause);
             return;
         }
         // Copies end with their zygote: that is one death.
@@ -168,35 +179,50 @@ impl Requests {
             return;
         }
         if state == WorkerState::Starting {
-            self.count_death(engine, pool);
+            self.died_unready(engine, pool, cause);
         } else if state == WorkerState::Ready {
-            Requests::died_waiting(engine, pool);
+            engine.died_ahead(pool);
         }
     }
 
-    /// A worker that was there died while it waited. Often enough, and none is made ahead until a
-    /// request comes: what comes finds a new one all the same.
-    fn died_waiting(engine: &mut Engine, id: PoolId) {
-        let most = engine.limits.deaths_max;
-        let Some(pool) = engine.pools.get_mut(&id) else { return };
-        if matches!(pool.state, State::Ready(zygote) if !engine.workers.contains_key(&zygote)) {
-            pool.state = pool.fresh();
+    fn zygote_gone(&mut self, engine: &mut Engine, id: WorkerId, cause: Cause) {
+        let Some(entry) = engine.workers.get(&id) else { return };
+        let (pool, state) = (entry.pool, entry.state);
+        let was_next = engine.pools.get(&pool).is_some_and(|pool| pool.is_next(id));
+        let was_the_pools = engine.remove_zygote(id) == Some(pool);
+        if was_next {
+            engine.next_died(pool, cause);
+            return;
         }
-        pool.deaths += 1;
-        if pool.deaths >= most {
-            pool.deaths = 0;
-            pool.rests = true;
+        // What goes on has ended: what is loaded beside it takes its place.
+        if !was_the_pools || engine.take_next(pool) {
+            return;
         }
-    }
-
-    /// A worker died before it could be given anything.
-    fn count_death(&mut self, engine: &mut Engine, id: PoolId) {
-        let queued = engine.count_death(id);
+        let queued = match (state, cause) {
+            // It could not be loaded: it says why, once.
+            (WorkerState::Starting, Cause::Itself) => engine.fail_pool(pool, cause),
+            (WorkerState::Starting | WorkerState::Ready, _) => engine.zygote_was_ended(pool, cause),
+            // It was told to end.
+            (
+                WorkerState::Retiring
+                | WorkerState::Busy(_)
+                | WorkerState::Lent(_)
+                | WorkerState::Recalled(_)
+                | WorkerState::Gone,
+                _,
+            ) => {
+                if let Some(pool) = engine.pools.get_mut(&pool) {
+                    pool.state = pool.fresh();
+                }
+                Vec::new()
+            }
+        };
         self.refuse(engine, queued);
     }
 
-    fn fail_pool(&mut self, engine: &mut Engine, id: PoolId) {
-        let queued = engine.fail_pool(id);
+    /// A worker died before it could be given anything.
+    fn died_unready(&mut self, engine: &mut Engine, id: PoolId, cause: Cause) {
+        let queued = engine.died_unready(id, cause);
         self.refuse(engine, queued);
     }
 

@@ -10,6 +10,7 @@
 
 use crate::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use crate::key::Key;
+use crate::pool::deaths::Cause;
 use crate::pool::terms::Terms;
 
 /// Something that happened.
@@ -98,6 +99,8 @@ pub enum Event {
     Unreached {
         /// The worker.
         worker: WorkerId,
+        /// The message that nobody has read, if it is one: another worker may have it.
+        unread: Option<CallId>,
     },
 }
 
@@ -178,8 +181,8 @@ pub enum Loaded {
     Anew,
     /// It could not be loaded, and what was loaded before goes on.
     Kept,
-    /// It could not be loaded, and nothing answers.
-    Not,
+    /// It could not be loaded, by this, and nothing answers.
+    Not(Cause),
     /// There was nothing to load: that is done for the next message.
     Nothing,
 }

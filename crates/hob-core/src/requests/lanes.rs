@@ -2,6 +2,7 @@
 
 use crate::event::Effect as Asked;
 use crate::ids::{LaneId, PoolId, WorkerId};
+use crate::pool::deaths::Deaths;
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::worker::State;
 
@@ -59,7 +60,7 @@ impl Requests {
         if let Some(pool) = engine.pools.get_mut(&pool) {
             pool.requests += u64::from(count);
             if count > 0 {
-                pool.deaths = 0;
+                pool.deaths = Deaths::default();
             }
         }
         if lane_over == Over::Yes {

@@ -19,7 +19,8 @@
 //! | `shared_state` | counters and the cache that programs share |
 //! | `dead` | what `hob dead` shows |
 //!
-//! Invariants (checked by `tests/sim`): a request is given at most once and settled exactly once;
+//! Invariants (checked by `tests/sim`): a request is given at most once, unless its worker died and
+//! has not read it, and settled exactly once;
 //! requests of a session are given in the order in which they came, one at a time, to one worker; a
 //! pool has at most its `workers_max` and queues at most its `queue_max`; nothing of a stale
 //! generation is given a request, but by its own session.
@@ -37,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::pool::engine::Engine;
 
+pub use crate::pool::deaths::Cause;
 pub use crate::pool::terms::{Affinity, After, Refill, Stale, Terms};
 pub use event::{Effect, Event, Found, Given, Loaded, Over, Refusal, Settled};
 
@@ -48,6 +50,8 @@ struct Request {
     deadline: Option<Time>,
     worker: Option<WorkerId>,
     found: Found,
+    /// How often it was given: once, but for workers that died and had not read it.
+    gives: u32,
 }
 
 /// All requests that are not settled.
@@ -69,7 +73,8 @@ impl Requests {
             Event::Again { pool } => engine.load_again(pool),
             Event::Reload { pool } => self.reload(engine, pool),
             Event::Arrived { call, pool, key, deadline } => {
-                let request = Request { pool, key, deadline, worker: None, found: Found::Waiting };
+                let found = Found::Waiting;
+                let request = Request { pool, key, deadline, worker: None, found, gives: 0 };
                 self.arrived(engine, call, request);
             }
             Event::SenderGone { call } => self.end_request(engine, call, Settled::Cancelled),
@@ -80,7 +85,7 @@ impl Requests {
             }
             Event::Begun { worker, call } => self.begun(engine, worker, call),
             Event::Answered { worker, call } => self.answered(engine, worker, call),
-            Event::Unreached { worker } => self.unreached(engine, worker),
+            Event::Unreached { worker, unread } => self.unreached(engine, worker, unread),
         }
     }
 

@@ -102,6 +102,7 @@ impl Requests {
     fn give(&mut self, engine: &mut Engine, call: CallId, worker: WorkerId) {
         let Some(request) = self.requests.get_mut(&call) else { return };
         request.worker = Some(worker);
+        request.gives += 1;
         let found = request.found;
         if let Some(pool) = engine.pools.get_mut(&request.pool) {
             // Most often the first.

@@ -84,7 +84,7 @@ impl Supervisor {
             },
             Event::Gone { worker, exit } => match engine.serves(worker) {
                 Some(Serves::Calls(_)) => self.calls.gone(engine, worker, exit),
-                Some(Serves::Requests) => self.requests.gone(engine, worker),
+                Some(Serves::Requests) => self.requests.gone(engine, worker, exit),
                 None => engine.ignore(),
             },
             Event::Memory { readings } => {

@@ -6,7 +6,7 @@ use hob_core::isolation::Name;
 use hob_core::requests::{Effect as Asked, Event as Told, Loaded, Stale, Terms};
 
 use crate::desk::{Desk, retired, signals};
-use crate::requests::{answer, ask, comes_up, gone, open, settled, started, terms};
+use crate::requests::{answer, ask, comes_up, gone, killed, open, settled, started, terms};
 
 /// A pool that has answered one request; the worker that did.
 fn serving(name: Name, stale: Stale) -> (Desk, PoolId, WorkerId) {
@@ -71,6 +71,23 @@ fn new_code_that_cannot_be_loaded_leaves_what_waits_to_the_old() {
         desk.turn(60_000_000);
         assert_eq!(given(&ask(&mut desk, pool, 3)), [(CallId(3), old)]);
     }
+}
+
+#[test]
+fn new_code_whose_zygote_is_killed_is_loaded_once_more_and_not_for_ever() {
+    let (mut desk, pool, old) = serving(Name::Prefork, Stale::Waits);
+    let mut zygote = edited(&mut desk, pool);
+    for _ in 1..desk.limits.kills_max {
+        let mut effects = killed(&mut desk, zygote);
+        assert_eq!(loaded(&effects), []);
+        effects.extend(desk.turn(1_000_000));
+        zygote = started(&effects)[0];
+        // What goes on is ready and answers meanwhile, which says nothing of the new.
+        assert_eq!(given(&ask(&mut desk, pool, zygote.0)), []);
+    }
+    let effects = killed(&mut desk, zygote);
+    assert_eq!(loaded(&effects), [Loaded::Kept]);
+    assert_eq!(given(&effects)[0].1, old);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
 use hob_core::limits::Limits;
 use hob_core::requests::{
-    Affinity, After, Effect as Asked, Event as Told, Given, Refill, Refusal, Settled, Stale, Terms,
+    Affinity, After, Cause, Effect as Asked, Event as Told, Given, Loaded, Refill, Refusal,
+    Settled, Stale, Terms,
 };
 use hob_wire::exit::Exit;
 
@@ -70,6 +71,10 @@ fn known(desk: &Desk) -> Vec<PoolId> {
 
 pub(crate) fn gone(desk: &mut Desk, worker: WorkerId) -> Vec<Effect> {
     desk.tell(Event::Gone { worker, exit: Exit::Code(1) })
+}
+
+pub(crate) fn killed(desk: &mut Desk, worker: WorkerId) -> Vec<Effect> {
+    desk.tell(Event::Gone { worker, exit: Exit::Signal(9) })
 }
 
 /// What was started is ready, and so on until a request finds its worker.
@@ -214,6 +219,139 @@ fn what_dies_while_it_waits_is_not_started_again_and_again() {
         assert_eq!(dies_waiting(&mut desk, asked), most, "{origin:?}, once more");
         let changed = desk.tell(Event::Request(Told::Stale { pool }));
         assert_eq!(dies_waiting(&mut desk, changed), most, "{origin:?}, changed");
+    }
+}
+
+/// A pool that has answered one request; the worker that did.
+fn answered(desk: &mut Desk, origin: Origin) -> (PoolId, WorkerId) {
+    let mut terms = terms(Name::Prefork);
+    (terms.recipe.origin, terms.workers_max) = (origin, 1);
+    let pool = open(desk, terms);
+    let asked = ask(desk, pool, 1);
+    let worker = comes_up(desk, asked).unwrap();
+    answer(desk, worker, 1);
+    (pool, worker)
+}
+
+/// The processes that are to be there, or a wait that is over.
+fn made(desk: &mut Desk, effects: &[Effect]) -> Vec<WorkerId> {
+    let of = |effect: &Effect| match effect {
+        Effect::Fork { worker, .. } => Some(*worker),
+        _ => None,
+    };
+    let mut made = started(effects);
+    made.extend(effects.iter().filter_map(of));
+    if made.is_empty() {
+        let later = desk.turn(1_000_000);
+        made.extend(started(&later));
+        made.extend(later.iter().filter_map(of));
+    }
+    made
+}
+
+#[test]
+fn workers_that_are_killed_while_they_wait_or_start_cost_no_request() {
+    for origin in [Origin::Exec, Origin::Fork] {
+        let mut desk = Desk::new();
+        let (pool, worker) = answered(&mut desk, origin);
+        let mut effects = killed(&mut desk, worker);
+        // As many die while they wait as end a pool that cannot be loaded, and then some at the start.
+        for _ in 1..desk.limits.deaths_max {
+            let next = made(&mut desk, &effects)[0];
+            desk.ready(next);
+            effects = killed(&mut desk, next);
+        }
+        effects.extend(ask(&mut desk, pool, 2));
+        for _ in 0..desk.limits.kills_max - 1 {
+            let next = made(&mut desk, &effects)[0];
+            effects = killed(&mut desk, next);
+            assert_eq!(settled(&effects), [], "{origin:?}");
+        }
+        let next = made(&mut desk, &effects)[0];
+        let effects = desk.ready(next);
+        let given = |effect: &Effect| {
+            matches!(effect, Effect::Request(Asked::Give { call: CallId(2), worker, .. })
+                if *worker == next)
+        };
+        assert!(effects.iter().any(given), "{origin:?}: {effects:?}");
+    }
+}
+
+#[test]
+fn a_zygote_that_is_killed_while_it_loads_or_waits_costs_no_request() {
+    let mut desk = Desk::new();
+    let pool = open(&mut desk, terms(Name::Fork));
+    let mut effects = ask(&mut desk, pool, 1);
+    for round in 0..desk.limits.kills_max - 1 {
+        let zygote = made(&mut desk, &effects)[0];
+        let ready = if round % 2 == 1 { desk.zygote_is_ready(zygote) } else { Vec::new() };
+        effects = killed(&mut desk, zygote);
+        for copy in if ready.is_empty() { Vec::new() } else { made(&mut desk, &ready) } {
+            effects.extend(killed(&mut desk, copy));
+        }
+        assert_eq!(settled(&effects), [], "{round}");
+    }
+    let zygote = made(&mut desk, &effects);
+    let effects = desk.zygote_is_ready(zygote[0]);
+    assert!(comes_up(&mut desk, effects).is_some());
+}
+
+#[test]
+fn what_dies_by_a_signal_each_time_it_is_loaded_is_given_up_after_a_while_and_says_so() {
+    for origin in [Origin::Exec, Origin::Fork] {
+        let mut desk = Desk::new();
+        let mut terms = terms(Name::Prefork);
+        terms.recipe.origin = origin;
+        let pool = open(&mut desk, terms);
+        let mut effects = ask(&mut desk, pool, 1);
+        let began = desk.now;
+        let exit = Exit::Signal(11);
+        for death in 1..desk.limits.kills_max {
+            let worker = started(&effects)[0];
+            effects = desk.tell(Event::Gone { worker, exit });
+            assert_eq!(settled(&effects), [], "{origin:?}, {death}");
+            let wait_us = desk.limits.death_wait_us(death);
+            if wait_us > 0 {
+                assert_eq!(started(&effects), [], "{origin:?}, {death}");
+                assert_eq!(desk.turn(wait_us - 1), [], "{origin:?}, {death}");
+                effects = desk.turn(1);
+            }
+        }
+        let worker = started(&effects)[0];
+        let effects = desk.tell(Event::Gone { worker, exit });
+        assert_eq!(settled(&effects), [(1, Settled::Refused(Refusal::NotLoaded))], "{origin:?}");
+        let loaded = Loaded::Not(Cause::Signal(11));
+        assert!(
+            effects.contains(&Effect::Request(Asked::Loaded { pool, loaded })),
+            "{origin:?}: {effects:?}"
+        );
+        assert_eq!(started(&effects), []);
+        assert!(desk.now.us_since(began) < 2_000_000, "{origin:?}");
+    }
+}
+
+#[test]
+fn a_request_that_its_worker_has_not_read_goes_to_another_a_few_times() {
+    let mut desk = Desk::new();
+    let mut terms = terms(Name::Prefork);
+    (terms.recipe.origin, terms.recipe.ahead) = (Origin::Exec, 0);
+    let pool = open(&mut desk, terms);
+    let asked = ask(&mut desk, pool, 2);
+    let mut worker = started(&asked)[0];
+    let mut given = desk.ready(worker);
+    for gives in 1..=desk.limits.gives_max {
+        let gave = |effect: &Effect| matches!(effect, Effect::Request(Asked::Give { call: CallId(2), worker: to, .. }) if *to == worker);
+        assert!(given.iter().any(gave), "{gives}: {given:?}");
+        let unread = Some(CallId(2));
+        let mut effects = desk.tell(Event::Request(Told::Unreached { worker, unread }));
+        if gives == desk.limits.gives_max {
+            assert_eq!(settled(&effects), [(2, Settled::Lost)]);
+            return;
+        }
+        assert_eq!(settled(&effects), []);
+        effects.extend(killed(&mut desk, worker));
+        worker = made(&mut desk, &effects)[0];
+        given = desk.ready(worker);
     }
 }
 

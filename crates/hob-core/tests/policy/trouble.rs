@@ -108,12 +108,18 @@ fn a_fork_that_the_system_refused_sends_the_call_cold_and_the_pool_goes_on() {
 }
 
 #[test]
-fn a_refused_fork_of_a_copy_ahead_is_tried_again_a_few_times() {
+fn a_refused_fork_of_a_copy_ahead_is_tried_again_ever_more_slowly_a_few_times() {
     let (mut desk, zygote) = Desk::with_zygote(|_| {});
     let mut effects = desk.turn(50_000);
-    for _ in 0..3 {
+    for refused in 1..=desk.limits.kills_max {
         let worker = forked(&effects, Pages::Paid)[0];
         effects = desk.tell(Event::ForkFailed { worker, why: ForkFailure::System });
+        let wait_us = desk.limits.death_wait_us(refused);
+        if refused < desk.limits.kills_max && wait_us > 0 {
+            assert_eq!(forked(&effects, Pages::Paid), []);
+            assert_eq!(forked(&desk.turn(wait_us - 1), Pages::Paid), []);
+            effects = desk.turn(1);
+        }
     }
     assert_eq!(retired(&effects), [zygote]);
     assert_eq!(desk.pool().state, "failed");
@@ -137,16 +143,89 @@ fn a_call_that_was_performed_clears_the_record() {
 }
 
 #[test]
-fn copies_that_die_while_they_wait_fail_the_pool_after_a_few() {
+fn copies_that_end_by_themselves_while_they_wait_fail_the_pool_after_a_few() {
     let (mut desk, zygote, copies) = Desk::with_copies(3, |limits| limits.deaths_max = 3);
-    assert_eq!(retired(&desk.gone(copies[0], KILLED)), []);
-    assert_eq!(retired(&desk.gone(copies[1], KILLED)), []);
-    let effects = desk.gone(copies[2], KILLED);
+    assert_eq!(retired(&desk.gone(copies[0], Exit::Code(1))), []);
+    assert_eq!(retired(&desk.gone(copies[1], Exit::Code(1))), []);
+    let effects = desk.gone(copies[2], Exit::Code(1));
     assert_eq!(desk.pool().state, "failed");
     assert_eq!(desk.pool().idle, 0);
     // A copy that was on its way ends first.
     let ends = retired(&effects);
     assert!(ends == [zygote] || desk.core.counts().workers > 1, "{effects:?}");
+}
+
+#[test]
+fn copies_that_are_killed_while_they_wait_are_made_anew_ever_more_slowly_and_fail_nothing() {
+    let (mut desk, _, copies) = Desk::with_copies(1, |limits| limits.ahead_max = 1);
+    let mut copy = copies[0];
+    for death in 1..=12 {
+        let mut effects = desk.gone(copy, KILLED);
+        assert_eq!(desk.pool().state, "ready", "{death}");
+        let mut wait_us = desk.limits.death_wait_us(death);
+        if wait_us > 100_000 {
+            effects.extend(desk.turn(wait_us - 1));
+            assert_eq!(forked(&effects, Pages::Paid), [], "{death}");
+            wait_us = 1;
+        }
+        effects.extend(desk.turn(wait_us + 100_000));
+        copy = forked(&effects, Pages::Paid)[0];
+        desk.ready(copy);
+    }
+    // A call finds one meanwhile, and clears the record.
+    desk.gone(copy, KILLED);
+    let (call, worker) = desk.given();
+    let effects = desk.finished(worker, OK);
+    assert_eq!(outcome(&effects, call), Some(Outcome::Exited(OK)));
+    assert_eq!(forked(&desk.turn(100_000), Pages::Paid).len(), 1);
+}
+
+#[test]
+fn copies_that_their_calls_did_not_reach_are_judged_by_how_they_died() {
+    for (exit, state) in [(KILLED, "ready"), (Exit::Code(1), "failed")] {
+        let (mut desk, _, _) = Desk::with_copies(3, |limits| limits.gives_max = 9);
+        let (call, mut worker) = desk.given();
+        for _ in 0..3 {
+            let why = GiveFailure::WorkerClosed;
+            let effects = desk.tell(Event::GiveFailed { call, worker, why });
+            desk.gone(worker, exit);
+            worker = given_to(&effects, call).unwrap_or(worker);
+        }
+        assert_eq!(desk.pool().state, state, "{exit:?}");
+    }
+}
+
+#[test]
+fn a_zygote_that_is_killed_is_made_anew_without_another_call_and_not_for_ever() {
+    for ready in [true, false] {
+        let mut desk = Desk::new();
+        let mut zygote = desk.start_pool(PROGRAM, KEY);
+        for death in 1..desk.limits.kills_max {
+            if ready {
+                desk.zygote_is_ready(zygote);
+            }
+            let mut effects = desk.gone(zygote, KILLED);
+            let wait_us = desk.limits.death_wait_us(death);
+            if wait_us > 0 {
+                let (call, cold_effects) = desk.call();
+                assert_eq!(cold(&cold_effects, call), Some(ColdReason::Warming));
+                assert_eq!(desk.pool().state, "waiting");
+                effects = desk.turn(wait_us);
+            }
+            zygote = effects
+                .iter()
+                .find_map(|effect| match effect {
+                    Effect::StartZygote { zygote, .. } => Some(*zygote),
+                    _ => None,
+                })
+                .expect("it is started again");
+        }
+        if ready {
+            desk.zygote_is_ready(zygote);
+        }
+        desk.gone(zygote, KILLED);
+        assert_eq!(desk.pool().state, "failed");
+    }
 }
 
 #[test]
@@ -226,18 +305,18 @@ fn a_worker_that_does_not_end_when_told_is_killed() {
 }
 
 #[test]
-fn a_zygotes_death_loses_its_running_calls_and_fails_the_pool() {
+fn a_zygotes_death_loses_its_running_calls_and_another_is_made() {
     let (mut desk, zygote, copies) = Desk::with_copies(2, |_| {});
     let (call, worker) = desk.given();
     let effects = desk.gone(zygote, KILLED);
     assert_eq!(outcome(&effects, call), Some(Outcome::Lost(Phase::Main)));
     // The one that had the call first, then those that waited.
     assert_eq!(retired(&effects), [worker, copies[0]]);
-    assert_eq!(desk.pool().state, "failed");
+    assert_eq!(desk.pool().state, "warming");
     // Their ends follow, and mean nothing more.
     assert_eq!(desk.gone(worker, KILLED), []);
     assert_eq!(desk.gone(copies[0], KILLED), []);
-    assert_eq!(desk.core.counts().workers, 0);
+    assert_eq!(desk.core.counts().workers, 1);
 }
 
 #[test]
@@ -250,13 +329,15 @@ fn a_call_that_had_timed_out_is_not_lost_with_its_zygote() {
 }
 
 #[test]
-fn calls_that_wait_for_a_pool_that_fails_run_cold() {
-    let (mut desk, zygote) = Desk::with_zygote(|limits| limits.calls_max = 1);
-    desk.given();
-    let (call, _) = desk.call();
-    let effects = desk.gone(zygote, KILLED);
-    assert_eq!(cold(&effects, call), Some(ColdReason::WarmFailed));
-    assert_eq!(desk.core.counts().queued, 0);
+fn calls_that_wait_for_a_zygote_that_ends_run_cold() {
+    for (exit, reason) in [(Exit::Code(1), ColdReason::WarmFailed), (KILLED, ColdReason::Warming)] {
+        let (mut desk, zygote) = Desk::with_zygote(|limits| limits.calls_max = 1);
+        desk.given();
+        let (call, _) = desk.call();
+        let effects = desk.gone(zygote, exit);
+        assert_eq!(cold(&effects, call), Some(reason));
+        assert_eq!(desk.core.counts().queued, 0);
+    }
 }
 
 #[test]

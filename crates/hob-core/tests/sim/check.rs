@@ -1,6 +1,8 @@
 //! The invariants, after every step and at the end.
 
 use hob_core::event::{Event, Pages, Took};
+use hob_core::requests::Event as Told;
+use hob_wire::exit::Exit;
 
 use crate::perform::hold;
 use crate::world::{Kind, World};
@@ -12,8 +14,18 @@ impl World {
     /// What an event means to the world's own books, before the supervisor hears it.
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
-            Event::Gone { worker, .. } | Event::ForkFailed { worker, .. } => {
+            Event::Gone { worker, exit } => {
+                self.handler_died(*worker, *exit);
                 self.processes.remove(worker);
+            }
+            Event::ForkFailed { worker, .. } => {
+                // The system refused, which ends like a signal.
+                self.handler_died(*worker, Exit::Signal(9));
+                self.processes.remove(worker);
+            }
+            Event::Ready { worker, .. } => self.handler_is_ready(*worker),
+            Event::Request(Told::Unreached { unread: Some(call), .. }) => {
+                self.request_is_unread(*call);
             }
             Event::Drain => self.draining = true,
             Event::Stale { program } => {
@@ -30,7 +42,6 @@ impl World {
             Event::Arrived(_)
             | Event::Learned { .. }
             | Event::ZygoteReady { .. }
-            | Event::Ready { .. }
             | Event::Finished { .. }
             | Event::Executes { .. }
             | Event::GiveFailed { .. }

@@ -355,9 +355,14 @@ impl World {
         match signal {
             9 => {
                 process.killed = true;
+                let late = process.duty.pool.filter(|_| !process.was_ready);
                 process.duty.work.clear();
                 process.hangs = false;
-                if process.phantom {
+                let phantom = process.phantom;
+                if let Some(pool) = late {
+                    self.handler_is_late(pool);
+                }
+                if phantom {
                     return Ok(());
                 }
                 self.later(wait, Happening::ProcessDies(worker, Exit::Signal(9)));

@@ -7,8 +7,10 @@ use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::isolation::{Name, Uses};
 use hob_core::key::{KeyBuilder, Part};
 use hob_core::requests::{
-    Affinity, After, Effect, Loaded, Over, Refill, Refusal, Settled, Stale, Terms,
+    Affinity, After, Cause, Effect, Loaded, Over, Refill, Refusal, Settled, Stale, Terms,
 };
+
+use hob_wire::exit::Exit;
 
 use crate::perform::hold;
 use crate::rng::Rng;
@@ -49,6 +51,10 @@ struct Served {
     newest_given: u64,
     /// What waits of each session, in the order of coming.
     order: BTreeMap<u64, VecDeque<CallId>>,
+    /// Processes that something else ended before they were ready, with none ready between.
+    unready: u32,
+    /// One ended by itself, or was not ready in time, and nothing was answered since.
+    broken: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -58,6 +64,8 @@ struct Sent {
     deadline: Option<Time>,
     taken_back: bool,
     given: Option<WorkerId>,
+    /// The worker that it was given to last has not read it.
+    unread: bool,
     settled: bool,
 }
 
@@ -154,7 +162,9 @@ impl World {
         let session = if keyed { self.rng.next() % SESSIONS } else { 0 };
         handler.order.entry(session).or_default().push_back(call);
         let deadline = self.rng.chance(200).then(|| self.now.after_us(300_000));
-        let sent = Sent { pool, session, deadline, taken_back: false, given: None, settled: false };
+        let (given, unread) = (None, false);
+        let sent =
+            Sent { pool, session, deadline, taken_back: false, given, unread, settled: false };
         self.handlers.sent.insert(call, sent);
         self.handlers.open.insert(call);
         if self.rng.chance(self.scenario.caller_leaves) {
@@ -185,6 +195,8 @@ impl World {
             kept: None,
             newest_given: 0,
             order: BTreeMap::new(),
+            unready: 0,
+            broken: false,
         };
         self.handlers.known.insert(pool, handler);
         let mut builder = KeyBuilder::new();
@@ -336,7 +348,8 @@ impl World {
                         handler.kept = Some(handler.generation);
                         "kept"
                     }
-                    Loaded::Not => "not",
+                    Loaded::Not(Cause::Itself) => "not",
+                    Loaded::Not(Cause::Signal(_) | Cause::System) => "not-by-itself",
                     Loaded::Nothing => "nothing",
                 };
                 self.handlers.count(name);
@@ -354,6 +367,46 @@ impl World {
                 hold!(self.handlers.known.remove(&pool).is_some(), "{pool:?} is not known");
                 Ok(())
             }
+        }
+    }
+
+    /// A process of a handler has ended: it may be that its handler cannot be had, or that nothing
+    /// is said of it.
+    pub(crate) fn handler_died(&mut self, worker: WorkerId, exit: Exit) {
+        let Some(process) = self.processes.get(&worker) else { return };
+        let Some(handler) = process.duty.pool.and_then(|pool| self.handlers.known.get_mut(&pool))
+        else {
+            return;
+        };
+        match exit {
+            Exit::Code(_) => handler.broken |= !process.told_to_end,
+            Exit::Signal(_) => {
+                let unready = !process.was_ready || process.kind == Kind::Zygote;
+                handler.unready += u32::from(unready && !process.killed);
+            }
+        }
+    }
+
+    /// A request is the first again that waits.
+    pub(crate) fn request_is_unread(&mut self, call: CallId) {
+        let Some(sent) = self.handlers.sent.get(&call).filter(|sent| !sent.settled) else { return };
+        if let Some(handler) = self.handlers.known.get_mut(&sent.pool) {
+            handler.order.entry(sent.session).or_default().push_front(call);
+        }
+    }
+
+    /// A process of a handler is killed, since it was not ready in time.
+    pub(crate) fn handler_is_late(&mut self, pool: PoolId) {
+        if let Some(handler) = self.handlers.known.get_mut(&pool) {
+            handler.broken = true;
+        }
+    }
+
+    /// A worker of a handler is ready: what it loads can be.
+    pub(crate) fn handler_is_ready(&mut self, worker: WorkerId) {
+        let pool = self.processes.get(&worker).and_then(|process| process.duty.pool);
+        if let Some(handler) = pool.and_then(|pool| self.handlers.known.get_mut(&pool)) {
+            handler.unready = 0;
         }
     }
 
@@ -382,8 +435,9 @@ impl World {
         let dies = self.rng.chance(self.scenario.process_dies / 4);
         let closed = self.rng.chance(self.scenario.process_dies / 8);
         let sent = self.handlers.sent.get_mut(&call).ok_or(format!("{call:?} was never sent"))?;
-        hold!(sent.given.is_none() && !sent.settled, "{call:?} is given twice, or too late");
-        sent.given = Some(worker);
+        let may = sent.given.is_none() || sent.unread;
+        hold!(may && !sent.settled, "{call:?} is given twice, or too late");
+        (sent.given, sent.unread) = (Some(worker), closed);
         let (pool, session) = (sent.pool, sent.session);
         let handler = self.handlers.known.get_mut(&pool).ok_or("its handler is forgotten")?;
         let first = handler.order.entry(session).or_default().pop_front();
@@ -430,9 +484,11 @@ impl World {
         process.duty.work.push(call);
         if closed {
             process.duty.work.clear();
-            self.at_once.push_back(Event::Request(hob_core::requests::Event::Unreached { worker }));
+            let unread = Some(call);
+            let event = hob_core::requests::Event::Unreached { worker, unread };
+            self.at_once.push_back(Event::Request(event));
         } else if dies {
-            self.later(run, Happening::ProcessDies(worker, hob_wire::exit::Exit::Signal(11)));
+            self.later(run, Happening::ProcessDies(worker, Exit::Signal(11)));
         } else {
             if self.rng.chance(300) {
                 self.later(run / 2, Happening::RequestBegins(worker, call));
@@ -449,6 +505,7 @@ impl World {
         hold!(!sent.settled, "{call:?} is settled twice");
         sent.settled = true;
         let (pool, session, given) = (sent.pool, sent.session, sent.given.is_some());
+        let unread = sent.unread;
         match outcome {
             Settled::Answered => hold!(given, "{call:?} was never given"),
             Settled::Lost => {
@@ -462,7 +519,14 @@ impl World {
             }
             Settled::Cancelled => hold!(sent.taken_back, "{call:?} was not taken back"),
             Settled::Refused(refusal) => {
-                hold!(!given, "{call:?} was given, and is refused");
+                hold!(!given || unread, "{call:?} was given, and is refused");
+                let handler = self.handlers.known.get(&pool);
+                let is_broken = handler.is_none_or(|handler| {
+                    handler.broken || handler.unready >= self.limits.kills_max
+                });
+                let is_open = self.core.pools().iter().any(|view| view.id == pool);
+                let is_false = refusal == Refusal::NotLoaded && is_open && !is_broken;
+                hold!(!is_false, "{call:?} is refused for deaths that say nothing: {handler:?}");
                 hold!(refusal != Refusal::Stopping || draining, "{call:?} is stopped by nothing");
             }
         }
@@ -479,6 +543,7 @@ impl World {
         self.handlers.count(name);
         self.handlers.open.remove(&call);
         if let Some(handler) = self.handlers.known.get_mut(&pool) {
+            handler.broken &= outcome != Settled::Answered;
             handler.order.entry(session).or_default().retain(|each| *each != call);
         }
         Ok(())

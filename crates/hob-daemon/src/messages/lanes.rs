@@ -246,7 +246,7 @@ impl Messages {
     /// A lane that did not come about: its worker is of no use to anybody.
     fn unlend(&mut self, ctx: &mut Ctx<'_>, id: LaneId, worker: WorkerId) {
         self.refuse_lane(id);
-        ctx.request(Event::Unreached { worker });
+        ctx.request(Event::Unreached { worker, unread: None });
     }
 
     pub(super) fn recall(&mut self, worker: WorkerId) {
@@ -426,11 +426,14 @@ impl Messages {
     /// closed too; what it sends from now on was not given, and goes by the daemon.
     pub(super) fn lane_cut(&mut self, worker: WorkerId, process: &Process) {
         let part = part_of(worker, process);
+        // A site's front gives what was not read to the loop.
+        let goes_on = !self.mounts.is_empty();
         let Some((_, lane)) = self.lane_of(worker) else { return };
         lane.ended = Some(part);
         lane.shut();
         if let Some(end) = lane.end.take() {
-            lane.unread = rustix::io::ioctl_fionread(&end).is_ok_and(|bytes| bytes > 0);
+            let left = rustix::io::ioctl_fionread(&end).is_ok_and(|bytes| bytes > 0);
+            lane.unread = left && !goes_on;
         }
     }
 

@@ -13,14 +13,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use hob_core::hooks::signal_name;
 use hob_core::ids::{PoolId, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
 use hob_core::receipt::ProgramPart;
-use hob_core::requests::{Event, Loaded as Became};
+use hob_core::requests::{Cause, Event, Loaded as Became};
 use hob_os::clock;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
+use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 use hob_wire::worker::TargetKind;
 use rustix::fd::OwnedFd;
@@ -91,6 +93,8 @@ pub(super) struct Attempt {
     lesson: Option<Lesson>,
     /// Whether it has said why.
     explained: bool,
+    /// What ended it, if a signal did. Another one is made then, until the core gives up.
+    ended_by: Option<u8>,
 }
 
 /// What could not be loaded, by what was there then; `None`: that cannot be told.
@@ -207,7 +211,8 @@ impl Messages {
     pub(super) fn attempts(&mut self, pool: PoolId, worker: WorkerId) {
         if let Some(loaded) = self.handlers.get_mut(&pool) {
             let since = SystemTime::now();
-            loaded.attempt = Some(Attempt { worker, since, lesson: None, explained: false });
+            let (lesson, explained, ended_by) = (None, false, None);
+            loaded.attempt = Some(Attempt { worker, since, lesson, explained, ended_by });
         }
     }
 
@@ -244,6 +249,24 @@ impl Messages {
         self.attempt_failed(ctx, pool, worker);
     }
 
+    /// A zygote has ended before it had loaded. That a signal ended it says nothing of what it was to
+    /// load: whether it was once too often is the core's to say.
+    pub(super) fn attempt_ended(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        pool: PoolId,
+        worker: WorkerId,
+        exit: Exit,
+    ) {
+        let loaded = self.handlers.get_mut(&pool);
+        let attempt = loaded.and_then(|loaded| loaded.attempt.as_mut());
+        match (attempt.filter(|attempt| attempt.worker == worker), exit) {
+            (Some(attempt), Exit::Signal(signal)) => attempt.ended_by = Some(signal),
+            (Some(_), Exit::Code(_)) => self.attempt_failed(ctx, pool, worker),
+            (None, _) => {}
+        }
+    }
+
     /// A zygote has not loaded. What was edited meanwhile is loaded once more, before anybody is
     /// answered by what is older.
     pub(super) fn attempt_failed(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, worker: WorkerId) {
@@ -252,7 +275,10 @@ impl Messages {
             return;
         };
         if !attempt.explained {
-            loaded.trouble = Some(ended_early(&loaded.host).to_owned());
+            loaded.trouble = Some(match attempt.ended_by {
+                Some(signal) => ended_by(Cause::Signal(signal), &loaded.host),
+                None => ended_early(&loaded.host).to_owned(),
+            });
         }
         loaded.unload();
         let built = loaded.fingerprint_of(&attempt);
@@ -269,26 +295,29 @@ impl Messages {
 
     /// What became of loading a pool.
     pub(super) fn became(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, became: Became) {
-        if became == Became::Kept
+        if matches!(became, Became::Kept | Became::Not(_))
             && let Some(loaded) = self.handlers.get(&pool)
             && let Some(worker) = loaded.attempt.as_ref().map(|attempt| attempt.worker)
         {
-            // It was not heard of in time.
+            // It was not heard of in time, or died as those before it.
             self.attempt_failed(ctx, pool, worker);
         }
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
+        if let Became::Not(cause @ (Cause::Signal(_) | Cause::System)) = became {
+            loaded.trouble = Some(ended_by(cause, &loaded.host));
+        }
         let (name, trouble) = (&loaded.name, loaded.trouble.as_deref().unwrap_or("it ended"));
         let line = match became {
             Became::Kept if !loaded.complained => {
                 format!("{name}: the new code does not load, the old goes on: {trouble}")
             }
             Became::Anew if loaded.complained => format!("{name}: the new code answers"),
-            Became::Kept | Became::Anew | Became::Not | Became::Nothing => String::new(),
+            Became::Kept | Became::Anew | Became::Not(_) | Became::Nothing => String::new(),
         };
         loaded.complained = match became {
             Became::Kept => true,
             Became::Anew => false,
-            Became::Not | Became::Nothing => loaded.complained,
+            Became::Not(_) | Became::Nothing => loaded.complained,
         };
         if !line.is_empty() {
             hob_os::log!(Info, Category::Files, "{line}");
@@ -297,7 +326,7 @@ impl Messages {
             }
         }
         let why = match became {
-            Became::Kept | Became::Not => Some(trouble.to_owned()),
+            Became::Kept | Became::Not(_) => Some(trouble.to_owned()),
             Became::Anew | Became::Nothing => None,
         };
         self.reload_of(pool, code(became), why.as_deref());
@@ -371,7 +400,7 @@ pub(super) fn code(became: Became) -> &'static str {
     match became {
         Became::Anew => "reloaded",
         Became::Kept => "kept",
-        Became::Not => "not-loaded",
+        Became::Not(_) => "not-loaded",
         Became::Nothing => "nothing-loaded",
     }
 }
@@ -384,6 +413,18 @@ pub(super) fn ended_early(host: &Program) -> &'static str {
              `hob_worker::serve`"
         }
         Handlers::Function | Handlers::No => "its interpreter ended",
+    }
+}
+
+/// What is said of workers that did not end by themselves, each time, before they were ready.
+fn ended_by(cause: Cause, host: &Program) -> String {
+    match cause {
+        Cause::Itself => ended_early(host).to_owned(),
+        Cause::Signal(signal) => {
+            let name = signal_name(signal);
+            format!("each of its processes died by signal {signal} ({name}) before it was ready")
+        }
+        Cause::System => "the system refused to make a process, each time".to_owned(),
     }
 }
 

@@ -45,7 +45,6 @@ use hob_core::requests::shared_state::Shared;
 use hob_core::requests::{Event, Found};
 use hob_core::supervisor::Supervisor;
 use hob_os::clock;
-use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::message::{ALL_OPEN, Failure, Manner, Message, Named, Passed, Reason};
 use rustix::fd::OwnedFd;
@@ -87,7 +86,7 @@ pub(crate) struct Messages {
     lanes: HashMap<LaneId, Lane>,
     /// Processes that have ended and whose channel is not read to its end yet: their last words
     /// come before their end. Each with its handler and how it ended.
-    leaving: HashMap<WorkerId, (PoolId, Exit)>,
+    leaving: HashMap<WorkerId, workers::Leaving>,
     /// Processes whose channel has ended, and that have not.
     silent: HashSet<WorkerId>,
     handlers: HashMap<PoolId, Loaded>,

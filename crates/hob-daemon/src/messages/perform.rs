@@ -28,7 +28,7 @@ impl Messages {
                 let cancel = Numbered { id: call.0 };
                 let bytes = channel::encode(Kind::Cancel, 0, |out| cancel.encode(out));
                 if !bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &[])) {
-                    ctx.request(Event::Unreached { worker });
+                    ctx.request(Event::Unreached { worker, unread: None });
                 }
             }
             Effect::Lend { lane, worker, uses } => self.lend(ctx, lane, worker, uses),
@@ -114,13 +114,14 @@ impl Messages {
         if (trail.hops > 0 || trail.trace.is_some()) && self.hosts.is_configured() {
             self.hosts.trails.insert(call, (worker, trail));
         }
-        let file = open.file.take();
-        let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
-        let (kind, count) = if file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };
+        // It stays here: a worker that dies before it has read this leaves it to another one.
+        let files: Vec<_> = open.file.iter().map(AsFd::as_fd).collect();
+        let (kind, count) =
+            if open.file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };
         let bytes = channel::encode(kind, count, |out| message.encode(out));
         let sent = bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &files));
         if !sent {
-            ctx.request(Event::Unreached { worker });
+            ctx.request(Event::Unreached { worker, unread: Some(call) });
         }
     }
 }

@@ -1,11 +1,15 @@
 //! What handlers' processes say, and how they end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hob_core::event::{self, ForkFailure};
 use hob_core::http::answer::HINT_BYTES_MAX;
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
 use hob_core::status::PoolPart;
 use hob_core::supervisor::{PoolView, Supervisor};
+use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::frames::http::{Hint, Respond};
 use hob_wire::message::{Answer, Failure, Reason};
@@ -20,6 +24,14 @@ use crate::recorder::ring;
 use crate::workers::hands::{Ended, Process};
 
 use super::Said;
+
+/// A handler's process that has ended, while its last word is not read.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pool: PoolId,
+    exit: Exit,
+    unread: Arc<AtomicBool>,
+}
 
 impl Messages {
     /// Whether this process is, or was a moment ago, a handler's.
@@ -90,10 +102,8 @@ impl Messages {
             WorkerEvent::Launched(..) | WorkerEvent::Finished(_) => {}
             WorkerEvent::Joined(_) | WorkerEvent::Executes(_) => {}
             WorkerEvent::Closed => {
-                if let Some((pool, exit)) = self.leaving.remove(&worker) {
-                    self.lane_lost(ctx, worker);
-                    self.attempt_failed(ctx, pool, worker);
-                    ctx.events.push_back(event::Event::Gone { worker, exit });
+                if let Some(left) = self.leaving.remove(&worker) {
+                    self.has_gone(ctx, worker, &left);
                 } else if ctx.hands.get(worker).is_some() {
                     self.silent.insert(worker);
                 }
@@ -170,7 +180,7 @@ impl Messages {
     }
 
     fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
-        let leaving = self.leaving.get(&worker).map(|(pool, _)| *pool);
+        let leaving = self.leaving.get(&worker).map(|left| left.pool);
         ctx.hands.get(worker).and_then(|process| process.handler).or(leaving)
     }
 
@@ -253,14 +263,27 @@ impl Messages {
         process: &Process,
         pool: PoolId,
     ) {
-        let (worker, exit) = (ended.worker, ended.exit);
+        let worker = ended.worker;
         self.lane_cut(worker, process);
+        let left = Leaving { pool, exit: ended.exit, unread: Arc::clone(process.unread()) };
         if self.silent.remove(&worker) {
-            self.lane_lost(ctx, worker);
-            self.attempt_failed(ctx, pool, worker);
-            ctx.events.push_back(event::Event::Gone { worker, exit });
+            self.has_gone(ctx, worker, &left);
         } else {
-            self.leaving.insert(worker, (pool, exit));
+            self.leaving.insert(worker, left);
         }
+    }
+
+    /// A handler's process has ended, and its last word was read.
+    fn has_gone(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, left: &Leaving) {
+        self.lane_lost(ctx, worker);
+        self.attempt_ended(ctx, left.pool, worker, left.exit);
+        if left.unread.load(Ordering::Relaxed) {
+            let mut given = self.open.iter().filter(|(_, open)| open.worker == Some(worker));
+            // Of several it is not known which of them were read.
+            if let (Some((call, _)), None) = (given.next(), given.next()) {
+                ctx.request(Event::Unreached { worker, unread: Some(*call) });
+            }
+        }
+        ctx.events.push_back(event::Event::Gone { worker, exit: left.exit });
     }
 }

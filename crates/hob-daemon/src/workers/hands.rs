@@ -50,6 +50,8 @@ const STREAMS: usize = 3;
 const LOG_BYTES_MAX: i64 = 8 << 20;
 
 const SIGKILL: u8 = 9;
+/// What a shell says of a command that could not be executed.
+const NOT_STARTED: u8 = 126;
 const SIGSTOP: u8 = 19;
 const SIGTSTP: u8 = 20;
 
@@ -183,6 +185,12 @@ impl Process {
         self.call.is_some()
             && !self.signalled
             && (self.unread.load(Ordering::Relaxed) || uds::is_reset(&*self.stream))
+    }
+
+    /// Whether what was sent to it last lies unread in its channel. That is known when its process
+    /// has ended and its channel was read to its end, whichever comes last.
+    pub(crate) fn unread(&self) -> &Arc<AtomicBool> {
+        &self.unread
     }
 }
 
@@ -745,9 +753,9 @@ fn naming(program: &Program, role: Role) -> Preload {
     }
 }
 
-/// The event of a process that could not be started: as if it had ended at once.
+/// The event of a process that could not be started: as if it had ended at once, by itself.
 pub(crate) fn stillborn(worker: WorkerId) -> Event {
-    Event::Gone { worker, exit: Exit::Signal(SIGKILL) }
+    Event::Gone { worker, exit: Exit::Code(NOT_STARTED) }
 }
 
 /// What comes off the wire has no NUL inside; what follows one would be cut.

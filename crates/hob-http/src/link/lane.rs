@@ -26,9 +26,14 @@ use crate::connection::hints::Hints;
 /// What is read at once; a small answer fits.
 const READ_BYTES: usize = 16 * 1024;
 
-/// The worker's end is closed, or it broke a rule of the wire.
+/// A lane is over.
 #[derive(Debug)]
-pub(super) struct Over;
+pub(super) enum Over {
+    /// The worker's end is closed, or it broke a rule of the wire.
+    Ended,
+    /// The worker has died, and has not read what was sent last: nothing of it can have run.
+    Unread,
+}
 
 /// A lane that is lent.
 #[derive(Debug)]
@@ -71,7 +76,8 @@ impl Lane {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.room().await?,
                 Err(_) if sent == 0 => return Ok(false),
-                Err(_) => return Err(Over),
+                // Nobody performs a part of a request.
+                Err(_) => return Err(Over::Unread),
             }
         }
         Ok(true)
@@ -79,10 +85,10 @@ impl Lane {
 
     /// Waits until there is room to write: seldom, since a lane takes one request at a time.
     async fn room(&self) -> Result<(), Over> {
-        let other = self.socket.get_ref().as_fd().try_clone_to_owned().map_err(|_| Over)?;
+        let other = self.socket.get_ref().as_fd().try_clone_to_owned().map_err(|_| Over::Ended)?;
         #[expect(deprecated, reason = "sound for an `OwnedFd`")]
-        let other = AsyncFd::with_interest(other, Interest::WRITABLE).map_err(|_| Over)?;
-        other.writable().await.map(drop).map_err(|_| Over)
+        let other = AsyncFd::with_interest(other, Interest::WRITABLE).map_err(|_| Over::Ended)?;
+        other.writable().await.map(drop).map_err(|_| Over::Ended)
     }
 
     /// Awaits what its worker says next; `None`: the time has passed. Nothing is lost if it is
@@ -119,34 +125,34 @@ impl Lane {
     /// What has come whole. On a lane is one request at a time, so that nothing follows its end.
     fn take(&mut self, hints: Option<&Hints>) -> Result<Option<Told>, Over> {
         let (Header { kind, fds, .. }, payload, end) = loop {
-            let split = frame::split(&self.room[..self.have]).map_err(|_| Over)?;
+            let split = frame::split(&self.room[..self.have]).map_err(|_| Over::Ended)?;
             let Some((header, payload, end)) = split else { return Ok(None) };
             if header.kind != Kind::Hint {
                 break (header, payload, end);
             }
-            let hint = Hint::decode(payload).map_err(|_| Over)?;
+            let hint = Hint::decode(payload).map_err(|_| Over::Ended)?;
             hints.inspect(|hints| hints.take(hint.head));
             self.room.copy_within(end..self.have, 0);
             self.have -= end;
         };
         let told = if kind == Kind::Answer {
-            let answer = Answer::decode(payload).map_err(|_| Over)?;
+            let answer = Answer::decode(payload).map_err(|_| Over::Ended)?;
             Told::Answered(answer.payload.to_vec())
         } else if kind == Kind::Failure {
-            let failure = Failure::decode(payload).map_err(|_| Over)?;
+            let failure = Failure::decode(payload).map_err(|_| Over::Ended)?;
             let text = String::from_utf8_lossy(failure.text).into_owned();
             Told::Failed(failure.reason, text)
         } else if kind == Kind::Respond && fds == 1 && !self.fds.is_empty() {
-            let respond = Respond::decode(payload).map_err(|_| Over)?;
+            let respond = Respond::decode(payload).map_err(|_| Over::Ended)?;
             Told::Begun(Beginning::of(&respond, self.fds.remove(0)), None)
         } else {
-            return Err(Over);
+            return Err(Over::Ended);
         };
         self.room.copy_within(end..self.have, 0);
         self.have -= end;
         let follows = self.have > 0 || !self.fds.is_empty();
         if follows && !matches!(told, Told::Begun(..)) {
-            return Err(Over);
+            return Err(Over::Ended);
         }
         Ok(Some(told))
     }
@@ -163,13 +169,13 @@ async fn fill(
         room.resize(2 * room.len(), 0);
     }
     loop {
-        let mut ready = socket.readable().await.map_err(|_| Over)?;
+        let mut ready = socket.readable().await.map_err(|_| Over::Ended)?;
         let (space, before) = (&mut room[*have..], fds.len());
         let most = space.len();
         let got =
             ready.try_io(|socket| uds::receive(socket, space, fds).map_err(std::io::Error::from));
         match got {
-            Ok(Ok(0)) => return Err(Over),
+            Ok(Ok(0)) => return Err(Over::Ended),
             Ok(Ok(count)) => {
                 // That was all, which need not be found out by another read. Only where descriptors
                 // came does the kernel stop before the end.
@@ -180,7 +186,11 @@ async fn fill(
                 return Ok(());
             }
             Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
-            Ok(Err(_)) => return Err(Over),
+            // The kernel resets a socket whose other end was closed with bytes unread.
+            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionReset && *have == 0 => {
+                return Err(Over::Unread);
+            }
+            Ok(Err(_)) => return Err(Over::Ended),
             Err(_nothing_is_there) => {}
         }
     }

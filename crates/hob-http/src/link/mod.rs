@@ -246,7 +246,7 @@ async fn lane_ends(mut turn: Turn, ends: Option<Arc<AtomicU64>>) -> Option<(Reas
                 }
             }
         }
-        Err(Over) => {
+        Err(Over::Ended | Over::Unread) => {
             turn.is_over();
             Some((Reason::Lost, LOST.to_owned()))
         }
@@ -671,7 +671,11 @@ async fn ask_lane(
         }
         // Dropped, its lane is left.
         Ok(None) => Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned()),
-        Err(Over) => {
+        Err(Over::Unread) => {
+            turn.is_diverted();
+            return Err(turn);
+        }
+        Err(Over::Ended) => {
             turn.is_over();
             Outcome::Failed(Reason::Lost, LOST.to_owned())
         }

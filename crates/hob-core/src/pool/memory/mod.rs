@@ -3,11 +3,13 @@
 //! What has a request or a lane is never taken away, nor what keeps a session's state. A pool that
 //! nothing uses goes with its zygote, and comes back with its next request.
 
+pub mod budget;
+
 use std::collections::BTreeMap;
 
 use crate::ids::{PoolId, ProgramId, WorkerId};
-use crate::pool::budget::{Held, Use, evictions, too_large};
 use crate::pool::engine::Engine;
+use crate::pool::memory::budget::{Held, Use, evictions, too_large};
 use crate::pool::worker::{Serves, State, Worker};
 
 impl Engine {
