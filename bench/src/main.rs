@@ -60,7 +60,7 @@ const USAGE: &str =
             or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
             or of `check`: endpoints peers exports metrics
             or of `chaos`: prices faults
-            or of `actors`: ring_tell ring_ask ipc_ring storm_1 storm_16 storm_tells idle
+            or of `actors`: ring_tell ring_ask ipc_ring ipc_ring_ask storm_1 storm_16 storm_tells idle
   --part K/N   the K-th of N parts of the programs of `worlds`, which takes some forty minutes
   --worlds A,B   only these worlds, beside the one where programs are taught
   --python FILE  another interpreter than the `python3` of PATH (worlds, moments, ends)

@@ -175,7 +175,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ipc::progress("ipc_storm: starting the workers");
     let workers = peers.spawn_all(ipc::workers(nodes)?)?;
     let processes = workers.iter().filter_map(|worker| peers.process(*worker));
-    let idle = processes.map(pss_kib).max().unwrap_or(0);
+    let idle = processes.map(|process| ipc::memory_kib(&[process])).max().unwrap_or(0);
     let mut clients = Vec::new();
     for worker in workers {
         clients.push(peers.remote::<Client>(worker, "client")?);
@@ -194,12 +194,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let more = [("nodes", nodes), ("open", open), ("check", check), ("idle_pss_kib", idle)];
     ipc::tell("ipc_storm", (nodes * each, elapsed), &more)?;
     Ok(())
-}
-
-/// The proportional memory of a process in KiB.
-fn pss_kib(process: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }

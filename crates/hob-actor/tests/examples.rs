@@ -52,3 +52,39 @@ fn a_small_run_prints_one_line_of_json() {
     let text = String::from_utf8(remote.stdout).unwrap();
     assert!(remote.status.success() && text.contains("\"hops\":2"), "{text}");
 }
+
+/// The number behind a name in the line that an example prints.
+fn number(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{line}"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn a_chain_of_asks_goes_round_a_ring_of_processes_however_long_it_is_and_memory_stays_flat() {
+    for more in [&[][..], &["--shared-memory"][..]] {
+        // Once round, again and again; and one chain that is longer than any mailbox.
+        for (nodes, rounds, long) in [(2, 2000, 1), (5, 1000, 1), (20, 200, 1), (3, 2000, 2000)] {
+            let [nodes_word, rounds_word, long_word] =
+                [nodes, rounds, long].map(|number: u64| number.to_string());
+            let mut words = vec!["--nodes", &nodes_word, "--rounds", &rounds_word];
+            words.extend(["--ask", &long_word]);
+            words.extend(more);
+            let output = run("ipc_ring", &words);
+            let line = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success(), "{words:?}: {line}");
+            assert_eq!(number(&line, "check"), 2 * nodes * rounds, "{words:?}: {line}");
+            let grown = number(&line, "grown_kib");
+            assert!(long > 1 || grown < 512 * nodes, "{words:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_asks_that_is_longer_than_its_time_ends_as_a_whole() {
+    // So many asks take far longer than a millisecond.
+    let output =
+        run("ipc_ring", &["--nodes", "3", "--rounds", "20000", "--ask", "20000", "--within", "1"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && text.contains("Expired"), "{text}");
+}

@@ -28,6 +28,8 @@ const ASKS: u64 = 10_000;
 const TELLS: u64 = 100_000;
 /// What a ring of processes passes on in all.
 const HOPS: u64 = 200_000;
+/// Processes of the rings by ask.
+const ASKED_NODES: [u64; 4] = [2, 5, 20, 200];
 /// What actix needs for 10,000,000 open asks, and some air. With less it is measured at a tenth.
 const HEAVY_KIB: u64 = 12 << 20;
 
@@ -51,10 +53,11 @@ struct Ran {
 /// A part of the figure: what fits in two minutes or so, and is kept when it is done.
 type Part = fn(&Built, Sizes, &mut Figure) -> Result<()>;
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("ring_tell", tells_here),
     ("ring_ask", asks_here),
     ("ipc_ring", rings),
+    ("ipc_ring_ask", asked_rings),
     ("storm_1", storm_1),
     ("storm_16", storm_16),
     ("storm_tells", storm_tells),
@@ -120,6 +123,18 @@ fn rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
         most(figure, &name, 1.4, (&ran[0], &ran[1]));
         most(figure, &format!("{name}{SHARED}"), 1.4, (&ran[2], &ran[1]));
         gained(figure, &format!("ipc_ring, {nodes} processes"), (&ran[0], &ran[2]));
+    }
+    Ok(())
+}
+
+fn asked_rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
+    for nodes in ASKED_NODES {
+        let ran = run(&ipc_ring_ask(built, nodes, sizes.of(HOPS)), sizes.rounds, figure)?;
+        let name = format!("ipc_ring by ask, {nodes} processes: hob-actor over raw sockets");
+        most(figure, &name, 1.6, (&ran[0], &ran[1]));
+        most(figure, &format!("{name}{SHARED}"), 1.6, (&ran[2], &ran[1]));
+        let grown = format!("ipc_ring by ask, {nodes} processes: memory grown (KiB each)");
+        figure.target(&grown, Want::AtMost(64.0), ran[0].grown_kib() / number(nodes));
     }
     Ok(())
 }
@@ -215,6 +230,30 @@ fn ipc_ring(built: &Built, nodes: u64, hops: u64) -> Contest {
             Side::example(built, "ipc_ring", &[("--nodes", nodes), ("--rounds", hops / nodes)])
                 .with(SHARES)
                 .gives(hops),
+        ],
+    }
+}
+
+/// The same by asks: each node asks the next, and answers when that has. There and back are two hops.
+fn ipc_ring_ask(built: &Built, nodes: u64, hops: u64) -> Contest {
+    let rounds = (hops / 2 / nodes).max(1);
+    let hops = 2 * rounds * nodes;
+    let ours = || {
+        let options = [("--nodes", nodes), ("--rounds", rounds), ("--ask", 1)];
+        Side::example(built, "ipc_ring", &options).gives(hops)
+    };
+    Contest {
+        name: match nodes {
+            2 => "ipc_ring by ask, 2",
+            5 => "ipc_ring by ask, 5",
+            20 => "ipc_ring by ask, 20",
+            _ => "ipc_ring by ask, 200",
+        },
+        unit: "ns a hop",
+        sides: vec![
+            ours(),
+            Side::floor(built, &["ring", &nodes.to_string(), &hops.to_string()]).gives(hops),
+            ours().with(SHARES),
         ],
     }
 }
@@ -334,6 +373,12 @@ impl Ran {
     fn peak_mib(&self) -> f64 {
         let peaks: Vec<f64> = self.told.iter().map(Told::peak_mib).collect();
         stats::median(&peaks)
+    }
+
+    /// What the memory of all its processes grew by while chains followed one another.
+    fn grown_kib(&self) -> f64 {
+        let grown: Vec<f64> = self.told.iter().map(|told| told.grown_kib).collect();
+        stats::median(&grown)
     }
 
     /// Memory at the peak, over what there was before the first message, for each of them.

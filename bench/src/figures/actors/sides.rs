@@ -43,6 +43,9 @@ pub(super) struct Told {
     peak_rss_bytes: f64,
     #[serde(default)]
     before_rss_bytes: f64,
+    /// What the memory of all its processes grew by.
+    #[serde(default)]
+    pub(super) grown_kib: f64,
     /// Or what that makes for each of them.
     bytes_per_open_ask: Option<f64>,
 }

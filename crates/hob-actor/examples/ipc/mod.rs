@@ -68,6 +68,17 @@ pub(crate) fn progress(what: &str) {
     }
 }
 
+/// The proportional memory of these processes in KiB.
+#[allow(dead_code, reason = "not every example asks")]
+pub(crate) fn memory_kib(processes: &[u32]) -> u64 {
+    let of = |process: &u32| -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.trim().strip_suffix(" kB")?.trim().parse().ok()
+    };
+    processes.iter().filter_map(of).sum()
+}
+
 /// The line at the end: `hops` of something in `elapsed`, and more numbers.
 pub(crate) fn tell(
     example: &str,
