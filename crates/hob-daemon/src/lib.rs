@@ -16,7 +16,6 @@ mod calls;
 mod channel;
 pub mod config;
 mod ctx;
-pub mod durations;
 mod freshness;
 mod fronts;
 pub mod hosts;
@@ -41,6 +40,7 @@ mod workers;
 
 pub use around::are_bounded_alike;
 pub use config::Config;
+pub use hob_hooks::durations;
 pub use messages::dead::alone as dead_letters;
 pub use run::log::{FILE as LOG_FILE, configured as log_configured};
 pub use serve::{DaemonError, run};

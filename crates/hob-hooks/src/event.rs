@@ -1,5 +1,7 @@
 //! What a runner tells whoever drives it.
 
+use std::time::Duration;
+
 use hob_core::hooks::{Bytes, HookRecord, SetRecord};
 
 /// A set's number, unique in its runner, and in its parallel runner.
@@ -44,6 +46,8 @@ pub enum Event<'a> {
         set: SetId,
         /// Its file's name.
         name: &'a Bytes,
+        /// What it may take before that is told.
+        after: Duration,
     },
     /// A hook ended, or could not be started.
     HookEnded {

@@ -51,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+pub mod durations;
 mod event;
 mod handle;
 mod listing;
@@ -68,7 +69,7 @@ pub use parallel::{ParallelHandle, ParallelRunner, WorkSource};
 
 pub use event::{Event, SetId, Stream};
 pub use handle::{Closed, Handle};
-pub use listing::{Listing, Place};
+pub use listing::{Listing, Place, limits_of};
 pub use runner::{Runner, Wait};
 pub use set::{Isolation, Limits, Prestart, Set, VariableError, Variables};
 pub use warm::{Connect, Connector};

@@ -160,7 +160,7 @@ fn a_slow_hook_is_told_of_and_goes_on() {
     let hooks = Hooks::of(&[("1", "sleep 0.4; echo done")]);
     let outcome = hooks.run(&["--warn-after", "50ms"]).go();
     outcome.succeeded();
-    assert!(contains(&outcome.err, b"1: takes longer than --warn-after"), "{outcome:?}");
+    assert!(contains(&outcome.err, b"1: takes longer than 50ms"), "{outcome:?}");
     let (_, set) = hooks.json(&["--warn-after", "50ms"]);
     assert_eq!((&set["hooks"][0]["slow"], &set["outcome"]), (&true.into(), &"ok".into()));
 }
@@ -211,4 +211,50 @@ fn what_is_no_variable_or_time_is_said() {
         let outcome = hooks.run(words).go();
         assert_eq!(outcome.end, End::Code(2), "{words:?}: {outcome:?}");
     }
+}
+
+#[test]
+fn a_table_beside_the_directory_limits_single_hooks() {
+    let hooks =
+        Hooks::of(&[("1-quick", "sleep 0.4"), ("2-slow", "exec sleep 600"), ("3-never", ":")]);
+    let table = "# hook warn kill\n1-* 50ms -\n2-slow  -  1s\nother 1s 1s\n";
+    hooks.world.file("d.limits", table);
+    let general = ["--grace", "200ms", "--kill-after", "10m"];
+    let (outcome, set) = hooks.json(&general);
+    assert_eq!((outcome.end, &set["outcome"]), (End::Code(4), &"timeout".into()), "{set}");
+    let of = |hook: usize| (&set["hooks"][hook]["outcome"], &set["hooks"][hook]["slow"]);
+    assert_eq!(of(0), (&"ok".into(), &true.into()), "{set}");
+    assert_eq!(of(1), (&"timeout".into(), &false.into()), "{set}");
+    assert_eq!(set["not_run"][0], "3-never");
+    let told = hooks.run(&general).go();
+    for line in [&b"1-quick: takes longer than 50ms"[..], b"2-slow: timeout: ended after 1."] {
+        assert!(contains(&told.err, line), "{told:?}");
+    }
+    let listed = |words: &[&str]| hooks.world.hob(&["hooks", "list"]).args(words).go().text();
+    assert!(
+        listed(&["d"]).contains("other: no hook has this name, in line 4"),
+        "{}",
+        listed(&["d"])
+    );
+    let json: serde_json::Value = serde_json::from_str(&listed(&["d/.", "--json"])).unwrap();
+    let limits = serde_json::json!([
+        {"hook": "1-quick", "warn_after_us": 50_000, "kill_after_us": null},
+        {"hook": "2-slow", "warn_after_us": null, "kill_after_us": 1_000_000},
+    ]);
+    assert_eq!(json["limits"], limits, "{json}");
+}
+
+#[test]
+fn a_table_that_cannot_be_read_runs_nothing() {
+    let hooks = Hooks::of(&[("1", "echo ran >ran")]);
+    for (table, why) in [
+        ("1 soon -", "d.limits: line 1: soon: is no time"),
+        ("\n1 5s", "d.limits: line 2: a row is"),
+    ] {
+        hooks.world.file("d.limits", table);
+        let outcome = hooks.run(&[]).go();
+        assert_eq!(outcome.end, End::Code(5), "{outcome:?}");
+        assert!(contains(&outcome.err, why.as_bytes()), "{outcome:?}");
+    }
+    assert!(!hooks.world.path("work/ran").exists());
 }

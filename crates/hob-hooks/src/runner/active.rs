@@ -1,7 +1,7 @@
 //! What a set is that has begun, and what its hook is doing. Deliberately not here: what makes it go
 //! on (`sets.rs`), and what a hook that runs is (`running.rs`).
 
-use hob_core::hooks::{HookOutcome, HookRecord, Reason};
+use hob_core::hooks::{HookOutcome, HookRecord, Reason, TimeLimits, Times};
 use hob_wire::reply::RunCold;
 use rustix::fd::OwnedFd;
 
@@ -16,6 +16,8 @@ pub(super) struct Active {
     pub(super) id: SetId,
     pub(super) set: Set,
     pub(super) listing: Listing,
+    /// Of single hooks; what the set says is for all others.
+    pub(super) limits: TimeLimits,
     /// The hook whose turn it is.
     pub(super) index: usize,
     pub(super) at_ns: u64,
@@ -68,6 +70,12 @@ impl Active {
             Hook::Retry { at_ns, .. } => Some(*at_ns),
             Hook::Running(running) => running.deadline_ns(),
         }
+    }
+
+    /// What the current hook may take.
+    pub(super) fn times(&self) -> Times {
+        let (warn_after, kill_after) = (self.set.warn_after, self.set.kill_after);
+        self.limits.of(self.name()).or(Times { warn_after, kill_after })
     }
 
     /// The name of the current hook.

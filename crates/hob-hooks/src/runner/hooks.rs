@@ -213,6 +213,7 @@ impl Runner {
     ) -> Option<HookRecord> {
         let active = self.places[place].as_mut()?;
         let after = |time: Option<Duration>| time.map(|time| since_ns.saturating_add(nanos(time)));
+        let times = active.times();
         let keep = self.limits.capture_bytes_max;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
@@ -225,8 +226,8 @@ impl Runner {
             err_open: true,
             theirs: pipes.theirs,
             since_ns,
-            warn_at_ns: after(active.set.warn_after),
-            kill_at_ns: after(active.set.kill_after),
+            warn_at_ns: after(times.warn_after),
+            kill_at_ns: after(times.kill_after),
             ending: Ending::No,
             record,
         };
@@ -415,12 +416,13 @@ impl Runner {
 
     fn look_at_running(&mut self, place: usize, now_ns: u64, sink: Sink<'_>) {
         let Some(active) = &mut self.places[place] else { return };
+        let after = active.times().warn_after.unwrap_or_default();
         let Hook::Running(running) = &mut active.hook else { return };
         if running.warn_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             running.warn_at_ns = None;
             running.record.slow = true;
             let name = Bytes(active.listing.listed.hooks[active.index].clone());
-            sink(Event::HookSlow { set: active.id, name: &name });
+            sink(Event::HookSlow { set: active.id, name: &name, after });
         }
         if running.kill_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             running.kill_at_ns = None;

@@ -6,7 +6,7 @@ use hob_os::clock;
 use super::active::{Active, Hook};
 use super::{Runner, Sink, Waiting, never_begun};
 use crate::event::{Event, SetId};
-use crate::listing::Listing;
+use crate::listing::{Listing, limits_of};
 use crate::set::Set;
 
 impl Runner {
@@ -31,11 +31,14 @@ impl Runner {
 
     fn begin_set(&mut self, id: SetId, set: Set, sink: Sink<'_>) {
         let at_ns = clock::now_ns();
-        let listing = match Listing::read(set.place(), &set.dir.0, &set.ignored) {
-            Ok(listing) => listing,
-            Err(error) => {
-                let text = std::io::Error::from(error);
-                let message = format!("{}: cannot be listed: {text}", set.dir.text());
+        let listing = Listing::read(set.place(), &set.dir.0, &set.ignored).map_err(|error| {
+            let text = std::io::Error::from(error);
+            format!("{}: cannot be listed: {text}", set.dir.text())
+        });
+        let limits = || limits_of(set.place(), &set.dir.0);
+        let (listing, limits) = match listing.and_then(|listing| Ok((listing, limits()?))) {
+            Ok(both) => both,
+            Err(message) => {
                 let record = SetRecord {
                     outcome: HookOutcome::SystemError,
                     message: Some(message),
@@ -54,6 +57,7 @@ impl Runner {
             id,
             set,
             listing,
+            limits,
             index: 0,
             at_ns,
             outcome: HookOutcome::Ok,

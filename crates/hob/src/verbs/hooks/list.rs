@@ -3,11 +3,12 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use clap::Args;
-use hob_core::hooks::{Bytes, Skipped, Suffix};
-use hob_hooks::{Listing, Place};
-use serde_json::json;
+use hob_core::hooks::{Bytes, Skipped, Suffix, Times};
+use hob_hooks::{Listing, Place, limits_of};
+use serde_json::{Value, json};
 
 use super::super::{Failure, out, out_json};
 use crate::show::style::{Look, Tone};
@@ -62,6 +63,7 @@ pub(crate) fn run(asked: &List) -> Result<(), Failure> {
         let text = std::io::Error::from(error);
         Failure::new(format!("{}: cannot be listed: {text}", shown.text()))
     })?;
+    let limits = limits_of(Place::Own, dir).map_err(Failure::new)?;
     if asked.json {
         let name = |name: &Vec<u8>| Bytes(name.clone());
         let hooks: Vec<Bytes> = listing.listed.hooks.iter().map(name).collect();
@@ -71,7 +73,14 @@ pub(crate) fn run(asked: &List) -> Result<(), Failure> {
             .iter()
             .map(|(skipped, why)| json!({"name": name(skipped), "reason": code(why), "suffix": suffix(why)}))
             .collect();
-        let value = json!({"schema": SCHEMA, "dir": shown, "hooks": hooks, "skipped": skipped});
+        let rows: Vec<_> =
+            hooks.iter().filter_map(|hook| limited(hook, limits.of(&hook.0))).collect();
+        let unused: Vec<_> = limits
+            .unused(&listing.listed.hooks)
+            .map(|(line, name)| json!({"line": line, "name": name}))
+            .collect();
+        let value = json!({"schema": SCHEMA, "dir": shown, "hooks": hooks, "skipped": skipped,
+            "limits": rows, "limits_unused": unused});
         return out_json(&format!("{value}\n"));
     }
     let look = Look::of_stdout();
@@ -84,7 +93,23 @@ pub(crate) fn run(asked: &List) -> Result<(), Failure> {
         let why = look.paint(Tone::Dim, &format!("# {}: {}", line(name), words(why)));
         text += &format!("{why}\n");
     }
+    for (row, name) in limits.unused(&listing.listed.hooks) {
+        let words = format!(
+            "# {}: no hook has this name, in line {row} of the limits",
+            line(name.as_bytes())
+        );
+        text += &format!("{}\n", look.paint(Tone::Watch, &words));
+    }
     out(&text)
+}
+
+/// What a hook may take, if it is limited by itself.
+fn limited(hook: &Bytes, times: Times) -> Option<Value> {
+    let us = |time: Option<Duration>| time.and_then(|time| u64::try_from(time.as_micros()).ok());
+    (times != Times::default()).then(|| {
+        json!({"hook": hook, "warn_after_us": us(times.warn_after),
+            "kill_after_us": us(times.kill_after)})
+    })
 }
 
 fn code(why: &Skipped) -> &'static str {

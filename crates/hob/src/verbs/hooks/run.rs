@@ -41,7 +41,11 @@ const POLITE: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 A hook that exits with 0 is ok; 32 to 63 is a warning, and the next one runs;
 100 interrupts the set, which is no fault; anything else is an error. hob exits
-with 0 for ok and warning, 1 error, 3 interrupt, 4 timeout, 5 system error.")]
+with 0 for ok and warning, 1 error, 3 interrupt, 4 timeout, 5 system error.
+
+Limits of single hooks are rows of the file DIR.limits beside the directory: a
+name (* and ? stand for others), when to warn, when to kill. A - leaves what is
+asked for all. 20-migrate 30s 10m")]
 pub(crate) struct Run {
     /// The hooks directory; one that is not there is an empty set, and said to be
     pub(crate) dir: OsString,
@@ -365,9 +369,9 @@ impl Shown {
                 Some(Wish::End) => self.handle.cancel_all(Duration::ZERO),
                 None => {}
             },
-            Event::HookSlow { name, .. } if !self.json => {
+            Event::HookSlow { name, after, .. } if !self.json => {
                 let name = printable(&name.text(), Charset::Unicode);
-                say::line(format!("{name}: takes longer than --warn-after").as_bytes());
+                say::line(format!("{name}: takes longer than {after:?}").as_bytes());
             }
             Event::SetEnded(record) => self.record = Some(record),
             Event::SetStarted { .. }

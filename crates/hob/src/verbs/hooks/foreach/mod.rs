@@ -292,11 +292,11 @@ impl Round {
                 None => {}
             },
             Event::Ready(DRAW) => self.screen.draw(self.counts, self.ending.is_some()),
-            Event::HookSlow { set, name } => {
+            Event::HookSlow { set, name, after } => {
                 let target = self.given.get(&set.0).map(|given| given.target.name.clone());
                 let target = Bytes(target.unwrap_or_default());
                 let text =
-                    format!("{}: {}: takes longer than --warn-after", target.text(), name.text());
+                    format!("{}: {}: takes longer than {after:?}", target.text(), name.text());
                 self.screen.clear();
                 say::line(printable(&text, Charset::Unicode).as_bytes());
             }

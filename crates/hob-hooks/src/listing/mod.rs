@@ -1,5 +1,7 @@
 //! Reading a hooks directory: its names, what they lead to, and the identity of each file.
 
+mod limits;
+
 use std::ffi::{CStr, CString};
 
 use hob_core::hooks::{Entry, Kind, Listed, Suffix, select};
@@ -9,6 +11,8 @@ use rustix::fs::{
 };
 use rustix::io;
 use rustix::time::{ClockId, clock_gettime};
+
+pub use limits::limits_of;
 
 /// Where relative names begin.
 #[derive(Debug, Clone, Copy)]
