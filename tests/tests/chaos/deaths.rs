@@ -336,7 +336,7 @@ fn processes_of(world: &World) -> Vec<u32> {
 
 #[test]
 fn calls_between_which_warm_processes_are_killed_are_performed_and_warm_again_at_once() {
-    for isolation in ["fork", "standby", "prefork"] {
+    for isolation in ["fork", "standby"] {
         let world = World::started();
         world.file("hello.py", "print('hello')\n");
         let words = ["run", "--isolation", isolation, "hello.py"];
