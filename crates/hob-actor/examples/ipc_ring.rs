@@ -142,8 +142,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Once round first: every process has its link then.
     go(&ring[0], nodes)?;
     ipc::progress("ipc_ring: passing on");
-    if long > 0 {
-        let chains = Chains { count: (rounds / long).max(1), asks: long * nodes, within };
+    if let Some(count) = rounds.checked_div(long) {
+        let chains = Chains { count: count.max(1), asks: long * nodes, within };
         let told = chains.go(&ring[0], &processes)?;
         peers.drain();
         let (hops, elapsed, grown_kib) = (told.hops, told.elapsed, told.grown_kib);

@@ -53,7 +53,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(answer, format!("hello {round}, from process {process}"), "its own answer");
     }
     let elapsed = start.elapsed();
+    let worker_kib = ipc::memory_kib(&[process]);
     peers.drain();
-    ipc::tell("remote_ask", (rounds, elapsed), &[])?;
+    ipc::tell("remote_ask", (rounds, elapsed), &[("worker_kib", worker_kib)])?;
     Ok(())
 }

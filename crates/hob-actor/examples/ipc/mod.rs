@@ -69,7 +69,6 @@ pub(crate) fn progress(what: &str) {
 }
 
 /// The proportional memory of these processes in KiB.
-#[allow(dead_code, reason = "not every example asks")]
 pub(crate) fn memory_kib(processes: &[u32]) -> u64 {
     let of = |process: &u32| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;

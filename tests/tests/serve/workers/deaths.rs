@@ -129,7 +129,6 @@ fn survives(isolation: &str) {
         "HOB_CHAOS_SEED={seed}, {isolation}: {killed} killed, {} failed, {unbegun} of them not begun: {failed:?}",
         failed.len()
     );
-    eprintln!("{said}");
     assert!(killed >= requests / EVERY, "{said}");
     assert!(times.values().all(|count| *count == 1), "it was run twice: {said}\n{began}");
     for (_, status, text) in &failed {
