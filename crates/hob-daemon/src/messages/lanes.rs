@@ -56,8 +56,6 @@ pub(super) struct Lane {
     left: bool,
     /// Its worker's process, when that has ended.
     ended: Option<WorkerPart>,
-    /// The worker has not read all that was sent.
-    unread: bool,
     /// When to look whether there was more after the last report.
     look_at: Option<Time>,
 }
@@ -112,20 +110,21 @@ impl Lane {
         ]
     }
 
-    /// The message that its worker has ended in, if it was in one; or that it was sent, and has
-    /// not read.
+    /// The message that its worker has ended in, if it was in one. What it has not read its sender
+    /// sends again by the daemon, where it is counted.
     fn open(&self) -> Option<Newest> {
         let tally = self.tally();
+        if tally.begun <= tally.ended {
+            return None;
+        }
         let now_ns = clock::now_ns();
-        let begun = tally.begun > tally.ended;
         let reason = match self.left {
-            true if begun && is_late(&tally, now_ns) => Reason::TimedOut,
+            true if is_late(&tally, now_ns) => Reason::TimedOut,
             true => Reason::Cancelled,
             false => Reason::Lost,
         };
-        let main_ns = if begun { tally.begun_ns } else { now_ns };
-        let outcome = reason.code();
-        (begun || self.unread).then_some(Newest { count: 1, outcome, main_ns, finished_ns: now_ns })
+        let (main_ns, outcome) = (tally.begun_ns, reason.code());
+        Some(Newest { count: 1, outcome, main_ns, finished_ns: now_ns })
     }
 }
 
@@ -185,7 +184,6 @@ impl Messages {
             counted: (0, 0),
             left: false,
             ended: None,
-            unread: false,
             look_at: None,
         };
         self.lanes.insert(lane, wanted);
@@ -426,15 +424,10 @@ impl Messages {
     /// closed too; what it sends from now on was not given, and goes by the daemon.
     pub(super) fn lane_cut(&mut self, worker: WorkerId, process: &Process) {
         let part = part_of(worker, process);
-        // A site's front gives what was not read to the loop.
-        let goes_on = !self.mounts.is_empty();
         let Some((_, lane)) = self.lane_of(worker) else { return };
         lane.ended = Some(part);
         lane.shut();
-        if let Some(end) = lane.end.take() {
-            let left = rustix::io::ioctl_fionread(&end).is_ok_and(|bytes| bytes > 0);
-            lane.unread = left && !goes_on;
-        }
+        lane.end = None;
     }
 
     /// A worker has ended, and will say nothing more: what it has done on its lane is counted, and
