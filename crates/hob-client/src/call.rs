@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
-use hob_os::claim::{Claim, Claimed};
+use hob_os::claim::Claim;
 use hob_os::clock::rare as clock;
 use hob_os::process::inherited::Inherited;
 use hob_os::process::processors;
@@ -345,7 +345,7 @@ impl Connection {
                 // If the daemon is gone, the end of the connection says so.
                 let _ = uds::send(&self.socket, &caller::queued(), &[]);
             }
-            Late::TakeClaim if matches!(self.claim.take(), Claimed::Ours(_)) => return true,
+            Late::TakeClaim if self.claim.take_back() => return true,
             Late::Ask | Late::TakeClaim => self.call.given(),
         }
         false
@@ -353,10 +353,7 @@ impl Connection {
 
     /// After trouble: whoever has the claim decides what happens to the call.
     fn give_up(&self, trouble: Trouble) -> Result<Answer, Trouble> {
-        match self.claim.take() {
-            Claimed::Ours(_) => Err(trouble),
-            Claimed::Theirs => Ok(None),
-        }
+        if self.claim.take_back() { Err(trouble) } else { Ok(None) }
     }
 
     /// Reads what has come.
@@ -422,7 +419,7 @@ fn finish(caller: &Caller<'_>, answer: Answer, connection: Connection) -> u8 {
                 let _ = connect::launch(caller.start, &[c"hob", c"launcher"], how);
             }
             // Nobody takes it any more, and what lies in it is the caller's.
-            let _ = connection.claim.take();
+            let _ = connection.claim.take_back();
             cold::supervise(caller, &run, connection.socket)
         }
         Some(Reply::Refused(refused)) => {

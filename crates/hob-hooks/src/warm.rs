@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
-use hob_os::claim::{Claim, Claimed};
+use hob_os::claim::Claim;
 use hob_os::process::inherited::Inherited;
 use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
@@ -122,7 +122,7 @@ impl Warm {
         let sent = uds::send(&socket, &bytes, &[directory, offers, takes]).ok();
         if sent != Some(bytes.len()) {
             // What has part of a call gives it to nobody.
-            let _ = claim.take();
+            let _ = claim.take_back();
             return None;
         }
         Some(Calling { socket, claim, call: Pending::until(clock::now_ns() + ANSWER_NS) })
@@ -208,10 +208,7 @@ impl Calling {
 
     /// After trouble: whoever has the claim has the hook.
     pub(crate) fn give_up(&mut self) -> Answer {
-        match self.claim.take() {
-            Claimed::Ours(_) => Answer::NotGiven,
-            Claimed::Theirs => Answer::Lost,
-        }
+        if self.claim.take_back() { Answer::NotGiven } else { Answer::Lost }
     }
 
     /// When it is [`late`](Calling::late); `None`: it was given, and is waited for.
@@ -223,9 +220,7 @@ impl Calling {
     pub(crate) fn late(&mut self, now_ns: u64) -> Option<Answer> {
         match self.call.late(now_ns) {
             Late::Ask if !self.claim.is_taken() => report(&self.socket, &caller::queued()),
-            Late::TakeClaim if matches!(self.claim.take(), Claimed::Ours(_)) => {
-                return Some(Answer::NotGiven);
-            }
+            Late::TakeClaim if self.claim.take_back() => return Some(Answer::NotGiven),
             Late::Ask | Late::TakeClaim => self.call.given(),
         }
         None
