@@ -29,18 +29,24 @@ HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 # Tests run optimised, so that a million simulated calls take seconds, and with every check on.
 PROFILE := --profile quick
-# Where nextest is installed it runs the tests (.config/nextest.toml): each in a process of its own,
-# with its time, and a report in target/nextest. It knows no examples in docs: cargo runs these.
-ifneq ($(shell command -v cargo-nextest),)
-  TESTS := cargo nextest run --locked --cargo-profile quick --no-tests pass
-  DOCTESTS := cargo test --locked --doc --workspace --exclude hob-tests --features hob-actor/tokio $(PROFILE)
-else
-  TESTS := cargo test --locked $(PROFILE)
-  DOCTESTS := true
-endif
+# Everything is built in one shape: a package by itself would have other features of what it depends
+# on, and all of that would be compiled again.
+WHOLE := --locked --workspace --features xtask/cli,hob-actor/tokio
+# nextest runs the tests (.config/nextest.toml): each in a process of its own, with its time, and a
+# report in target/nextest. It knows no examples in docs: cargo runs these. Where it cannot be had,
+# cargo runs all.
+TOOLS := $(CURDIR)/target/tools/bin
+NEXTEST = $(TOOLS)/cargo-nextest nextest run --cargo-profile quick --no-tests pass $(WHOLE)
+# Whole-system tests wait as often as they work.
+AT_A_TIME := $(shell expr $$(nproc) + 1)
+UNITS = if [[ -x $(TOOLS)/cargo-nextest ]]; then $(NEXTEST) -E 'not package(hob-tests)' $(1) && \
+	  cargo test --doc --exclude hob-tests $(WHOLE) $(PROFILE) $(1); \
+	else cargo test --exclude hob-tests $(WHOLE) $(PROFILE) $(1); fi
+SYSTEM = if [[ -x $(TOOLS)/cargo-nextest ]]; then HOB_BIN=$(HOB) $(NEXTEST) --test-threads $(AT_A_TIME) -E 'package(hob-tests)' $(1); \
+	else HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE) $(1); fi
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
 BENCHES := hello throughput commands pandas ahead soak receipts why messages restarts stale chaos same worlds moments ends outbox nats actors hooks ruby jvm http places edits ab
-RUFF := $(CURDIR)/target/tools/bin/ruff
+RUFF := target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 CHAOS_ROUNDS ?= 10000
 # Where `make install` puts what `make build` made. DESTDIR goes before, for packagers.
@@ -49,7 +55,8 @@ DESTDIR ?=
 INSTALLED = $(DESTDIR)$(PREFIX)
 GENERATED = target/generated
 DIST = target/dist$(if $(filter $(shell uname -m),$(ARCH)),,-$(ARCH))
-XTASK_CLI = cargo run --locked --quiet $(PROFILE) --package xtask --features cli --
+XTASK = target/quick/xtask
+STEP = bash .ci/timed
 
 .PHONY: help
 help: ## Lists the targets.
@@ -98,7 +105,7 @@ uninstall: ## Removes what `make install` installed.
 .PHONY: dist
 dist: build ## Packs what `make build` made, in target/dist: tarball, wheel, npm, deb, rpm, licences, digests.
 	@bash .ci/deps $(TRIPLE) dist
-	$(XTASK_CLI) dist $(HOB) $(GENERATED) $(DIST)
+	$(XTASK) dist $(HOB) $(GENERATED) $(DIST)
 
 .PHONY: packages
 packages: dist ## Installs and removes each package in a root of its own, by its own tool.
@@ -114,34 +121,48 @@ demo: binary ## Shows three real commands, cold and warm, and a receipt.
 	$(BENCH) demo
 
 .PHONY: check
-check: deps $(RUFF) ## Format, lints, tidy, licences and advisories, docs.
+check: deps tools ## Format, lints, tidy, licences and advisories, docs.
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets $(PROFILE) -- -D warnings
+	@$(STEP) "lints" cargo clippy $(WHOLE) --all-targets $(PROFILE) -- -D warnings
 	$(RUFF) check
 	$(RUFF) check --config ruff.toml "$$(python3 runtimes/python/join.py)"
-	cargo run --locked --quiet $(PROFILE) --package xtask -- tidy
-	bash .ci/deny
-	@$(MAKE) generated
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --locked --workspace --no-deps --document-private-items $(PROFILE)
+	@$(STEP) "dependencies" bash .ci/deny
+	@$(STEP) "quick build" $(MAKE) generated
+	$(XTASK) tidy
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(STEP) "docs of Rust" \
+	  cargo doc $(WHOLE) --no-deps --document-private-items $(PROFILE)
 
 .PHONY: docs
 docs: ## Makes the documents a site, target/site, and follows each link of it.
 	bash .ci/docs
 
-# The lints' own tool, in an environment of its own: nothing is installed outside target/.
-$(RUFF):
-	python3 -m venv target/tools
-	target/tools/bin/pip install --quiet ruff==0.17.6
+# Tools of others, in an environment of their own: nothing is installed outside target/.
+.PHONY: tools
+tools:
+	bash .ci/tools
+
+# Chores, and all else that the tests are built on.
+.PHONY: xtask
+xtask:
+	cargo build $(WHOLE) $(PROFILE)
 
 .PHONY: test
-test: build test-deps ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
-	$(TESTS) --workspace --exclude hob-tests --features xtask/cli,hob-actor/tokio
-	$(DOCTESTS)
-	@$(MAKE) runtimes
-	bash .ci/jvm $(HOB)
-	bash .ci/suites $(HOB)
-	@$(MAKE) packages
-	HOB_BIN=$(HOB) $(TESTS) --package hob-tests
+test: test-deps tools ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
+	@$(STEP) "release build" $(MAKE) build
+	@$(STEP) "units and simulation" $(MAKE) units
+	@$(STEP) "tests of runtimes" $(MAKE) runtimes
+	@$(STEP) "the JVM's client" bash .ci/jvm $(HOB)
+	@$(STEP) "suites of others" bash .ci/suites $(HOB)
+	@$(STEP) "packages" $(MAKE) packages
+	@$(STEP) "whole-system tests" $(MAKE) system
+
+.PHONY: units
+units: tools ## Tests of each crate, the simulation, and the examples in docs.
+	@$(call UNITS)
+
+.PHONY: system
+system: binary test-deps tools ## Whole-system tests, of the release binary.
+	@$(call SYSTEM)
 
 .PHONY: suites
 suites: binary ## Suites that others wrote, against `hob serve`; tests/suites lists where it differs.
@@ -152,10 +173,10 @@ runtimes: ## Tests of what lives inside interpreters, in those that this machine
 	bash .ci/runtimes
 
 .PHONY: one
-one: binary ## Runs the tests whose names contain T (make one T=name).
+one: binary tools ## Runs the tests whose names contain T (make one T=name).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
-	$(TESTS) --workspace --exclude hob-tests --features xtask/cli,hob-actor/tokio -- $(T)
-	HOB_BIN=$(HOB) $(TESTS) --package hob-tests -- $(T)
+	@$(call UNITS,-- $(T))
+	@$(call SYSTEM,-- $(T))
 
 .PHONY: bench
 bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).
@@ -201,10 +222,10 @@ mutants: ## Finds policy that no test would miss (cargo-mutants on hob-core and 
 	cargo mutants --package hob-core --package hob-wire --output target/mutants
 
 .PHONY: generated
-generated: ## Writes man pages and shell completions to target/generated.
+generated: xtask ## Writes man pages and shell completions to target/generated.
 	@rm -rf $(GENERATED)
-	$(XTASK_CLI) man $(GENERATED)/man
-	$(XTASK_CLI) completions $(GENERATED)/completions
+	$(XTASK) man $(GENERATED)/man
+	$(XTASK) completions $(GENERATED)/completions
 
 .PHONY: clean
 clean: ## Removes everything that was built or measured.

@@ -28,7 +28,7 @@ class Pages:
     GAP_PAGES = 2
 
     def __init__(self):
-        fd = posix.memfd_create("hob", 1)
+        fd = worker.nameless_file()
         posix.dup2(fd, worker.PAGES_FD, False)
         posix.close(fd)
         self.path = "/proc/%d/fd/%d" % (posix.getpid(), worker.PAGES_FD)

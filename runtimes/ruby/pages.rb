@@ -17,7 +17,7 @@ class Pages
   OWN = PRESENT | EXCLUSIVE
 
   def initialize(fd)
-    memory = System.memory_file
+    memory = System.nameless_file
     System.move(memory, fd)
     @fd = fd
     @given = 0

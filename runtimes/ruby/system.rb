@@ -279,8 +279,19 @@ module System
       File.stat("/proc/self/task").nlink - 2
     end
 
-    def memory_file
+    # A file without a name: in memory, or in a folder where the system refuses that.
+    def nameless_file
       call(:memfd_create, "hob", 1)
+    rescue SystemCallError
+      begin
+        nameless_in("/dev/shm\0")
+      rescue SystemCallError
+        nameless_in("/tmp\0")
+      end
+    end
+
+    def nameless_in(folder)
+      call(:openat, -100, folder, File::TMPFILE | File::RDWR | CLOEXEC, 0o600)
     end
 
     # Writes to this process's own memory. No IO object is made for it.

@@ -320,7 +320,7 @@ class Watch
 
   # A memory file in the place of an output; what was there before is kept.
   def capture(fd)
-    memory = System.memory_file
+    memory = System.nameless_file
     kept = IO.for_fd(fd, autoclose: false).dup
     kept.autoclose = false
     System.call(:dup3, memory, fd, 0)

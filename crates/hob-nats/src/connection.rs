@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::client::PublishErrorKind;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Message, Subscriber};
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use hob_core::hosts::reply::Reply;
 use hob_core::hosts::tells::{NotKept, Telling};
 use hob_core::hosts::{Attempt, News, Order, Published, Way, words};
@@ -29,8 +29,6 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 const EVENTS_MAX: usize = 64;
 /// Replies and questions that the library keeps for us at most, of one subscription.
 const SUBSCRIPTION_MAX: usize = 8192;
-/// Orders, and replies, that are taken in one go at most.
-const TOGETHER_MAX: usize = 64;
 /// Longer than any process lives: the library is not to connect anew by itself.
 const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 /// For so long the tasks of this thread may take to hand over what they have.
@@ -136,8 +134,12 @@ impl Thread {
                 biased;
                 _ = cut.wait_for(|cut| *cut) => return false,
                 order = self.orders.recv() => {
-                    if let Some(over) = self.perform_all(order, ours, (service, watched)).await {
-                        return over;
+                    let order = match order {
+                        None | Some(Order::Stop) => return true,
+                        Some(order) => order,
+                    };
+                    if self.perform(order, ours, (service, watched)).await.is_none() {
+                        return false;
                     }
                 }
                 Some(said) = watched.troubles.recv() => {
@@ -153,45 +155,13 @@ impl Thread {
                     }
                 }
                 reply = replies.next() => {
-                    let mut next = reply;
-                    // Those that have come with it are the loop's before it looks.
-                    for left in (0..TOGETHER_MAX).rev() {
-                        let Some(message) = next else { return false };
-                        if self.came(message).await.is_none() {
-                            return true;
-                        }
-                        let more = (left > 0).then(|| replies.next().now_or_never()).flatten();
-                        let Some(more) = more else { break };
-                        next = more;
+                    let Some(message) = reply else { return false };
+                    if self.came(message).await.is_none() {
+                        return true;
                     }
                 }
             }
         }
-    }
-
-    /// Does what the loop orders, and what it has ordered besides: the library has all of it before it
-    /// writes. Where the connection is over: whether it was asked to be.
-    async fn perform_all(
-        &mut self,
-        first: Option<Order>,
-        ours: &Ours,
-        (service, watched): (&mut Service, &mut Watched),
-    ) -> Option<bool> {
-        let mut next = first;
-        for left in (0..TOGETHER_MAX).rev() {
-            let order = match next {
-                None | Some(Order::Stop) => return Some(true),
-                Some(order) => order,
-            };
-            if self.perform(order, ours, (&mut *service, &mut *watched)).await.is_none() {
-                return Some(false);
-            }
-            // What is not done now stays in the queue.
-            let more = (left > 0).then(|| self.orders.try_recv().ok()).flatten();
-            let Some(more) = more else { break };
-            next = Some(more);
-        }
-        None
     }
 
     /// Takes a reply, or a stream's word; `None`: the loop has ended.

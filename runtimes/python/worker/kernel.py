@@ -4,6 +4,36 @@
 IOPRIO_CALLS = {"x86_64": (251, 252), "aarch64": (30, 31), "riscv64": (30, 31)}
 
 
+def nameless_file():
+    """A file without a name: in memory, or in a folder where the system refuses that."""
+    try:
+        return posix.memfd_create("hob", 1)
+    except (AttributeError, OSError):
+        pass
+    flags = posix.O_TMPFILE | posix.O_RDWR | posix.O_CLOEXEC
+    try:
+        return posix.open("/dev/shm", flags, 0o600)
+    except OSError:
+        return posix.open("/tmp", flags, 0o600)
+
+
+def write_own(at, word):
+    """Writes 8 bytes of this process's own memory. Its file may be for reading only, as the whole of
+    `/proc` is in some containers."""
+    try:
+        memory = posix.open("/proc/self/mem", posix.O_RDWR | posix.O_CLOEXEC)
+    except OSError:
+        kernel = Kernel()
+        if kernel.ctypes is None:
+            raise
+        kernel.pointer.from_address(at).value = from_bytes(word, sys.byteorder)
+        return
+    try:
+        posix.pwrite(memory, word, at)
+    finally:
+        posix.close(memory)
+
+
 class Kernel:
     """A few C functions by way of `_ctypes`; without it everything else still works."""
 
@@ -108,7 +138,10 @@ class Kernel:
 
     def pidfd(self, pid):
         if hasattr(posix, "pidfd_open"):
-            return posix.pidfd_open(pid, 0)
+            try:
+                return posix.pidfd_open(pid, 0)
+            except OSError as refused:
+                raise OSError(refused.errno, "pidfd_open: " + refused.strerror) from None
         fd = self.call(self.symbol(self.libc, "syscall"), self.word(434), self.word(pid), 0)
         if fd < 0:
             raise OSError("pidfd_open failed")

@@ -1,6 +1,7 @@
-//! Asks where the kernel refuses what a daemon waits by: they are refused, and why is found.
+//! Asks where the kernel refuses a system call, or `/proc` is for reading only: they go on where
+//! there is another way, and else say what is refused.
 
-use hob_tests::{End, Run, World};
+use hob_tests::{End, Outcome, Run, World};
 
 const HANDLER: &str = "def f(payload, message):\n    return payload\n";
 
@@ -10,7 +11,11 @@ const REFUSES: &str = include_str!("refuses.py");
 fn world() -> World {
     let world = World::new();
     world.file("a.py", HANDLER);
-    world.file("hob.toml", "[program.a]\nhandler = \"a.py:f\"\n");
+    world.file("b.rb", "def f(payload, message) = payload\n");
+    world.file(
+        "hob.toml",
+        "[program.a]\nhandler = \"a.py:f\"\n[program.b]\nhandler = \"b.rb:f\"\n",
+    );
     world.file("refuses.py", REFUSES);
     world.hob(&["trust"]).go().succeeded();
     world
@@ -23,11 +28,28 @@ fn refused(world: &World, number: u32, words: &[&str]) -> Run {
     python.args(&[world.binary()]).args(words)
 }
 
+fn answered(outcome: &Outcome) {
+    outcome.succeeded();
+    assert_eq!(outcome.text(), "x", "{outcome:?}");
+}
+
 #[test]
-fn an_ask_that_no_daemon_can_take_leads_to_the_system_call_that_is_refused() {
+fn an_ask_goes_on_or_says_which_system_call_is_refused() {
     if !cfg!(target_arch = "x86_64") {
         return;
     }
+    // A file without a name has another way.
+    let memfd_create = world();
+    for program in ["a", "b"] {
+        for _ in 0..2 {
+            answered(&refused(&memfd_create, 319, &["ask", program, "x"]).go());
+        }
+    }
+    let pidfd_open = world();
+    let outcome = refused(&pidfd_open, 434, &["ask", "a", "x"]).go();
+    assert_eq!(outcome.end, End::Code(126), "{outcome:?}");
+    assert!(outcome.complaint().contains("pidfd_open: "), "{outcome:?}");
+    // Without these no daemon waits for anything.
     for (name, number) in [("eventfd2", 290), ("epoll_create1", 291)] {
         let world = world();
         let outcome = refused(&world, number, &["ask", "a", "x"]).go();
@@ -37,5 +59,20 @@ fn an_ask_that_no_daemon_can_take_leads_to_the_system_call_that_is_refused() {
         assert!(outcome.complaint().contains("refuses epoll or eventfd"), "{name}: {outcome:?}");
         let doctor = refused(&world, number, &["doctor"]).go().text();
         assert!(doctor.contains(&name[..5]), "{name}: {doctor}");
+    }
+}
+
+#[test]
+fn an_ask_goes_on_where_proc_is_for_reading_only() {
+    let world = world();
+    let hob = world.binary().display();
+    let script = format!(
+        "set -e\nmount -o remount,ro,bind /proc || mount -t proc -o ro proc /proc\n\
+         echo mounted >&2\n{hob} ask a x\n{hob} ask b x\n{hob} stop >&2"
+    );
+    let outcome = world.run(&["unshare", "--mount", "bash", "-c", &script]).go();
+    if outcome.complaint().contains("mounted") {
+        outcome.succeeded();
+        assert_eq!(outcome.text(), "xx", "{outcome:?}");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// `refused.py` says what it does.
 const DRIVER: &str = include_str!("refused.py");
 /// How many of them share the work.
-const DRIVERS: usize = 2;
+const DRIVERS: usize = 4;
 /// A program runs under nearly every filter: with fewer comparisons than this the filters are
 /// not what they should be.
 const PAIRS_MIN: u64 = 600;

@@ -540,13 +540,14 @@ impl Hands {
             .ok_or(GiveFailure::WorkerClosed)?;
         // It was given before, and its worker did not get it.
         let CallFds { directory, claim } = given.fds.take().ok_or(GiveFailure::Unread)?;
+        place.arrange(process);
+        // From here to where the worker has all, this process alone can go on: as little as can be.
         let Claimed::Ours(taken) = claim.take() else { return Err(GiveFailure::CallerLeft) };
         if taken.len() != STREAMS + given.beyond.len() {
             // Its caller put something else there than it says.
             return Err(GiveFailure::Unread);
         }
         let (streams, beyond) = taken.split_at(STREAMS);
-        place.arrange(process);
         // A lock or a pipe of the caller's is not to be held here when it hears of the end: the
         // worker waits for the rest of the frame until these are closed.
         let rest = bytes.split_off(if beyond.is_empty() { bytes.len() } else { HEADER_LEN });

@@ -12,7 +12,7 @@ class Captured:
 
     def __init__(self):
         self.kept = [aside(1, 0), aside(2, 1)]
-        memory = posix.memfd_create("hob", 1)
+        memory = nameless_file()
         self.memory = aside(memory, 2)
         posix.close(memory)
         self.size = 0

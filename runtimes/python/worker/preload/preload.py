@@ -27,15 +27,14 @@ def take_back_no_site():
     """The daemon has told the interpreter to run no start-up code before us (`-S`); a program is
     not to see that."""
     at = id(sys.flags) + tuple.__basicsize__ + 8 * NO_SITE
-    with open_memory(posix.O_RDWR) as memory:
-        known = posix.pread(memory.fileno(), 8, at)
-        if sys.flags[NO_SITE] != 1 or known != u64(id(sys.flags[NO_SITE])):
-            raise RuntimeError("the interpreter's flags are not where they are looked for")
-        posix.pwrite(memory.fileno(), u64(id(0)), at)
-
-
-def open_memory(flags):
-    return _io.FileIO(posix.open("/proc/self/mem", flags | posix.O_CLOEXEC), "r+b")
+    memory = posix.open("/proc/self/mem", posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        known = posix.pread(memory, 8, at)
+    finally:
+        posix.close(memory)
+    if sys.flags[NO_SITE] != 1 or known != u64(id(sys.flags[NO_SITE])):
+        raise RuntimeError("the interpreter's flags are not where they are looked for")
+    write_own(at, u64(id(0)))
 
 
 # Where `sys.flags` has it.

@@ -96,7 +96,7 @@ impl Messages {
         let is_followed = parent.is_some() || before.is_some();
         let new = match parent {
             Some(parent) => Some(parent.call(seed)),
-            None => Trace::begun(self.hosts.drawn.next(), seed),
+            None => Trace::begun(drawn(), seed),
         };
         let trail = Trail::on(before, new, seed);
         let known = self.hosts.affinity.find(name, message.key).filter(|_| host.is_none());
@@ -287,24 +287,12 @@ pub(super) fn not_asked((name, host): (&str, &str), manner: Manner) -> (Reason, 
     }
 }
 
-/// So many identities of traces are asked of the kernel at one time.
-const DRAWN: usize = 64;
-
-/// Identities of new traces, drawn some at a time.
-#[derive(Debug, Default)]
-pub(super) struct Drawn(Vec<u128>);
-
-impl Drawn {
-    /// One that was not given out; 0 where the kernel gives none: the ask has no trace then.
-    fn next(&mut self) -> u128 {
-        if self.0.is_empty() {
-            let mut bytes = [0; 16 * DRAWN];
-            let flags = rustix::rand::GetRandomFlags::empty();
-            let got = rustix::rand::getrandom(&mut bytes, flags).unwrap_or(0);
-            let whole = bytes[..got].as_chunks::<16>().0;
-            self.0.extend(whole.iter().map(|bytes| u128::from_be_bytes(*bytes)));
-        }
-        self.0.pop().unwrap_or(0)
+/// The identity of a new trace; 0 where the kernel gives none: the ask has no trace then.
+fn drawn() -> u128 {
+    let mut bytes = [0; 16];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(16) => u128::from_be_bytes(bytes),
+        _ => 0,
     }
 }
 

@@ -47,7 +47,7 @@ use crate::trust;
 
 use super::route::From;
 use accepted::{Accepted, Sent};
-use asks::{Away, Drawn, Performed};
+use asks::{Away, Performed};
 pub(super) use questions::AskedBy;
 use sampled::Sampled;
 pub(super) use tells::Streamed;
@@ -79,8 +79,6 @@ pub(crate) struct Hosts {
     accepted: Sampled<Arc<[u8]>, Accepted>,
     /// Asks that other hosts have performed, by their programs, and that have no receipt yet.
     performed: Sampled<String, Performed>,
-    /// Where the identities of new traces come from.
-    drawn: Drawn,
     /// How often this process has gone on after a stop, and how long its machine has slept, in ns,
     /// when that was last looked at: at each ask, and each time that the loop wakes of itself.
     stood: (u64, u64),
