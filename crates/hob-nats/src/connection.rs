@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::client::PublishErrorKind;
@@ -19,7 +21,8 @@ use tokio::sync::{mpsc, watch};
 use crate::ends::round_trip;
 use crate::service::Service;
 use crate::survey::survey;
-use crate::{Thread, headers, letters, micro, tells};
+use crate::tasks::{Starter, Tasks};
+use crate::{Keeper, headers, letters, micro, tells};
 
 /// A server that does not speak within this time is none.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
@@ -29,9 +32,7 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 const EVENTS_MAX: usize = 64;
 /// Replies and questions that the library keeps for us at most, of one subscription.
 const SUBSCRIPTION_MAX: usize = 8192;
-/// Longer than any process lives: the library is not to connect anew by itself.
-const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
-/// For so long the tasks of this thread may take to hand over what they have.
+/// For so long the tasks of a connection may take to hand over what they have.
 const HAND_OVER: Duration = Duration::from_millis(50);
 /// How long the end waits until the server has what was sent.
 const FLUSH_WAIT: Duration = Duration::from_millis(500);
@@ -54,6 +55,8 @@ struct Watched {
     /// Set when it is cut.
     cut: watch::Receiver<bool>,
     troubles: mpsc::Receiver<String>,
+    /// From now on the library may not connect any more.
+    was_up: Arc<AtomicBool>,
 }
 
 impl Watched {
@@ -61,13 +64,13 @@ impl Watched {
     async fn with<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            _ = self.cut.wait_for(|cut| *cut) => None,
+            () = over(&mut self.cut) => None,
             done = work => Some(done),
         }
     }
 }
 
-impl Thread {
+impl Keeper {
     /// Connects, and serves the connection until it is over.
     pub(crate) async fn connected(&mut self) -> Over {
         let not_up = |why: String| Over::Cut { why, was_up: false };
@@ -92,9 +95,12 @@ impl Thread {
             Ok(client) => client,
             Err(error) => return not_up(refused(&settings, &error)),
         };
+        // Nothing else ran in this thread between its connecting and this.
+        watched.was_up.store(true, Ordering::Relaxed);
+        let tasks = Tasks::default();
         let inbox = client.new_inbox();
         let of = (inbox.as_str(), settings.host.as_str());
-        let mut service = Service::new(client.clone(), self.inbox.clone(), of);
+        let mut service = Service::new(client.clone(), tasks.starter(), self.inbox.clone(), of);
         let begun = watched.with(async {
             let replies = client.subscribe(format!("{inbox}.*.*")).await.ok()?;
             service.offer(&self.offered).await?;
@@ -111,7 +117,7 @@ impl Thread {
         if !self.inbox.tell(News::Up { bytes_max }).await {
             return Over::Stopped;
         }
-        let ours = Ours { client, inbox, host: settings.host };
+        let ours = Ours { client, tasks: tasks.starter(), inbox, host: settings.host };
         if self.serve(&ours, &mut service, replies, &mut watched).await {
             service.leave().await;
             let _ = tokio::time::timeout(FLUSH_WAIT, ours.client.flush()).await;
@@ -132,7 +138,7 @@ impl Thread {
         loop {
             tokio::select! {
                 biased;
-                _ = cut.wait_for(|cut| *cut) => return false,
+                () = over(&mut cut) => return false,
                 order = self.orders.recv() => {
                     let order = match order {
                         None | Some(Order::Stop) => return true,
@@ -210,18 +216,17 @@ impl Thread {
             }
             Order::CatchUp => {
                 let cut = watched.cut.clone();
-                tokio::spawn(catch_up(ours.client.clone(), self.inbox.clone(), cut));
+                ours.tasks.spawn(catch_up(ours.client.clone(), self.inbox.clone(), cut));
                 Some(())
             }
             Order::Survey => {
                 let (client, inbox) = (ours.client.clone(), self.inbox.clone());
-                tokio::spawn(
-                    async move { inbox.tell(News::Surveyed(survey(&client).await)).await },
-                );
+                ours.tasks
+                    .spawn(async move { inbox.tell(News::Surveyed(survey(&client).await)).await });
                 Some(())
             }
             Order::AskLetters => {
-                tokio::spawn(letters::ask(
+                ours.tasks.spawn(letters::ask(
                     ours.client.clone(),
                     self.inbox.clone(),
                     ours.host.clone(),
@@ -252,9 +257,15 @@ impl Thread {
     }
 }
 
+/// Waits until the connection is cut.
+async fn over(cut: &mut watch::Receiver<bool>) {
+    let _ = cut.wait_for(|cut| *cut).await;
+}
+
 /// What is sent by.
 struct Ours {
     client: Client,
+    tasks: Starter,
     /// Where replies come, with the numbers of a call and of its attempt behind it.
     inbox: String,
     host: String,
@@ -351,7 +362,7 @@ fn attempt_of(subject: &str) -> Option<Attempt> {
 async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) {
     loop {
         tokio::select! {
-            _ = cut.wait_for(|cut| *cut) => return,
+            () = over(&mut cut) => return,
             is_back = round_trip(&client) => if is_back { break },
         }
     }
@@ -363,7 +374,8 @@ async fn catch_up(client: Client, inbox: Inbox, mut cut: watch::Receiver<bool>) 
 fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
     let (cuts, cut) = watch::channel(false);
     let (tells, troubles) = mpsc::channel(EVENTS_MAX);
-    let is_up = cut.clone();
+    let was_up = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&was_up);
     let mut options = ConnectOptions::new()
         .name(format!("hob {}", settings.host))
         // So the server can let each host read its own answers only. The name is one word of it: what
@@ -374,7 +386,14 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
         .connection_timeout(CONNECT_WAIT)
         .ping_interval(PING_EVERY)
         .subscription_capacity(SUBSCRIPTION_MAX)
-        .reconnect_delay_callback(move |_| if *is_up.borrow() { NEVER } else { Duration::ZERO })
+        .reconnect_delay_callback(move |_| {
+            if is_over.load(Ordering::Relaxed) {
+                // It asks this in its task before it connects anew, which nothing else prevents. The
+                // task ends here with all that it kept; the runtime takes that as its result.
+                std::panic::resume_unwind(Box::new("a connection that is cut is over"));
+            }
+            Duration::ZERO
+        })
         .event_callback(move |event| {
             let trouble = match event {
                 Event::Disconnected | Event::Closed => {
@@ -411,7 +430,7 @@ fn options(settings: &Settings) -> Result<(ConnectOptions, Watched), String> {
             options.nkey(secret.trim().to_owned())
         };
     }
-    Ok((options, Watched { cut, troubles }))
+    Ok((options, Watched { cut, troubles, was_up }))
 }
 
 /// Why there is no connection, in a line for a person.

@@ -1,12 +1,13 @@
-//! Other hosts over NATS: the one connection that a daemon has, in a thread of its own.
+//! Other hosts over NATS: the one connection that a daemon has, in tasks beside its loop.
 //!
 //! ```text
-//!   the loop ── Order ─▶ thread ─▶ async-nats ─▶ nats-server
-//!            ◀── News ──┘    one tokio runtime for each connection
+//!   the loop ── Order ─▶ keeper ─▶ async-nats ─▶ nats-server
+//!            ◀── News ──┘    the tasks of one connection end with it
 //! ```
 //! | file | does |
 //! |---|---|
 //! | `connection` | one connection from its beginning to its end |
+//! | `tasks` | the tasks that end with a connection |
 //! | `service` | the programs that are offered on it |
 //! | `tells` | tells over JetStream |
 //! | `micro` | what they say by the services API of NATS, and what others say |
@@ -16,8 +17,8 @@
 //! | `headers` | asks and replies as messages of NATS |
 //!
 //! The client library connects anew by itself, and sends then what it had kept: an ask could go out
-//! after its asker gave up. So a connection that is cut is over here, and its runtime is dropped with
-//! all that it kept. What is decided about asks and questions is `hob_core::hosts`'.
+//! after its asker gave up. So a connection that is cut is over here, and its tasks are ended, the
+//! library's too, with all that they kept. What is decided about asks and questions is `hob_core::hosts`'.
 //!
 //! Invariants: no order waits for the network; a question that finds no room in the loop is answered
 //! `busy` at once, never dropped; no secret is in any text that leaves this crate.
@@ -30,9 +31,9 @@ mod letters;
 mod micro;
 mod service;
 mod survey;
+mod tasks;
 mod tells;
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hob_core::hosts::tells::NotKept;
@@ -40,6 +41,7 @@ use hob_core::hosts::{News, Offered, Order, Published};
 use hob_core::requests::dead::Elsewhere;
 use hob_daemon::hosts::{Inbox, Settings};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use connection::Over;
 
@@ -47,49 +49,29 @@ use connection::Over;
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Starts the thread. It ends after [`Order::Stop`].
-///
-/// # Errors
-/// When the system starts no thread.
-pub fn connect(
-    settings: Settings,
-    orders: mpsc::Receiver<Order>,
-    inbox: Inbox,
-) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name("hosts".to_owned())
-        .spawn(move || Thread { settings, orders, inbox, offered: Vec::new() }.run())
+/// Starts the keeper in the runtime of the loop. It ends after [`Order::Stop`].
+#[must_use]
+pub fn connect(settings: Settings, orders: mpsc::Receiver<Order>, inbox: Inbox) -> JoinHandle<()> {
+    tokio::spawn(Keeper { settings, orders, inbox, offered: Vec::new() }.run())
 }
 
-struct Thread {
+/// Keeps one connection, and makes it anew when it is cut.
+struct Keeper {
     settings: Settings,
     orders: mpsc::Receiver<Order>,
     inbox: Inbox,
     offered: Vec<Offered>,
 }
 
-impl Thread {
-    fn run(mut self) {
+impl Keeper {
+    async fn run(mut self) {
         let mut pause = AGAIN_MIN;
         loop {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            let over = runtime.block_on(async {
-                let over = self.connected().await;
-                if let Over::Cut { why, was_up } = &over {
-                    if *was_up {
-                        pause = AGAIN_MIN;
-                    }
-                    if !self.inbox.tell(News::Down { why: why.clone() }).await
-                        || self.rest(pause).await
-                    {
-                        return Over::Stopped;
-                    }
-                }
-                over
-            });
-            runtime.shutdown_background();
-            if matches!(over, Over::Stopped) {
+            let Over::Cut { why, was_up } = self.connected().await else { return };
+            if was_up {
+                pause = AGAIN_MIN;
+            }
+            if !self.inbox.tell(News::Down { why }).await || self.rest(pause).await {
                 return;
             }
             pause = (pause * 2).min(AGAIN_MAX);

@@ -17,10 +17,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::ends::UntilOver;
+use crate::tasks::Starter;
 use crate::{headers, letters, micro, tells};
 
 pub(crate) struct Service {
     client: Client,
+    tasks: Starter,
     inbox: Inbox,
     host: String,
     /// A word that no other connection has.
@@ -49,12 +51,17 @@ struct Running {
 }
 
 impl Service {
-    pub(crate) fn new(client: Client, inbox: Inbox, (id, host): (&str, &str)) -> Service {
+    pub(crate) fn new(
+        client: Client,
+        tasks: Starter,
+        inbox: Inbox,
+        (id, host): (&str, &str),
+    ) -> Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());
         let (running, gone) = (BTreeMap::new(), Vec::new());
         let (words, letters, hears) = (None, None, watch::channel(()).0);
-        Service { client, inbox, host, id, started, running, gone, words, letters, hears }
+        Service { client, tasks, inbox, host, id, started, running, gone, words, letters, hears }
     }
 
     /// Offers these, and no others; `None`: the connection is over.
@@ -71,7 +78,7 @@ impl Service {
         }
         if self.letters.is_none() && !offered.is_empty() {
             let asked = self.client.subscribe(letters::SUBJECT).await.ok()?;
-            self.letters = Some(tokio::spawn(letters::hear(asked, self.inbox.clone())));
+            self.letters = Some(self.tasks.spawn(letters::hear(asked, self.inbox.clone())));
         }
         for each in offered {
             if self.running.contains_key(each) {
@@ -95,7 +102,7 @@ impl Service {
                     program: each.program.clone(),
                     is_claim: word != micro::ASK,
                 };
-                asks.push(tokio::spawn(task.run(questions, withdrawn.clone())));
+                asks.push(self.tasks.spawn(task.run(questions, withdrawn.clone())));
             }
             let service = Arc::new(micro::Service {
                 offered: each.clone(),
@@ -114,8 +121,9 @@ impl Service {
                     program: each.program.clone(),
                     kind,
                     held: of_this,
+                    tasks: self.tasks.clone(),
                 };
-                asks.push(tokio::spawn(task.run(withdrawn.clone())));
+                asks.push(self.tasks.spawn(task.run(withdrawn.clone())));
             }
             self.running.insert(each.clone(), Running { service, stays, asks, told, held });
         }
@@ -168,7 +176,7 @@ impl Service {
         let words = self.client.subscribe(subject).await.ok()?;
         let (client, inbox) = (self.client.clone(), self.inbox.clone());
         let task = Words { client, inbox, by: format!("{}/0", self.host) };
-        self.words = Some(tokio::spawn(task.run(words, self.hears.subscribe())));
+        self.words = Some(self.tasks.spawn(task.run(words, self.hears.subscribe())));
         Some(())
     }
 
@@ -191,7 +199,7 @@ impl Service {
             all.push(self.client.subscribe(subject).await.ok()?);
         }
         let (client, inbox) = (self.client.clone(), self.inbox.clone());
-        Some(tokio::spawn(async move {
+        Some(self.tasks.spawn(async move {
             let mut all = futures_util::stream::select_all(all);
             while let Some(message) = all.next().await {
                 let Some(to) = message.reply else { continue };

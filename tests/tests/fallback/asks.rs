@@ -12,10 +12,8 @@ fn world() -> World {
     let world = World::new();
     world.file("a.py", HANDLER);
     world.file("b.rb", "def f(payload, message) = payload\n");
-    world.file(
-        "hob.toml",
-        "[program.a]\nhandler = \"a.py:f\"\n[program.b]\nhandler = \"b.rb:f\"\n",
-    );
+    world
+        .file("hob.toml", "[program.a]\nhandler = \"a.py:f\"\n[program.b]\nhandler = \"b.rb:f\"\n");
     world.file("refuses.py", REFUSES);
     world.hob(&["trust"]).go().succeeded();
     world

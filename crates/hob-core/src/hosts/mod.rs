@@ -1,5 +1,5 @@
 //! Programs of other hosts: what becomes of an ask that leaves this host, and of one that comes from
-//! another. Two machines without a clock and without a connection; a thread that holds the
+//! another. Two machines without a clock and without a connection; a task that holds the
 //! connection moves what they decide.
 //!
 //! ```text
@@ -56,7 +56,7 @@ pub const HEADERS_BYTES: usize = 8 * 1024;
 /// The characters of a host's name.
 pub const HOST_CHARS_MAX: usize = 64;
 
-/// What the thread that holds the connection is to do.
+/// What the task that holds the connection is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Send an ask.
@@ -236,7 +236,7 @@ pub struct Seen {
 /// Programs of all hosts that are shown at most.
 pub const SEEN_MAX: usize = 4096;
 
-/// What the thread that holds the connection has seen.
+/// What the task that holds the connection has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// There is a connection, and what is offered is offered on it.

@@ -1,5 +1,5 @@
-//! The connection to other hosts, as the loop sees it: a bounded queue of orders to the thread that
-//! holds it, and inputs that come from there. Which protocol the thread speaks is not known here.
+//! The connection to other hosts, as the loop sees it: a bounded queue of orders to the task that
+//! holds it, and inputs that come from there. Which protocol the task speaks is not known here.
 //!
 //! | file | does |
 //! |---|---|
@@ -7,26 +7,26 @@
 
 pub(crate) mod settings;
 
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hob_core::hosts::{News, Order};
 use hob_os::clock;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::inputs::Input;
 pub use settings::{Credentials, Settings};
 
-/// Orders that wait for the thread: the asks and the answers that may be open, and some more.
+/// Orders that wait for the task: the asks and the answers that may be open, and some more.
 const ORDERS_MAX: usize = 4096;
 /// For so long an end waits for what is on its way to be sent.
 const END_WAIT: Duration = Duration::from_secs(1);
 
-/// Starts the thread that holds the connection. It ends after [`Order::Stop`], or when its orders
-/// are closed.
-pub type Connect = fn(Settings, mpsc::Receiver<Order>, Inbox) -> std::io::Result<JoinHandle<()>>;
+/// Starts the task that holds the connection, in the runtime of the loop, which has one thread. It
+/// ends after [`Order::Stop`], or when its orders are closed.
+pub type Connect = fn(Settings, mpsc::Receiver<Order>, Inbox) -> JoinHandle<()>;
 
-/// Where the thread says what it sees.
+/// Where the task says what it sees.
 #[derive(Debug, Clone)]
 pub struct Inbox(mpsc::Sender<Input>);
 
@@ -52,37 +52,28 @@ fn came(news: News) -> Input {
     Input::Hosts { news, came_ns: clock::now_ns() }
 }
 
-/// The thread, and the queue to it.
+/// The task, and the queue to it.
 #[derive(Debug)]
 pub(crate) struct Link {
     orders: mpsc::Sender<Order>,
-    thread: Option<JoinHandle<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Link {
-    pub(crate) fn start(
-        connect: Connect,
-        settings: Settings,
-        inbox: Inbox,
-    ) -> std::io::Result<Link> {
+    pub(crate) fn start(connect: Connect, settings: Settings, inbox: Inbox) -> Link {
         let (orders, receiver) = mpsc::channel(ORDERS_MAX);
-        let thread = connect(settings, receiver, inbox)?;
-        Ok(Link { orders, thread: Some(thread) })
+        let task = connect(settings, receiver, inbox);
+        Link { orders, task }
     }
 
-    /// Hands an order over; `false`: the thread takes no more.
+    /// Hands an order over; `false`: the task takes no more.
     pub(crate) fn order(&self, order: Order) -> bool {
         self.orders.try_send(order).is_ok()
     }
 
     /// Ends the connection when what is on its way is sent, or a moment has passed.
-    pub(crate) fn end(&mut self) {
+    pub(crate) async fn end(self) {
         self.order(Order::Stop);
-        let Some(thread) = self.thread.take() else { return };
-        let until = Instant::now() + END_WAIT;
-        while !thread.is_finished() && Instant::now() < until {
-            // sleeps: the loop has ended, and nothing waits for it but its own end.
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let _ = tokio::time::timeout(END_WAIT, self.task).await;
     }
 }

@@ -142,7 +142,7 @@ impl Daemon {
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
         let (_, messages, mut ctx) = self.parts();
         messages.leave_held(&mut ctx);
-        messages.leave_hosts(&mut ctx);
+        messages.leave_hosts(&mut ctx).await;
         messages.flush();
         self.messages.leave_senders();
         self.leave_all_receipts();

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use super::stream::{GROUP, Kind, Made};
 use super::{Held, delivered, nanos};
+use crate::tasks::Starter;
 use crate::{ends, headers, micro, survey};
 
 /// How often a host says that it works on what it has.
@@ -40,6 +41,7 @@ pub(crate) struct Task {
     pub(crate) program: String,
     pub(crate) kind: Kind,
     pub(crate) held: Arc<Held>,
+    pub(crate) tasks: Starter,
 }
 
 /// Why a host pulls no more.
@@ -239,7 +241,7 @@ impl Task {
         }
         let (client, hosts) = (self.client.clone(), Arc::clone(&pulls.hosts));
         let subject = format!("$SRV.PING.{}", micro::name(&self.program));
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let mut seen = 0;
             survey::ask_all(&client, subject, |message| {
                 seen += usize::from(micro::has_partitions(&message.payload));

@@ -184,7 +184,7 @@ impl Messages {
             away.attempts = attempt.number;
         }
         if !self.hosts.order(order) {
-            let why = "the thread that asks other hosts takes no more".to_owned();
+            let why = "the connection to other hosts takes no more".to_owned();
             self.decide(ctx, Event::NotSent { attempt, why });
         }
     }

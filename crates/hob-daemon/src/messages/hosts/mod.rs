@@ -9,7 +9,7 @@
 //! | `sampled` | which of these, and of asks, leave one |
 //! | `survey` | how the offered programs do, here and at all hosts |
 //!
-//! What is decided of both is `hob_core::hosts`'; the connection is held by a thread. Invariants: what
+//! What is decided of both is `hob_core::hosts`'; the connection is held by a task. Invariants: what
 //! this host has, or offers, is never asked elsewhere; nothing of this runs where the user's
 //! configuration does not ask for it.
 
@@ -111,10 +111,8 @@ impl Hosts {
         };
         let (name, url) = (settings.host.clone(), settings.url.clone());
         let stood = questions::stood();
-        match Link::start(connect, settings, Inbox::new(inbox)) {
-            Ok(link) => Hosts { link: Some(link), name, url, stood, ..Hosts::default() },
-            Err(error) => Hosts::off(format!("{url}: {error}")),
-        }
+        let link = Some(Link::start(connect, settings, Inbox::new(inbox)));
+        Hosts { link, name, url, stood, ..Hosts::default() }
     }
 
     fn off(trouble: String) -> Hosts {
@@ -311,10 +309,10 @@ impl Messages {
     }
 
     /// Nothing more comes: what is asked elsewhere is lost, and what was answered is sent.
-    pub(crate) fn leave_hosts(&mut self, ctx: &mut Ctx<'_>) {
+    pub(crate) async fn leave_hosts(&mut self, ctx: &mut Ctx<'_>) {
         self.decide(ctx, asker::Event::Stop);
-        if let Some(mut link) = self.hosts.link.take() {
-            link.end();
+        if let Some(link) = self.hosts.link.take() {
+            link.end().await;
         }
     }
 

@@ -77,7 +77,7 @@ impl Messages {
             let sent = Sent::now(message.payload.len());
             self.hosts.telling.insert(id, (until, sent));
         } else {
-            let why = "the thread that tells other hosts takes no more";
+            let why = "the connection to other hosts takes no more";
             self.tell_waits(id, why, Directory::There);
         }
         true
