@@ -185,7 +185,8 @@ pub struct HostsPart {
 /// Tells that are kept, at this moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagesPart {
-    /// Not yet handled, those with a worker included.
+    /// Not yet handled, those with a worker included; and those that are handled, until that is on
+    /// the disk.
     pub waiting: u64,
     /// Those of them whose program cannot be had now: not trusted, or not loadable.
     pub held: u64,

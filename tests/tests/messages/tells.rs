@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hob_tests::{World, run, wait};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use super::{program, project};
 
@@ -119,4 +119,43 @@ fn tells_of_one_key_are_handled_in_their_order() {
         let mine: Vec<_> = numbers.iter().filter(|number| **number % 2 == rest).collect();
         assert!(mine.is_sorted(), "{numbers:?}");
     }
+}
+
+/// Bounds the size of the files that a daemon may write.
+fn bound_files(daemon: u32, bytes: Option<u64>) {
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(Pid::from_raw(daemon.try_into().unwrap()), Resource::Fsize, limit).unwrap();
+}
+
+/// A disk without room stands for one that is slow: meanwhile the next daemon would give it again.
+#[test]
+fn a_tell_that_was_handled_waits_until_that_is_on_the_disk() {
+    let world = project(HANDLERS, &program("slow", "slow", ""));
+    tell(&world, &["slow", "first"]);
+    wait::until("it begins", || (!notes(&world, "notes").is_empty()).then_some(()));
+    let daemon = world.daemon();
+    bound_files(daemon, Some(4096));
+    world.file("go", "");
+    let pools_rest = |status: &serde_json::Value| {
+        let pools = status["pools"].as_array().unwrap();
+        !pools.is_empty() && pools.iter().all(|pool| pool["busy"] == 0)
+    };
+    let status = wait::until("its worker is free", || {
+        Some(world.status()).filter(|status| pools_rest(status))
+    });
+    assert_eq!(notes(&world, "done").len(), 1);
+    assert_eq!(status["messages"]["waiting"], 1, "{status}");
+    bound_files(daemon, None);
+    let forgotten = || (world.status()["messages"]["waiting"] == 0).then_some(());
+    wait::until("its end is on the disk", forgotten);
+    run::kill(daemon, Signal::KILL);
+    assert!(wait::ended(daemon, wait::LONG), "it was killed");
+    tell(&world, &["slow", "second"]);
+    wait::until("the second is done", || (notes(&world, "done").len() == 2).then_some(()));
+    wait::until("an empty outbox", forgotten);
+    assert!(
+        notes(&world, "notes").values().all(|ids| ids.len() == 1),
+        "{:?}",
+        notes(&world, "notes")
+    );
 }

@@ -53,6 +53,7 @@ impl Outbox {
                 messages: 0,
                 bytes: 0,
                 dead: 0,
+                ending: 0,
                 thread,
                 is_open: false,
                 trouble: None,
@@ -102,7 +103,12 @@ impl Outbox {
 
     /// The message is finished: it is forgotten.
     pub fn finished(&self, message: &Waiting) {
-        self.ended(Request::End(Change::Remove(message.id), message.bytes));
+        let mut state = self.shared.lock();
+        if state.thread == Thread::Running {
+            state.ending += 1;
+            let end = Request::End(Change::Remove(message.id), message.bytes);
+            self.shared.request(state, end);
+        }
     }
 
     /// A delivery failed; [`super::Queue::failed`] has decided that it is tried again.
@@ -144,6 +150,12 @@ impl Outbox {
     pub fn depth(&self) -> (u64, u64, u64) {
         let state = self.shared.lock();
         (state.messages, state.bytes, state.dead)
+    }
+
+    /// How many messages are finished and on the disk until that is written.
+    #[must_use]
+    pub fn ending(&self) -> u64 {
+        self.shared.lock().ending
     }
 
     /// Whether this process has the file, and why it cannot be used now.

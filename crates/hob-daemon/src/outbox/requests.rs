@@ -45,6 +45,9 @@ pub(super) struct State {
     pub(super) messages: u64,
     pub(super) bytes: u64,
     pub(super) dead: u64,
+    /// Messages that are finished, and on the disk until that is written: the next daemon would
+    /// give them again.
+    pub(super) ending: u64,
     pub(super) thread: Thread,
     /// Whether this process has the file open.
     pub(super) is_open: bool,

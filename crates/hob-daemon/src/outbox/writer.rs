@@ -49,6 +49,7 @@ pub(super) fn run(shared: &Arc<Shared>, state: &mut State) -> Result<(), Refusal
             notify,
             store: None,
             owed: Vec::new(),
+            finished: 0,
             unanswered: Vec::new(),
             opened: false,
             taken: None,
@@ -87,6 +88,8 @@ struct Writer<'a> {
     store: Option<Store>,
     /// Changes that nobody waits for and that are not on the disk yet.
     owed: Vec<Change>,
+    /// How many of those are of messages that are finished.
+    finished: u64,
     /// New messages of the batch at hand.
     unanswered: Vec<MessageId>,
     /// Whether [`Done::Opened`] was told.
@@ -203,8 +206,10 @@ impl Writer<'_> {
                     None => puts.push(Change::Put(message)),
                 },
                 Request::End(change, bytes) => {
-                    freed += u64::from(matches!(change, Change::Remove(_)));
+                    let finished = u64::from(matches!(change, Change::Remove(_)));
+                    freed += finished;
                     freed_bytes += bytes;
+                    self.finished += finished;
                     self.owed.push(change);
                 }
                 Request::Read(id) => done.push(read(store, id)),
@@ -245,6 +250,9 @@ impl Writer<'_> {
         let mut state = self.shared.lock();
         state.messages -= freed;
         state.bytes -= freed_bytes;
+        if self.owed.is_empty() {
+            state.ending -= std::mem::take(&mut self.finished);
+        }
         let (messages, bytes) = (state.messages, state.bytes);
         let idle = state.requests.is_empty();
         drop(state);
@@ -303,10 +311,12 @@ impl Writer<'_> {
                     done.push(Done::Refused(message.id, why));
                 }
                 Request::End(change, bytes) => {
+                    let finished = u64::from(matches!(change, Change::Remove(_)));
                     let mut state = self.shared.lock();
-                    state.messages -= u64::from(matches!(change, Change::Remove(_)));
+                    state.messages -= finished;
                     state.bytes -= bytes;
                     drop(state);
+                    self.finished += finished;
                     self.owed.push(change);
                 }
                 Request::Read(id) => done.push(Done::Unreadable(id, why.to_owned())),

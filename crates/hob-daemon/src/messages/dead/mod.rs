@@ -80,7 +80,7 @@ impl Messages {
         let (held, why) = queue.held();
         let (is_open, outbox_why) = self.tells.outbox().standing();
         MessagesPart {
-            waiting: queue.len() as u64,
+            waiting: queue.len() as u64 + self.tells.outbox().ending(),
             held: held as u64,
             held_why: why.map(str::to_owned),
             dead: self.tells.outbox().depth().2,
