@@ -214,6 +214,10 @@ pub enum Settled {
     Refused(Refusal),
 }
 
+/// What is said last of a message whose time has passed and that no worker had: nothing of it can
+/// have run, and it may be sent again.
+pub const WAITED: &str = "the time passed while it waited for a worker";
+
 /// Whether a message had been given to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {

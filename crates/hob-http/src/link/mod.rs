@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hob_core::requests::WAITED;
 use hob_os::uds;
 use hob_wire::call::Hello;
 use hob_wire::frame::{self, Kind};
@@ -50,7 +51,6 @@ const READ_BYTES: usize = 64 * 1024;
 /// A request that is at the loop for so long may wait there for a worker that is lent.
 const SPARE_TIME: Duration = Duration::from_millis(20);
 const FULL: &str = "too many requests wait";
-const LATE: &str = "the time passed while it waited for a worker";
 const LATE_GIVEN: &str = "the time passed while its handler ran";
 const LOST: &str = "its worker ended before it answered";
 
@@ -404,7 +404,7 @@ impl Link {
                 match tokio::time::timeout_at(until, &mut queued.given).await {
                     Ok(Ok(way)) => of(way),
                     Ok(Err(_)) => Err((Reason::Stopping, STOPS)),
-                    Err(_) => Err((Reason::TimedOut, LATE)),
+                    Err(_) => Err((Reason::TimedOut, WAITED)),
                 }
             }
         }

@@ -1,18 +1,23 @@
 //! A question put: to a program, or to an address.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hob_core::log::Category;
+use hob_core::requests::WAITED;
 use hob_core::rights::{Allowed, Verb, Verdict};
 use hob_os::clock;
-use hob_wire::message::{Judged, Protocol, Traced};
+use hob_wire::message::{Judged, Protocol, Reason, Traced};
 use serde_json::Value;
 
 use super::{At, Question};
 use crate::client::Asked;
 use crate::link::passed::Times;
-use crate::link::{Link, Outcome};
+use crate::link::{App, Link, Outcome};
 use crate::log;
+
+/// For so long a question waits for its program to be loaded.
+pub(super) const LOAD_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Bytes of an address's answer that are read: its status is what counts.
 const BODY_MAX: usize = 64 * 1024;
@@ -36,31 +41,17 @@ pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Durat
 
 async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
     match at {
-        At::Program(app) => {
-            let now_ns = clock::now_ns();
-            let times = Times {
-                protocol: Protocol::Nothing,
-                head_ns: 0,
-                begun_ns: now_ns,
-                judged_ns: 0,
-                judged: Judged::Not,
-                now_ns,
-                trace: Traced::default(),
-            };
-            let asked = (&question.payload[..], None);
-            let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
-            match outcome {
-                Outcome::Answered(payload) => read(&payload).unwrap_or_else(|what| {
-                    log::say(&format!("rights: {}: {what}", app.name()));
-                    Verdict::Failed
-                }),
-                Outcome::Failed(reason, text) => {
-                    log::say(&format!("rights: {}: {}: {text}", app.name(), reason.code()));
-                    Verdict::Failed
-                }
-                Outcome::Begun(_) => Verdict::Failed,
+        At::Program(app) => match told(app, link, question).await {
+            Outcome::Answered(payload) => read(&payload).unwrap_or_else(|what| {
+                log::say(&format!("rights: {}: {what}", app.name()));
+                Verdict::Failed
+            }),
+            Outcome::Failed(reason, text) => {
+                log::say(&format!("rights: {}: {}: {text}", app.name(), reason.code()));
+                Verdict::Failed
             }
-        }
+            Outcome::Begun(_) => Verdict::Failed,
+        },
         At::Url(url, client) => {
             let asked = Asked {
                 method: "GET".to_owned(),
@@ -83,6 +74,31 @@ async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Ver
                     Verdict::Failed
                 }
             }
+        }
+    }
+}
+
+/// What becomes of a question to a program. One that had no worker in its time is put again for a
+/// while: the program may be loading, which says nothing of how long its answers take.
+async fn told(app: &Arc<App>, link: &Link, question: &Question) -> Outcome {
+    let begun = Instant::now();
+    loop {
+        let now_ns = clock::now_ns();
+        let times = Times {
+            protocol: Protocol::Nothing,
+            head_ns: 0,
+            begun_ns: now_ns,
+            judged_ns: 0,
+            judged: Judged::Not,
+            now_ns,
+            trace: Traced::default(),
+        };
+        let asked = (&question.payload[..], None);
+        let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
+        let has_waited =
+            matches!(&outcome, Outcome::Failed(Reason::TimedOut, text) if text.ends_with(WAITED));
+        if !has_waited || begun.elapsed() >= LOAD_WAIT_MAX {
+            return outcome;
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct Terms {
     pub keep_us: u64,
     /// The same of a no.
     pub keep_no_us: u64,
-    /// How long a question may take, in microseconds.
+    /// How long a question may take where it is answered, in microseconds.
     pub within_us: u64,
     /// How many requests may wait for answers.
     pub waiting_max: usize,
@@ -180,7 +180,8 @@ struct Waits<'r> {
 impl Waits<'_> {
     async fn told(mut self, within: Duration) -> Told {
         // The question has an end of its own; this one holds if it was lost.
-        let told = tokio::time::timeout(within + SPARE, &mut self.coming).await;
+        let most = ask::LOAD_WAIT_MAX + within + SPARE;
+        let told = tokio::time::timeout(most, &mut self.coming).await;
         match told {
             Ok(Ok(told)) => told,
             Ok(Err(_)) | Err(_) => Told::Failed,

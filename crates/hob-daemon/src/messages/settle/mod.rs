@@ -14,7 +14,7 @@ use hob_core::receipt::trace::{Trace, TracePart};
 use hob_core::receipt::{
     MessagePart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, WorkerPart,
 };
-use hob_core::requests::{Found, Given, Refusal, Settled};
+use hob_core::requests::{Found, Given, Refusal, Settled, WAITED};
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Judged, Passed, Protocol, Reason, Turned};
@@ -105,7 +105,7 @@ impl Messages {
                 (Reason::TimedOut, format!("{name}: the time passed while its handler ran"))
             }
             Settled::TimedOut { given: Given::No } => {
-                (Reason::TimedOut, format!("{name}: the time passed while it waited for a worker"))
+                (Reason::TimedOut, format!("{name}: {WAITED}"))
             }
             Settled::Cancelled => (Reason::Cancelled, format!("{name}: taken back")),
             Settled::Refused(refusal) => match refusal {
