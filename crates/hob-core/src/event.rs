@@ -4,7 +4,7 @@
 //!   a caller         Arrived ─────────────▶ ┌────────────┐ ──▶ RunCold | Refuse | Queue
 //!                    CallerGone, ColdEnded ▶│            │ ──▶ Give ──▶ (worker performs)
 //!   a learning run   Learned ──────────────▶│ Supervisor │ ──▶ StartZygote, StartStandby, Fork
-//!   a zygote         ZygoteReady, ...Gone ─▶│            │ ──▶ Retire, Signal
+//!   a zygote         ZygoteReady, ...Gone ─▶│            │ ──▶ Retire, Signal, Overstays
 //!   a worker         Ready, Finished, Gone ▶│            │ ──▶ Settle
 //!   the clock        Tick ─────────────────▶└────────────┘ next_deadline()
 //! ```
@@ -350,6 +350,11 @@ pub enum Effect {
     /// Close the process's channel: an idle copy, standby or zygote ends by that. A zygote ends
     /// when its last copy has.
     Retire {
+        /// The process.
+        worker: WorkerId,
+    },
+    /// Say that the process has not ended in the time that it had. It is killed next.
+    Overstays {
         /// The process.
         worker: WorkerId,
     },

@@ -194,4 +194,14 @@ fn a_worker_that_goes_on_after_it_has_told_its_end_is_killed() {
     // Its receipt was written without it: it went on for a second at least.
     assert!(record["usage"].is_null(), "{record}");
     assert!(wait::ended(worker, wait::LONG), "it was not ended");
+    let said =
+        format!("of spins.py, pid {worker}, has not ended in the time that it had after call ");
+    wait::until("a word in the log", || {
+        let log = read(world.hob_dir().join("daemon.log"));
+        let log = String::from_utf8(log).unwrap();
+        let line = log.lines().find(|line| line.contains(&said))?;
+        assert!(line.contains(" WARN ") && line.contains(" pool "), "{line}");
+        assert!(line.ends_with(&format!(" {}: it is killed", record["call"])), "{line}");
+        Some(())
+    });
 }

@@ -340,7 +340,11 @@ impl Engine {
                     self.died_unready(pool, Cause::Itself)
                 };
             }
-            State::Retiring | State::Recalled(_) => self.kill(id),
+            State::Retiring => {
+                self.out.push(Effect::Overstays { worker: id });
+                self.kill(id);
+            }
+            State::Recalled(_) => self.kill(id),
             State::Ready if entry.key.is_some() => self.retire(id),
             State::Ready | State::Busy(_) | State::Lent(_) | State::Gone => {}
         }

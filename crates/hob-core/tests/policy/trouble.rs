@@ -300,8 +300,13 @@ fn a_worker_that_does_not_end_when_told_is_killed() {
     let (_, worker) = desk.given();
     desk.finished(worker, OK);
     assert_eq!(signals(&desk.turn(desk.limits.retire_us - 1)), []);
-    assert_eq!(signals(&desk.turn(1)), [(worker, 9)]);
-    assert_eq!(signals(&desk.turn(30_000_000)), []);
+    let effects = desk.turn(1);
+    assert_eq!(signals(&effects), [(worker, 9)]);
+    // It is said, once.
+    let is_said = |effects: &[Effect]| effects.contains(&Effect::Overstays { worker });
+    assert!(is_said(&effects), "{effects:?}");
+    let effects = desk.turn(30_000_000);
+    assert!(signals(&effects).is_empty() && !is_said(&effects), "{effects:?}");
 }
 
 #[test]

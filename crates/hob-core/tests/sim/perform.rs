@@ -60,6 +60,7 @@ impl World {
             Effect::Give { call, worker, told } => self.give(call, worker, told),
             Effect::Signal { worker, signal } => self.signal(worker, signal),
             Effect::Retire { worker } => self.retire(worker),
+            Effect::Overstays { .. } => Ok(()),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
             Effect::Request(effect) => self.perform_request(effect),
             Effect::Exit => {

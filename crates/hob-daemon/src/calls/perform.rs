@@ -48,6 +48,7 @@ impl Calls {
             | Effect::Fork { .. }
             | Effect::Signal { .. }
             | Effect::Retire { .. }
+            | Effect::Overstays { .. }
             | Effect::Request(_)
             | Effect::Exit => {}
         }

@@ -306,6 +306,7 @@ impl Daemon {
                 hob_os::debug!(Category::Pool, "worker {} retires", worker.0);
                 ctx.hands.retire(worker);
             }
+            Effect::Overstays { worker } => say_overstay(&mut ctx, messages, worker),
             Effect::Request(effect) => messages.perform_message(&mut ctx, effect),
             Effect::Exit => {
                 hob_os::debug!(Category::Daemon, "nothing is left to do");
@@ -395,6 +396,22 @@ impl Daemon {
             let _ = inbox.send(Input::Memory(readings)).await;
         });
     }
+}
+
+/// Says in the log whose process has not ended in time, and what it had done. Its receipt was
+/// written without it.
+fn say_overstay(ctx: &mut Ctx<'_>, messages: &Messages, worker: WorkerId) {
+    let Some(process) = ctx.hands.get(worker) else { return };
+    let (pid, key, handler) = (process.pid, process.key, process.handler);
+    let after = process.call.map_or_else(String::new, |call| format!(" after call {}", call.0));
+    let name = handler.and_then(|pool| messages.name_of(pool));
+    let name = name.or_else(|| ctx.warm.programs.name_of(key)).unwrap_or("?");
+    hob_os::log!(
+        Warn,
+        Category::Pool,
+        "worker {} of {name}, pid {pid}, has not ended in the time that it had{after}: it is killed",
+        worker.0
+    );
 }
 
 /// What is started, and for which program, for the log.
