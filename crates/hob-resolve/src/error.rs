@@ -2,8 +2,9 @@
 //!
 //! `Display` is the text after `hob: `. The exit codes are those of a POSIX shell: 127 when there
 //! is nothing to execute, 126 when there is something that cannot be executed. Names are shown
-//! with control characters escaped, since a broken line may hold anything.
+//! with escapes for what a terminal would obey, since a broken line may hold anything.
 
+use hob_os::say::{Layout, escaped_bytes};
 use rustix::io::Errno;
 
 /// Why nothing can run.
@@ -72,13 +73,9 @@ impl ResolveError {
     }
 }
 
-/// Bytes for a message: text where it is text, control characters escaped.
+/// Bytes within a line: nothing of them is obeyed.
 fn show(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for c in String::from_utf8_lossy(bytes).chars() {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
+    escaped_bytes(bytes, Layout::Within)
 }
 
 /// The text of an errno without the number that std appends.
@@ -101,5 +98,17 @@ fn hint(interpreter: &[u8]) -> &'static str {
         " (more than one word after env needs `env -S`)"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_line_and_commands_no_terminal() {
+        let name = b"a\nb\x1b[8m\xff\xe2\x80\xae".to_vec();
+        let told = ResolveError::NotFound { name }.to_string();
+        assert_eq!(told, "a\\nb\\u{1b}[8m\\xff\\u{202e}: not found");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::say::is_obeyed;
+
 /// The longest text of a line; what is longer is cut, and says so.
 const TEXT_MAX: usize = 1024;
 /// The longest name of a thread that the kernel keeps.
@@ -40,9 +42,7 @@ fn push(line: &mut String, text: &str) {
             line.push('…');
             return;
         }
-        let turns = matches!(each, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if each.is_control() || turns || each == '\\' {
+        if is_obeyed(each) || each == '\\' {
             let _ = write!(line, "{}", each.escape_default());
         } else {
             line.push(each);
@@ -75,7 +75,7 @@ mod tests {
         let every: String = (0..=0x0010_ffff).filter_map(char::from_u32).collect();
         for some in every.chars().collect::<Vec<_>>().chunks(500) {
             let shown = text(&some.iter().collect::<String>());
-            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            assert!(!shown.contains(is_obeyed), "{shown:?}");
         }
     }
 
