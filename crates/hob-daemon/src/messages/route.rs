@@ -86,6 +86,15 @@ struct Absence {
     looked_ns: u64,
 }
 
+/// What was read to find an absence.
+struct Looked<'a> {
+    /// The files that there are, or could be.
+    candidates: &'a [Vec<u8>],
+    /// Before the first was read.
+    since: SystemTime,
+    register: Register,
+}
+
 /// The absences that are remembered, and the one watch that they share.
 #[derive(Debug, Default)]
 pub(super) struct Absences {
@@ -112,14 +121,9 @@ impl Absences {
         Some(Refused { reason, text, is_absent: true })
     }
 
-    /// Remembers that none of these files names the program, as it was found after `since`.
-    fn keep(
-        &mut self,
-        way: Way,
-        refused: &Refused,
-        candidates: &[Vec<u8>],
-        (since, register): (SystemTime, Register),
-    ) {
+    /// Remembers that none of the files that were looked at names the program.
+    fn keep(&mut self, way: Way, refused: &Refused, looked: Looked<'_>) {
+        let Looked { candidates, since, register } = looked;
         // What was edited this very moment is read anew for the next message.
         let Ok(fingerprint) = judged_by(candidates, since) else { return };
         if self.known.len() >= ROUTES_MAX {
@@ -295,7 +299,8 @@ impl Messages {
             Err(project::ProjectError { reason, text }) => {
                 let refused = Refused { reason, text, is_absent };
                 if is_absent {
-                    self.absences.keep(way, &refused, &found.candidates, (since, register));
+                    let looked = Looked { candidates: &found.candidates, since, register };
+                    self.absences.keep(way, &refused, looked);
                 }
                 return Err(refused);
             }
