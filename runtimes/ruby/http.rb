@@ -273,5 +273,10 @@ module Http
     def answered
       @server.finish
     end
+
+    # `Messages::Loaded` says what that is.
+    def takes?
+      true
+    end
   end
 end

@@ -121,6 +121,7 @@ module Messages
         word
       end
       body = payload.byteslice(at, payload.bytesize)
+      Messages.take
       return Messages.encode(@method.call(body)) unless @with_message
 
       Messages.encode(@method.call(body, Message.new(number, manner, remaining, words, received_ns)))
@@ -128,6 +129,11 @@ module Messages
 
     # Called when the answer has been sent, or could not be.
     def answered; end
+
+    # Whether it takes its message from a lane by itself, right before the user's code begins.
+    def takes?
+      false
+    end
 
     # Answers what is in the block by itself, a frame of a message.
     def rehearse
@@ -168,25 +174,59 @@ module Messages
 
     # What the channel has next: whether it was a message, not a lane.
     def answer_one(loaded, channel)
-      kind, payload, fds = System.receive_frame(channel) || exit!(0)
+      kind, length, fds = System.receive_header(channel) || exit!(0)
       if kind == Frames::LEND && fds.size == 3
-        Lane.new(payload, fds, channel).serve(loaded)
+        Lane.new(System.fill(channel, "".b, length), fds, channel).serve(loaded)
         return false
       end
       unless kind == Frames::MESSAGE || kind == Frames::REQUEST && fds.size == 1
         raise Frames::WireError, "a message was expected"
       end
 
+      payload = look(channel, length)
       @files = fds
       # What an app sends meanwhile ends its request, so of a request nothing could be said behind it.
       Spans.begin if kind == Frames::MESSAGE
       answer, = perform(loaded, payload, now)
       exit!(0) if Process.pid != @pid
+      take
       # Before the answer: with it the call ends.
       answer = Spans.frame(payload.unpack1("Q<"), now) + answer
       @files.each { |descriptor| System.close(descriptor) }
       send_answer(loaded, channel, answer)
       true
+    end
+
+    # The payload that comes next. It, or the end of it, lies in the channel until it is taken: there it
+    # is unread for the daemon, which gives it to another worker if this one is killed.
+    def look(channel, length)
+      payload = System.look(channel, length)
+      if payload.bytesize < length
+        # It comes in several pieces, which can be seen together only where they are read.
+        payload = System.fill(channel, "".b, length - 1) << System.look(channel, 1)
+        length = 1
+      end
+      hold(channel, length)
+      payload
+    end
+
+    # So many bytes lie there until the message is taken; what is given as a block is called then.
+    def hold(descriptor, size, &begins)
+      @held = [descriptor, size, begins]
+    end
+
+    def holds?
+      !@held.nil?
+    end
+
+    # The message at hand begins, or will not.
+    def take
+      descriptor, size, begins = @held
+      return unless descriptor
+
+      @held = nil
+      begins&.call
+      System.fill(descriptor, "".b, size)
     end
 
     # A message of that payload, from one who waits for ever, to this process.
@@ -312,7 +352,7 @@ module Messages
       @mounts = File.open("/proc/self/mountinfo")
       @channel = channel
       @pid = Process.pid
-      @begun = @count = @raised = @raised_ever = @reported_ns = 0
+      @begun = @count = @raised = @raised_ever = @reported_ns = @until_ns = 0
       @newest = [0, 0, 0]
       @waited = [@connection]
       # What has come of the next frames.
@@ -347,26 +387,22 @@ module Messages
     def answer_next(loaded)
       IO.select(@waited) if @have.empty?
       recalled = System.call(:ppoll, @asked, 3, NO_TIME, 0, 8).positive?
-      # Noted before it is read: at each moment of a message that is not answered either it lies in
-      # the lane or the tally has it, whenever this process is killed.
       main_ns = Messages.now
-      tally(TALLY_BEGUN, @begun + 1, main_ns, 0)
-      payload = next_payload
-      if payload.nil?
-        tally(TALLY_BEGUN, @begun, main_ns, 0)
-        return false
-      end
+      payload = next_noted(main_ns, loaded.takes?) or return false
       number, _, remaining, = Messages.fields(payload)
       # Shut by us, it is shut for what came after the last use too.
       if recalled || @left <= 0
+        Messages.take
         tally(TALLY_BEGUN, @begun, main_ns, 0)
         System.write(@connection.fileno, Messages.failure(number, AGAIN, ""))
         return true
       end
       @begun += 1
-      tally(TALLY_BEGUN, @begun, main_ns, [main_ns + remaining * 1000, NS_MAX].min) if remaining != 0
+      @until_ns = remaining.zero? ? 0 : [main_ns + remaining * 1000, NS_MAX].min
+      tally(TALLY_BEGUN, @begun, main_ns, @until_ns) unless @until_ns.zero? || Messages.holds?
       answer, raised = Messages.perform(loaded, payload, main_ns)
       exit!(0) if Process.pid != @pid
+      Messages.take
       if raised == LEFT
         # Not ended: that the lane ends in it says what became of it.
         Messages.send_answer(loaded, @connection.fileno, answer)
@@ -378,6 +414,32 @@ module Messages
       true
     end
     NO_TIME = ("\0" * 64).freeze
+
+    # The next message's payload, or nil at the end. Noted before it is read: at each moment of a message
+    # that is not answered either it lies in the lane or the tally has it, whenever this process is killed.
+    def next_noted(main_ns, takes)
+      held = takes && @have.empty? && held_payload(main_ns)
+      return held if held
+
+      tally(TALLY_BEGUN, @begun + 1, main_ns, 0)
+      payload = next_payload
+      tally(TALLY_BEGUN, @begun, main_ns, 0) unless payload
+      payload
+    end
+
+    # That of one which is short and whole, and lies in the lane until it is taken.
+    def held_payload(main_ns)
+      have = System.look(@connection.fileno, HELD_MAX)
+      return if have.bytesize < Frames::HEADER_BYTES
+
+      _, _, length = Frames.header(have)
+      return if Frames::HEADER_BYTES + length != have.bytesize
+
+      @until_ns = 0
+      Messages.hold(@connection.fileno, have.bytesize) { tally(TALLY_BEGUN, @begun, main_ns, @until_ns) }
+      have.byteslice(Frames::HEADER_BYTES, length)
+    end
+    HELD_MAX = 8192
 
     def settle(main_ns, raised)
       @left -= 1

@@ -46,6 +46,7 @@ module Http
       offer_hijack(@env, number, words[5])
       env = @env
       env[HINTS] = ->(headers) { hint(number, headers) if awaited?(env) } if words[5] == HTTP_1_1
+      Messages.take
       answer = @app.call(@env)
       return ignore(answer) if @hijacked
 

@@ -112,13 +112,24 @@ module System
 
     # One whole frame as (kind, payload, descriptors), or nil at the end of the channel.
     def receive_frame(fd)
+      kind, length, fds = receive_header(fd)
+      kind && [kind, length.zero? ? "".b : fill(fd, "".b, length), fds]
+    end
+
+    # A frame's kind, how much follows, and its descriptors; nil at the end.
+    def receive_header(fd)
       head, fds = receive_head(fd)
       return nil if head.empty?
 
-      head = fill(fd, head, Frames::HEADER_BYTES)
-      kind, _, length = Frames.header(head)
-      [kind, length.zero? ? "".b : fill(fd, "".b, length), fds]
+      kind, _, length = Frames.header(fill(fd, head, Frames::HEADER_BYTES))
+      [kind, length, fds]
     end
+
+    # As much of the next bytes as is there, and stays there.
+    def look(fd, size)
+      receive(fd, size, CLOEXEC_OF_RIGHTS | PEEK).first
+    end
+    PEEK = 2
 
     # What there is of a frame's header, and the descriptors that came with it. What the kernel writes to
     # is kept: so large that it never lies in an object itself, it has one address for good.

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hob_os::uds;
 use hob_wire::cursor::DecodeError;
@@ -14,6 +15,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+/// A copy whose process is not known yet ends with its zygote, within so long.
+const ENDS_MAX: Duration = Duration::from_secs(1);
 
 /// A connected socket, on which the loop waits for what comes. For room to write it waits only
 /// where room is missing: it would otherwise be woken whenever the other side has taken what was
@@ -405,7 +409,7 @@ pub(crate) fn adopt(socket: OwnedFd) -> std::io::Result<Arc<Stream>> {
     await_on(socket, Interest::READABLE).map(|socket| Arc::new(Stream(socket)))
 }
 
-/// Lets the loop wait for a socket.
+/// Lets the loop wait for a socket, or a process.
 #[expect(deprecated, reason = "sound for an `OwnedFd`; what replaces it is `unsafe` for any type")]
 fn await_on(socket: OwnedFd, what: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(socket, what)
@@ -414,4 +418,19 @@ fn await_on(socket: OwnedFd, what: Interest) -> std::io::Result<AsyncFd<OwnedFd>
 /// Ends a connection for both sides; whoever reads it sees its end.
 pub(crate) fn close(stream: &Stream) {
     let _ = rustix::net::shutdown(stream.as_fd(), rustix::net::Shutdown::Both);
+}
+
+/// The same as soon as the process at the other end has ended, which is about to: only then has the
+/// kernel said whether what was sent last lies unread there. Others may hold that end open.
+pub(crate) fn close_behind(stream: &Arc<Stream>, pidfd: Option<&OwnedFd>) {
+    let pidfd = pidfd.and_then(|pidfd| pidfd.try_clone().ok());
+    let pidfd = pidfd.and_then(|pidfd| await_on(pidfd, Interest::READABLE).ok());
+    let stream = Arc::clone(stream);
+    tokio::spawn(async move {
+        match pidfd {
+            Some(pidfd) => _ = pidfd.readable().await,
+            None => tokio::time::sleep(ENDS_MAX).await,
+        }
+        close(&stream);
+    });
 }

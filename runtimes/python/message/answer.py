@@ -12,6 +12,8 @@ class Loaded:
         self.call = None
         # What performs several messages at one time, where that can be.
         self.attend = None
+        # Whether what is called takes its message by itself, right before the user's code begins.
+        self.takes = False
         self.error = None
         # Files that are not among what was loaded, and that what went wrong came from.
         self.tried = []

@@ -57,6 +57,18 @@ class Wire:
         self.start = start + whole if self.have else 0
         return fields, self.view[start : start + whole]
 
+    def held(self):
+        """The same of a message that is whole in one read, and lies in the connection until it is
+        taken; None: it is to be read as others are."""
+        have = self.connection.recv_into(self.view, 0, MSG_PEEK)
+        if have < FIXED.size:
+            return None
+        fields = FIXED.unpack_from(self.buffer)
+        if fields[0] != A_MESSAGE or HEADER + fields[1] != have:
+            return None
+        HELD.hold(self.connection, have)
+        return fields, self.view[:have]
+
     def frame_bytes(self):
         """How long the frame is that begins here; raises if none does."""
         _, _, length = worker.decode_header(self.buffer[self.start : self.start + HEADER])
@@ -91,8 +103,9 @@ class Lane:
         poller.register(self.again, POLLRDHUP)
         return poller.poll, [(self.connection.fileno(), POLLIN)]
 
-    def serve(self, handler):
-        """Answers until the sender leaves, the daemon recalls, or the uses are up."""
+    def serve(self, handler, takes):
+        """Answers until the sender leaves, the daemon recalls, or the uses are up. What `takes` its
+        messages finds them in the lane."""
         wire, left = Wire(self.connection), self.uses
         poll, quiet = self.poller()
         send, now, next_message = self.connection.sendall, time.monotonic_ns, wire.message
@@ -112,24 +125,31 @@ class Lane:
                 # Noted before it is read: at each moment of a message that is not answered either
                 # it lies in the lane or the tally has it, whenever this process is killed.
                 main_ns = now()
-                write(tally, AT_BEGUN, begun + 1, main_ns, 0)
-                message = next_message()
+                message = wire.held() if takes and not wire.have else None
                 if message is None:
-                    write(tally, AT_BEGUN, begun, main_ns, 0)
-                    return
+                    write(tally, AT_BEGUN, begun + 1, main_ns, 0)
+                    message = next_message()
+                    if message is None:
+                        write(tally, AT_BEGUN, begun, main_ns, 0)
+                        return
                 fields, view = message
                 # Shut by us, it is shut for what came after the last use too.
                 if recalled or left <= 0:
+                    HELD.take()
                     write(tally, AT_BEGUN, begun, main_ns, 0)
                     send(failure(fields[2], AGAIN, ""))
                     continue
                 begun += 1
-                if fields[4]:
-                    write(tally, AT_BEGUN, begun, main_ns, min(main_ns + fields[4] * 1000, NS_MAX))
+                until_ns = min(main_ns + fields[4] * 1000, NS_MAX) if fields[4] else 0
+                if HELD.size:
+                    HELD.begins = tally, begun, main_ns, until_ns
+                elif until_ns:
+                    write(tally, AT_BEGUN, begun, main_ns, until_ns)
                 answer, raised = perform(handler, fields, view, main_ns)
                 if IS_CHILD:
                     # The handler forked it and let it return: the answer is its parent's to give.
                     posix._exit(0)
+                HELD.take()
                 if raised == LEFT:
                     # Not ended: that the lane ends in it says what became of it.
                     send(answer)
@@ -185,7 +205,7 @@ def open_tally(fd):
         posix.close(fd)
 
 
-def lend(handler, payload, fds):
+def lend(loaded, payload, fds):
     global IS_CHILD, CONNECTION, LENT_ON
     if IS_CHILD is None:
         IS_CHILD = False
@@ -200,7 +220,7 @@ def lend(handler, payload, fds):
     before, CONNECTION = CONNECTION, connection
     LENT_ON = lane
     try:
-        lane.serve(handler)
+        lane.serve(loaded.call, loaded.takes)
     finally:
         CONNECTION = before
         LENT_ON = None
@@ -238,32 +258,37 @@ def serve(loaded, channel, role, collects):
         ready = worker.encode_ready(worker.COPY, pid, worker.count_threads(), [])
         worker.send_all(worker.COPY_FD, ready)
     while True:
-        frame = worker.receive(channel)
-        if frame is None:
+        head = worker.receive_head(channel)
+        if head is None:
             end(loaded)
             posix._exit(0)
-        kind, payload, fds = frame
+        kind, length, fds = head
         if kind == LEND and len(fds) == 3:
-            lend(handler, payload, fds)
+            lend(loaded, worker.receive_bytes(channel, length), fds)
             continue
         if kind == CANCEL:
             # What it names was answered in this moment.
+            worker.receive_bytes(channel, length)
             continue
         if kind != MESSAGE and (kind != REQUEST or len(fds) != 1):
             raise worker.WireError("a message was expected")
-        whole = bytes(HEADER) + payload
+        whole = bytes(HEADER) + HELD.look(channel, length)
         fields = FIXED.unpack_from(whole)
         FILES[:] = fds
         if loaded.attend is not None:
             loaded.attend(channel, fields, whole)
+            HELD.take()
             continue
         spans = worker.begin_spans()
+        if not loaded.takes:
+            HELD.take()
         answer, _ = perform(handler, fields, whole, time.monotonic_ns())
         while FILES:
             posix.close(FILES.pop())
         if posix.getpid() != pid:
             # A child that the handler forked and let return: the answer is its parent's to give.
             posix._exit(0)
+        HELD.take()
         worker.flush_quietly()
         if spans is not None:
             answer = worker.end_spans(worker.u64(fields[2]), spans, time.monotonic_ns()) + answer

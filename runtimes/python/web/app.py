@@ -26,6 +26,7 @@ class App(message.Loaded):
         self.interface = target.partition(":")[0]
         self.directory, self.name = place_of(self.file, posix.getcwd())
         self.performer = None
+        self.takes = True
 
     def find(self):
         """Imports the app's module, as a server would that was told its name."""

@@ -43,6 +43,9 @@ class Asgi:
 
     def exchange(self, payload, given):
         words, rest = take_apart(payload)
+        if message.FILES:
+            # What is read of it nobody else finds there.
+            message.HELD.take()
         scope = scope_of(words)
         if self.lifespan.up:
             scope["state"] = self.lifespan.state.copy()
@@ -56,6 +59,7 @@ class Asgi:
         return exchange
 
     async def perform(self, exchange):
+        message.HELD.take()
         try:
             await exchange.run(self.asyncio, self.application, exchange.scope)
         finally:

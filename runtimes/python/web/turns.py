@@ -55,10 +55,13 @@ class Turns:
             exchange = self.asgi.exchange(bytes(frame[at:]), given)
         except BaseException as error:
             wrong = error
+            message.HELD.take()
             self.tell(fields, frame, lambda *_: raises(wrong))
             return
         finally:
             close_files()
+        # Before the loop hears what lies in the channel.
+        message.HELD.take()
         # Several are performed at one time: each has spans of its own, and so has what it begins.
         context = self.asgi.contextvars.copy_context()
         spans = context.run(worker.begin_spans_of_task, self.asgi.contextvars.ContextVar)

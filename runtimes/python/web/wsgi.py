@@ -11,7 +11,9 @@ class Wsgi:
         words, rest = take_apart(payload)
         with body_of(rest) as body, Response(given, words[0]) as response:
             starting = Starting(response)
-            result = self.application(environ_of(words, body), starting.start)
+            environ = environ_of(words, body)
+            message.HELD.take()
+            result = self.application(environ, starting.start)
             try:
                 starting.take_all(result)
             finally:

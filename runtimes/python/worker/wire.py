@@ -130,6 +130,15 @@ def decode_fds(ancillary):
 
 def receive(channel):
     """One whole frame as (kind, payload, descriptors), or None at the end of the channel."""
+    head = receive_head(channel)
+    if head is None:
+        return None
+    kind, length, fds = head
+    return kind, receive_bytes(channel, length), fds
+
+
+def receive_head(channel):
+    """The head of a frame as (kind, length of what follows, descriptors), or None at the end."""
     room = _socket.CMSG_SPACE(4 * FRAME_FDS_MAX)
     head, ancillary, _, _ = channel.recvmsg(HEADER_BYTES, room, MSG_CMSG_CLOEXEC)
     if not head:
@@ -138,10 +147,14 @@ def receive(channel):
     while len(head) < HEADER_BYTES:
         head += channel.recv(HEADER_BYTES - len(head)) or _cut_off()
     kind, _, length = decode_header(head)
+    return kind, length, fds
+
+
+def receive_bytes(channel, length):
     payload = b""
     while len(payload) < length:
         payload += channel.recv(length - len(payload)) or _cut_off()
-    return kind, payload, fds
+    return payload
 
 
 def _cut_off():

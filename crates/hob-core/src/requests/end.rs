@@ -96,6 +96,15 @@ impl Requests {
         }
     }
 
+    /// A request was not sent to a worker, whose process has ended. That counts for nothing: with a
+    /// zygote many copies end, and each is found out so.
+    pub(super) fn unsent(&mut self, engine: &mut Engine, id: WorkerId, call: CallId) {
+        if let Some(request) = self.requests.get_mut(&call) {
+            request.gives = request.gives.saturating_sub(1);
+        }
+        self.unreached(engine, id, Some(call));
+    }
+
     /// A request is the first again that waits, a bounded number of times; `false`: it cannot be.
     fn goes_on(&mut self, engine: &mut Engine, call: CallId) -> bool {
         let Some(request) = self.requests.get_mut(&call) else { return false };

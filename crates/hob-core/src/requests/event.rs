@@ -5,7 +5,7 @@
 //!   a sender    Opened, Arrived, WantLane ─▶ ┌──────────┐ ──▶ Give, Lend, NoLane
 //!               SenderGone, LaneLeft ──────▶ │ requests │ ──▶ Settle
 //!   a worker    Begun, Answered, Handled ──▶ │          │ ──▶ Recall
-//!               Unreached ─────────────────▶ └──────────┘ ──▶ Forget
+//!               Unreached, Unsent ─────────▶ └──────────┘ ──▶ Forget
 //! ```
 
 use crate::ids::{CallId, LaneId, PoolId, Time, WorkerId};
@@ -101,6 +101,13 @@ pub enum Event {
         worker: WorkerId,
         /// The message that nobody has read, if it is one: another worker may have it.
         unread: Option<CallId>,
+    },
+    /// A message was not sent to the worker that it was given to: its process has ended.
+    Unsent {
+        /// The worker.
+        worker: WorkerId,
+        /// The message.
+        call: CallId,
     },
 }
 

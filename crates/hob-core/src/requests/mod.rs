@@ -86,6 +86,7 @@ impl Requests {
             Event::Begun { worker, call } => self.begun(engine, worker, call),
             Event::Answered { worker, call } => self.answered(engine, worker, call),
             Event::Unreached { worker, unread } => self.unreached(engine, worker, unread),
+            Event::Unsent { worker, call } => self.unsent(engine, worker, call),
         }
     }
 

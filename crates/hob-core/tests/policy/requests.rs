@@ -355,6 +355,25 @@ fn a_request_that_its_worker_has_not_read_goes_to_another_a_few_times() {
     }
 }
 
+/// As with the copies of a zygote that has ended, of which nobody has told yet.
+#[test]
+fn a_request_that_could_not_be_sent_to_its_worker_goes_on_as_often_as_it_takes() {
+    let mut desk = Desk::new();
+    let mut terms = terms(Name::Prefork);
+    (terms.recipe.origin, terms.recipe.ahead) = (Origin::Exec, 0);
+    let pool = open(&mut desk, terms);
+    let asked = ask(&mut desk, pool, 2);
+    let mut worker = started(&asked)[0];
+    for _ in 0..3 * desk.limits.gives_max {
+        desk.ready(worker);
+        let unsent = Told::Unsent { worker, call: CallId(2) };
+        let mut effects = desk.tell(Event::Request(unsent));
+        assert_eq!(settled(&effects), []);
+        effects.extend(killed(&mut desk, worker));
+        worker = made(&mut desk, &effects)[0];
+    }
+}
+
 #[test]
 fn interpreters_that_start_ahead_are_bounded_and_those_that_are_waited_for_by_more() {
     let mut desk = Desk::with(|limits| (limits.starts_at_once, limits.starts_waited_for) = (1, 3));

@@ -119,9 +119,9 @@ impl Messages {
         let (kind, count) =
             if open.file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };
         let bytes = channel::encode(kind, count, |out| message.encode(out));
-        let sent = bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &files));
+        let sent = bytes.is_some_and(|bytes| ctx.hands.tell_message(worker, call, bytes, &files));
         if !sent {
-            ctx.request(Event::Unreached { worker, unread: Some(call) });
+            ctx.request(Event::Unsent { worker, call });
         }
     }
 }

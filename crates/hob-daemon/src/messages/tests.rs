@@ -136,7 +136,7 @@ async fn a_give_that_does_not_reach_its_worker_is_told_at_once() {
     let worker = WorkerId(5);
     let give = Effect::Give { call, worker, found: Found::Waiting };
     messages.perform_message(&mut recording.ctx(), give);
-    assert_eq!(told(&mut recording), [Event::Unreached { worker, unread: Some(call) }]);
+    assert_eq!(told(&mut recording), [Event::Unsent { worker, call }]);
 }
 
 #[tokio::test]

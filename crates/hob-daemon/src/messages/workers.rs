@@ -31,6 +31,7 @@ pub(super) struct Leaving {
     pool: PoolId,
     exit: Exit,
     unread: Arc<AtomicBool>,
+    newest: Option<CallId>,
 }
 
 impl Messages {
@@ -265,7 +266,8 @@ impl Messages {
     ) {
         let worker = ended.worker;
         self.lane_cut(worker, process);
-        let left = Leaving { pool, exit: ended.exit, unread: Arc::clone(process.unread()) };
+        let (unread, newest) = (Arc::clone(process.unread()), process.newest());
+        let left = Leaving { pool, exit: ended.exit, unread, newest };
         if self.silent.remove(&worker) {
             self.has_gone(ctx, worker, &left);
         } else {
@@ -277,12 +279,12 @@ impl Messages {
     fn has_gone(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, left: &Leaving) {
         self.lane_lost(ctx, worker);
         self.attempt_ended(ctx, left.pool, worker, left.exit);
-        if left.unread.load(Ordering::Relaxed) {
-            let mut given = self.open.iter().filter(|(_, open)| open.worker == Some(worker));
-            // Of several it is not known which of them were read.
-            if let (Some((call, _)), None) = (given.next(), given.next()) {
-                ctx.request(Event::Unreached { worker, unread: Some(*call) });
-            }
+        // Of what was sent before the last it is not known whether it was read.
+        if left.unread.load(Ordering::Relaxed)
+            && let Some(call) = left.newest
+            && self.open.get(&call).is_some_and(|open| open.worker == Some(worker))
+        {
+            ctx.request(Event::Unreached { worker, unread: Some(call) });
         }
         ctx.events.push_back(event::Event::Gone { worker, exit: left.exit });
     }

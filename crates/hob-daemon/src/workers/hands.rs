@@ -78,6 +78,8 @@ pub(crate) struct Process {
     stream: Arc<Stream>,
     /// The reader found what was sent last unread at the other end.
     unread: Arc<AtomicBool>,
+    /// The message that was sent last, if nothing else was behind it.
+    newest: Option<CallId>,
     /// It may have died by a signal that was sent from here.
     signalled: bool,
     /// Signals that are due once the process can be signalled.
@@ -191,6 +193,11 @@ impl Process {
     /// has ended and its channel was read to its end, whichever comes last.
     pub(crate) fn unread(&self) -> &Arc<AtomicBool> {
         &self.unread
+    }
+
+    /// The message that was sent to it last. What lies unread ends with it.
+    pub(crate) fn newest(&self) -> Option<CallId> {
+        self.newest
     }
 }
 
@@ -347,6 +354,7 @@ impl Hands {
                 pidfd: process::pidfd(pid).ok(),
                 stream,
                 unread,
+                newest: None,
                 signalled: false,
                 signals: Vec::new(),
             },
@@ -486,6 +494,7 @@ impl Hands {
                 pidfd: None,
                 stream,
                 unread,
+                newest: None,
                 signalled: false,
                 signals: Vec::new(),
             },
@@ -512,7 +521,7 @@ impl Hands {
 
     /// Tells a copy of a layer what its call will be of. One that is not there any more
     /// is noticed when the call is given.
-    pub(crate) fn name_program(&self, worker: WorkerId, program: &Program) {
+    pub(crate) fn name_program(&mut self, worker: WorkerId, program: &Program) {
         let preload = naming(program, Role::Standby);
         if let Some(bytes) = channel::encode(Kind::Preload, 0, |out| preload.encode(out)) {
             let _ = self.tell(worker, bytes, &[]);
@@ -612,9 +621,30 @@ impl Hands {
     }
 
     /// Sends a frame to a worker; `false`: it is not there any more.
-    pub(crate) fn tell(&self, worker: WorkerId, bytes: Vec<u8>, fds: &[BorrowedFd<'_>]) -> bool {
-        let process = self.processes.get(&worker);
-        process.is_some_and(|process| channel::send(&process.stream, bytes, fds).is_ok())
+    pub(crate) fn tell(
+        &mut self,
+        worker: WorkerId,
+        bytes: Vec<u8>,
+        fds: &[BorrowedFd<'_>],
+    ) -> bool {
+        let Some(process) = self.processes.get_mut(&worker) else { return false };
+        process.newest = None;
+        channel::send(&process.stream, bytes, fds).is_ok()
+    }
+
+    /// The same of a message.
+    pub(crate) fn tell_message(
+        &mut self,
+        worker: WorkerId,
+        call: CallId,
+        bytes: Vec<u8>,
+        fds: &[BorrowedFd<'_>],
+    ) -> bool {
+        let sent = self.tell(worker, bytes, fds);
+        if let Some(process) = self.processes.get_mut(&worker) {
+            process.newest = Some(call);
+        }
+        sent
     }
 
     /// Ends the process's channel: idle ones leave by that.
@@ -649,7 +679,9 @@ impl Hands {
         gone.push((ended, process));
         for orphan in orphans {
             self.signal(orphan, SIGKILL);
-            self.remove(Ended::killed(orphan), gone);
+            let Some(copy) = self.processes.remove(&orphan) else { continue };
+            channel::close_behind(&copy.stream, copy.pidfd.as_ref());
+            gone.push((Ended::killed(orphan), copy));
         }
     }
 

@@ -4,3 +4,4 @@ mod concurrency;
 mod deaths;
 mod lanes;
 mod phases;
+mod unbegun;
