@@ -1,5 +1,6 @@
 //! `hob eval`, `hob sessions`, `hob kill`.
 
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use hob_tests::{End, World, wait};
@@ -89,7 +90,8 @@ fn an_interrupted_command_leaves_that_before_it_in_its_turn() {
     let _ = second.finish();
     let editor = hob(&world, &["repl"]).start();
     let socket = world.hob_dir().join("main.repl");
-    wait::until("it listens", || socket.exists().then_some(()));
+    // It has its name before it listens.
+    wait::until("it listens", || UnixStream::connect(&socket).ok());
     Editor::unix(&socket).cloned().eval("(deliver (deref (resolve 'p)) :given)");
     let first = first.finish();
     assert_eq!((first.end, first.text().as_str()), (End::Code(0), ":begun\n:given\n"));
