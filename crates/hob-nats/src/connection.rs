@@ -99,8 +99,8 @@ impl Keeper {
         watched.was_up.store(true, Ordering::Relaxed);
         let tasks = Tasks::default();
         let inbox = client.new_inbox();
-        let of = (inbox.as_str(), settings.host.as_str());
-        let mut service = Service::new(client.clone(), tasks.starter(), self.inbox.clone(), of);
+        let (starter, loops) = (tasks.starter(), self.inbox.clone());
+        let mut service = Service::new(client.clone(), starter, loops, &inbox, &settings.host);
         let begun = watched.with(async {
             let replies = client.subscribe(format!("{inbox}.*.*")).await.ok()?;
             service.offer(&self.offered).await?;

@@ -55,7 +55,8 @@ impl Service {
         client: Client,
         tasks: Starter,
         inbox: Inbox,
-        (id, host): (&str, &str),
+        id: &str,
+        host: &str,
     ) -> Service {
         let id = id.rsplit('.').next().unwrap_or_default().to_owned();
         let (host, started) = (host.to_owned(), jiff::Timestamp::now().to_string());

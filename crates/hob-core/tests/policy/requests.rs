@@ -330,14 +330,20 @@ fn what_dies_by_a_signal_each_time_it_is_loaded_is_given_up_after_a_while_and_sa
     }
 }
 
-#[test]
-fn a_request_that_its_worker_has_not_read_goes_to_another_a_few_times() {
+/// A desk with the request 2, for which a worker is being started.
+fn asked_of_a_worker_that_starts() -> (Desk, WorkerId) {
     let mut desk = Desk::new();
     let mut terms = terms(Name::Prefork);
     (terms.recipe.origin, terms.recipe.ahead) = (Origin::Exec, 0);
     let pool = open(&mut desk, terms);
     let asked = ask(&mut desk, pool, 2);
-    let mut worker = started(&asked)[0];
+    let worker = started(&asked)[0];
+    (desk, worker)
+}
+
+#[test]
+fn a_request_that_its_worker_has_not_read_goes_to_another_a_few_times() {
+    let (mut desk, mut worker) = asked_of_a_worker_that_starts();
     let mut given = desk.ready(worker);
     for gives in 1..=desk.limits.gives_max {
         let gave = |effect: &Effect| matches!(effect, Effect::Request(Asked::Give { call: CallId(2), worker: to, .. }) if *to == worker);
@@ -358,12 +364,7 @@ fn a_request_that_its_worker_has_not_read_goes_to_another_a_few_times() {
 /// As with the copies of a zygote that has ended, of which nobody has told yet.
 #[test]
 fn a_request_that_could_not_be_sent_to_its_worker_goes_on_as_often_as_it_takes() {
-    let mut desk = Desk::new();
-    let mut terms = terms(Name::Prefork);
-    (terms.recipe.origin, terms.recipe.ahead) = (Origin::Exec, 0);
-    let pool = open(&mut desk, terms);
-    let asked = ask(&mut desk, pool, 2);
-    let mut worker = started(&asked)[0];
+    let (mut desk, mut worker) = asked_of_a_worker_that_starts();
     for _ in 0..3 * desk.limits.gives_max {
         desk.ready(worker);
         let unsent = Told::Unsent { worker, call: CallId(2) };
