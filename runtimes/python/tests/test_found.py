@@ -13,6 +13,10 @@ from test_worker import InAFolder
 FOUND = {
     "the number of a file": "fd = os.open('/dev/null', 0)\nos.close(fd)\nVALUE = fd",
     "the number of a socket": "import socket\nwith socket.socket() as s: VALUE = s.fileno()",
+    "the class of a stream's file": "import io, sys\nraw = sys.stdin.buffer.raw\n"
+                                    "VALUE = (raw.__class__.__name__, str(type(raw)),"
+                                    " raw.__class__ is io.FileIO, type(raw).__module__, repr(raw),"
+                                    " type(raw).__doc__)",
     "the kind of a function": "VALUE = type(os.stat).__name__, repr(os.getpid)",
     "all arguments as text": "import sys\nVALUE = str(sys.argv)",
     "all arguments in another list": "import sys\nVALUE = sys.argv * 1, sys.argv > ['a']",

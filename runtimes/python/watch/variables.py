@@ -67,3 +67,14 @@ class Raw(worker._io.FileIO):
         locals()[_name] = told_of(_name, "stream")
     isatty = told_of("isatty", "terminal")
     del told_of, _name
+
+    # Who keeps what it is called, or asks for its class, is told what it is without us.
+    __class__ = property(lambda self: worker._io.FileIO)
+
+    def __repr__(self):
+        # From 3.13 on the interpreter asks for the name of the type, without its module.
+        return super().__repr__().replace("<FileIO", "<_io.FileIO", 1)
+
+
+for _name in ("__module__", "__qualname__", "__name__", "__doc__"):
+    setattr(Raw, _name, getattr(worker._io.FileIO, _name))

@@ -58,9 +58,7 @@ def serve():
     if call.beyond is None or not make_main(program, call) or not holds(call):
         run_cold_here(program, call)
     if layer is not None:
-        if program.kind == MODULE or program.container:
-            __import__("runpy")
-        PROFILE = Profile()
+        PROFILE = begin_profile(program)
     if PROMISES is not None:
         PROMISES = None
     if COLLECTS:
@@ -70,6 +68,16 @@ def serve():
     HELD_SPANS = begin_spans()
     call.main_ns = time.monotonic_ns()
     return program, call
+
+
+def begin_profile(program):
+    """In a copy of a layer: records what the program loads."""
+    if program.kind == MODULE or program.container:
+        __import__("runpy")
+    if "gc" not in KNOWN:
+        # Whether the program will ask for all objects is not known, and it would not be heard.
+        gc.unfreeze()
+    return Profile()
 
 
 def run_cold_here(program, call):

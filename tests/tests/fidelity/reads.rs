@@ -150,6 +150,18 @@ fn what_was_loaded_ahead_is_among_all_objects() {
 }
 
 #[test]
+fn the_collector_counts_what_is_frozen_until_all_objects_are_asked_for() {
+    let world = World::started();
+    let text = "import gc\nprint(gc.get_freeze_count() > 0)\ngc.get_objects()\n\
+        print(gc.get_freeze_count())\n";
+    world.file("main.py", text);
+    let run = world.hob(&["run", "main.py"]);
+    assert_eq!(run.clone().env("HOB", "0").go().text(), "False\n0\n");
+    let warm = world.warm(&run, |outcome| assert!(outcome.text().ends_with("\n0\n")));
+    assert_eq!(warm.text(), "True\n0\n");
+}
+
+#[test]
 fn a_signal_whose_disposition_a_module_keeps_is_the_callers() {
     let world = World::started();
     world.file("part.py", "import signal\nKEPT = signal.getsignal(signal.SIGHUP)\n");

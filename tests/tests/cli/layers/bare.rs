@@ -148,3 +148,13 @@ fn what_the_interpreter_loads_at_its_start_is_never_older_than_the_call() {
     let gone = |status: Value| status["lost"].as_u64().unwrap_or(0);
     assert_eq!(gone(world.status()), 0);
 }
+
+/// Nothing says beforehand that it will ask for all objects.
+#[test]
+fn a_program_that_asks_for_all_objects_there_sees_those_of_the_interpreter() {
+    let world = world();
+    let text = "import gc\nprint(gc.get_freeze_count())\nimport os\n\
+        print(any(each is os.__dict__ for each in gc.get_objects()))\n";
+    world.file("asks.py", text);
+    assert_eq!(as_cold(&world, &["run", "asks.py"]).text(), "0\nTrue\n");
+}
