@@ -1,6 +1,7 @@
 //! What can be called: scripts, modules, installed commands, anything executable.
 
 use hob_tests::{End, World};
+use rustix::process::Signal;
 
 #[test]
 fn an_interpreter_named_as_the_program_is_the_same_as_its_script() {
@@ -207,4 +208,81 @@ fn a_shim_of_pyenv_leads_to_its_interpreter() {
     let cold = by_pyenv(world.run(&["python3", "main.py"])).go();
     assert!(cold.text().contains("/usr/bin/python3"), "{cold:?}");
     world.warm(&run, |outcome| assert_eq!(outcome, &cold));
+}
+
+/// Who opens a pipe to look at it, and closes it again, takes it from whoever writes to it.
+#[test]
+fn a_pipe_as_script_is_read_by_the_interpreter_alone() {
+    let world = World::started();
+    world.run(&["mkfifo", "pipe.py"]).go().succeeded();
+    for words in [&["run"][..], &["run", "--cold"]] {
+        for _ in 0..4 {
+            let writer = world.run(&["sh", "-c", "echo 'print(6 * 7)' > pipe.py"]).start();
+            writer.until_asleep();
+            let run = world.hob(words).args(&["python3", "pipe.py"]).go();
+            assert_eq!((run.text(), run.end), ("42\n".to_owned(), End::Code(0)), "{run:?}");
+            writer.finish().succeeded();
+            let reason = world.reason(run.pid);
+            assert!(["not-a-program", "asked"].contains(&reason.as_str()), "{reason}");
+        }
+    }
+    // What nobody writes to is no script, and nobody waits for it.
+    let run = world.hob(&["run", "./pipe.py"]).go();
+    assert_eq!(run.end, End::Code(126), "{run:?}");
+    assert!(run.complaint().contains("not a regular file"), "{run:?}");
+}
+
+#[test]
+fn pipes_in_the_place_of_settings_hold_nobody_up() {
+    let world = World::started();
+    world.file("main.py", "print('main')\n");
+    for name in ["hob.toml", "pyvenv.cfg", ".python-version", "hooks.limits"] {
+        world.run(&["mkfifo", name]).go().succeeded();
+    }
+    std::fs::create_dir(world.path("work/hooks")).unwrap();
+    world.executable("hooks/one", "#!/bin/sh\necho one\n");
+    world.run(&["mkfifo", "hooks/pipe"]).go().succeeded();
+    let opened = world.path("work/opened");
+    // Each writer would be let go by whoever opens its pipe.
+    let names = ["hob.toml", "pyvenv.cfg", ".python-version", "hooks.limits", "hooks/pipe"];
+    let line = |name: &str| format!("echo x > {name}; echo {name} >> {}", opened.display());
+    let writers: Vec<_> =
+        names.iter().map(|name| world.run(&["sh", "-c", &line(name)]).start()).collect();
+    writers.iter().for_each(|writer| writer.until_asleep());
+    let run = world.hob(&["run", "main.py"]);
+    world.warm(&run, |outcome| assert_eq!(outcome.text(), "main\n"));
+    for words in
+        [&["status"][..], &["hooks", "run", "hooks"], &["trust"], &["doctor"], &["send", "x"]]
+    {
+        let _ = world.hob(words).go();
+    }
+    assert!(!opened.exists(), "opened: {}", std::fs::read_to_string(&opened).unwrap());
+    for writer in &writers {
+        writer.signal(Signal::TERM);
+    }
+    writers.into_iter().for_each(|writer| drop(writer.finish()));
+}
+
+/// Its interpreter is a file of the environment's own, whose name says no version.
+#[test]
+fn an_environment_of_copies_is_warm() {
+    let world = World::started();
+    world.run(&["python3", "-m", "venv", "--copies", "--without-pip", "env"]).go_long().succeeded();
+    let python = world.path("work/env/bin/python");
+    assert!(!python.is_symlink());
+    world.file("main.py", "import sys\nprint(sys.prefix, sys.executable, sys.argv)\n");
+    let outcome = world.warm_as_cold(&world.hob(&["run", "env/bin/python", "main.py"]));
+    assert!(
+        outcome.text().starts_with(&world.path("work/env ").display().to_string()),
+        "{outcome:?}"
+    );
+    // What was made of another version than it says is not taken for it.
+    let settings = world.path("work/env/pyvenv.cfg");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let version = text.lines().find(|line| line.starts_with("version")).expect("a version");
+    std::fs::write(&settings, text.replace(version, "version = 3.2.1")).unwrap();
+    std::fs::copy(&python, world.path("work/copy")).unwrap();
+    std::fs::rename(world.path("work/copy"), &python).unwrap();
+    let other = world.hob(&["run", "env/bin/python", "main.py"]).go();
+    assert_eq!(world.reason(other.pid), "interpreter-version");
 }

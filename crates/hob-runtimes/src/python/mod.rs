@@ -2,7 +2,7 @@
 
 mod options;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exec::{no_files, no_words};
 use crate::program::{Lookup, Program, Start, TargetKind};
@@ -143,8 +143,38 @@ fn is_archive(start: Start<'_>) -> bool {
 }
 
 /// From the name of the real file: every distribution of CPython has `python3.N` at the end of its
-/// links. What is named otherwise is not taken for one.
+/// links. What is named otherwise is not taken for one, but for the copy that `venv --copies` makes:
+/// the environment says of which it is.
 fn version(real: &Path) -> Option<Version> {
+    named_version(real).or_else(|| copied_version(real.parent()?))
+}
+
+/// What an environment's `pyvenv.cfg` says, where the interpreter that it was made of is a CPython of
+/// that very version. A copy of another implementation says so too, and its original has its name.
+fn copied_version(bin: &Path) -> Option<Version> {
+    let settings = bin.parent()?.join("pyvenv.cfg");
+    let settings =
+        settings.metadata().ok()?.is_file().then(|| std::fs::read_to_string(&settings))?;
+    let (home, (major, minor)) = made_of(&settings.ok()?)?;
+    let original = std::fs::canonicalize(home.join(format!("python{major}.{minor}"))).ok()?;
+    named_version(&original).filter(|version| *version == (major, minor))
+}
+
+/// Where the interpreter is that an environment was made of, and its version: `version` as `venv`
+/// writes it, `version_info` as `virtualenv` does.
+fn made_of(settings: &str) -> Option<(PathBuf, Version)> {
+    let value = |name: &str| {
+        settings.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+    };
+    let mut parts = value("version").or_else(|| value("version_info"))?.split('.');
+    let version = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((value("home")?.into(), version))
+}
+
+fn named_version(real: &Path) -> Option<Version> {
     let minor = real.file_name()?.to_str()?.strip_prefix("python3.")?;
     Some((3, minor.parse().ok()?))
 }
