@@ -18,6 +18,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use hob_os::look::{self, Seen};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -125,10 +126,9 @@ pub fn register(state_dir: &Path) -> PathBuf {
 pub fn read(dir: &Path) -> Result<Option<Project>, TrustError> {
     let path = dir.join(FILE);
     let system = |error: std::io::Error| TrustError::System { path: path.clone(), error };
-    // NONBLOCK, so that a pipe in its place holds nobody up.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
-        Ok(file) => file,
+    let file = match look::at(CWD, path.as_path()) {
+        Ok(Seen::File(file, _)) => file,
+        Ok(Seen::Other(_)) => return Err(TrustError::NotAFile { path, max: FILE_BYTES_MAX }),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(system(errno.into())),
     };

@@ -7,7 +7,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use hob_os::look::{self, Seen};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use serde::Deserialize;
 
@@ -89,16 +90,12 @@ pub(crate) fn secret(key: &str, path: &Path) -> Result<String, String> {
 
 /// A file's text, where it is ours or root's and none of these bits is set.
 fn whole(path: &Path, forbidden: u32, why: &str) -> Result<Option<String>, String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => file,
+    let (file, stat) = match look::at(CWD, path) {
+        Ok(Seen::File(file, stat)) => (file, stat),
+        Ok(Seen::Other(_)) => return Err("is no regular file".to_owned()),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(errno) => return Err(format!("cannot be read: {}", std::io::Error::from(errno))),
     };
-    let stat = rustix::fs::fstat(&file).map_err(|errno| errno.to_string())?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err("is no regular file".to_owned());
-    }
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err("belongs to another user".to_owned());
     }

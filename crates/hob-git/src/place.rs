@@ -94,6 +94,12 @@ impl Place {
         most: usize,
         too_large: &'static str,
     ) -> Result<Option<Vec<u8>>, Failure> {
+        // A pipe that is opened to look gives its writer a reader that leaves again.
+        let named = rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        if named.is_ok_and(|named| FileType::from_raw_mode(named.st_mode) != FileType::RegularFile)
+        {
+            return Ok(None);
+        }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match open_beneath(self.dir.as_fd(), name, flags) {
             Ok(file) => file,

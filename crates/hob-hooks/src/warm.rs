@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
 use hob_os::claim::Claim;
+use hob_os::look::{self, Seen};
 use hob_os::process::inherited::Inherited;
 use hob_os::process::{Status, limits, processors};
 use hob_os::surroundings::priority;
@@ -26,7 +27,6 @@ use hob_wire::caller::{self, Late, Next, Pending, Reply};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
 use crate::listing::Identity;
@@ -272,10 +272,7 @@ pub(crate) fn changed(environment: &[CString], changes: &Strings) -> Vec<CString
 /// Whether a file's first line names an interpreter that hob hosts, by itself or through `env`.
 fn names_interpreter(set: &Set, path: &CStr) -> bool {
     let mut bytes = [0; 256];
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let Ok(file) = rustix::fs::openat(set.place().fd(), path, flags, Mode::empty()) else {
-        return false;
-    };
+    let Ok(file) = look::at(set.place().fd(), path).and_then(Seen::file) else { return false };
     let Ok(len) = io::read(&file, &mut bytes) else { return false };
     is_hosted(&bytes[..len])
 }

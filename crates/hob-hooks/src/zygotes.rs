@@ -13,10 +13,10 @@ use std::path::Path;
 use hob_core::hooks::Reason;
 use hob_entryfork::vfork::{self, Place, Program, Signals};
 use hob_entryfork::zygote::{Begins, Copy, ForkError, Zygote};
+use hob_os::look::{self, Seen};
 use hob_os::signals;
 use hob_os::trace::Child;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
 use rustix::io;
 
 use crate::listing::{Identity, Place as At};
@@ -278,8 +278,7 @@ fn looked_at(paths: impl IntoIterator<Item = CString>) -> Option<Vec<(CString, O
 /// The first line of a script, without its `#!`.
 fn first_line(set: &Set, path: &CStr) -> Option<Vec<u8>> {
     let mut bytes = [0; FIRST_LINE_BYTES];
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(set.place().fd(), path, flags, Mode::empty()).ok()?;
+    let file = look::at(set.place().fd(), path).and_then(Seen::file).ok()?;
     let len = io::read(&file, &mut bytes).ok()?;
     let line = bytes[..len].strip_prefix(b"#!")?;
     let end = line.iter().position(|byte| *byte == b'\n')?;

@@ -9,6 +9,7 @@ pub mod claim;
 pub mod clock;
 pub mod dir;
 pub mod log;
+pub mod look;
 pub mod process;
 pub mod ring;
 pub mod say;

@@ -243,6 +243,10 @@ fn elf(world: &mut World<'_>, mut stage: Stage, head: &Head) -> Program {
     if line.kind == TargetKind::Script && stage.script.as_ref() != Some(&line.target) {
         match world.head(&line.target) {
             Err(_) => return stage.exec(world, Some(ColdNote::ScriptMissing)),
+            // A pipe gives its text once, to who runs it.
+            Ok(head) if head.file_type() != FileType::RegularFile => {
+                return stage.exec(world, Some(ColdNote::Archive));
+            }
             Ok(head) if (row.is_archive)(start(&line.target, &head)) => {
                 return stage.exec(world, Some(ColdNote::Archive));
             }

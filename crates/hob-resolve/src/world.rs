@@ -7,7 +7,8 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use hob_os::look::{self, Seen};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -47,12 +48,11 @@ pub struct Noted {
     pub names: BTreeSet<Vec<u8>>,
 }
 
-/// An opened file and its first bytes.
+/// A file that was looked at, and its first bytes if it is a regular one.
 pub(crate) struct Head {
     bytes: [u8; HEAD_BYTES],
     len: usize,
-    fd: OwnedFd,
-    stat: Stat,
+    seen: Seen,
 }
 
 impl Head {
@@ -68,21 +68,25 @@ impl Head {
 
     /// What kind of file it is.
     pub(crate) fn file_type(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+        FileType::from_raw_mode(self.seen.stat().st_mode)
     }
 
     /// Whether executing it changes the user, the group, or what they may.
     pub(crate) fn is_set_id(&self) -> bool {
-        let mode = Mode::from_raw_mode(self.stat.st_mode);
+        let Seen::File(fd, stat) = &self.seen else { return false };
+        let mode = Mode::from_raw_mode(stat.st_mode);
         let mut none: [u8; 0] = [];
         mode.contains(Mode::SUID)
             || mode.contains(Mode::SGID | Mode::XGRP)
-            || rustix::fs::fgetxattr(&self.fd, c"security.capability", &mut none[..]).is_ok()
+            || rustix::fs::fgetxattr(fd, c"security.capability", &mut none[..]).is_ok()
     }
 
     /// The last component of the path with every link followed.
     pub(crate) fn real_name(&self) -> Option<Vec<u8>> {
-        Some(base_name(&descriptor_path(self.fd.as_fd())?).to_vec())
+        match &self.seen {
+            Seen::File(fd, _) => Some(base_name(&descriptor_path(fd.as_fd())?).to_vec()),
+            Seen::Other(_) => None,
+        }
     }
 }
 
@@ -164,30 +168,29 @@ impl<'a> World<'a> {
         join(self.cwd_path(), path)
     }
 
-    /// Opens a file and reads its head. Never blocks on a pipe, never takes a terminal.
+    /// Looks at a file, and reads the head of a regular one; nothing else is opened.
     pub(crate) fn head(&self, path: &[u8]) -> Result<Head, Errno> {
         self.note(path);
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = rustix::fs::openat(self.cwd, path, flags, Mode::empty())?;
-        let stat = rustix::fs::fstat(&fd)?;
-        let mut head = Head { bytes: [0; HEAD_BYTES], len: 0, fd, stat };
-        if head.file_type() == FileType::RegularFile {
-            head.len = rustix::io::pread(&head.fd, &mut head.bytes, 0)?;
+        let seen = look::at(self.cwd, path)?;
+        let (mut bytes, mut len) = ([0; HEAD_BYTES], 0);
+        if let Seen::File(fd, _) = &seen {
+            len = rustix::io::pread(fd, &mut bytes, 0)?;
         }
-        Ok(head)
+        Ok(Head { bytes, len, seen })
     }
 
     /// A whole file; `None` if it is no plain file, too large, or cannot be read.
     pub(crate) fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
         let head = self.head(path).ok()?;
-        let size = usize::try_from(head.stat.st_size).ok()?;
-        if head.file_type() != FileType::RegularFile || size > TEXT_BYTES_MAX {
+        let Seen::File(fd, stat) = &head.seen else { return None };
+        let size = usize::try_from(stat.st_size).ok()?;
+        if size > TEXT_BYTES_MAX {
             return None;
         }
         let mut text = vec![0; size + 1];
         let mut at = 0;
         loop {
-            let more = rustix::io::pread(&head.fd, &mut text[at..], at as u64).ok()?;
+            let more = rustix::io::pread(fd, &mut text[at..], at as u64).ok()?;
             at += more;
             // One that has grown meanwhile is another one.
             if at > size {

@@ -139,7 +139,7 @@ pub enum ColdNote {
     Interactive,
     /// An interpreter option that is not performed warm (`-V`, `-h`, `-v`, `-x`, ...).
     UnknownOption,
-    /// A directory, an archive, or compiled code in place of a script.
+    /// A directory, an archive, a pipe, or compiled code in place of a script.
     Archive,
     /// The script does not exist or cannot be read: the interpreter itself says so best.
     ScriptMissing,

@@ -293,7 +293,7 @@ pub fn configured(state_dir: Option<&Path>, dir: &Path) -> Result<Site, ProjectE
 /// Whether a directory's `hob.toml` has a mount; one that cannot be read may have.
 #[must_use]
 pub fn is_configured(dir: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(dir.join(trust::FILE)) else { return false };
+    let Ok(text) = hob_os::look::text(&dir.join(trust::FILE)) else { return false };
     match text.parse::<toml::Table>() {
         Ok(file) => file.contains_key("mount") || file.contains_key("serve"),
         Err(_) => true,
@@ -642,7 +642,7 @@ impl Section {
 
 /// The first of the names that a file seems to define at its top level, or else the first.
 fn defined(file: &Path, names: &[&'static str]) -> Option<&'static str> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = hob_os::look::text(file).unwrap_or_default();
     let is_defined = |name: &&&str| {
         text.lines().any(|line| {
             let line = line.strip_prefix("async ").unwrap_or(line);

@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hob_core::hooks::{Bytes, LIMITS_SUFFIX, TimeLimits};
+use hob_os::look::{self, Seen};
 use rustix::fd::AsFd;
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use crate::durations;
@@ -25,17 +26,12 @@ const BYTES_MAX: u64 = 1 << 20;
 pub fn limits_of(place: Place<'_>, dir: &[u8]) -> Result<TimeLimits, String> {
     let Some(path) = table_of(place, dir) else { return Ok(TimeLimits::default()) };
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", Bytes(path.clone()).text());
-    // What waits for a writer is no table either.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match openat(place.fd(), path.as_slice(), flags, Mode::empty()) {
-        Ok(file) => file,
+    let file = match look::at(place.fd(), path.as_slice()) {
+        Ok(Seen::File(file, _)) => file,
+        Ok(Seen::Other(_)) => return Err(wrong(&"the table of limits is no regular file")),
         Err(Errno::NOENT) => return Ok(TimeLimits::default()),
         Err(error) => return Err(wrong(&std::io::Error::from(error))),
     };
-    let stat = fstat(&file).map_err(|error| wrong(&std::io::Error::from(error)))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(wrong(&"the table of limits is no regular file"));
-    }
     let mut text = Vec::new();
     let read = File::from(file).take(BYTES_MAX + 1).read_to_end(&mut text);
     read.map_err(|error| wrong(&error))?;

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_core::hooks::Reason;
+use hob_os::look::{self, Seen};
 use hob_os::trace::Looks;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::CWD;
 use rustix::io;
 
 use crate::listing::{Identity, Place};
@@ -73,8 +74,7 @@ impl Profiles {
     pub(super) fn interpreter(&self, set: &Set, path: &CStr) -> Result<CString, Reason> {
         let mut bytes = [0; FIRST_LINE_BYTES];
         let mut read = || -> io::Result<usize> {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(set.place().fd(), path, flags, Mode::empty())?;
+            let file = look::at(set.place().fd(), path).and_then(Seen::file)?;
             io::read(&file, &mut bytes)
         };
         let len = read().map_err(|_| Reason::NotHeld)?;
@@ -197,8 +197,7 @@ fn profile(
 /// The dynamic linker that an ELF file of this machine names.
 fn loader(path: &CStr) -> Option<CString> {
     const INTERPRETER: u64 = 3;
-    let file =
-        rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file = look::at(CWD, path).and_then(Seen::file).ok()?;
     let mut head = [0; 64];
     (io::pread(&file, &mut head, 0).ok()? == head.len()).then_some(())?;
     let number =

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready as come};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::task::JoinHandle;
@@ -56,6 +56,12 @@ impl Beneath {
             return Err(io::ErrorKind::NotFound.into());
         }
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        // A pipe that is opened to look gives its writer a reader that leaves again.
+        let named = rustix::fs::statat(&*self.root, relative, AtFlags::empty());
+        let kind = FileType::from_raw_mode(named.map_err(absent)?.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let opened = openat2(&*self.root, relative, flags, Mode::empty(), resolve);

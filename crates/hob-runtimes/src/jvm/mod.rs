@@ -86,6 +86,12 @@ fn words(program: &Program) -> usize {
     }
 }
 
+/// The text of a regular file: nothing else is opened to look.
+fn text_of(file: &Path) -> Option<String> {
+    std::fs::read_to_string(file.metadata().ok().filter(|meta| meta.is_file()).and(Some(file))?)
+        .ok()
+}
+
 /// `java` lies in `bin` of its JDK.
 fn home(real: &Path) -> Option<&Path> {
     let home = real.parent()?.parent()?;
@@ -97,8 +103,7 @@ fn version(real: &Path) -> Option<Version> {
     if JAR.is_empty() {
         return None;
     }
-    let text = std::fs::read_to_string(real.parent()?.parent()?.join("release")).ok()?;
-    version_in(&text)
+    version_in(&text_of(&real.parent()?.parent()?.join("release"))?)
 }
 
 fn version_in(release: &str) -> Option<Version> {

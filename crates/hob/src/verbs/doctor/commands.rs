@@ -84,10 +84,7 @@ fn interpreters(start: &Start) -> Vec<Finding> {
 }
 
 fn is_script(file: &Path) -> bool {
-    use std::io::Read;
-    let mut head = [0; 2];
-    std::fs::File::open(file).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
-        && &head == b"#!"
+    hob_os::look::head(file).is_ok_and(|(bytes, _)| &bytes == b"#!")
 }
 
 /// Every interpreter that stands on `PATH` under a name of CPython 3.

@@ -80,7 +80,7 @@ fn below(language: &Sessions, place: PathBuf) -> Vec<PathBuf> {
 /// The text of a manifest, empty where there is none; nothing of an archive.
 fn text_of(file: &Path) -> Option<Vec<u8>> {
     let is_large = fs::metadata(file).is_ok_and(|metadata| metadata.len() > MANIFEST_BYTES_MAX);
-    let text = if is_large { return None } else { fs::read(file).unwrap_or_default() };
+    let text = if is_large { return None } else { hob_os::look::whole(file).unwrap_or_default() };
     (!text.contains(&0)).then_some(text)
 }
 

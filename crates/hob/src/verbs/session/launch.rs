@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use hob_os::look;
 use hob_os::start::Start;
 use hob_runtimes::{Libraries, Sessions};
 
@@ -120,7 +121,7 @@ fn script(
 /// Whether a file that can be executed names another interpreter in its first line.
 fn is_of_another(path: &Path, command: &str) -> bool {
     let executable = path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o111 != 0);
-    let first = fs::read(path).unwrap_or_default();
+    let first = look::whole(path).unwrap_or_default();
     let first = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(first);
     executable && line.starts_with("#!") && !line.contains(command)
@@ -143,7 +144,7 @@ fn executed(
     let launcher = &language.launcher;
     let path = Path::new(OsStr::from_bytes(file));
     // One that does not look for its interpreter there would run the program itself.
-    let text = fs::read(path).ok()?;
+    let text = look::whole(path).ok()?;
     if !String::from_utf8_lossy(&text).contains(launcher.interpreter) {
         return None;
     }

@@ -72,7 +72,7 @@ impl Drop for Names {
         }
         // A file that another has written since is the other's.
         if let Some((file, text)) = &self.port
-            && std::fs::read_to_string(file).is_ok_and(|now| now == *text)
+            && hob_os::look::text(file).is_ok_and(|now| now == *text)
         {
             let _ = std::fs::remove_file(file);
         }
@@ -317,7 +317,7 @@ fn listen_on(port: u16, names: &mut Names) -> Result<(TcpListener, SocketAddr), 
     })?;
     let address = listener.local_addr().map_err(|error| Failure::new(error.to_string()))?;
     let file = std::path::absolute(PORT_FILE).unwrap_or_else(|_| PORT_FILE.into());
-    if let Ok(text) = std::fs::read_to_string(&file)
+    if let Ok(text) = hob_os::look::text(&file)
         && let Ok(port) = text.trim().parse::<u16>()
         && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
     {

@@ -141,7 +141,7 @@ fn sessions() -> Vec<CompletionCandidate> {
 fn programs() -> Vec<CompletionCandidate> {
     let found = std::env::current_dir().ok().and_then(|here| {
         let dir = project::nearest_above(&here)?;
-        let bytes = std::fs::read(dir.join(trust::FILE)).ok()?;
+        let bytes = hob_os::look::whole(&dir.join(trust::FILE)).ok()?;
         project::contents(&dir, &bytes).ok()
     });
     let programs = found.into_iter().flat_map(|contents| contents.programs);

@@ -1,6 +1,5 @@
 //! What to do about a program that is not found or cannot be executed.
 
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -28,10 +27,7 @@ pub(crate) fn hint(start: &Start, program: &[u8], code: u8) -> String {
     if code == ExitCode::NotExecutable as u8 && path.is_file() {
         use std::os::unix::fs::PermissionsExt;
         let mode = path.metadata().map_or(0o111, |meta| meta.permissions().mode());
-        let is_script = std::fs::File::open(path).is_ok_and(|mut file| {
-            let mut head = [0; 2];
-            file.read_exact(&mut head).is_ok() && &head == b"#!"
-        });
+        let is_script = hob_os::look::head(path).is_ok_and(|(bytes, _)| &bytes == b"#!");
         return match (mode & 0o111 == 0, is_script) {
             (true, true) => format!("; `chmod +x {shown}` makes it a program"),
             (true, false) => "; name the program that reads it before it".to_owned(),
