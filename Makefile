@@ -45,7 +45,7 @@ UNITS = if [[ -x $(TOOLS)/cargo-nextest ]]; then $(NEXTEST) -E 'not package(hob-
 SYSTEM = if [[ -x $(TOOLS)/cargo-nextest ]]; then HOB_BIN=$(HOB) $(NEXTEST) --test-threads $(AT_A_TIME) -E 'package(hob-tests)' $(1); \
 	else HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE) $(1); fi
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
-BENCHES := hello throughput commands pandas ahead soak receipts why messages restarts stale chaos same worlds moments ends outbox nats actors hooks ruby jvm http places edits ab
+BENCHES := hello throughput commands pandas ahead soak receipts why messages restarts stale chaos same worlds moments orders ends outbox nats actors hooks ruby jvm http places edits ab
 RUFF := target/tools/bin/ruff
 FUZZ_SECONDS ?= 600
 CHAOS_ROUNDS ?= 10000

@@ -40,6 +40,7 @@ const USAGE: &str =
   same      other people's commands: the same cold and through hob? (installs some 70)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
+  orders    what a program does before an import: there at the import, as cold?
   ends      objects that do something when they end: the same cold and through hob?
   nats      programs of other hosts beside bare async-nats (downloads its server)
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
@@ -55,6 +56,7 @@ const USAGE: &str =
             or of `places`: the name of one, as the table has it
             or of `same`: python ruby
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
+            or of `orders`: words with commas, each a state, a writer, python, ruby or 3.12
             or of `http`: fork prefork foolsgold python static blobs websockets mounts idle soak
             or of `nats`: asks hooks
             or of `jvm`: java clojure session stdin storm, and scripts, which is no part of the whole
@@ -181,6 +183,7 @@ fn run() -> Result<ExitCode> {
         "worlds" => measure(&setting, "worlds", &[("worlds", figures::suites::worlds)]),
         "moments" => measure(&setting, "moments", &[("moments", figures::suites::moments)]),
         "ends" => measure(&setting, "ends", &[("ends", figures::suites::ends)]),
+        "orders" => measure(&setting, "orders", &[("orders", figures::suites::orders::measure)]),
         "restarts" => {
             measure(&setting, "restarts", &[("restarts", figures::messages::restarts::measure)])
         }

@@ -1,13 +1,15 @@
-//! Three suites that are made from lists: what a program finds, draws and leaves behind must be
-//! that of a run without hob. The lists, and what makes programs of them, are in `bench/worlds`.
+//! Four suites that are made from lists: what a program finds, draws, orders and leaves behind must
+//! be that of a run without hob. The lists, and what makes programs of them, are in `bench/worlds`
+//! and `bench/orders`.
 //!
-//! Owns: what the three have in common: the interpreter under test, a call and its receipt, how
+//! Owns: what the four have in common: the interpreter under test, a call and its receipt, how
 //! long a program is called until it is warm.
 //!
 //! Does not: panic at a difference. A report has all of them.
 
 pub mod ends;
 pub mod moments;
+pub mod orders;
 mod program;
 pub mod worlds;
 

@@ -189,7 +189,7 @@ fn asking(names: &[String], questions: &[Question]) -> String {
 }
 
 /// A virtual environment with nothing in it; where its packages are.
-fn environment(under: &Under, venv: &Path) -> PathBuf {
+pub(super) fn environment(under: &Under, venv: &Path) -> PathBuf {
     let version = under.version();
     let packages = venv.join(format!("lib/python{version}/site-packages"));
     std::fs::create_dir_all(&packages).expect("a folder can be made");

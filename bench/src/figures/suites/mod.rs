@@ -1,5 +1,8 @@
-//! Three suites that are made from lists (`bench/worlds`), whose driver is the whole-system tests'
-//! own (`tests/src/suites`): what a program finds, draws and leaves behind, cold and through hob.
+//! Four suites that are made from lists (`bench/worlds`, `bench/orders`), whose driver is the
+//! whole-system tests' own (`tests/src/suites`): what a program finds, draws, orders and leaves
+//! behind, cold and through hob.
+
+pub(crate) mod orders;
 
 use anyhow::Result;
 use hob_tests::suites::worlds::Told;
@@ -86,7 +89,8 @@ pub(crate) fn ends(setting: &Setting) -> Result<Figure> {
 
 fn under(setting: &Setting) -> Under {
     Under {
-        hob: setting.hob.clone(),
+        // Programs are run in folders of their own.
+        hob: setting.hob.canonicalize().unwrap_or_else(|_| setting.hob.clone()),
         python: setting.python.clone(),
         every: if setting.is_quick() { 10 } else { 1 },
         only: setting.only.iter().cloned().collect(),
