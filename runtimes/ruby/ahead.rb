@@ -3,10 +3,14 @@
 # Loads ahead within a bundle. Owns: what a zygote does with the names of `bundles.rb`, and that
 # nothing of it is left but files that are loaded.
 #
-# The gems are loaded where Bundler has been set up, for what they see of it is the same then. After
-# that all that the setup did is undone: in the call Bundler decides again, by its own code, and then
+# The gems are loaded where Bundler has been set up, for what they see of it is the same then: those
+# with which the program begins right behind its setup (`leading.rb`). After that all that the setup did
+# is undone: in the call Bundler decides again, by its own code, and then
 # finds the files of its gems loaded. What it decides by was heard, and is looked at once more when
 # a call comes (`fits?`).
+#
+# A program that does something before it asks for Bundler has nothing loaded ahead. What `bundle exec`
+# runs is all that its process runs.
 #
 # Invariants: the constant `Bundler` and the names of Bundler's files are hidden until the call loads
 # one of them; `bundler.rb`, which keeps the environment of its start, is loaded by the call. What
@@ -17,6 +21,7 @@ class Ahead
   OWNERS = [::Kernel, ::Kernel.singleton_class, *(defined?(::Gem::Specification) ? [
     ::Gem.singleton_class, ::Gem::Specification.singleton_class
   ] : [])].freeze
+  SETUP = "bundler/setup"
   CONTAINERS = [Array, Hash].freeze
   # What Bundler reads of the environment besides variables of its own.
   READ = %w[PATH MANPATH RB_USER_INSTALL HOME].freeze
@@ -34,7 +39,7 @@ class Ahead
 
   def perform(names)
     return unless defined?(::Gem::Specification) && ::Kernel.instance_method(:require).source_location
-    return unless (texts = Bundles.texts)
+    return unless (texts = Bundles.texts) && begun
 
     bundle = Bundles.sum(texts)
     @command = command_of(names, bundle) or return
@@ -52,6 +57,7 @@ class Ahead
 
   # Undoes all but that files are loaded; unheard.
   def undo
+    @leading&.undo
     return unless @environment
 
     put_back
@@ -63,9 +69,31 @@ class Ahead
     @texts.nil? || @command == Bundles.command(@script, words) && @texts == Bundles.texts
   end
 
+  # In a copy: whether this text of the script begins with what was performed.
+  def begins?(script, text)
+    steps = @begun && Statements.of_script(script, text)
+    return true if steps.nil?
+
+    steps.first(@begun.size) == @begun && (@leading.nil? || @leading.begins?(steps.drop(@begun.size)))
+  end
+
   private
 
   # --- Loading ---
+
+  # The statements of a script up to that by which it is set up; none where it is `bundle`.
+  def begun
+    return @begun = [] if Bundles.bundle?(@script)
+
+    @steps = @watch.quietly { Leading.steps(@script) }
+    # Set up by the interpreter itself.
+    return @begun = [] if ENV["RUBYOPT"] == "-r#{SETUP}"
+
+    asks = @steps.index([:require, SETUP]) or return
+    @begun = @steps.shift(asks + 1)
+    # What it requires before that are files of the same names.
+    @begun if @begun.all? { |step| step[0] == :require }
+  end
 
   def listen
     Bundles.before = lambda do |_|
@@ -73,7 +101,7 @@ class Ahead
       nil
     end
     Bundles.listen
-    Bundles.heard?
+    Texts.heard?
   end
 
   # Where the command is not known it is the one that was learned first; a copy looks which one it was
@@ -119,11 +147,32 @@ class Ahead
     return @watch.hazard("state", @first) if shadowed?
 
     @set_up = seen
-    head = "#{Bundles::WITHIN}#{@scope}.#{Bundles.gems(Bundles.runtime)} /"
-    files = names.select { |name| name.start_with?(head) }
-    # What a file that asks for the moment asks; they are to be heard before.
-    early, others = files.partition { |name| name.end_with?("/date.rb", "/socket.rb") }
-    (early + others).each { |name| one(name) { load(file_of(name)) } }
+    head = "#{Bundles::WITHIN}#{@scope}.#{Bundles.gems(Bundles.runtime)} "
+    known = names.select { |name| name.start_with?("#{head}/") }.to_h { |name| [name, true] }
+    @watch.named = ->(name) { name.start_with?("/") ? "#{head}#{name}" : name }
+    # What asks for the moment is heard as soon as it is made.
+    late = TracePoint.new(:end) { @watch.late if @watch.hearing? }
+    @leading = Leading.new(@watch, ->(name) { named(head, name, known) }) { unchanged? }
+    late.enable { begin_program(names) }
+  end
+
+  # The name of a file, where it may be loaded ahead.
+  def named(head, name, known)
+    return Leading::GEM if name.start_with?(Leading::GEM)
+
+    _, file = name.start_with?("/") ? [:rb, name] : $LOAD_PATH.resolve_feature_path(name)
+    "#{head}#{file}" if known["#{head}#{file}"]
+  rescue LoadError
+    nil
+  end
+
+  def begin_program(names)
+    return @leading.walk(@steps) if @steps
+
+    head = "#{Bundles::RUNNING}#{@scope} "
+    file = names.find { |name| name.start_with?(head) }&.delete_prefix(head) or return
+    # It may be another one by now.
+    @leading.follow(file) if ::Bundler.which(File.basename(file)) == file
   end
 
   def set_up(name)
@@ -149,10 +198,14 @@ class Ahead
     end
   end
 
-  # What it changes of what is undone would be missing in the call.
   def one(name)
     @watch.about(name) { yield }
-    @watch.hazard("state", name) if !Bundles.heard? || @set_up && @watch.quietly { seen } != @set_up
+    @watch.hazard("state", name) unless unchanged?
+  end
+
+  # What is changed of what is undone would be missing in the call.
+  def unchanged?
+    Texts.heard? && (@set_up.nil? || @watch.quietly { seen } == @set_up)
   end
 
   def seen
@@ -281,7 +334,7 @@ class Ahead
     inside = "#{@library}/bundler"
     own = $LOADED_FEATURES.select { |feature| feature.start_with?("#{inside}/") && !@features[feature] }
     $LOADED_FEATURES.reject! { |feature| feature == file || own.include?(feature) }
-    empty = Bundles::SEQUENCES.compile("")
+    empty = Texts::SEQUENCES.compile("")
     Bundles.forget
     Bundles.before = lambda do |path|
       next unless path.start_with?(inside)

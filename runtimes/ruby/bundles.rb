@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
 # Which bundle a call is of, and what a cold run loaded within it. Owns: the names of the list `M`
-# that begin with `bundler=`, `setup=` and `bundled=`, but for what a zygote does with them
+# that begin with `bundler=`, `setup=`, `bundled=` and `running=`, but for what a zygote does with them
 # (`ahead.rb`).
 #
 #   bundler=BUNDLE.COMMAND FILE          Bundler's own, or of the standard library before its setup
 #   setup=BUNDLE.COMMAND                 `Bundler.setup`
 #   bundled=BUNDLE.COMMAND.GEMS FILE     what was loaded after it
+#   running=BUNDLE.COMMAND FILE          what `bundle exec` has run
 #
 # BUNDLE stands for the Gemfile, what it says, what its lock and the settings say; COMMAND for the
 # words behind `bundle`, GEMS for what was chosen. They are named in the order of their beginnings.
@@ -14,18 +15,17 @@
 #
 # Invariant: Bundler puts the interpreter's own `require` in the place of that of RubyGems, which is
 # heard no more. So the interpreter is asked to tell of each file: it looks for a method `load_iseq`
-# of its own class before it reads one. There is one only where Bundler is.
+# of its own class before it reads one (`texts.rb`).
 
 module Bundles
   OWN = "bundler="
   SETUP = "setup="
+  RUNNING = "running="
   WITHIN = "bundled="
   # Those act on the call when they are loaded.
   ACTING = %w[setup inline].freeze
-  SEQUENCES = ::RubyVM::InstructionSequence
 
   @began = []
-  @heard = nil
 
   class << self
     # What is done before a file is read; what it answers is performed in the place of the file.
@@ -77,21 +77,12 @@ module Bundles
 
     # Begins to be told of files, unless somebody else is.
     def listen
-      return if @heard || SEQUENCES.respond_to?(:load_iseq)
-
-      ours = self
-      SEQUENCES.define_singleton_method(:load_iseq) { |path| ours.begins(path) }
-      @heard = SEQUENCES.method(:load_iseq)
-    end
-
-    def heard?
-      !@heard.nil? && SEQUENCES.respond_to?(:load_iseq) && SEQUENCES.method(:load_iseq) == @heard
-    end
-
-    def begins(path)
-      @set_up ||= defined?(::Bundler) && !runtime.nil?
-      @began << [path, @set_up]
-      @before&.call(path)
+      Texts.before = lambda do |path|
+        @set_up ||= defined?(::Bundler) && !runtime.nil?
+        @began << [path, @set_up]
+        @before&.call(path)
+      end
+      Texts.listen
     end
 
     # The names of what was loaded; `searched` is what was in the search path from the start.
@@ -105,6 +96,7 @@ module Bundles
       gems = "#{scope}.#{gems(runtime)}"
       before, within = files(own, searched.map { |directory| "#{directory}/" })
       names = ["#{own}/bundler.rb", *before].map { |file| "#{OWN}#{scope} #{file}" }
+      names << "#{RUNNING}#{scope} #{$0}" if bundle?(script) && $0 != script && $0.start_with?("/")
       names.push("#{SETUP}#{scope}", *["-", *within].map { |file| "#{WITHIN}#{gems} #{file}" })
       names.reject { |name| name.include?(":") }
     rescue StandardError

@@ -3,6 +3,9 @@
 # A cold run that leaves notes for the next ones. Owns: what is heard of it, and the notes file. In a
 # copy it hears in the same way what a call loads beyond what was loaded ahead.
 #
+# What is heard may be loaded ahead, or its text prepared (`preload.rb`): when it is loaded, the program
+# says.
+#
 # Invariants: the run is an ordinary one; only RubyGems' own method `require`, written in Ruby, has a
 # listener, which no backtrace shows. Where that method is the interpreter's, nothing is heard, and
 # nothing will be loaded ahead. Notes are written by the process that began, when all else of it has
@@ -13,17 +16,18 @@ class Learn
     new(path, own).start
   end
 
-  def initialize(path, own)
+  # `known` are names that need not be told.
+  def initialize(path, own, known = [])
     @path = path
     @own = own
+    @known = known.to_h { |name| [name.b, true] }
     @owner = Process.pid
-    @names = []
-    @absent = []
+    @names = {}
+    @absent = {}
     @gems = {}
-    @depth = 0
+    @asked = []
     @features = $LOADED_FEATURES.dup
     @searched = $LOAD_PATH.map(&:to_s)
-    @roots = roots
     @script = $0.dup
     self.words = ARGV
     Bundles.listen if Bundles.bundle?(@script) || ENV["RUBYOPT"]&.include?("bundler/setup")
@@ -44,22 +48,27 @@ class Learn
   def notes
     @listener&.disable
     names = ahead
-    sought = @absent.uniq
-    sought |= Bundles.looked_for(names) if defined?(::Bundler)
+    sought = @absent.keys | Bundles.looked_for(names)
+    # What is executed in each call is no news of it.
+    names = names.reject { |name| @known[name.b] }
     names.map { |name| "M#{name}" } + Paths.notes(@features | [@own]) + sought.map { |name| "X#{name}" }
   end
 
   # Whether there may be anything that is not known yet.
   def news?
-    !defined?(::Bundler) || Bundles.news?(@searched)
+    return false if defined?(::Bundler) && !Bundles.news?(@searched)
+
+    ahead.any? { |name| !@known[name.b] }
   end
 
-  # What to load ahead. Within a bundle all is another matter.
+  # Names of what may be loaded ahead, and the files. Within a bundle all is another matter.
   def ahead
     return Bundles.names(@script, @words, @searched) if defined?(::Bundler)
 
-    pinned = "gem=#{Paths.installed.to_s(36)} " if @names.any?(Array)
-    @names.uniq.map { |name| name.is_a?(Array) ? "#{pinned}#{name.join(" ")}" : name }
+    gems = (active.keys - @gems.keys).map { |name| "gem=#{name}" }
+    files = ($LOADED_FEATURES - @features).select { |file| file.start_with?("/") && file.end_with?(".rb") }
+    # What notes say of a name stands behind a colon.
+    (gems + @names.keys + files - [@own]).uniq.reject { |name| name.include?(":") }
   end
 
   # Begins to hear.
@@ -90,102 +99,34 @@ class Learn
         $LOADED_FEATURES.delete(@own) if @path
         @gems = active
       elsif point.event == :call
-        @depth += 1
-        begins(point.binding.local_variable_get(:path)) if @depth == 1
+        begins(point.binding.local_variable_get(:path))
       else
-        @depth -= 1
-        ends(point.return_value) if @depth.zero?
+        ends(point.return_value)
       end
     end
   end
 
   def begins(path)
     path = path.to_path if path.respond_to?(:to_path)
-    note_gems(@names.size)
-    Bundles.listen if path.respond_to?(:to_str) && path.to_str.start_with?("bundler")
-    @outer = path.respond_to?(:to_str) ? path.to_str.dup : nil
-    @outer_at = @names.size
-    @loaded = $LOADED_FEATURES.size
+    name = path.respond_to?(:to_str) ? path.to_str.dup : nil
+    Bundles.listen if name&.start_with?("bundler")
+    @asked.push([name, $LOADED_FEATURES.size])
   end
 
-  # `loaded` is whether it was loaded now; nil if it raised, or was loaded on behalf of `autoload`. A
-  # gem that it activated is named before it, so that the same version will be found.
+  # `loaded` is whether it was loaded now; nil if it raised, or was loaded on behalf of `autoload`.
   def ends(loaded)
-    return if @outer.nil?
+    name, before = @asked.pop
+    return if name.nil?
 
-    note_gems(@outer_at)
-    if loaded || loaded.nil? && newest_is_outer?
-      @names << @outer if ahead?
-    elsif loaded.nil?
-      @absent << @outer
-    end
+    found = !loaded.nil? || newest?(name, before)
+    (found ? @names : @absent)[name] = true
   end
 
   # A file is in the list when it has been loaded to its end.
-  def newest_is_outer?
-    return false unless $LOADED_FEATURES.size > @loaded
+  def newest?(name, before)
+    return false unless $LOADED_FEATURES.size > before
 
-    File.basename($LOADED_FEATURES.last, ".*") == File.basename(@outer, ".*")
-  end
-
-  # Whether the same name leads to the same file in every call of this script; a directory of the
-  # script's own that it had put into the search path is named too.
-  def ahead?
-    # What notes say of a name stands behind a colon.
-    return false if @outer.include?(":")
-    return true if @outer.start_with?("./", "../")
-    return false if @outer.start_with?("~")
-
-    feature = $LOADED_FEATURES.last
-    return true if within?(feature, @searched) || within?(feature, gem_paths)
-
-    own = ($LOAD_PATH - @searched).map(&:to_s).select { |directory| within?(directory, @roots) }
-    if @outer.start_with?("/")
-      return false if !within?(feature, @roots) || @outer != feature.delete_suffix(".rb")
-
-      @outer = here(@outer)
-      return true
-    end
-    return false unless within?(feature, own)
-
-    own.reverse_each { |directory| @names << "path=#{here(directory)}" }
-    true
-  end
-
-  # What lies in the working directory may have been looked for there: it is named so, and then loaded
-  # ahead for calls from there only.
-  def here(path)
-    directory = Dir.pwd
-    path.start_with?("#{directory}/") ? ".#{path.delete_prefix(directory)}" : path
-  rescue SystemCallError
-    path
-  end
-
-  def within?(path, directories)
-    directories.any? { |directory| path == directory || path.start_with?("#{directory}/") }
-  end
-
-  def gem_paths
-    defined?(::Gem) ? ::Gem.loaded_specs.each_value.flat_map(&:full_require_paths) : []
-  end
-
-  # Where the script lies, and the library beside that: what it finds there it finds in every call.
-  def roots
-    places = [File.absolute_path($0), File.realpath($0)].map { |file| File.dirname(file) }.uniq
-    libraries = places.select { |place| %w[bin exe].include?(File.basename(place)) }
-                      .map { |place| File.join(File.dirname(place), "lib") }
-    places + libraries - ["/", ENV["HOME"]]
-  rescue SystemCallError
-    []
-  end
-
-  def note_gems(at)
-    now = active
-    (now.keys - @gems.keys).each do |name|
-      @names.insert(at, [name, now[name]])
-      at += 1
-    end
-    @gems = now
+    File.basename($LOADED_FEATURES.last, ".*") == File.basename(name, ".*")
   end
 
   def active

@@ -14,6 +14,9 @@ module Moments
   KNOWN = {
     # Whether the system gives random bytes at all.
     ["/securerandom.rb", :urandom, "singleton class"] => nil,
+    # How long a resolver of RubyGems takes, which nobody asks it.
+    ["/molinillo/resolution.rb", :now, "start_resolution"] => nil,
+    ["/molinillo/resolution.rb", :now, "indicate_progress"] => nil,
     ["/rspec/core.rb", :now, "<top (required)>"] => lambda do
       return false unless TOPLEVEL_BINDING.eval("defined?($_rspec_core_load_started_at)")
 
@@ -37,7 +40,7 @@ module Moments
     def known?(method)
       place = caller_locations.find { |frame| !frame.path.start_with?(OWN, "<internal:") }
       key = place && KNOWN.each_key.find do |ending, name, label|
-        name == method && place.path.end_with?(ending) && place.label == label
+        name == method && place.path.end_with?(ending) && place.base_label == label
       end
       @asked[key] = true if key
       !key.nil?

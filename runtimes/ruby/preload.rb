@@ -1,36 +1,32 @@
 # frozen_string_literal: true
 
-# Loads ahead what a cold run was seen to load. Owns: what a name of the list `M` means, and what is
-# noted of its loading. A name is what the program, or the interpreter for it, gave to `require`; or
-# `gem=INSTALLED NAME VERSION`, a gem that was activated by then, while those gems were installed; or
-# `path=DIRECTORY`, which the program had put into the search path by then. A program does that itself
-# in the call, so that it is taken out again. Where there are names of a bundle (`bundles.rb`), only
+# Loads ahead what a program is known to begin with (`leading.rb`), and compiles what it was seen to load
+# later (`texts.rb`). Owns: what the names of the list `M` permit, and what is noted of it.
+#
+# A name is what the program, or a file that it loads, gave to `require`, the path of a file that was
+# loaded, or `gem=NAME`, a gem that was activated. What is not named, for it was a hazard, is not loaded
+# ahead; its text may be compiled all the same. Where there are names of a bundle (`bundles.rb`), only
 # those count (`ahead.rb`).
 #
-# Invariant: where other gems are installed than when versions were chosen, nothing is loaded ahead: a
-# call then chooses, and its notes tell.
+# Invariant: no name is a reason to load a file. Only what the program does next is.
 
 class Preload
-  GEM = "gem="
-  PATH = "path="
-
   def initialize(own_threads)
     @watch = Watch.new(own_threads)
-    @added = []
   end
 
-  # The notes for `ready`.
-  def perform(names, argv, handler)
+  # The notes for `ready`. An app's file is loaded whole, as it is cold; before it nothing is.
+  def perform(names, argv, options, handler)
     ARGV.replace(World.words(argv.drop(1)))
-    names = in_order(names.map { |name| name.dup.force_encoding(Encoding.find("locale")) })
-    @ahead = Ahead.new(@watch, $0, argv.drop(1)) if Ahead.asked?(names)
+    names = names.map { |name| name.dup.force_encoding(Encoding.find("locale")) }
     @watch.start
-    @ahead ? @ahead.perform(names) : names.each { |name| one(name) }
-    @watch.about(nil) { handler.load } if handler
+    handler ? @watch.about(nil) { handler.load } : begin_program(names, argv.drop(1), options)
     found = @watch.quietly { Paths.notes }
-    @watch.quietly { @ahead.undo } if @ahead
+    @watch.quietly { [@ahead, @leading].each { |one| one&.undo } }
     @watch.stop
-    @added.each { |directory| $LOAD_PATH.delete(directory) }
+    # The interpreter looks at its changed lists here, and not in each call.
+    Leading::ORIGINAL.bind_call(TOPLEVEL_BINDING.receiver, "thread")
+    Texts.new.prepare(names.filter_map { |name| name[%r{(?:\A| )(/.*\.rb)\z}m, 1] }) unless handler
     # What is loaded is watched as that.
     files = found.select { |note| note.start_with?("F") }.to_h { |note| [note.delete_prefix("F"), true] }
     found + @watch.notes.reject { |note| note.start_with?("C", "Af") && files[note.sub(/\A(?:C|Af)/n, "")] }
@@ -41,40 +37,33 @@ class Preload
     @ahead.nil? || @ahead.fits?(words)
   end
 
+  # Whether a script with this text may have it.
+  def begins?(script, text)
+    return @ahead.begins?(script, text) if @ahead
+
+    @leading.nil? || @leading.begins?(Statements.of_script(script, text))
+  end
+
   private
 
-  # Gems come first, so that no name activates another version.
-  def in_order(names)
-    pinned, others = names.partition { |name| name.start_with?(GEM) }
-    return others if pinned.empty?
-    return [] unless defined?(::Gem::Specification)
-
-    valid = "#{GEM}#{Paths.installed.to_s(36)} "
-    pinned.select! { |name| name.start_with?(valid) }
-    pinned.empty? ? [] : pinned + others
-  end
-
-  def one(name)
-    return add(name.delete_prefix(PATH)) if name.start_with?(PATH)
-
-    @watch.about(name) do
-      if name.start_with?(GEM)
-        _, gem_name, version = name.split
-        TOPLEVEL_BINDING.receiver.__send__(:gem, gem_name, "= #{version}")
-      else
-        # Looked for in this directory, by no method that is heard.
-        @watch.relative(name) if name.start_with?("./", "../", "~")
-        TOPLEVEL_BINDING.receiver.__send__(:require, name)
-      end
+  def begin_program(names, words, options)
+    if Ahead.asked?(names)
+      @ahead = Ahead.new(@watch, $0, words)
+      return @ahead.perform(names)
     end
+    known = names.to_h { |name| [name, true] }
+    @leading = Leading.new(@watch, ->(name) { allowed(name, known) })
+    @leading.perform(options, $0)
   end
 
-  def add(directory)
-    @watch.relative(directory)
-    directory = File.expand_path(directory)
-    return if $LOAD_PATH.include?(directory)
+  # Where the interpreter's own `require` is not heard, a name is known by its file.
+  def allowed(name, known)
+    return name if known[name]
+    return nil if ::Kernel.instance_method(:require).source_location
 
-    $LOAD_PATH.unshift(directory)
-    @added << directory
+    _, file = $LOAD_PATH.resolve_feature_path(name)
+    file if known[file]
+  rescue LoadError
+    nil
   end
 end

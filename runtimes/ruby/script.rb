@@ -16,13 +16,15 @@ class Script
     @name = name
     @file = ObjectSpace.each_object(File).find { |file| !file.closed? && file.path == name }
     # A shared position: nobody reads it before it is opened again.
-    @first = first_line
+    @text = read
+    @first = @text.lines.first || ""
     # With `-x` it has passed over lines, which only it can do.
     @read_on = !@file.nil? && @file.pos > (@first.start_with?("#!") ? @first.bytesize : 0)
     @identity = identify
   end
 
-  # Makes the interpreter run what is there now; false if only a fresh one can.
+  # Makes the interpreter run what is there now; false if only a fresh one can. The block is asked
+  # whether another text than that of the start may be run here.
   def renew
     return identify == @identity && !@identity.nil? if KEPT_UNSEEN
     return false if @file.nil? || @read_on
@@ -36,6 +38,10 @@ class Script
     return false unless same_kind?(first)
 
     @file.pos = 0
+    text = @file.read
+    return false unless text == @text || yield(text)
+
+    @file.pos = 0
     @file.lineno = line
     @file = nil
     true
@@ -45,8 +51,8 @@ class Script
 
   private
 
-  def first_line
-    File.open(@name, "rb", &:gets) || ""
+  def read
+    File.file?(@name) ? File.binread(@name) : ""
   rescue SystemCallError
     ""
   end

@@ -36,6 +36,8 @@ class Watch
     @wraps = Wraps.new(self)
   end
 
+  # What a file is called in the notes, where that is not its path.
+  attr_writer :named
   # How the paths of Bundler's and RubyGems' own files begin.
   attr_writer :managers
 
@@ -65,6 +67,7 @@ class Watch
   def about(name, redone: false)
     @redone = redone
     @about = name
+    @within = []
     @abouts = (@abouts || []) << name
     @stops = !name.nil?
     before = descriptors
@@ -91,6 +94,25 @@ class Watch
     @hazards.each_key.any? { |named, _| named == name }
   end
 
+  # Whether nothing may be loaded ahead behind it. A terminal is a matter of the calls that have one, a
+  # thread the daemon's.
+  def stops?(name)
+    @hazards.each_key.any? { |named, reason| named == name && !%w[terminal thread].include?(reason) }
+  end
+
+  # A file is being required by who is being loaded, and then is not any more.
+  def begins(name)
+    @within&.push(name)
+  end
+
+  def ended
+    late
+    return unless @about
+
+    look_at_outputs
+    @within.pop
+  end
+
   # Runs what is of ours, unheard.
   def quietly
     heard = @hears
@@ -100,8 +122,12 @@ class Watch
     @hears = heard
   end
 
+  # Of all that is being loaded, so that one zygote finds all.
   def hazard(reason, name = @about)
-    @hazards[[name, reason]] = true if name
+    return unless name
+
+    @hazards[[name, reason]] = true
+    loading.each { |inner| @hazards[[inner, reason]] = true } if name.equal?(@about)
   end
 
   # Something of this very moment was asked for.
@@ -217,6 +243,16 @@ class Watch
 
   private
 
+  # What the program has named, and the files.
+  def loading
+    return [] unless @within
+
+    files = quietly { caller_locations }.filter_map do |frame|
+      frame.absolute_path if frame.label == "<top (required)>" && !frame.path.start_with?(Moments::OWN)
+    end
+    (@within + files).map { |name| @named ? @named.call(name) : name }.reject { |name| name.include?(":") }
+  end
+
   def bundlers?
     return false unless @managers
 
@@ -282,10 +318,8 @@ class Watch
   # --- What it left ---
 
   def after(before, features)
-    [$stdout, $stderr].each { |stream| stream.flush if stream.respond_to?(:flush) }
-    now = sizes
-    hazard("output") if now != @written
-    @written = now
+    @within = nil
+    look_at_outputs
     hazard("thread") if System.threads > @own_threads
     left = descriptors - before
     if left.any?
@@ -298,6 +332,13 @@ class Watch
     $LOADED_FEATURES.drop(features).each { |feature| hazard("moment") if Globals.asks_for_process?(feature) }
   rescue IOError, SystemCallError
     hazard("state")
+  end
+
+  def look_at_outputs
+    [$stdout, $stderr].each { |stream| stream.flush if stream.respond_to?(:flush) }
+    now = sizes
+    hazard("output") if now != @written
+    @written = now
   end
 
   # Whether no line of it has run; else it has left half of itself.

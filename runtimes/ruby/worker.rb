@@ -33,7 +33,7 @@ when "serve"
   # A handler never comes back from here.
   hob.const_get(:Serve).run(hob, __FILE__)
 when "learn"
-  load_beside.call("paths", "bundles", "learn")
+  load_beside.call("paths", "texts", "bundles", "learn")
   hob.const_get(:Learn).start(ARGV.pop, __FILE__)
 else
   abort "hob: unknown mode of the Ruby runtime"

@@ -29,7 +29,7 @@ class Wraps
     required = Kernel.instance_method(:require)
     return unless required.source_location
 
-    @listener = TracePoint.new(:return) { late if @watch.hearing? }
+    @listener = TracePoint.new(:call, :return) { |point| required(point) if @watch.hearing? }
     @listener.enable(target: required)
   end
 
@@ -69,6 +69,13 @@ class Wraps
   end
 
   private
+
+  def required(point)
+    return @watch.ended if point.event == :return
+
+    name = point.binding.local_variable_get(:path)
+    @watch.begins(name.respond_to?(:to_str) ? name.to_str : "")
+  end
 
   def once(constant)
     return if @late[constant] || !::Object.const_defined?(constant, false) || ::Object.autoload?(constant)

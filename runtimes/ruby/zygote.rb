@@ -83,9 +83,10 @@ module Serve
       @ends = Ends.new(@copy_fd, @reply_fd, @pages_fd)
       @world = World.new(prefix, File.readlink("/proc/self/exe"))
       @argv = argv
-      hob.load_beside("paths", "bundles", "learn", "moments", "wraps", "watch", "ahead", "preload")
+      hob.load_beside("paths", "texts", "bundles", "learn", "moments", "wraps", "watch")
+      hob.load_beside("statements", "leading", "ahead", "preload")
       @preload = Preload.new(@own_threads)
-      notes = @preload.perform(modules, argv, @handler)
+      notes = @preload.perform(modules, argv, prefix.drop(1), @handler)
       # What the calls to come do not pay.
       notes << "T#{Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :microsecond)}"
       if @handler&.error
@@ -96,7 +97,7 @@ module Serve
 
       @ends.judge
       unless @handler
-        @learn = Learn.new(nil, @own)
+        @learn = Learn.new(nil, @own, modules)
         @learn.listen
         @ends.notes_by(@learn)
       end
@@ -286,7 +287,7 @@ module Serve
       3.times { |number| System.close(number) }
       payload, fds = await_give
       name = @world.take(payload, fds, @copy_fd, @reply_fd)
-      @world.anew(name, Frames::PROGRAM) if name.b != @script.name.b || @world.asks_for_a_version? || !@script.renew
+      @world.anew(name, Frames::PROGRAM) if name.b != @script.name.b || @world.asks_for_a_version? || !renewed?
       @world.anew(name, Frames::PROGRAM) unless @preload.fits?(ARGV)
       @learn.words = ARGV
       Moments.renew
@@ -299,6 +300,11 @@ module Serve
         @pages&.leave
       end
       @ends.begin(@world)
+    end
+
+    # An edited script may begin otherwise than with what was loaded ahead.
+    def renewed?
+      @script.renew { |text| @preload.begins?(@script.name, text) }
     end
 
     def await_give

@@ -51,7 +51,7 @@ const APPS: [App; 1] = [App {
 }];
 
 /// The one that interpreters are started with is written last: it finds the others beside it.
-const FILES: [File; 20] = [
+const FILES: [File; 23] = [
     ("ruby/frames.rb", include_bytes!("../../../runtimes/ruby/frames.rb")),
     ("ruby/system.rb", include_bytes!("../../../runtimes/ruby/system.rb")),
     ("ruby/script.rb", include_bytes!("../../../runtimes/ruby/script.rb")),
@@ -69,6 +69,9 @@ const FILES: [File; 20] = [
     ("ruby/watch.rb", include_bytes!("../../../runtimes/ruby/watch.rb")),
     ("ruby/preload.rb", include_bytes!("../../../runtimes/ruby/preload.rb")),
     ("ruby/learn.rb", include_bytes!("../../../runtimes/ruby/learn.rb")),
+    ("ruby/texts.rb", include_bytes!("../../../runtimes/ruby/texts.rb")),
+    ("ruby/statements.rb", include_bytes!("../../../runtimes/ruby/statements.rb")),
+    ("ruby/leading.rb", include_bytes!("../../../runtimes/ruby/leading.rb")),
     ("ruby/bundles.rb", include_bytes!("../../../runtimes/ruby/bundles.rb")),
     ("ruby/ahead.rb", include_bytes!("../../../runtimes/ruby/ahead.rb")),
     ("ruby/worker.rb", include_bytes!("../../../runtimes/ruby/worker.rb")),

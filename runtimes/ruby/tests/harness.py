@@ -67,6 +67,27 @@ class Case(unittest.TestCase):
         with self.zygote(name, modules=modules, options=options, env=env) as zygote:
             return cold, run.warm(zygote, paid)
 
+    def learned(self, run):
+        """The names that a learning run leaves; it ends as the cold one does."""
+        path = os.path.join(self.place, "notes")
+        run.learn(path)
+        with open(path, "rb") as file:
+            return [note[1:] for note in file.read().split(b"\0") if note[:1] == b"M"]
+
+    def settled(self, run, names=None, **how):
+        """A zygote without what is a hazard to load ahead, found as the daemon finds it."""
+        names = self.learned(run) if names is None else names
+        how = dict({"cwd": run.cwd, "env": run.env, "options": run.options, "argv": run.argv[:1]}, **how)
+        for _ in range(40):
+            zygote = self.zygote(run.argv[0], modules=names, **how)
+            hazards = {n[1:].partition(b":")[0] for n in zygote.notes if n[:1] == b"H"}
+            left = [name for name in names if name not in hazards]
+            if left == names:
+                return zygote
+            zygote.__exit__()
+            names = left
+        raise AssertionError("there is always one more hazard: %r" % hazards)
+
     def same(self, text, *arguments, expect=None, **how):
         """Asserts that both are equal, and that the cold run did what the test is about."""
         cold, warm = self.both(text, *arguments, **how)

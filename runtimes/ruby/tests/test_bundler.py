@@ -94,13 +94,15 @@ class Equal(Project):
         run = self.call("main.rb")
         with self.started(run, self.learned(run)) as zygote:
             self.equal(run, zygote)
+            # Something of the program comes before.
+            self.assertEqual(self.ahead(zygote, "/bundler.rb"), [False])
         # What is warned of when it is loaded is to be warned of in the call.
+        self.write("app/main.rb", 'require "bundler/setup"\np Bundler::VERSION, ENV.to_a')
         run = self.call("main.rb", options=["-w"])
         names = self.learned(run)
         self.assertTrue(names[0].endswith(b"/bundler.rb"), names[0])
-        with self.started(run, names, {b"H" + names[0] + b":output"}, options=["-w"]):
-            pass
-        with self.started(run, names[1:], options=["-w"]) as zygote:
+        with self.settled(run, names) as zygote:
+            self.assertEqual(self.ahead(zygote, "/bundler.rb"), [False])
             self.equal(run, zygote)
 
     def test_other_words_behind_bundle(self):

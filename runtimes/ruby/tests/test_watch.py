@@ -9,10 +9,10 @@ from harness import ROW, Case, Run
 class Watched(Case):
     def notes(self, library, name="./lib.rb", others=(), **options):
         """The notes of a zygote that loads this library."""
-        self.write("main.rb", "puts 'main'")
         if library is not None:
             self.write("lib.rb", library)
         modules = [os.path.join(self.place, n) if n.startswith("./") else n for n in [name, *others]]
+        self.write("main.rb", "".join("require '%s'\n" % module for module in modules))
         with self.zygote(modules=modules, **options) as zygote:
             self.threads = zygote.threads
             return set(zygote.notes)
@@ -161,7 +161,8 @@ class Watched(Case):
         self.write("lib.rb", "N = Random.new; M = Random.new(5)")
         self.write("main.rb", "require './lib'; p N.rand, N.seed, M.rand")
         drawn = []
-        with self.zygote(modules=[self.place + "/lib.rb"]) as zygote:
+        with self.zygote(modules=["./lib"]) as zygote:
+            self.assertIn(b"F" + self.place.encode() + b"/lib.rb", zygote.notes)
             for _ in range(3):
                 drawn.append(Run(ROW, ["main.rb"], cwd=self.place).warm(zygote, 1).out.split())
         self.assertEqual([len(set(column)) for column in zip(*drawn)], [3, 3, 1])
