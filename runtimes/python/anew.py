@@ -149,8 +149,9 @@ class Threads:
         """In a copy, when its program may run next."""
         if not self.setters:
             return
-        count = os.environ.get("OMP_NUM_THREADS", "")
-        count = int(count) if count.isdigit() else len(posix.sched_getaffinity(0))
+        given = [os.environb.get(name, b"") for name in (THREAD_VARIABLE, b"OMP_NUM_THREADS")]
+        given = [int(each) for each in given if each.isdigit()]
+        count = given[0] if given else len(posix.sched_getaffinity(0))
         for address in self.setters:
             if count != self.count:
                 worker.KERNEL.call(address, count)
@@ -162,8 +163,8 @@ class Threads:
 
 class Draws:
     """Generators of random numbers that preloaded modules have made: a cold run would make each of
-    them anew, seeded as they seeded it. `random` and its like of a package are loaded first, so that
-    seeding can be watched while the rest is."""
+    them anew, seeded as they seeded it. Seeding is watched from the moment on in which `random`, or its
+    like of a package, is there."""
 
     MODULES = ("random", PACKAGE)
 

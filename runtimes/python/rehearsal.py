@@ -202,8 +202,7 @@ def call_nothing(program):
     call = worker.take_world(program, *worker.await_give(far))
     worker.STREAMS.renew()
     program.called = argv, call.argv
-    # What is promised is kept once.
-    if worker.make_main(program, call) and (worker.PROMISES is not None or worker.holds(call)):
+    if worker.make_main(program, call) and worker.ASKED.hold(call):
         worker.renew_moments()
         call.main_ns = time.monotonic_ns()
         call.error = None

@@ -35,6 +35,7 @@ module Frames
   PROGRAM = 0
   ENVIRONMENT = 7
   DESCRIPTORS = 8
+  EDITED = 9
   # wire:end
 
   # A frame that breaks a rule; it ends the connection.

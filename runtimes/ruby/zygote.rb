@@ -287,7 +287,8 @@ module Serve
       3.times { |number| System.close(number) }
       payload, fds = await_give
       name = @world.take(payload, fds, @copy_fd, @reply_fd)
-      @world.anew(name, Frames::PROGRAM) if name.b != @script.name.b || @world.asks_for_a_version? || !renewed?
+      @world.anew(name, Frames::PROGRAM) if name.b != @script.name.b || @world.asks_for_a_version?
+      @world.anew(name, @edited ? Frames::EDITED : Frames::PROGRAM) unless renewed?
       @world.anew(name, Frames::PROGRAM) unless @preload.fits?(ARGV)
       @learn.words = ARGV
       Moments.renew
@@ -304,7 +305,8 @@ module Serve
 
     # An edited script may begin otherwise than with what was loaded ahead.
     def renewed?
-      @script.renew { |text| @preload.begins?(@script.name, text) }
+      @edited = false
+      @script.renew { |text| @preload.begins?(@script.name, text).tap { |begins| @edited = !begins } }
     end
 
     def await_give

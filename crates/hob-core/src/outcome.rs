@@ -100,7 +100,7 @@ codes! {
         /// The program was slower warm than cold over its last calls.
         SlowerWarm = "slower-warm",
         /// The program is not as it was loaded ahead, which the worker saw: it executed the program
-        /// cold in its own place. So it does for `Priority`, `Limits`, `Descriptors`, and the five that
+        /// cold in its own place. So it does for `Priority`, `Limits`, `Descriptors`, and the six that
         /// follow.
         NotAsLoaded = "not-as-loaded",
         /// A signal is ignored or blocked, and the runtime has started otherwise.
@@ -113,6 +113,8 @@ codes! {
         Directory = "directory",
         /// The runtime cannot take on this environment.
         Environment = "environment",
+        /// The program was edited, and begins otherwise than what is loaded ahead of its calls.
+        Edited = "edited",
         /// The worker left before the call was given.
         WorkerClosed = "worker-closed",
         /// The daemon is stopping.

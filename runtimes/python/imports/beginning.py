@@ -4,7 +4,6 @@
 
 Owns: what of the outside an import depends on (`Opened`), and which modules each call must import
 itself, because they change something or keep something of the very moment (`Opened`, `Looks`).
-Temporary directories, which each call can make by itself, are in `promises.py` beside this file.
 
 Invariants
 - Nothing outside the process is changed by a preload: who is about to is stopped before (`Stop`).
@@ -16,8 +15,6 @@ import sys
 worker = globals()["worker"]
 posix, os, gc = worker.posix, worker.os, worker.gc
 is_temporary, names_of, hide = worker.is_temporary, worker.names_of, worker.hide
-promises = worker.load_beside("promises")
-outside = promises.outside
 
 
 class Stop(BaseException):

@@ -11,9 +11,7 @@ class Blame:
         if reason == "process" and not names.isdisjoint(ASKS_OF_THE_SYSTEM):
             return False
         if reason == "moment":
-            if worker.RENEWED.get(chain and chain[0]) or worker.DRAWS.draws_anew(chain):
-                return False
-            if self.promises.draws(chain):
+            if worker.RENEWED.get(chain[0] if chain else None) or worker.DRAWS.draws_anew(chain):
                 return False
             self.drawn.append((chain, codes))
             return True
@@ -39,7 +37,7 @@ class Blame:
         """What start-up code did that forbids to run it once for many calls, as one line; None."""
         kept_moments(self.blamed, self.new_modules(), self.since)
         reasons = dict(self.blamed)
-        for chain, *_ in self.drawn + self.promises.unresolved():
+        for chain, *_ in self.drawn:
             reasons.update(dict.fromkeys(chain or [None], "moment"))
         for chain in self.put.values():
             reasons.update(dict.fromkeys(chain or [None], "state"))
@@ -59,7 +57,7 @@ class Blame:
         """What importing this module showed, as names and reasons. Who was to blame is imported
         anew by whoever needs it next, so that all of them are found in one preload."""
         kept_moments(self.blamed, self.new_modules(), self.since)
-        for chain, codes, *_ in self.drawn + self.promises.unresolved():
+        for chain, codes, *_ in self.drawn:
             # Unless the same function runs in each copy anyway.
             if not codes & self.forked:
                 self.blamed.update(dict.fromkeys(chain or [None], "moment"))
@@ -68,7 +66,6 @@ class Blame:
             self.blamed.update(dict.fromkeys(chain or [None], "state"))
         self.put.clear()
         blamed, self.blamed = self.blamed, {}
-        self.promises.dropped(blamed)
         for each in blamed:
             sys.modules.pop(each, None)
             self.searched.discard(each)
@@ -78,12 +75,9 @@ class Blame:
         self.known.update(blamed)
         return list(blamed.items())
 
-    def holders(self, code):
+    def holders(self):
         """Who holds something of those that were to blame: the same is so of them. Found one by
         one they would cost a zygote each."""
-        unkept = dict.fromkeys(self.promises.settle(code), "state")
-        self.known.update(unkept)
-        yield from unkept.items()
         for reason in set(self.known.values()):
             names = {name: None for name, why in self.known.items() if why == reason}
             Looks.spread(names)

@@ -16,7 +16,6 @@ class Events:
             # Most of them, and `sys._getframe` is itself an event.
             return None
         frame = sys._getframe(2)
-        self.stop_promised(*arguments)
         if event == "open":
             reason = self.opens(arguments[0], arguments[2])
         elif event in LISTINGS:

@@ -23,6 +23,22 @@ PURPOSES.update(dict.fromkeys(("lexists", "islink", "isjunction", "is_symlink", 
                                "readlink", "resolve", "_resolve"), "link"))
 
 
+def outside():
+    """The innermost frame that is not ours."""
+    frame = sys._getframe()
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    return frame
+
+
+def is_ours(frame):
+    names = frame.f_globals
+    return names is worker.__dict__ or names.get("__name__") in OURS
+
+
+OURS = "runtime imports", "runtime watch"
+
+
 def is_standard_stream(fd):
     return isinstance(fd, int) and 0 <= fd < 3
 

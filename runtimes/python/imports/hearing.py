@@ -13,7 +13,7 @@ class Hearing:
             if name in OF_ATTRIBUTES and is_standard_stream(arguments[0]):
                 self.moment()
             chain = self.who()[0]
-            if worker.RENEWED.get(chain and chain[0]):
+            if worker.RENEWED.get(chain[0] if chain else None):
                 return None
             key = name, repr(arguments), repr(options)
             return lambda answer: self.asks.__setitem__(key, (function, arguments, options, answer))
@@ -55,7 +55,7 @@ class Hearing:
             return self.heard(self.files(*SERVICE_FILES))
         tells = {
             "getcwd": self.cwd, "getcwdb": self.cwd, "uname": self.ask_machine,
-            "get_blocking": self.ask_blocking, "getpid": self.number, "open": self.opens_at,
+            "get_blocking": self.ask_blocking, "getpid": self.moment, "open": self.opens_at,
             "getsignal": self.disposition, "signal": self.disposition,
             "generate_time_safe": self.by_machine,
             "poll": self.poll, "epoll": self.poll, "register_at_fork": self.at_fork,
@@ -124,7 +124,6 @@ class Hearing:
 
     def look(self, name, arguments, options):
         path = arguments[0] if arguments else options.get("path")
-        self.stop_promised(path)
         if options.get("dir_fd") is not None or is_standard_stream(path):
             self.moment()
             return
@@ -164,14 +163,28 @@ class Hearing:
         return lambda arguments, options: self.read.update((path, is_there(path)) for path in paths)
 
     def main_looked_at(self, name=None):
-        """Of the program's own module a zygote has none, and of its names two."""
-        if self.listening and name not in ("__name__", "__builtins__", "__import__"):
+        """Of the program's own module a zygote has none, and of its names some."""
+        if name == "__file__":
+            # A call by another name has another one.
+            self.looks.program.is_named = True
+        elif self.listening and name not in ("__name__", "__builtins__", "__import__"):
             self.moment()
 
-    def names_of_main(self):
-        """The names of the script, for who looks at the frames below."""
-        names = self.watching.Variables(__name__="__main__", __builtins__=worker.BUILTINS)
+    def names_of_main(self, place):
+        """The names of the script, for who looks at the frames below; or of the module that imports."""
+        names = self.watching.Variables(__name__=place.name, __builtins__=worker.BUILTINS)
+        dict.__setitem__(names, "__file__", place.file)
         names.one = names.all = self.main_looked_at
+        return names
+
+    def names_of_statements(self, place):
+        """The names of statements that are executed themselves."""
+        names = place.given
+        if place.name == "__main__":
+            # Of that a directory is made.
+            self.main_looked_at("__file__")
+        names.update(__name__=place.name, __builtins__=worker.BUILTINS, __file__=place.file)
+        names.update((name, value) for name, value in place.bound.items() if value is not None)
         return names
 
     def disposition(self, arguments, options):
@@ -196,16 +209,6 @@ class Hearing:
     def moment(self, arguments=(), options=None):
         """What was asked for is another in each call."""
         self.blame("moment")
-
-    def number(self, arguments, options):
-        if not self.promises.number(self.who()):
-            self.blame("moment")
-
-    def stop_promised(self, *arguments):
-        """Whoever uses a directory that is only promised is to do so in the call."""
-        if self.promises.concerns(arguments):
-            self.blame("state")
-            raise Stop
 
     def clock(self, most):
         def tell(arguments, options):

@@ -44,7 +44,6 @@ class Opened(Hearing, Events, Blame):
         # Variables that are set past `os.environ`, with who did so.
         self.put = {}
         self.forked = set()
-        self.promises = promises.Promises(self, importing)
         self.step = self.note
         self.looks, self.variables = looks, None
         self.watching = watching
@@ -106,10 +105,18 @@ class Opened(Hearing, Events, Blame):
 
         def __init__(importer, path):
             if self.listening and isinstance(path, (str, bytes)) and not searches(outside()):
-                self.look("stat", (path,), {})
+                self.archived(path)
             original(importer, path)
 
         return hide(__init__)
+
+    def archived(self, path):
+        there = self.whole(path)
+        if there is None or kind_of(there) != "d":
+            self.look("stat", (path,), {})
+        else:
+            # It is none, whatever lies in it.
+            self.asked.setdefault(there, "d")
 
     def buffering(self, original):
         """Whether a stream is flushed by lines depends on whether it is a terminal."""

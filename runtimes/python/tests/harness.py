@@ -32,6 +32,7 @@ PROBES = os.path.join(HERE, "probes")
 from driver import (  # noqa: F401
     APP,
     ENDED,
+    EXECUTES,
     FAILED,
     FINISHED,
     FORK,

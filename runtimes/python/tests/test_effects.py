@@ -163,24 +163,26 @@ HARMLESS = {
 }
 
 
-# Those that a zygote keeps as they are: they would be seen by the others.
-ALONE = ("signal handlers", "an exit hook", "the environment", "when logging was loaded",
-         "the collector", "streams", "a stream of its own", "streams that are kept")
 HEAD = "import os\nHERE = os.path.dirname(os.path.abspath(__file__))\nAGE = 0.5\nVALUE = None\n"
 
 
 class WhatAnImportDoes(InAFolder):
-    def prepare(self, cases, script):
-        """Writes each as a module, with another that imports it; their names."""
-        names = []
-        for number, (_, text) in enumerate(cases):
+    def prepare(self, cases, script, first="os"):
+        """Writes each as a module, with another that imports it, and a script over that; for each
+        script its case and the names of the modules."""
+        prepared = {}
+        for number, (what, text) in enumerate(cases):
             self.write("part%d.py" % number, HEAD + text + "\n")
             self.write("over%d.py" % number, "import part%d as part\n" % number)
-            names += ["over%d" % number, "part%d" % number]
+            name = "s%d.py" % number
+            self.write(name, "import %s\nimport over%d\npart = over%d.part\n%s"
+                       % (first, number, number, script))
+            prepared[name] = what, ["over%d" % number, "part%d" % number]
+            if "import inner" in text:
+                prepared[name][1].append("inner")
         self.write("inner.py", HEAD + "open(HERE + '/inner', 'a').write('x')\n")
-        self.write("s.py", "import sys\npart = __import__('over' + sys.argv.pop(1)).part\n" + script)
         self.furnish()
-        return [*names, "inner"]
+        return prepared
 
     def furnish(self):
         for name in os.listdir(self.folder):
@@ -206,25 +208,31 @@ class WhatAnImportDoes(InAFolder):
         return found
 
     def test_what_changes_something_outside_is_done_by_calls_alone(self):
-        modules = self.prepare(EFFECTS.items(), "print('done')\n")
-        before = self.state()
-        zygote, hazards = self.settled(modules)
-        self.assertEqual(self.state(), before, "a zygote did it")
-        self.assertLessEqual(set(modules), set(hazards))
-        for number, what in enumerate(EFFECTS):
+        prepared = self.prepare(EFFECTS.items(), "print('done')\n")
+        for number, (script, (what, modules)) in enumerate(prepared.items()):
             with self.subTest(what):
                 self.furnish()
                 before = self.state()
-                outcome = self.run_of("s.py", str(number)).warm(zygote, number % 2)
+                zygote, hazards = self.settled(modules, script)
+                self.assertEqual(self.state(), before, "a zygote did it")
+                self.assertEqual(set(modules), set(hazards))
+                outcome = self.run_of(script).warm(zygote, number % 2)
                 self.assertEqual((outcome.out, outcome.code), (b"done\n", 0), outcome)
                 self.assertNotEqual(self.state(), before, "no call did it")
+                zygote.close()
 
     def test_what_is_found_and_made_of_the_process_is_as_cold(self):
-        together = [case for case in SAME.items() if case[0] not in ALONE]
-        self.compare(together)
-        for case in SAME.items():
-            if case[0] in ALONE:
-                self.compare([case])
+        names = "json", "logging", "random", "tempfile"
+        prepared = self.prepare(SAME.items(), "print(part.SHOW())\n", ", ".join(names))
+        zygotes = {script: self.settled([*names, *modules], script)[0]
+                   for script, (_, modules) in prepared.items()}
+        # It is some time since the zygotes were made.
+        select.select([], [], [], 0.6)
+        env = dict(os.environ, PWD="/elsewhere", MINE="only now")
+        for number, (script, (what, _)) in enumerate(prepared.items()):
+            with self.subTest(what):
+                run = self.run_of(script, "x", env=env)
+                self.assertEqual(repr(run.cold()), repr(run.warm(zygotes[script], number % 2)))
 
     def test_a_stream_that_does_not_wait_is_seen_by_the_import_that_asks(self):
         class Restless(Run):
@@ -233,51 +241,42 @@ class WhatAnImportDoes(InAFolder):
                 os.set_blocking(files[0].fileno(), False)
                 return files
 
-        modules = self.prepare([("", "KEPT = [os.get_blocking(fd) for fd in (0, 1, 2)]")],
-                               "print(part.KEPT)\n")
-        modules.remove("inner")
-        zygote, hazards = self.settled([*modules, "json"])
+        self.prepare([("", "KEPT = [os.get_blocking(fd) for fd in (0, 1, 2)]")],
+                     "print(part.KEPT)\n")
+        zygote, hazards = self.settled(["over0", "part0"], "s0.py")
         self.assertEqual(hazards, {})
-        for run in (self.run_of("s.py", "0"), Restless(["s.py", "0"], cwd=self.folder)):
+        for run in (self.run_of("s0.py"), Restless(["s0.py"], cwd=self.folder)):
             self.same(run, zygote)
         self.assertIn(b"[False, True, True]", run.cold().out)
 
-    def compare(self, cases):
-        modules = self.prepare(cases, "print(part.SHOW())\n")
-        zygote, _ = self.settled([*modules, "tempfile", "logging", "random", "json"])
-        # It is some time since the zygote was made.
-        select.select([], [], [], 0.6)
-        env = dict(os.environ, PWD="/elsewhere", MINE="only now")
-        for number, (what, _) in enumerate(cases):
-            with self.subTest(what):
-                run = self.run_of("s.py", str(number), "x", env=env)
-                self.assertEqual(repr(run.cold()), repr(run.warm(zygote, number % 2)))
-
     def test_what_is_made_by_chance_is_made_in_each_call(self):
-        modules = self.prepare(DIFFERENT.items(), "print(part.VALUE)\n")
-        zygote, _ = self.settled([*modules, "uuid", "secrets", "random"])
-        for number, what in enumerate(DIFFERENT):
+        names = "random", "secrets", "uuid"
+        prepared = self.prepare(DIFFERENT.items(), "print(part.VALUE)\n", ", ".join(names))
+        for script, (what, modules) in prepared.items():
             with self.subTest(what):
-                run = self.run_of("s.py", str(number))
+                zygote, _ = self.settled([*names, *modules], script)
+                run = self.run_of(script)
                 seen = {run.warm(zygote, paid).out for paid in (False, True, True)}
                 self.assertEqual(len(seen), 3, seen)
+                zygote.close()
 
     def test_what_is_harmless_is_loaded_ahead(self):
-        modules = self.prepare(HARMLESS.items(), "print(part.VALUE)\n")
-        modules.remove("inner")
-        zygote, hazards = self.settled([*modules, "random"])
-        self.assertEqual(hazards, {})
-        for number, _ in enumerate(HARMLESS):
-            self.same(self.run_of("s.py", str(number)), zygote)
+        prepared = self.prepare(HARMLESS.items(), "print(part.VALUE)\n", "random")
+        for script, (what, modules) in prepared.items():
+            with self.subTest(what):
+                zygote, hazards = self.settled(["random", *modules], script)
+                self.assertEqual(hazards, {})
+                self.same(self.run_of(script), zygote)
+                zygote.close()
 
     def test_compiled_code_that_is_missing_is_written_and_its_module_loaded_ahead(self):
-        self.write("s.py", "")
         env = {name: value for name, value in os.environ.items()
                if name != "PYTHONDONTWRITEBYTECODE"}
         # Without `site` nothing has imported `importlib` yet, whose parts then have other names.
         for number, options in enumerate(([], ["-S"])):
             name = "part%d" % number
             self.write(name + ".py", "VALUE = 1\n")
+            self.write("s.py", "import %s\n" % name)
             zygote, hazards = self.settled([name], env=env, options=options)
             self.assertEqual(hazards, {})
             written = os.listdir(os.path.join(self.folder, "__pycache__"))
@@ -285,11 +284,12 @@ class WhatAnImportDoes(InAFolder):
             zygote.close()
 
     def test_nobody_can_tell_afterwards(self):
-        modules = self.prepare([("", "import time")], "")
-        self.write("s.py", "import os, random, sys, time\nprint([os.getpid, os.urandom, time.time, "
+        self.prepare([("", "import time")], "")
+        self.write("s.py", "import json, os, random, sys, time, over0\n"
+                   "print([os.getpid, os.urandom, time.time, "
                    "time.strftime, sys.stdout.reconfigure.__name__, vars(sys.stdout), "
                    "random.random.__name__, sorted(vars(random.Random)), os.environ.decodekey])\n")
-        zygote, _ = self.settled([*modules, "random", "json"])
+        zygote, _ = self.settled(["over0", "part0", "random", "json"])
         cold = self.run_of("s.py").cold()
         warm = self.run_of("s.py").warm(zygote, True)
         without = [text.partition(b" at 0x")[0] for text in (cold.out, warm.out)]

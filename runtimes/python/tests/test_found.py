@@ -8,7 +8,7 @@ import os
 import sys
 import unittest
 
-from test_worker import InAFolder
+from test_worker import InAFolder, loaded_by
 
 FOUND = {
     "the number of a file": "fd = os.open('/dev/null', 0)\nos.close(fd)\nVALUE = fd",
@@ -169,7 +169,7 @@ class ReadersOfVolatileVariables(InAFolder):
         super().setUp()
         for name, text in OTHERS.items():
             self.write(name, text)
-        self.write("s.py", "import reader, steady\nprint(reader.VALUE, steady.VALUE)\n")
+        self.write("s.py", "import steady, reader\nprint(reader.VALUE, steady.VALUE)\n")
 
     def notes(self, zygote, tag):
         return {os.fsdecode(note[1:]) for note in zygote.notes if note[:1] == tag}
@@ -180,8 +180,8 @@ class ReadersOfVolatileVariables(InAFolder):
                 self.write("reader.py", text + "\n")
                 env = dict(os.environ, MOMENT="of the zygote", STEADY="1")
                 options = {"env": env, "volatile": ["MOMENT"]}
-                modules = ["steady", "reader", "inner", "later"]
-                zygote, hazards = self.settled(modules, **options)
+                zygote, hazards = self.settled(["steady", "reader"], allowed=["inner", "later"],
+                                               **options)
                 self.assertEqual(hazards["reader"], "variable")
                 self.assertNotIn("steady", hazards)
                 read = self.notes(zygote, b"E")
@@ -193,7 +193,7 @@ class ReadersOfVolatileVariables(InAFolder):
 
     def test_without_being_told_it_is_part_of_the_key(self):
         self.write("reader.py", READERS["by its name"] + "\n")
-        zygote = self.zygote("s.py", "reader", env=dict(os.environ, MOMENT="1"))
+        zygote = self.zygote("s.py", "steady", "reader", env=dict(os.environ, MOMENT="1"))
         self.assertIn("MOMENT", self.notes(zygote, b"E"))
         self.assertFalse(self.notes(zygote, b"H"))
 
@@ -204,61 +204,53 @@ class ReadersOfVolatileVariables(InAFolder):
         self.assertIn("MOMENT", self.notes(zygote, b"E"))
 
 
-class VariablesOfTheProgramsOwn(InAFolder):
-    def learned(self, text):
-        self.write("inner.py", OTHERS["inner.py"])
-        notes = os.path.join(self.folder, "notes")
-        self.write("s.py", text)
-        self.run_of("s.py", env=dict(os.environ, MOMENT="of the caller")).learn(notes)
-        with open(notes, "rb") as file:
-            return {note[1:] for note in file.read().split(b"\0") if note[:1] == b"S"}
+class VariablesThatAScriptSets(InAFolder):
+    """Who reads one is imported after it is set: ahead where each call sets it to what the text says,
+    and elsewhere by the calls."""
 
-    def test_what_the_program_sets_and_an_import_reads_is_told(self):
-        for how in ("os.environ['MOMENT'] = 'own'", "os.environ.update(MOMENT='own')",
-                    "os.environb[b'MOMENT'] = b'own'", "os.environ.setdefault('MOMENT', 'x')\n"
-                    "os.environ.pop('MOMENT'); os.environ['MOMENT'] = 'own'"):
-            with self.subTest(how):
-                told = self.learned("import os\n%s\nimport inner\n" % how)
-                self.assertEqual(told, {b"MOMENT"})
-
-    def test_what_it_sets_afterwards_or_nobody_reads_is_not(self):
-        self.assertEqual(self.learned("import os, inner\nos.environ['MOMENT'] = 'own'\n"), set())
-        self.assertEqual(self.learned("import os\nos.environ['OTHER'] = '1'\nimport inner\n"), set())
-
-
-class VariablesThatAScriptMaySet(InAFolder):
-    SETS = ("os.environ['MOMENT'] = 'own'", "os.environ.update(MOMENT='own')",
+    SURE = ("os.environ['MOMENT'] = 'own'", "os.environ.setdefault('MOMENT', 'own')",
+            "os.environ.setdefault('ABSENT', 'own')")
+    SETS = ("os.environ['MOMENT'] = 'own' * 2", "os.environ.update(MOMENT='own')",
             "os.environ.update({'MOMENT': 'own'})", "os.environb[b'MOMENT'] = b'own'",
-            "os.environ.setdefault('MOMENT', 'own')", "os.environ |= {'MOMENT': 'own', 'X': 'y'}",
-            "del os.environ['MOMENT']", "os.environ.pop('MOMENT')")
+            "os.environ['MOMENT'] = str(len(os.environ))", "os.environ |= {'MOMENT': 'own', 'X': 'y'}",
+            "del os.environ['MOMENT']", "os.environ.pop('MOMENT')",
+            "os.putenv('MOMENT', 'own')")
+    WHERE = ("def f():\n    %s\nif sys.argv[1:]: f()", "class K:\n    %s",
+             "for _ in 'a':\n    %s", "with open(__file__):\n    %s")
+    SHOWS = "try: import inner; print(inner.VALUE)\nexcept KeyError: print('unset')\n"
 
-    def told(self, text, **how):
-        self.write("inner.py", how.get("inner", OTHERS["inner.py"]))
+    def check(self, text, expected):
         self.write("s.py", text)
         env = dict(os.environ, MOMENT="of the caller")
-        zygote = self.zygote("s.py", "inner", env=env, volatile=how.get("volatile", ()))
-        return zygote, {note[1:] for note in zygote.notes if note[:1] == b"S"}
+        zygote = self.zygote("s.py", allowed=["inner"], env=env)
+        self.assertEqual(loaded_by(zygote) & {"inner"}, expected, text)
+        for words in ([], ["x"]):
+            self.same(self.run_of("s.py", *words, env=env), zygote)
 
-    def test_what_it_sets_in_some_calls_only_is_left_to_all(self):
-        for sets in self.SETS:
-            with self.subTest(sets):
-                text = "import os, sys\ndef f():\n    %s\nif sys.argv[1:]: f()\n" \
-                       "try: import inner; print(inner.VALUE)\nexcept KeyError: print('unset')\n"
-                _, told = self.told(text % sets)
-                self.assertEqual(told, {b"MOMENT"})
-                _, told = self.told(text % sets, volatile=["MOMENT"])
-                self.assertEqual(told, set(), "it is known")
+    def test_what_reads_them_is_left_to_each_call(self):
+        self.write("inner.py", OTHERS["inner.py"])
+        texts = list(self.SETS) + ["def f():\n    %s\nf()" % sets for sets in self.SETS]
+        texts += [where % sets for where in self.WHERE for sets in self.SURE[:1]]
+        for text in texts:
+            with self.subTest(text):
+                self.check("import os, sys\n%s\n" % text + self.SHOWS, set())
 
-    def test_who_goes_through_all_reads_each_that_it_may_set(self):
-        walks = "import os\nVALUE = sorted(os.environ.items())\n"
-        _, told = self.told("import os\nos.environ['OTHER'] = 'x'\nimport inner\n", inner=walks)
-        self.assertEqual(told, {b"OTHER"})
+    def test_what_reads_those_that_are_sure_is_loaded_ahead(self):
+        self.write("inner.py", OTHERS["inner.py"])
+        for text in self.SURE:
+            with self.subTest(text):
+                self.check("import os, sys\n%s\n" % text + self.SHOWS, {"inner"})
 
-    def test_a_script_that_only_reads_sets_nothing(self):
-        for text in ("import os\nprint(os.environ['MOMENT'])\n", "print('MOMENT')\n",
-                     "import os\nd = {}\nd['a'] = os.environ.get('OTHER')\n"):
-            _, told = self.told(text)
-            self.assertEqual(told, set(), text)
+    def test_who_goes_through_all_too(self):
+        self.write("inner.py", "import os\nVALUE = sorted(os.environ.items())\n")
+        self.check("import os\nos.environ.update(OTHER='x')\n" + self.SHOWS, set())
+        self.check("import os\nos.environ['OTHER'] = 'x'\n" + self.SHOWS, {"inner"})
+
+    def test_what_is_imported_before_is_loaded_ahead(self):
+        self.write("inner.py", OTHERS["inner.py"])
+        self.check("import os, inner\nos.environ['MOMENT'] = 'own'\n" + self.SHOWS, {"inner"})
+        self.check("import inner\nimport os\ndef f(): os.environ['MOMENT'] = 'own'\nf()\n"
+                   + self.SHOWS, {"inner"})
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class WhatImportsReadIsNoted(InAFolder):
     def notes(self, text, *before):
         for name in before:
             self.write(name, "old\n")
-        self.write("s.py", "")
+        self.write("s.py", "import part\n")
         self.write("part.py", "import os\n%s\n" % text)
         worker = self.zygote("s.py", "part")
         inside = self.folder.encode() + b"/"
@@ -90,7 +90,7 @@ class WhatImportsReadIsNoted(InAFolder):
         self.assertIn("Hpart:directory", self.notes("os.chdir('/')"))
 
     def test_a_relative_name_where_the_callers_directory_is_not_known(self):
-        self.write("s.py", "")
+        self.write("s.py", "import part\n")
         for text in ("try: open('c')\nexcept OSError: pass", "import os; os.getcwd()",
                      "import os; os.path.exists('c')", "import pathlib; pathlib.Path.cwd()"):
             self.write("part.py", text + "\n")
@@ -98,10 +98,10 @@ class WhatImportsReadIsNoted(InAFolder):
             self.assertNotIn(b"W", self.zygote("s.py", "part").notes, text)
 
     def test_all_that_import_a_hazard_are_found_at_once(self):
-        self.write("s.py", "")
+        self.write("s.py", "import one\n")
         self.write("culprit.py", "import subprocess; subprocess.run(['true'])\n")
-        for name in ("one", "two", "three"):
-            self.write(name + ".py", "import json, culprit\n")
+        for name, imports in (("one", "two"), ("two", "three"), ("three", "culprit")):
+            self.write(name + ".py", "import json, %s\n" % imports)
         notes = self.zygote("s.py", "one", "two", "three", "json", "culprit").notes
         self.assertEqual({note for note in notes if note[:1] == b"H"},
                          {b"H%s:process" % name for name in (b"one", b"two", b"three", b"culprit")})
@@ -115,7 +115,7 @@ class WhatImportsReadIsNoted(InAFolder):
         self.assertEqual(notes, ["Fpart.py"])
 
     def test_shared_objects_and_the_interpreter_itself(self):
-        self.write("s.py", "")
+        self.write("s.py", "import json\n")
         notes = self.zygote("s.py", "json").notes
         files = [os.fsdecode(note[1:]) for note in notes if note[:1] == b"F"]
         self.assertIn(os.path.realpath(sys.executable), files)
@@ -125,13 +125,14 @@ class WhatImportsReadIsNoted(InAFolder):
 
 class TheHookIsGone(InAFolder):
     def test_a_program_sees_and_pays_nothing(self):
-        self.write("s.py", TELLS_OF_HOOKS)
+        self.write("s.py", "import json\n" + TELLS_OF_HOOKS)
         zygote, run = self.zygote("s.py", "json"), self.run_of("s.py")
         self.assertEqual(self.same(run, zygote).out, b"open True True\n")
 
     def test_functions_that_an_import_keeps_are_the_real_ones(self):
         self.write("keeps.py", "import os\nfrom os import stat\nclass K:\n    getcwd = os.getcwd\n")
-        self.write("s.py", "import keeps, os, shutil\nprint(keeps.stat is os.stat, keeps.stat, "
+        self.write("s.py", "import keeps, os, pathlib, shutil\n"
+                   "print(keeps.stat is os.stat, keeps.stat, "
                    "keeps.K.getcwd, keeps.K().getcwd() == os.getcwd(), shutil._use_fd_functions, "
                    "len(os.supports_dir_fd), os.stat in os.supports_dir_fd)\n")
         self.same(self.run_of("s.py"), self.zygote("s.py", "keeps", "shutil", "pathlib"))

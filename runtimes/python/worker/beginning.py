@@ -21,12 +21,18 @@ import sys
 # what the collector counted when it began.
 NATURAL, BYTECODE, BEGAN = map(globals().get, ("NATURAL", "BYTECODE", "BEGAN"))
 BASELINE = dict.fromkeys(sys.modules)
+FINDERS, IMPORT = list(sys.meta_path), __import__
 
 
 def borrow(name):
     """Imports a module for our own use and leaves no trace of it in `sys.modules`."""
-    before = set(sys.modules)
-    module = __import__(name)
+    before, finders = set(sys.modules), sys.meta_path
+    # A program's own finders are not asked for what it does not import.
+    sys.meta_path = FINDERS
+    try:
+        module = IMPORT(name)
+    finally:
+        sys.meta_path = finders
     for new in set(sys.modules) - before:
         del sys.modules[new]
     return module
@@ -56,7 +62,7 @@ ZYGOTE, STANDBY, COPY = 0, 1, 2
 UNPAID, PAID, PLAIN = 0, 1, 2
 SCRIPT, MODULE, HANDLER, APP, BARE, INSTALLED = 0, 1, 2, 3, 4, 5
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
-OF_PROGRAM, OF_DESCRIPTORS = 0, 8
+OF_PROGRAM, OF_DESCRIPTORS, OF_EDITED = 0, 8, 9
 GIVE, FINISHED, NOTES, SPANS, FAILED, JOINED, ENDED, EXECUTES = 37, 38, 39, 45, 40, 41, 18, 44
 FRAME_BYTES_MAX = 1048576
 HEADER_BYTES = 12

@@ -184,7 +184,7 @@ def make_main(program, call):
 
 def same_directory(program, file):
     directory = os.path.dirname(os.path.realpath(file))
-    return program.directory is None or program.directory == directory
+    return not program.is_named and program.directory in (None, directory)
 
 
 def same_place(program, cwd):
@@ -254,9 +254,10 @@ def send_end(call, status, finished_ns):
             if PROFILE is not None:
                 PROFILE.send(call)
             elif len(sys.modules) != len(KNOWN):
-                new = {n: m for n, m in sys.modules.items() if n not in KNOWN}
-                notes = notes_of_modules(imported_as_ever(new), KNOWN)
-                if notes:
+                # What is imported at its moment in each call is known.
+                new = {n: m for n, m in sys.modules.items() if n not in KNOWN and n not in LATER}
+                if new:
+                    notes = notes_of_modules(imported_as_ever(new), KNOWN)
                     send_all(COPY_FD, encode_notes(call.number, notes))
     except OSError:
         pass

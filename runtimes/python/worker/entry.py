@@ -60,7 +60,8 @@ if __name__ == "__main__":
     learn, run_site_cold = hide(learn), hide(run_site_cold)
     attempt, serve, make_ready = map(hide, (attempt, serve, make_ready))
     set_up, start_up = hide(set_up), hide(start_up)
-    preload, preload_one, import_all = map(hide, (preload, preload_one, import_all))
+    preload, preload_one = hide(preload), hide(preload_one)
+    import_all, import_one, do_ahead = map(hide, (import_all, import_one, do_ahead))
     as_program, enter = hide(as_program), hide(enter)
     if MODE == "serve":
         _socket, resource = borrow("_socket"), borrow("resource")

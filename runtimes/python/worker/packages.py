@@ -14,16 +14,6 @@ def renew_year(parser):
     parser.DEFAULTPARSER.info._year, parser.DEFAULTPARSER.info._century = year, year // 100 * 100
 
 
-def unique_id(names):
-    """`ansible.utils.vars` draws four bytes for the names of things, of which there are none yet;
-    beside it stands the machine's address, unless there is none: then that is drawn too."""
-    node, text = getattr(sys.modules.get("uuid"), "_node", None), names.get("random_int")
-    known = type(text) is str and len(text) == 8 and names.get("cur_id") == 0
-    if known and node is not None and not node >> 40 & 1:
-        return text, lambda: posix.urandom(4).hex()
-    return None
-
-
 # A part of the library's file name; the variables that say how many threads it starts, and for how
 # many cycles one looks for work before it sleeps, as a power of two (26 if it is not set); and what
 # the function that sets their number may be called.
@@ -35,7 +25,6 @@ OPENBLAS = (
 
 # The first word of a row is the module's name, or a package's with all that is below it.
 # `renewed`     it keeps something of the moment of its import: what makes that anew in a copy
-# `drawn`       it draws a text by chance: what finds that among its names, and what draws another
 # `generators`  it makes generators of random numbers: the module whose `seed` is of the hidden one
 # `threads`     a library of it starts threads, which no fork has: how they are held back
 # `harmless`    no kind of it does anything at an object's end but give back memory
@@ -47,8 +36,6 @@ PACKAGES = (
     ("rich.style", "renewed", renew_numbers),
     # It is pip's own copy of the same.
     ("pip._vendor.rich.style", "renewed", renew_numbers),
-    # It draws a part of names once, which would be the same in all calls.
-    ("ansible.utils.vars", "drawn", unique_id),
     # Its hidden generator and those of `default_rng` are seeded by chance when they are made.
     ("numpy.random", "generators", "numpy.random.mtrand"),
     # It loads OpenBLAS, which starts a thread for each processor.

@@ -29,6 +29,10 @@ class Program:
         self.directory = None
         # A handler's target is split by its own runtime (`message.py`), an app's by `web.py`.
         self.handler = None
+        # What it imports first and was loaded ahead, and what was there before that.
+        self.steps, self.before = [], {}
+        # Whether it is now known to begin otherwise, and whether what was loaded ahead knows its name.
+        self.edited = self.is_named = False
 
     def locate(self):
         """Puts the program's directory on `sys.path`."""
@@ -66,8 +70,6 @@ class Program:
         if self.kind == HANDLER:
             self.handler.load()
             return
-        if self.kind == MODULE or self.container:
-            __import__("runpy")
         try:
             if self.kind == SCRIPT:
                 self.identity = identify(self.target)
@@ -87,6 +89,10 @@ class Program:
             if path != self.code.co_filename:
                 _imp._fix_co_filename(self.code, path)
             return self.code
+        data = read_file(path)
+        if agreed_steps(self, self.steps, self.before, data) < len(self.steps):
+            self.edited = True
+            raise ValueError("it imports something else first")
         return compile_script(path)
 
     def cold_argv(self, argv):

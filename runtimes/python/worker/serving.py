@@ -3,7 +3,7 @@
 
 def serve():
     """Becomes what the daemon asks for; returns in the process that performs, with its call."""
-    global OWNER, LEARNS, PROMISES, PROFILE, HELD_SPANS
+    global OWNER, LEARNS, PROFILE, HELD_SPANS
     channel = take_channel()
     try:
         program, role = make_ready(channel)
@@ -55,12 +55,10 @@ def serve():
     THREADS.restore()
     if layer is not None and not above(layer, program):
         run_cold_here(program, call)
-    if call.beyond is None or not make_main(program, call) or not holds(call):
+    if call.beyond is None or not make_main(program, call) or not ASKED.hold(call):
         run_cold_here(program, call)
     if layer is not None:
         PROFILE = begin_profile(program)
-    if PROMISES is not None:
-        PROMISES = None
     if COLLECTS:
         gc.enable()
     renew_moments()
@@ -82,7 +80,11 @@ def begin_profile(program):
 
 def run_cold_here(program, call):
     """Executes the interpreter in a worker's place, and says so first: the receipt is a cold run's."""
-    why = OF_DESCRIPTORS if call.beyond is None else OF_PROGRAM
+    why = OF_PROGRAM
+    if call.beyond is None:
+        why = OF_DESCRIPTORS
+    elif program.edited or LAYER is not None and LAYER.edited:
+        why = OF_EDITED
     try:
         send_all(COPY_FD, encode_executes(call.number, time.monotonic_ns(), why))
     finally:
@@ -110,7 +112,7 @@ def above(layer, program):
         SEARCHED.update(sys.path[1:])
         return True
     program.directory, program.container = layer.directory, layer.container
-    return program.kind == SCRIPT and program.target == layer.target
+    return program.kind == SCRIPT and program.target == layer.target and LAYER.fits(program)
 
 
 class Profile:
@@ -150,13 +152,6 @@ def tell_profile(call):
     """Where the process itself is not to tell of its end."""
     if PROFILE is not None and posix.getpid() == OWNER:
         uncollected(attempt_quietly, PROFILE.send, call)
-
-
-def holds(call):
-    """Whether all that imports were told is so in this call; what they were promised is made."""
-    if not ASKED.hold(call):
-        return False
-    return PROMISES is None or PROMISES.keep(getattr(call, "code", None))
 
 
 def all_blocking():

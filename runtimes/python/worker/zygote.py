@@ -128,7 +128,7 @@ def forget():
 def set_up(program, modules, role, volatile=()):
     """Everything before `ready`; the notes."""
     global KERNEL, STREAMS, ENVIRONMENT, OWN_LIMITS, OWN_PRIORITY, OWN_PROCESSORS
-    global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, PROMISES, MOMENTS, REHEARSAL
+    global OWN_GROUP_AND_UMASK, OWN_LIMITS_AND_PRIORITY, MOMENTS, REHEARSAL
     global ORIG_ARGV, KNOWN, SEARCHED, ENDS, COLLECTS, QUIET, ANEW
     if "t" in sys.abiflags:
         # It may be named like any other, so only it can tell. There a copy's objects do not end
@@ -166,8 +166,6 @@ def set_up(program, modules, role, volatile=()):
     posix.umask(0o22)
     OWN_GROUP_AND_UMASK = NO_GROUP + u32(0o22)
     MOMENTS = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
-    if not PROMISES.given():
-        PROMISES = None
     REHEARSAL = load_beside("rehearsal")
     REHEARSAL.rehearse(program)
     ENVIRONMENT.preloaded()
@@ -202,7 +200,7 @@ def load_beside(name):
 
 
 # All of them by now: a name that is new undoes what the interpreter has adapted to the others.
-PAGES = LEARNS = HANDLERS = PROMISES = LEARNING = ANEW = HELD_SPANS = None
+PAGES = LEARNS = HANDLERS = LEARNING = ANEW = HELD_SPANS = LATER = None
 
 
 def take_channel():

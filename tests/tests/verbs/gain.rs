@@ -181,29 +181,20 @@ fn bad_options_of_gain_get_one_line_that_names_them() {
 /// Dozens of calls that take their time, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Looks at all that is loaded, as debuggers and test runners do. What one kind of call loads is
-/// loaded ahead for the other kind too, which then has more to look at than cold.
-const SCAN: &str = "\
-import sys
-if sys.argv[1:] == ['tables']:
-    import tables
-for module in list(sys.modules.values()):
-    for value in list(vars(module).values()):
-        if isinstance(value, list):
-            repr(value)
-print('scanned')
-";
-
 #[test]
 fn a_program_that_is_slower_warm_goes_cold_by_itself_and_is_tried_again() {
     let world = World::new();
     world.hob(&["start"]).env("HOB_SLOWER_RETRY_S", "6").go().succeeded();
-    // Made quickly, shown slowly.
-    world.file("tables.py", "import array\nTABLE = [array.array('d', [0.1]) * 1_000_000]\n");
-    world.file("scan.py", SCAN);
+    // Whoever was forked takes longer.
+    let tells =
+        "import os\nFORKED = []\nos.register_at_fork(after_in_child=lambda: FORKED.append(1))\n";
+    world.file("tells.py", tells);
+    world.file(
+        "scan.py",
+        "import tells, time\nif tells.FORKED: time.sleep(0.3)\nprint('scanned')\n",
+    );
     let run = world.hob(&["run", "scan.py"]);
-    world.warm(&world.hob(&["run", "scan.py", "tables"]), |_| {});
-    // Cold, it has no tables to look at.
+    world.warm(&run, |_| {});
     world.hob(&["run", "--cold", "scan.py"]).go().succeeded();
     let reason = |outcome: &hob_tests::Outcome| world.reason(outcome.pid);
     let mut warm = 0;
@@ -215,7 +206,6 @@ fn a_program_that_is_slower_warm_goes_cold_by_itself_and_is_tried_again() {
         (record["reason"] == "slower-warm").then_some(outcome)
     });
     let slower = slower.expect("a call that is cold because it was slower warm");
-    // And the one with tables.
     assert!(warm + 1 >= 20, "after {warm} warm calls");
     assert_eq!(reason(&slower), "slower-warm");
     // A few cold runs decide; then its pool is given up.

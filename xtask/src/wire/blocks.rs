@@ -190,6 +190,7 @@ fn python_worker() -> Block {
         together(&[
             number("OF_PROGRAM", Unfit::Program as u8),
             number("OF_DESCRIPTORS", Unfit::Descriptors as u8),
+            number("OF_EDITED", Unfit::Edited as u8),
         ]),
         together(&[
             kind("GIVE", Kind::Give),
@@ -426,6 +427,7 @@ fn ruby_frames() -> Block {
         number("PROGRAM", Unfit::Program as u8),
         number("ENVIRONMENT", Unfit::Environment as u8),
         number("DESCRIPTORS", Unfit::Descriptors as u8),
+        number("EDITED", Unfit::Edited as u8),
     ]);
     Block { name: "ruby-frames", lines: apart("", &constants, "") }
 }

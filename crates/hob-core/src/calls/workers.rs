@@ -28,9 +28,16 @@ impl Calls {
     /// A worker could not take a call on, and executes the program cold in its own place: its end is
     /// the call's.
     pub(super) fn executes(&mut self, engine: &mut Engine, id: WorkerId, reason: ColdReason) {
-        match call_of(engine, id).and_then(|call| self.calls.get_mut(&call)) {
-            Some(entry) => entry.executes = Some(reason),
-            None => engine.ignore(),
+        let Some(entry) = call_of(engine, id).and_then(|call| self.calls.get_mut(&call)) else {
+            engine.ignore();
+            return;
+        };
+        entry.executes = Some(reason);
+        // No later call would find there what it begins with.
+        if reason == ColdReason::Edited
+            && let Some(pool) = engine.workers.get(&id).map(|worker| worker.pool)
+        {
+            engine.renew_pool(pool);
         }
     }
 

@@ -338,6 +338,7 @@ impl World {
                 ColdReason::Encodings,
                 ColdReason::Directory,
                 ColdReason::Environment,
+                ColdReason::Edited,
             ]);
             self.callers.get_mut(&call).expect("it was given").executes = Some(reason);
             self.at_once.push_back(Event::Executes { worker, reason });

@@ -194,6 +194,7 @@ impl Calls {
             Unfit::Directory => ColdReason::Directory,
             Unfit::Environment => ColdReason::Environment,
             Unfit::Descriptors => ColdReason::Descriptors,
+            Unfit::Edited => ColdReason::Edited,
         };
         ctx.events.push_back(Event::Executes { worker, reason });
     }

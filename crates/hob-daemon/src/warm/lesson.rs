@@ -30,8 +30,8 @@ pub(crate) struct Lesson {
     pub(super) looking: BTreeSet<Vec<u8>>,
     /// What reads, while it is imported, a variable that each call has anew.
     reading: BTreeSet<Vec<u8>>,
-    /// Variables that the program itself sets before it imports who reads them.
-    pub(super) own: BTreeSet<Vec<u8>>,
+    /// Of a layer: the variables that callers of its program set anew for each call.
+    pub(super) volatile: BTreeSet<Vec<u8>>,
     /// What calls imported beyond what zygotes were told to load.
     grown: BTreeSet<Vec<u8>>,
     /// The environment variables that the imports read.
@@ -97,7 +97,6 @@ impl Lesson {
                 b'L' => _ = self.listed.insert(text),
                 b'T' => self.preload_us = number(&text).or(self.preload_us),
                 b'X' => _ = self.missing.insert(text),
-                b'S' if self.own.insert(text.clone()) => told = Preload::Amended,
                 // What is always part of the key changes nothing.
                 b'E' if !key::selects(&text, own) && self.variables.insert(text.clone()) => {
                     told = Preload::Amended;
@@ -138,7 +137,7 @@ impl Lesson {
             excluded: self.excluded.clone(),
             looking: self.looking.clone(),
             reading: self.reading.clone(),
-            own: volatile.iter().map(<[u8]>::to_vec).collect(),
+            volatile: volatile.iter().map(<[u8]>::to_vec).collect(),
             variables: self.variables.clone(),
             first: self.first,
             count: self.count,

@@ -61,9 +61,9 @@ pub(crate) struct Entry {
 impl Entry {
     /// The variables that a zygote leaves to calls, with who reads them.
     pub(crate) fn volatile(&self) -> Strings {
-        let own = self.lesson.iter().flat_map(|lesson| lesson.own.iter().map(Vec::as_slice));
-        let own = own.filter(|name| !self.changing.is_volatile(name));
-        self.changing.volatile().chain(own).collect()
+        let lesson = self.lesson.iter().flat_map(|lesson| lesson.volatile.iter());
+        let others = lesson.map(Vec::as_slice).filter(|name| !self.changing.is_volatile(name));
+        self.changing.volatile().chain(others).collect()
     }
 }
 

@@ -79,14 +79,13 @@ macro_rules! joined {
 }
 
 /// What is started in an interpreter is written last: it finds the others beside it, or as bytecode.
-/// These are loaded where modules are imported ahead (`watch`, `imports`, `promises`), say what is run ahead
+/// These are loaded where modules are imported ahead (`watch`, `imports`), say what is run ahead
 /// of the standard library's (`rehearsal`), what each copy has anew (`anew`), what must be
 /// finalised (`ends`), and what handlers have besides (`message`, and the library for callers,
 /// which a handler has without installing it), or web apps (`web`).
-const FILES: [File; 11] = [
+const FILES: [File; 10] = [
     ("watch.py", joined!("watch.py")),
     ("imports.py", joined!("imports.py")),
-    ("promises.py", joined!("promises.py")),
     ("anew.py", include_bytes!("../../../../runtimes/python/anew.py")),
     ("ends.py", include_bytes!("../../../../runtimes/python/ends.py")),
     ("rehearsal.py", include_bytes!("../../../../runtimes/python/rehearsal.py")),

@@ -206,6 +206,8 @@ numbers! {
         Environment = 7,
         /// Descriptors: the runtime holds some of these numbers.
         Descriptors = 8,
+        /// The program was edited, so that it begins otherwise than what was loaded.
+        Edited = 9,
     }
 
     /// How a copy gets ready for its call.

@@ -67,12 +67,19 @@ def run_import(code, names):
     exec(code, names)
 
 
-def preload_one(program, name, opened, effects):
-    """Imports one module; the hazards it showed."""
+def preload_one(statement, place, line, opened, effects):
+    """Imports one module, as the program's line does; the hazards it showed. Hidden."""
     hazards = []
-    names = opened.names_of_main()
-    file = "<frozen runpy>" if program.kind == MODULE else program.target
-    code = compile("__import__(%r)" % name, file, "exec", dont_inherit=True)
+    if type(statement) is list:
+        names = opened.names_of_statements(place)
+        text = compile("", place.file, "exec", ONLY_A_TREE)
+        text.body = statement
+    else:
+        names = opened.names_of_main(place)
+        text = "\n" * (line - 1) + statement
+    code = compile(text, place.file, "exec", dont_inherit=True)
+    if place.function is not None:
+        code = code.replace(co_name=place.function)
     try:
         opened.listen(run_import, code, names)
     except BaseException:

@@ -10,11 +10,13 @@ class Layer:
     import by now what it likes, and a profile of it is not misled.
     """
 
-    def __init__(self, before, loads, exits):
+    def __init__(self, before, loads, steps):
         # What each has the interpreter do at its end.
-        self.exits = exits
+        self.before, self.steps, self.exits = before, steps, loads.exits
+        # Whether its program is now known to begin otherwise.
+        self.edited = False
         self.modules = {name: sys.modules[name] for name in sys.modules if name not in before}
-        self.needs = {name: self.needs_of(name, loads) for name in self.modules}
+        self.needs = {name: self.needs_of(name, loads.loads) for name in self.modules}
         # What decides where modules are found, as it was while these were loaded.
         self.path, self.machinery = list(sys.path), machinery()
         self.bound = {}
@@ -32,6 +34,12 @@ class Layer:
                 needs[type.__getattribute__(value, "__dict__").get("__module__")] = None
         known = self.modules
         return [each for each in needs if type(each) is str and each in known and each != name]
+
+    def fits(self, program):
+        """Whether the program, as it is now, imports first what was loaded: what it imports at another
+        moment may be another."""
+        self.edited = agreed_steps(program, self.steps, self.before) < len(self.steps)
+        return not self.edited
 
     def hide(self, recorder):
         """Takes them out of sight, and listens for who imports them."""

@@ -63,47 +63,98 @@ def start_up(program, opened, effects):
         raise RuntimeError("the interpreter starts with a tracer or profiler")
 
 
-def import_all(program, names, hearing, role):
-    """Imports modules one after the other; the hazards that they showed."""
-    (opened, effects, looks), hazards, running = hearing, [], _thread._count()
-    for name in names:
-        if name in sys.modules or (program.kind == MODULE and is_main(name, program.target)):
-            continue
-        if program.kind == INSTALLED and not is_installed(name):
-            continue
-        reasons = preload_one(program, name, opened, effects)
-        if _thread._count() > running:
-            # A thread of the interpreter's goes on with what its module has begun: in the call.
-            running = _thread._count()
-            reasons.append("state")
-        blamed = opened.hazards(name)
-        hazards += ["H%s:%s" % pair for pair in blamed]
-        if blamed and "failed" in reasons:
-            # It was stopped.
-            reasons.remove("failed")
-        if sys.argv is not looks.argv:
-            sys.argv = looks.argv
-            reasons.append("argv")
-        for reason in reasons:
-            # A standby is not forked: it may have threads.
-            if reason != "thread" or role == ZYGOTE:
-                hazards.append("H%s:%s" % (name, reason))
-        if name in DRAWS.MODULES:
-            DRAWS.watch()
-        if name in DRAWS.MODULES + PROMISES.MODULES and program.kind != HANDLER:
-            PROMISES.watch()
+class Arrivals:
+    """Tells when one of some modules has just been loaded, before anybody else uses it."""
+
+    def __init__(self, names, told):
+        self.names, self.told = names, told
+        self.original = BOOTSTRAP._find_and_load
+
+    def start(self):
+        original, names, told = self.original, self.names, self.told
+
+        def _find_and_load(name, import_):
+            module = original(name, import_)
+            if name in names:
+                told()
+            return module
+
+        BOOTSTRAP._find_and_load = in_place_of(original, hide(_find_and_load))
+
+    def stop(self):
+        BOOTSTRAP._find_and_load = self.original
+
+
+def import_all(program, leading, hearing, role):
+    """Imports what the program imports before it does anything else; the steps, and the hazards that
+    they showed. Hidden."""
+    steps, hazards, walk, is_loaded = [], [], leading.program(program), None
+    path = SearchPath()
+    while True:
+        try:
+            step = walk.send(is_loaded)
+        except StopIteration:
+            if not path.take_off():
+                # A module has put something between: it is for the call.
+                hazards += ["H%s:state" % step.what[0] for step in steps if step.what[0]]
+            return steps, hazards
+        is_loaded, new = False, []
+        if step[0] is None:
+            # A layer's modules are found by the path that the program had when it began.
+            may = program.kind != INSTALLED or only_names(step[3])
+            is_loaded = may and do_ahead(step, hearing, path)
+        elif program.kind != INSTALLED or is_installed(step[0]):
+            new = import_one(program, step, hearing, role)
+            is_loaded = not new and step[0] in sys.modules
+        hazards += new
+        steps.append(Step(*step))
+        steps[-1].is_loaded = is_loaded
+        steps[-1].new = [name for name in sys.modules if name not in leading.there]
+        leading.there.update(dict.fromkeys(steps[-1].new))
+
+
+def do_ahead(step, hearing, path):
+    """Does a statement that each call does just so; False if it is one for the call alone. Hidden."""
+    (opened, effects, _), (_, place, line, statements) = hearing, step
+    before = list(sys.path)
+    reasons = preload_one(statements, place, line, opened, effects)
+    path.has_grown(before)
+    reasons += [*opened.blamed, *opened.drawn, *opened.put]
+    opened.hazards(None)
+    return not reasons
+
+
+def import_one(program, step, hearing, role):
+    """Imports one module; the hazards that it showed. Hidden."""
+    (opened, effects, looks), (name, place, line, statement) = hearing, step
+    hazards, running = [], _thread._count()
+    reasons = preload_one(statement or "__import__(%r)" % name, place, line, opened, effects)
+    if _thread._count() > running:
+        # A thread of the interpreter's goes on with what its module has begun: in the call.
+        reasons.append("state")
+    blamed = opened.hazards(name)
+    hazards += ["H%s:%s" % pair for pair in blamed]
+    if blamed and "failed" in reasons:
+        # It was stopped.
+        reasons.remove("failed")
+    if sys.argv is not looks.argv:
+        sys.argv = looks.argv
+        reasons.append("argv")
+    for reason in reasons:
+        # A standby is not forked: it may have threads.
+        if reason != "thread" or role == ZYGOTE:
+            hazards.append("H%s:%s" % (name, reason))
     return hazards
 
 
 def preload(program, modules, role, volatile):
-    """Runs start-up code, imports the modules in order, and compiles the script; the notes."""
-    global THREADS, DRAWS, PROMISES, ASKED, LAYER
+    """Runs start-up code, imports what comes first, and compiles the script; the notes."""
+    global THREADS, DRAWS, ASKED, LAYER, LATER
     recorder, effects = Recorder(), Effects()
     watching, imports = load_beside("watch"), load_beside("imports")
     looks = imports.Looks(program)
     opened = imports.Opened(watching, looks, recorder.read.append)
     THREADS, DRAWS = ANEW.Threads(role), ANEW.Draws(opened.moment)
-    PROMISES = opened.promises
     recorder.start()
     opened.start()
     start_up(program, opened, effects)
@@ -113,29 +164,33 @@ def preload(program, modules, role, volatile):
     recorder.settle()
     program.locate()
     SEARCHED.update(sys.path[1:])
-    first = DRAWS.MODULES
-    if program.kind != HANDLER:
-        # A handler's copy performs many calls.
-        first += PROMISES.MODULES
-        PROMISES.watch()
     STREAMS.watch()
-    DRAWS.watch()
     sys.modules["__main__"] = main = imports.Main("__main__")
     main.__dict__.update(new_main(None).__dict__)
     main.__dict__[imports.TOLD] = opened.main_looked_at
-    names = [os.fsdecode(name) for name in modules]
+    names = [] if program.kind in (HANDLER, BARE) else [os.fsdecode(name) for name in modules]
+    if program.kind == MODULE or program.container:
+        __import__("runpy")
     before, loads = dict.fromkeys(sys.modules), Loads()
+    DRAWS.watch()
+    arrivals = Arrivals(DRAWS.MODULES, DRAWS.watch)
+    arrivals.start()
     if program.kind == INSTALLED:
         loads.start()
-    hazards = import_all(program, sorted(names, key=lambda name: name not in first),
-                         (opened, effects, looks), role)
+    leading = Leading(dict.fromkeys(names), before.copy())
+    program.steps, hazards = import_all(program, leading, (opened, effects, looks), role)
     if program.kind == INSTALLED:
         loads.stop()
-        LAYER = Layer(before, loads.loads, loads.exits)
+        LAYER = Layer(before, loads, program.steps)
+    arrivals.stop()
+    program.before = before
+    for file in leading.files:
+        # What it begins with has been decided by it.
+        opened.read.setdefault(file, True)
     early = program.kind == SCRIPT and not program.container
     if early:
         program.load(effects)
-    hazards += ["H%s:%s" % pair for pair in opened.holders(program.code)]
+    hazards += ["H%s:%s" % pair for pair in opened.holders()]
     DRAWS.stop()
     STREAMS.unwatch()
     hazards += looks.stop()
@@ -155,7 +210,8 @@ def preload(program, modules, role, volatile):
     files = {os.fsdecode(note[1:]) for note in notes if note[:1] == b"F"}
     notes += [b"F" + path for path in mapped_objects() if os.fsdecode(path) not in files]
     notes += opened.notes(files | {os.path.abspath(program.target)})
-    # Named once: from then on those are left to the call who read it.
-    own = may_set(program.code, recorder.read, opened.whole_environment)
-    notes += [b"S" + name for name in own if name not in opened.volatile]
+    LATER = frozenset(name for name in names if name not in sys.modules and leading.is_there(name))
+    notes += [b"P" + os.fsencode(name) for name in sorted(LATER)]
+    if leading.stopped is not None:
+        notes.append(os.fsencode("B%s:%d" % leading.stopped))
     return notes + [os.fsencode(hazard) for hazard in dict.fromkeys(hazards)]

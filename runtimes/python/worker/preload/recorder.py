@@ -15,8 +15,6 @@ class Recorder:
     def __init__(self):
         self.searched = {}
         self.read = []
-        # Variables that the program itself has set, and those of them that an import then read.
-        self.set, self.own = set(), {}
         self.kept = []
         self.started = []
         # A type says nothing when it is called, and nobody is told of it.
@@ -67,7 +65,6 @@ class Recorder:
 
     def wrap(self, encode):
         read, hush, is_traced = self.read, self.hush, self.is_traced
-        own, put = self.own, self.set
 
         def encodekey(key):
             if is_traced:
@@ -79,19 +76,12 @@ class Recorder:
                 finally:
                     silence = hush()  # noqa: F841
             # A program may have taken away what `sys` has.
-            frame, sets = getframe(), False
+            frame = getframe()
             while frame is not None:
-                name = frame.f_code.co_name
-                if name == "_find_and_load":
+                if frame.f_code.co_name == "_find_and_load":
                     read.append(encoded)
-                    if encoded in put and not sets:
-                        own[encoded] = None
                     break
-                sets |= name in SETTERS
                 frame = frame.f_back
-            else:
-                if sets:
-                    put.add(encoded)
             return encoded
 
         return in_place_of(encode, hide(encodekey))
@@ -107,8 +97,7 @@ class Recorder:
 
     def notes(self):
         missing = [n for n, own in self.searched.items() if not own and n not in sys.modules]
-        notes = [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
-        return notes + [b"S" + name for name in self.own]
+        return [b"X" + os.fsencode(name) for name in missing] + [b"E" + n for n in self.chosen()]
 
     def chosen(self):
         """The variables read, without those that change in every shell and were read only
@@ -137,10 +126,6 @@ class Recorder:
     def hazards(self):
         """What the program imported in a way of its own."""
         return [b"H%s:finder" % os.fsencode(name) for name, own in self.searched.items() if own]
-
-
-# Of the environment's mapping.
-SETTERS = "__setitem__", "__delitem__"
 
 
 def in_place_of(function, ours):

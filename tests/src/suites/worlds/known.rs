@@ -3,8 +3,6 @@
 //! Owns: the list. It is short, and every row is one of that page: a difference that is not there
 //! is a fault.
 
-use super::super::Spot;
-
 const PARENT: &str = "parent process, CPU time that a shell charges";
 const GROUP: &str = "process group and session, without a terminal";
 const ENVIRON: &str = "`/proc/self/environ`";
@@ -13,10 +11,7 @@ const SOCKETS: &str = "two close-on-exec sockets with high numbers";
 const UNHEARD: &str = "what a module reads at its import where no stand-in can hear it";
 const COMMAND: &str = "`/proc/self/cmdline`, to its last byte";
 const DEATH: &str = "the signal at the parent's death (`prctl`)";
-const MODULES: &str = "`sys.modules` before the first import";
-
-/// Start-up code has no script's line to find.
-const LINE: &str = "f.f_lineno for f, _ in traceback.walk_stack";
+const COLLECTOR: &str = "what is loaded ahead, and the collector";
 
 /// Part of a question, and the row.
 const KNOWN: &[(&str, &str)] = &[
@@ -27,7 +22,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("getpgrp()", GROUP),
     ("getsid(0)", GROUP),
     ("/proc/self/environ", ENVIRON),
-    (LINE, UNHEARD),
     ("type(sys.argv) is list", UNHEARD),
     ("list.__len__(sys.argv)", UNHEARD),
     ("list.__getitem__(sys.argv,", UNHEARD),
@@ -38,27 +32,22 @@ const KNOWN: &[(&str, &str)] = &[
     ("listdir(\"/dev/fd\")", SOCKETS),
     ("/proc/self/cmdline", COMMAND),
     (".prctl(2,", DEATH),
-    ("sorted(sys.modules)", MODULES),
-    ("len(sys.modules)", MODULES),
-    ("list(sys.modules)", MODULES),
-    ("in sys.modules", MODULES),
-    ("gc.get_count()", MODULES),
-    ("gc.get_stats()", MODULES),
+    ("gc.get_count()", COLLECTOR),
+    ("gc.get_stats()", COLLECTOR),
     (
         "/proc/self/cgroup",
         "control group without a limit, autogroup, keyring, LSM label, memory policy",
     ),
 ];
 
-/// The row that says so of this question, where it is asked.
-pub(super) fn row(question: &str, spot: Spot) -> Option<&'static str> {
-    let found = KNOWN.iter().find(|(part, _)| question.contains(part));
-    found.filter(|(part, _)| *part != LINE || spot == Spot::Import).map(|(_, row)| *row)
+/// The row that says so of this question.
+pub(super) fn row(question: &str) -> Option<&'static str> {
+    KNOWN.iter().find(|(part, _)| question.contains(part)).map(|(_, row)| *row)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KNOWN, Spot, row};
+    use super::{KNOWN, row};
 
     #[test]
     fn what_is_known_is_what_the_page_says() {
@@ -67,10 +56,7 @@ mod tests {
         for (_, row) in KNOWN {
             assert!(page.contains(&format!("| {row} | differs |")), "{row}: no such row");
         }
-        assert_eq!(row("os.getppid() == 1", Spot::Pth), Some(super::PARENT));
-        assert_eq!(row("os.getcwd()", Spot::Import), None);
-        let line = "[f.f_lineno for f, _ in traceback.walk_stack(None)][-1]";
-        assert_eq!(row(line, Spot::Import), Some(super::UNHEARD));
-        assert_eq!(row(line, Spot::Pth), None);
+        assert_eq!(row("os.getppid() == 1"), Some(super::PARENT));
+        assert_eq!(row("os.getcwd()"), None);
     }
 }

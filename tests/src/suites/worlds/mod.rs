@@ -350,7 +350,7 @@ impl Walk<'_> {
         for (index, found) in by_index {
             let first = &found[0];
             let one = batch.questions.get(index);
-            let known = one.and_then(|one| known::row(&one.text, batch.spot));
+            let known = one.and_then(|one| known::row(&one.text));
             for one in &found {
                 let of_it = report.worlds.entry(one.around.1).or_default();
                 of_it.different += 1;

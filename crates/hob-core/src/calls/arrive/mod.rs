@@ -107,6 +107,7 @@ impl Calls {
             | ColdReason::Encodings
             | ColdReason::Directory
             | ColdReason::Environment
+            | ColdReason::Edited
             | ColdReason::WorkerClosed
             | ColdReason::Stopping => Learning::No,
         };

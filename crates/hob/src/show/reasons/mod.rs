@@ -52,6 +52,7 @@ pub const COLD: &[(&str, &str)] = &[
     ("encodings", "its runtime had decided on encodings before the call"),
     ("directory", "its runtime cannot take on this working directory"),
     ("environment", "its runtime cannot take on this environment"),
+    ("edited", "it was edited so that it begins otherwise; the next calls find that loaded"),
     ("worker-closed", "the worker ended before it had read the call"),
     ("stopping", "the daemon was stopping"),
 ];

@@ -76,7 +76,9 @@ fn repeated(repeated: &RepeatedPart, look: &Look) -> Option<String> {
         _ => format!("{} ({count})", does(why)),
     });
     let whys = whys.collect::<Vec<_>>().join(", ");
-    Some(format!("repeated  {modules} would {whys}"))
+    let stopped = repeated.stopped.as_ref().filter(|_| repeated.why.contains_key("later"));
+    let moved = stopped.map(|at| format!("; imports above {at} would be loaded ahead"));
+    Some(format!("repeated  {modules} would {whys}{}", moved.unwrap_or_default()))
 }
 
 /// What a module does that each call must do itself, by the word of the worker's notes.
@@ -91,6 +93,7 @@ fn does(why: &str) -> &str {
         "variable" => "read a variable that differs in each call",
         "argv" => "look at the arguments",
         "finder" => "be found in a way of the program's own",
+        "later" => "run after other statements",
         other => other,
     }
 }
@@ -107,6 +110,7 @@ pub(super) fn briefly(why: &str) -> &str {
         "variable" => "reads a changing variable",
         "argv" => "looks at the arguments",
         "finder" => "found by its own finder",
+        "later" => "comes after other statements",
         other => other,
     }
 }

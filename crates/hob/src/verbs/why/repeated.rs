@@ -28,6 +28,10 @@ const ZYGOTES_MAX: usize = 9;
 const HARMLESS: [&str; 2] = ["failed", "thread"];
 /// What does so only where the call has a terminal.
 const TERMINAL: &str = "terminal";
+/// The word for what comes after the statements that a program begins with.
+pub(super) const LATER: &str = "later";
+/// What the interpreter imports by itself before any program, where it is there.
+const STARTS: [&str; 2] = ["sitecustomize", "usercustomize"];
 
 /// Modules that a program imports in ways of its own, each with the word for that.
 pub(super) type Own = BTreeMap<String, String>;
@@ -39,6 +43,8 @@ pub(super) struct Repeated {
     pub(super) always: BTreeMap<String, String>,
     /// Those besides of a call that has a terminal.
     pub(super) in_terminal: usize,
+    /// The statement after which nothing is loaded ahead, as `FILE:LINE`, if there is one.
+    pub(super) stopped: Option<String>,
 }
 
 /// What a profiling run of the program says that it imports in ways of its own: no zygote can tell
@@ -79,8 +85,9 @@ pub(super) fn find(
         let Some(answer) = runner.ask(&image, &request, &whole)? else { return Ok(None) };
         let Some(notes) = notes(&answer) else { return Ok(None) };
         let before = repeated.always.len();
-        repeated.take(notes.iter().map(String::as_str));
+        repeated.take(notes.iter().filter_map(|note| note.strip_prefix('H')));
         if repeated.always.len() == before {
+            repeated.take_later(&notes);
             return Ok(Some(repeated));
         }
     }
@@ -99,6 +106,15 @@ impl Repeated {
                 self.always.entry(name.to_owned()).or_insert_with(|| reason.to_owned());
             }
         }
+    }
+
+    /// Takes from the last zygote's notes what is imported at its moment.
+    fn take_later(&mut self, notes: &[String]) {
+        let later = notes.iter().filter_map(|note| note.strip_prefix('P'));
+        for name in later.filter(|name| !STARTS.contains(name)) {
+            self.always.entry(name.to_owned()).or_insert_with(|| LATER.to_owned());
+        }
+        self.stopped = notes.iter().find_map(|note| note.strip_prefix('B')).map(str::to_owned);
     }
 }
 
@@ -137,15 +153,14 @@ fn preload<'a>(program: &Program, names: impl Iterator<Item = &'a str>) -> Vec<u
     bytes
 }
 
-/// The hazards that a zygote names when it is ready.
+/// What a zygote says when it is ready.
 fn notes(answer: &[u8]) -> Option<Vec<String>> {
     let (header, payload, _) = frame::split(answer).ok()??;
     if header.kind != Kind::Ready {
         return None;
     }
     let ready = Ready::decode(payload).ok()?;
-    let hazards = ready.notes.iter().filter_map(|note| note.strip_prefix(b"H"));
-    Some(hazards.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+    Some(ready.notes.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect())
 }
 
 #[cfg(test)]
@@ -161,6 +176,10 @@ mod tests {
             repeated.always.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(always, [("a", "moment"), ("a.b", "state")]);
         assert_eq!(repeated.in_terminal, 2);
+        repeated.take_later(&["Pa", "Pz", "B/s.py:3", "Mm"].map(str::to_owned));
+        assert_eq!(repeated.always.get("a").map(String::as_str), Some("moment"));
+        assert_eq!(repeated.always.get("z").map(String::as_str), Some("later"));
+        assert_eq!(repeated.stopped.as_deref(), Some("/s.py:3"));
     }
 
     #[test]
@@ -173,7 +192,7 @@ mod tests {
         let texts: [&[u8]; 3] = [b"Mx", b"Hx:state", b"F/y"];
         let ready = Ready { role: Role::Zygote, pid: 1, threads: 1, notes: texts.iter().collect() };
         let answer = frame_of(Kind::Ready, &|out| ready.encode(out));
-        assert_eq!(notes(&answer), Some(vec!["x:state".to_owned()]));
+        assert_eq!(notes(&answer), Some(["Mx", "Hx:state", "F/y"].map(str::to_owned).to_vec()));
         assert_eq!(notes(&answer[..answer.len() - 1]), None);
         assert_eq!(notes(&frame_of(Kind::Queued, &|_| ())), None);
     }

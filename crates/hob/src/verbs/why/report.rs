@@ -169,6 +169,9 @@ pub struct RepeatedPart {
     pub why: std::collections::BTreeMap<String, usize>,
     /// How many look whether they have a terminal: these too, where a call has one.
     pub in_terminal: usize,
+    /// The statement after which nothing is loaded ahead, as `FILE:LINE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// What they took together in the middle run, without what they import that is there already.
     pub self_us: u64,
     /// The dearest of them.
@@ -428,20 +431,28 @@ fn repeats(repeated: &Repeated, middle: &Round) -> RepeatedPart {
         .stamps
         .as_ref()
         .map(|stamps| imports::dearest(&stamps.imports, stamps.installed_ns.unwrap_or(0)));
-    let named =
-        costs.unwrap_or_default().into_iter().filter_map(|Dear { name, self_us, .. }| {
-            let why = repeated.always.get(&name)?.clone();
-            Some(RepeatedModule { name, self_us, why })
-        });
+    let costs = costs.unwrap_or_default();
+    // What only start-up code imports does not come after anything of the program's.
+    let begun: std::collections::HashSet<&str> =
+        costs.iter().map(|one| one.name.as_str()).collect();
+    let counts = |(name, why): &(&String, &String)| {
+        why.as_str() != super::repeated::LATER || begun.contains(name.as_str())
+    };
+    let always: Vec<_> = repeated.always.iter().filter(counts).collect();
+    let named = costs.iter().filter_map(|Dear { name, self_us, .. }| {
+        let why = repeated.always.get(name)?.clone();
+        Some(RepeatedModule { name: name.clone(), self_us: *self_us, why })
+    });
     let mut dearest: Vec<RepeatedModule> = named.collect();
     let self_us = dearest.iter().map(|one| one.self_us).sum();
     dearest.truncate(DEAREST);
     let mut why = std::collections::BTreeMap::new();
-    for reason in repeated.always.values() {
-        *why.entry(reason.clone()).or_insert(0) += 1;
+    for (_, reason) in &always {
+        *why.entry((*reason).clone()).or_insert(0) += 1;
     }
-    let (modules, in_terminal) = (repeated.always.len(), repeated.in_terminal);
-    RepeatedPart { modules, why, in_terminal, self_us, dearest }
+    let (modules, in_terminal) = (always.len(), repeated.in_terminal);
+    let stopped = repeated.stopped.clone();
+    RepeatedPart { modules, why, in_terminal, stopped, self_us, dearest }
 }
 
 fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
@@ -647,7 +658,8 @@ mod tests {
         assert_eq!(imported(&rounds), names);
         let always = [("done.by", "state"), ("other", "state"), ("third", "moment")];
         let always = always.map(|(name, why)| (name.to_owned(), why.to_owned())).into();
-        let report = with(&python(), &rounds, Some(Repeated { always, in_terminal: 4 }));
+        let report =
+            with(&python(), &rounds, Some(Repeated { always, in_terminal: 4, stopped: None }));
         let (parts, repeated) = (report.warm.parts.unwrap(), report.warm.repeated.unwrap());
         assert_eq!(parts.imports_us, 2_300, "two of five milliseconds, in a copy");
         let whole = parts.call_us + parts.own_us + parts.imports_us;
