@@ -77,7 +77,8 @@ class Case(unittest.TestCase):
     def settled(self, run, names=None, **how):
         """A zygote without what is a hazard to load ahead, found as the daemon finds it."""
         names = self.learned(run) if names is None else names
-        how = dict({"cwd": run.cwd, "env": run.env, "options": run.options, "argv": run.argv[:1]}, **how)
+        usual = {"cwd": run.cwd, "env": run.env, "options": run.options, "argv": run.argv[:1]}
+        how = dict(usual, **how)
         for _ in range(40):
             zygote = self.zygote(run.argv[0], modules=names, **how)
             hazards = {n[1:].partition(b":")[0] for n in zygote.notes if n[:1] == b"H"}

@@ -20,7 +20,7 @@ class Begun(Case):
         self.env = dict(os.environ, RUBYLIB=self.place + "/lib")
 
     def started(self, text, *arguments, name="main.rb", **how):
-        """A zygote of the program, without what is a hazard; four calls are warm, and as the cold one."""
+        """A zygote of the program, without what is a hazard; four calls are warm, and as cold."""
         self.write(name, text)
         run = Run(ROW, [name, *arguments], cwd=self.place, env=self.env, **how)
         cold = run.cold()
@@ -36,7 +36,8 @@ class Begun(Case):
         with self.started(text + "\np $order\n", **how) as zygote:
             head = b"F" + os.fsencode(self.place) + b"/"
             files = [note for note in zygote.notes if note.startswith(head) and b"main.rb" not in note]
-            found = {os.fsdecode(note[len(head) :]).removeprefix("lib/").removesuffix(".rb") for note in files}
+            found = {os.fsdecode(note[len(head) :]) for note in files}
+            found = {name.removeprefix("lib/").removesuffix(".rb") for name in found}
             self.assertEqual(sorted(found), sorted(names), text)
 
 
@@ -171,12 +172,14 @@ class Commands(Begun):
         self.write("gems/gems/hobtest-1.0/exe/says", text)
 
     def test_an_executable(self):
-        self.executable("$:.unshift(__dir__ + '/../more'); require 'hobtest'; $set = 1; require 'hobtest/late'\n"
+        self.executable("$:.unshift(__dir__ + '/../more'); require 'hobtest'; $set = 1; "
+                        "require 'hobtest/late'\n"
                         "p Hobtest, LATE, $:, Gem.loaded_specs.keys, $0, __FILE__, ARGV, caller.size")
         for stub in (self.BINSTUB, "load Gem.activate_bin_path('hobtest', 'says', '>= 0.a')\n"):
             with self.subTest(stub=stub), self.started(stub, "word", name="says") as zygote:
                 read = [note for note in zygote.notes if b"hobtest-1.0/" in note and note[:1] in b"FC"]
-                self.assertEqual([note[note.rindex(b"/") + 1 :] for note in read], [b"hobtest.rb", b"says"])
+                names = [note[note.rindex(b"/") + 1 :] for note in read]
+                self.assertEqual(names, [b"hobtest.rb", b"says"])
 
     def test_an_edited_executable_is_read_again(self):
         self.executable("require 'hobtest'; p Hobtest")
@@ -228,10 +231,11 @@ class Texts(Case):
             with self.subTest(change=change):
                 self.write("late.rb", text)
                 head = "file = Dir.pwd + '/late.rb'; $VERBOSE = nil; texts.prepare([file])\n"
-                self.assertEqual(self.ruby(head + change + "; p texts.take(file).class", "-W0"), [b"NilClass"])
+                said = self.ruby(head + change + "; p texts.take(file).class", "-W0")
+                self.assertEqual(said, [b"NilClass"])
 
     def test_a_call_uses_it(self):
-        """Seen by a file that is compiled as the zygote's compiler was told, and not as the call's is."""
+        """Seen by a file that is compiled as the zygote's compiler was told, not as the call's is."""
         self.write("late.rb", "LATE = 1")
         self.write("main.rb", "$set = 1; require './late'; p LATE\n")
         run = Run(ROW, ["main.rb"], cwd=self.place)

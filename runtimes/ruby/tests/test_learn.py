@@ -75,7 +75,7 @@ class Learning(Case):
         self.assertEqual(warm.code, 0)
 
     def test_what_depends_on_the_directory(self):
-        """It is loaded ahead for calls from the same directory only: behind what asks for it, in each call."""
+        """It is loaded ahead for calls from the same directory only: behind what asks, in each call."""
         text = "require './here'; require Dir.pwd + '/there'; require 'elsewhere'"
         script = self.write("far/away/bin/main.rb", text)
         other = os.path.join(self.place, "other")
