@@ -38,6 +38,12 @@ impl Calls {
             && let Some(pool) = engine.workers.get(&id).map(|worker| worker.pool)
         {
             engine.renew_pool(pool);
+            // Another zygote takes as long as a cold start: waiting for it gains nothing.
+            let waiting = engine
+                .pools
+                .get(&pool)
+                .map_or_else(Vec::new, |pool| pool.queue.iter().copied().collect());
+            self.send_cold(engine, pool, waiting, ColdReason::Warming);
         }
     }
 
