@@ -33,7 +33,7 @@ def is_done_ahead(node, place):
     kind = type(node).__name__
     if kind == "Assign" and len(node.targets) == 1:
         target = node.targets[0]
-        name = type(target).__name__ == "Subscript" and key_of(target.slice)
+        name = type(target).__name__ == "Subscript" and target.slice
         return is_environment(getattr(target, "value", None), place) and is_text(name) and (
             is_path(node.value, place))
     if kind != "Expr" or type(node.value).__name__ != "Call":
@@ -52,11 +52,6 @@ def is_call_ahead(call, place):
         return len(call.args) == 2 and not call.keywords and is_text(call.args[0]) and (
             is_path(call.args[1], place))
     return False
-
-
-def key_of(node):
-    """Before 3.9 it lies in a node of its own."""
-    return getattr(node, "value", None) if type(node).__name__ == "Index" else node
 
 
 def is_text(node):
@@ -83,8 +78,7 @@ def is_path(node, place):
     if kind == "Attribute":
         return node.attr in ("parent", "parents") and is_path(node.value, place)
     if kind == "Subscript":
-        at = key_of(node.slice)
-        return type(at).__name__ in ("Constant", "UnaryOp") and is_path(node.value, place)
+        return type(node.slice).__name__ in ("Constant", "UnaryOp") and is_path(node.value, place)
     if kind == "BinOp":
         return type(node.op).__name__ in ("Div", "Add") and is_path(node.left, place) and (
             is_path(node.right, place))

@@ -27,19 +27,6 @@ class Asked:
         return True
 
 
-def is_main(name, target):
-    """Whether `-m target` executes this module as `__main__`: then it is not imported before."""
-    if name == target + ".__main__":
-        return True
-    if name != target:
-        return False
-    try:
-        spec = borrow("importlib.util").util.find_spec(name)
-        return spec is None or spec.submodule_search_locations is None
-    except Exception:
-        return True
-
-
 class ForkHook:
     """What `threading` does in the child of each fork: it forgets other threads, and makes the
     locks anew that they may have held.

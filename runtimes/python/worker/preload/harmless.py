@@ -145,15 +145,12 @@ def is_annotation(node, place):
     kind = type(node).__name__
     if not place.annotates or is_plain(node, place):
         return True
-    if kind in ("Subscript", "Index", "Tuple"):
-        if kind == "Subscript":
-            base = stands_for(node.value, place)
-            module = getattr(base if type(base) is type else type(base), "__module__", None)
-            if base is None or module not in ("builtins", "typing", "collections.abc"):
-                return False
-            return is_annotation(node.slice, place)
-        return all(is_annotation(each, place) for each in getattr(node, "elts", None) or [node.value])
-    return False
+    if kind == "Subscript":
+        base = stands_for(node.value, place)
+        module = getattr(base if type(base) is type else type(base), "__module__", None)
+        known = base is not None and module in ("builtins", "typing", "collections.abc")
+        return known and is_annotation(node.slice, place)
+    return kind == "Tuple" and all(is_annotation(each, place) for each in node.elts)
 
 
 def value_of(node, place):
@@ -184,7 +181,7 @@ def nodes_of(node):
 
 CONDITIONS = frozenset((
     "Constant", "Name", "Load", "Attribute", "Compare", "BoolOp", "And", "Or", "UnaryOp", "Not",
-    "Tuple", "Eq", "NotEq", "Lt", "LtE", "Gt", "GtE", "In", "NotIn", "Subscript", "Slice", "Index",
+    "Tuple", "Eq", "NotEq", "Lt", "LtE", "Gt", "GtE", "In", "NotIn", "Subscript", "Slice",
 ))
 CONSTANT_NAMES = frozenset((
     "version_info", "platform", "name", "major", "minor", "byteorder", "maxsize", "TYPE_CHECKING",
