@@ -199,9 +199,15 @@ class Draws:
     def replace(self, owner, name, wrap):
         original = getattr(owner, name, None)
         if original is not None:
-            own = name in owner.__dict__
-            self.kept.append((owner, name, original if own else None))
-            setattr(owner, name, wrap(original))
+            own, ours = name in owner.__dict__, wrap(original)
+            self.kept.append((owner, name, original if own else None, ours))
+            setattr(owner, name, ours)
+
+    def is_patched(self):
+        """Whether a module has put something in the place of what is watched. That stays."""
+        gone = [kept for kept in self.kept if getattr(kept[0], kept[1], None) is not kept[3]]
+        self.kept = [kept for kept in self.kept if kept not in gone]
+        return bool(gone)
 
     def drawing(self, original, owner=None):
         seeds = self.seeds
@@ -246,7 +252,7 @@ class Draws:
         return hide(default_rng)
 
     def stop(self):
-        for owner, name, original in self.kept:
+        for owner, name, original, _ in self.kept:
             if original is None:
                 delattr(owner, name)
             else:

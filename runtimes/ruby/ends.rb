@@ -114,6 +114,9 @@ class Ends
     report
     @afterwards&.call
     exit!(@status)
+  rescue StandardError
+    # A program has something of its own where we call the interpreter's: that ends it by itself.
+    nil
   end
 
   def harmless_end?
@@ -196,5 +199,8 @@ class Ends
     return if @learn.nil? || $LOADED_FEATURES.size == @loaded || !@learn.news?
 
     System.write(@channel, Frames.notes(@call, @learn.notes))
+  rescue StandardError
+    # As above. The call has been told to its end; what it could teach goes.
+    nil
   end
 end

@@ -12,6 +12,9 @@
 # ended, and whole or not at all.
 
 class Learn
+  # Before a program puts its own in that place.
+  REQUIRE = ::Kernel.instance_method(:require)
+
   def self.start(path, own)
     new(path, own).start
   end
@@ -73,12 +76,11 @@ class Learn
 
   # Begins to hear.
   def listen
-    require_method = Kernel.instance_method(:require)
     # The interpreter's own cannot be listened to alone; listening to all of C would cost too much.
-    return unless require_method.source_location
+    return unless REQUIRE.source_location
 
     @listener = listener
-    @listener.enable(target: require_method)
+    @listener.enable(target: REQUIRE)
   end
 
   private
@@ -103,6 +105,9 @@ class Learn
       else
         ends(point.return_value)
       end
+    rescue StandardError
+      # A program has something of its own where we call the interpreter's: its `require` goes on.
+      nil
     end
   end
 

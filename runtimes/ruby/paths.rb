@@ -4,6 +4,11 @@
 # run and a preload leave alike, and what a pattern of paths stands for.
 
 module Paths
+  # The interpreter's own: a program may have put others in their place by the end of a call.
+  READ = ::File.method(:read)
+  EXPAND = ::File.method(:expand_path)
+  JOIN = ::File.method(:join)
+
   FNV_START = 0xcbf29ce484222325
   FNV_PRIME = 0x100000001b3
   FNV_MASK = (1 << 64) - 1
@@ -16,10 +21,10 @@ module Paths
 
     # Where a file would be found before another: the search path, and where gems are looked for.
     def directories
-      listed = $LOAD_PATH.map { |directory| File.expand_path(directory.to_s) }
+      listed = $LOAD_PATH.map { |directory| EXPAND.call(directory.to_s) }
       if defined?(::Gem::Specification) && ::Gem::Specification.respond_to?(:dirs)
         listed += ::Gem::Specification.dirs
-        listed += ::Gem.path.map { |directory| File.join(directory, "gems") }
+        listed += ::Gem.path.map { |directory| JOIN.call(directory, "gems") }
       end
       listed.uniq
     end
@@ -31,7 +36,7 @@ module Paths
 
     # The interpreter and every shared object.
     def mapped
-      File.read("/proc/self/maps", encoding: Encoding::BINARY).each_line.filter_map do |line|
+      READ.call("/proc/self/maps", encoding: Encoding::BINARY).each_line.filter_map do |line|
         _, rights, _, _, _, path = line.chomp.split(" ", 6)
         path if rights.include?("x") && path&.start_with?("/") && !path.end_with?(" (deleted)")
       end.uniq

@@ -20,6 +20,7 @@ class Watch
   HARMLESS_DEVICES = %w[/dev/null /dev/urandom /dev/random /dev/zero].freeze
   # The calls of the interpreter itself that read the environment where no method of `ENV` is used.
   OUTPUTS = [1, 2].freeze
+  LOADERS = %i[require require_relative load autoload gem].freeze
 
   def initialize(own_threads)
     @own_threads = own_threads
@@ -72,6 +73,8 @@ class Watch
     @stops = !name.nil?
     before = descriptors
     features = $LOADED_FEATURES.size
+    @encodings ||= encodings
+    @given = given_again
     begin
       yield
     rescue Exception => error # rubocop:disable Lint/RescueException
@@ -110,6 +113,7 @@ class Watch
     return unless @about
 
     look_at_outputs
+    look_at_encodings
     @within.pop
   end
 
@@ -318,6 +322,9 @@ class Watch
   # --- What it left ---
 
   def after(before, features)
+    look_at_encodings
+    put_encodings_back
+    hazard("state") if given_again != @given && !@redone
     @within = nil
     look_at_outputs
     hazard("thread") if System.threads > @own_threads
@@ -339,6 +346,30 @@ class Watch
     now = sizes
     hazard("output") if now != @written
     @written = now
+  end
+
+  # The interpreter sets them once more before it runs a script: what a file has set does not last.
+  def look_at_encodings
+    hazard("state") if encodings != @encodings
+  end
+
+  def encodings
+    [Encoding.default_external, Encoding.default_internal]
+  end
+
+  # The program says `require` again in each call, where another one would hear it, and has its name.
+  def given_again
+    main = TOPLEVEL_BINDING.receiver
+    [$0.dup, LOADERS.map { |name| main.respond_to?(name, true) && main.method(name) }]
+  end
+
+  # For what is still to be told.
+  def put_encodings_back
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    Encoding.default_external, Encoding.default_internal = @encodings
+  ensure
+    $VERBOSE = verbose
   end
 
   # Whether no line of it has run; else it has left half of itself.

@@ -2,13 +2,27 @@
 
 
 class Main(type(sys)):
-    """The `__main__` that imports see: what they would keep of it is another in each call."""
+    """The `__main__` that imports see: what they would keep of it is another in each call, and what
+    they put into it would not be in a call's."""
 
     def __getattribute__(self, name):
-        told = object.__getattribute__(self, "__dict__").get(TOLD)
-        if told is not None:
-            told()
+        tell_of(self)
         return object.__getattribute__(self, name)
+
+    def __setattr__(self, name, value):
+        tell_of(self)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        tell_of(self)
+        object.__delattr__(self, name)
+
+
+def tell_of(main):
+    """Tells that somebody looks at the main module, or changes it."""
+    told = object.__getattribute__(main, "__dict__").get(TOLD)
+    if told is not None:
+        told()
 
 
 TOLD = "hob told"

@@ -18,6 +18,10 @@ STATES = {
     "an attribute of a class": ("conf", "setattr(conf.Flags, 'size', 7)", LOOKS),
     "a registry": ("conf", "conf.registry.append(1)", LOOKS),
     "a registry, by a decorator": ("conf", "@conf.mark\ndef f(): pass", LOOKS),
+    "an attribute of the program": ("sys", "sys.modules['__main__'].debug = 1", "import sys\n"
+                                    "VALUE = getattr(sys.modules['__main__'], 'debug', 0)"),
+    "a name of the program": ("sys", "vars(sys.modules['__main__'])['debug'] = 1", "import sys\n"
+                              "VALUE = vars(sys.modules['__main__']).get('debug')"),
     "a context variable": ("conf", "conf.var.set(1)", "import conf\nVALUE = conf.var.get()"),
     "the search path": ("sys", "sys.path.insert(0, VENDOR)", "import twin\nVALUE = twin.VALUE"),
     "the search path, another": ("sys", "sys.path[:0] = [VENDOR]", "import twin\nVALUE = twin.VALUE"),
@@ -61,6 +65,13 @@ STATES = {
                    "import locale\nVALUE = locale.setlocale(locale.LC_ALL)"),
     "the zone": ("os, time", "os.environ['TZ'] = 'ABC3'; time.tzset()",
                  "import time\nVALUE = time.tzname"),
+    "a patched draw": ("random", "random.random = lambda: 0.5",
+                       "import random\nVALUE = random.random()"),
+    "a patched generator": ("random", "random.Random.getrandbits = lambda *a: 4",
+                            "import random\nVALUE = random.Random().getrandbits(9)"),
+    "a profiler": ("sys", "sys.setprofile(lambda *a: None)",
+                   "import sys\nVALUE = sys.getprofile() is None"),
+    "a tracer": ("sys", "sys.settrace(lambda *a: None)", "import sys\nVALUE = sys.gettrace() is None"),
     "a seed": ("random", "random.seed(3)", "import random\n"
                                            "VALUE = random.random() == 0.23796462709189137"),
     "a start method": ("multiprocessing", "multiprocessing.set_start_method('spawn')",
@@ -275,7 +286,7 @@ class AScriptThatIsEdited(Warmed):
         self.check_edit(old, old + "print('new')\n", True)
 
 
-class WhatIsOnlyPrepared(Warmed):
+class WhatIsImportedLater(Warmed):
     SCRIPT = "import conf\nconf.debug = True\nimport later\nprint(later.VALUE, later.__file__, " \
              "later.f.__code__.co_filename, later.__cached__, later.__spec__.origin)\n"
     LATER = "import conf\nVALUE = %r, conf.debug\ndef f(): pass\n"

@@ -118,6 +118,10 @@ class Effects:
         if gc.callbacks != self.callbacks:
             hazards.append("state")
             gc.callbacks[:] = self.callbacks
+        # A copy is told of nothing that was to be told in the zygote.
+        if watched():
+            hazards.append("state")
+            unwatched()
         # No copy would have them.
         for timer in _signal.ITIMER_REAL, _signal.ITIMER_VIRTUAL, _signal.ITIMER_PROF:
             if _signal.setitimer(timer, 0)[0]:

@@ -129,6 +129,8 @@ def import_one(program, step, hearing, role):
     (opened, effects, looks), (name, place, line, statement) = hearing, step
     hazards, running = [], _thread._count()
     reasons = preload_one(statement or "__import__(%r)" % name, place, line, opened, effects)
+    if DRAWS.is_patched():
+        reasons.append("state")
     if _thread._count() > running:
         # A thread of the interpreter's goes on with what its module has begun: in the call.
         reasons.append("state")
