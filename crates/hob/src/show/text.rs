@@ -94,11 +94,17 @@ pub fn wrap(text: &str, indent: &str, columns: usize, charset: Charset) -> Vec<S
     let mut lines = Vec::new();
     let mut line = indent.to_owned();
     for word in text.split(' ') {
-        if width(&line) + width(word) > columns && line.len() > indent.len() {
+        // A path's end names the file, and the line in it.
+        let room = columns.saturating_sub(width(indent));
+        let word = match word.contains('/') {
+            true => fit_end(word, room, charset),
+            false => word.to_owned(),
+        };
+        if width(&line) + width(&word) > columns && line.len() > indent.len() {
             lines.push(line);
             line = indent.to_owned();
         }
-        line += word;
+        line += &word;
         line.push(' ');
     }
     lines.push(line);
@@ -166,6 +172,8 @@ mod tests {
         let wrapped = wrap("one two three-and-more four", "  ", 9, Charset::Unicode);
         assert_eq!(wrapped, ["  one two", "  three-…", "  four"]);
         assert_eq!(wrap("", "  ", 9, Charset::Unicode), [""]);
+        let path = wrap("at /srv/a/app.py:23 ends", "  ", 12, Charset::Unicode);
+        assert_eq!(path, ["  at", "  …app.py:23", "  ends"]);
     }
 
     #[test]
