@@ -45,7 +45,6 @@ const USAGE: &str =
   nats      programs of other hosts beside bare async-nats (downloads its server)
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
   all       measures every figure, one after the other
-  demo      three real commands, cold and warm, and one receipt
   readme    renders the README's table from bench/results.json
 
   --hob FILE   the binary to measure (default: target/hob)
@@ -149,10 +148,6 @@ fn run() -> Result<ExitCode> {
     descriptors::leave_inherited()?;
     let (setting, command) = parse(std::env::args().skip(1))?;
     match command.as_str() {
-        "demo" => {
-            say(&figures::demo::run(&setting)?);
-            Ok(ExitCode::SUCCESS)
-        }
         "readme" => {
             readme::render(&setting.root)?;
             Ok(ExitCode::SUCCESS)

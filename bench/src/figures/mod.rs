@@ -5,7 +5,6 @@ pub(crate) mod actors;
 mod ahead;
 pub(crate) mod chaos;
 pub(crate) mod commands;
-pub(crate) mod demo;
 pub(crate) mod edits;
 mod hello;
 pub(crate) mod hooks;

@@ -5,6 +5,7 @@ mod context;
 mod differs;
 mod edits;
 mod imports;
+mod orders;
 mod probes;
 mod processors;
 mod reads;
