@@ -67,6 +67,17 @@ def contents(path):
         return file.read()
 
 
+def split_uncaught(frames):
+    """Whether a worker has told that an error ends its program which nobody caught, before all
+    other frames; and these."""
+    told = bool(frames) and frames[0][0] == NOTES and frames[0][1][8:] == UNCAUGHT
+    return told, frames[1:] if told else frames
+
+
+# One note.
+UNCAUGHT = b"\1\0\0\0\2\0\0\0U\0"
+
+
 class Priority:
     """Nice value and its like: those of this process, but for what a probe asks for."""
 
@@ -481,6 +492,7 @@ class Run:
             if frame is None:
                 break
             frames.append(frame)
+        outcome.uncaught, frames = split_uncaught(frames)
         channel.close()
         os.close(pidfd)
         if fate is not None:
@@ -505,6 +517,7 @@ class Run:
             outcome.frames.append(frame)
             if frame[0] == EXECUTES:
                 outcome.unfit = frame[1][16]
+        outcome.uncaught, outcome.frames = split_uncaught(outcome.frames)
         worker.channel.close()
         os.close(pidfd)
         return outcome

@@ -95,10 +95,24 @@ class Ends
       when nil then 0
       when SystemExit then error.status & 0xff
       when SignalException then nil
-      else 1
+      else
+        tell_unrescued(error)
+        1
       end
     leave_to_parent if Process.pid != @owner
   end
+
+  # Tells the daemon that nobody rescued what ends the program. What came from outside is none of
+  # its faults.
+  def tell_unrescued(error)
+    return if Process.pid != @owner || OUTSIDE.any? { |kind| kind === error }
+
+    System.write(@channel, Frames.notes(@call, ["U"])) if System.identity(@channel) == @channel_is
+  rescue StandardError
+    # A program may have something of its own where we call the interpreter's.
+    nil
+  end
+  OUTSIDE = [Errno::EPIPE, Errno::ECONNREFUSED, Errno::ECONNRESET, Errno::ETIMEDOUT].freeze
 
   # A child of the program's: our descriptors are not its own.
   def leave_to_parent

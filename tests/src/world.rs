@@ -20,8 +20,9 @@ const LATE_CALLS_MAX: usize = 20;
 const LATE: [&str; 3] = ["no-answer", "connect-timeout", "caller-left"];
 /// Reasons of a cold call after which the next one may be warm. A busy machine may make any call
 /// miss its budget, and a zygote that a test killed is made anew after a moment.
-pub(crate) const PASSING: [&str; 18] = [
+pub(crate) const PASSING: [&str; 19] = [
     "edited",
+    "compared",
     "variables",
     "bare-interpreter",
     "installed-packages",

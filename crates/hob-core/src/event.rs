@@ -17,7 +17,7 @@
 //! zygote's `Gone` before those of the copies that ended with it. Of a worker, `Gone` or
 //! `ForkFailed` is the last event.
 
-use crate::ids::{CallId, PoolId, ProgramId, WorkerId};
+use crate::ids::{CallId, PoolId, ProgramId, Work, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
 use crate::outcome::{ColdReason, Outcome, RefuseReason};
@@ -82,6 +82,11 @@ pub enum Event {
         worker: WorkerId,
         /// What the program did.
         exit: Exit,
+    },
+    /// An error that nobody caught ends the program that the worker performs.
+    Uncaught {
+        /// The worker.
+        worker: WorkerId,
     },
     /// The worker cannot take its call on: it executes the program cold in its own place.
     Executes {
@@ -167,6 +172,8 @@ pub struct Arrival {
     pub call: CallId,
     /// Its program.
     pub program: ProgramId,
+    /// What it has to do.
+    pub work: Work,
     /// The key of its warm state: `None` while the program is not learned (the daemon knows no
     /// environment names to select by).
     pub key: Option<Key>,

@@ -29,6 +29,15 @@ pub struct CallId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramId(pub u64);
 
+/// What a call of a program has to do, as digests. Calls of the same work are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Work {
+    /// Which file the program is by now: an edit makes another.
+    pub edition: u64,
+    /// Its arguments and its directory.
+    pub task: u64,
+}
+
 /// One pool: the workers of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolId(pub u64);

@@ -99,6 +99,10 @@ codes! {
         Variables = "variables",
         /// The program was slower warm than cold over its last calls.
         SlowerWarm = "slower-warm",
+        /// The last warm call of the same arguments failed: this one is compared with it.
+        Compared = "compared",
+        /// The program fails warm where it succeeds cold.
+        Differs = "differs",
         /// The program is not as it was loaded ahead, which the worker saw: it executed the program
         /// cold in its own place. So it does for `Priority`, `Limits`, `Descriptors`, and the six that
         /// follow.

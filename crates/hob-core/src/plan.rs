@@ -164,6 +164,10 @@ pub enum Standing {
     OverBudget,
     /// Learned, and slower warm than cold; it is not tried again for a while.
     SlowerWarm,
+    /// Learned, and the last warm call of the same work failed: how it ends cold tells why.
+    Compared,
+    /// Learned, and seen to fail warm where it succeeds cold.
+    Differs,
     /// The daemon is stopping.
     Stopping,
 }
@@ -198,8 +202,14 @@ pub fn plan(facts: &Facts, standing: Standing, key: Option<Key>) -> Plan {
         (Standing::BeingLearned, _) => Plan::Cold(ColdReason::BeingLearned),
         (Standing::OverBudget, _) => Plan::Cold(ColdReason::Memory),
         // Whoever asks for an isolation gets it: it may matter more than speed.
-        (Standing::SlowerWarm, Some(key)) if facts.isolation.is_some() => Plan::Warm(key),
+        (Standing::SlowerWarm | Standing::Compared | Standing::Differs, Some(key))
+            if facts.isolation.is_some() =>
+        {
+            Plan::Warm(key)
+        }
         (Standing::SlowerWarm, _) => Plan::Cold(ColdReason::SlowerWarm),
+        (Standing::Compared, _) => Plan::Cold(ColdReason::Compared),
+        (Standing::Differs, _) => Plan::Cold(ColdReason::Differs),
         // Learned without a key: the daemon lost its lesson, so there is nothing to warm from.
         (Standing::WarmFailed, _) | (Standing::Learned, None) => Plan::Cold(ColdReason::WarmFailed),
     };
@@ -259,7 +269,7 @@ mod tests {
     use super::*;
 
     const KEY: Key = Key([7; 16]);
-    const STANDINGS: [Standing; 8] = [
+    const STANDINGS: [Standing; 10] = [
         Standing::Unlearned,
         Standing::Stale,
         Standing::BeingLearned,
@@ -267,6 +277,8 @@ mod tests {
         Standing::WarmFailed,
         Standing::OverBudget,
         Standing::SlowerWarm,
+        Standing::Compared,
+        Standing::Differs,
         Standing::Stopping,
     ];
 
@@ -289,6 +301,8 @@ mod tests {
             (Standing::WarmFailed, cold(ColdReason::WarmFailed), cold(ColdReason::WarmFailed)),
             (Standing::OverBudget, cold(ColdReason::Memory), cold(ColdReason::Memory)),
             (Standing::SlowerWarm, cold(ColdReason::SlowerWarm), cold(ColdReason::SlowerWarm)),
+            (Standing::Compared, cold(ColdReason::Compared), cold(ColdReason::Compared)),
+            (Standing::Differs, cold(ColdReason::Differs), cold(ColdReason::Differs)),
             (Standing::Stopping, cold(ColdReason::Stopping), cold(ColdReason::Stopping)),
         ];
         for (standing, without_key, with_key) in table {
@@ -441,7 +455,11 @@ mod tests {
                     let warmable = Facts { isolation, origin, ..Facts::default() };
                     prop_assert_eq!(facts, warmable);
                     prop_assert_ne!(facts.isolation, Some(Name::Spawn));
-                    let asked = standing == Standing::SlowerWarm && facts.isolation.is_some();
+                    let avoided = matches!(
+                        standing,
+                        Standing::SlowerWarm | Standing::Compared | Standing::Differs
+                    );
+                    let asked = avoided && facts.isolation.is_some();
                     let good = matches!(standing, Standing::Learned | Standing::Unlearned);
                     prop_assert!(good || asked);
                 }

@@ -50,6 +50,7 @@ from driver import (  # noqa: F401
     _content,
     _state,
     blob,
+    split_uncaught,
     strings,
     take_strings,
     world,
@@ -248,6 +249,7 @@ class Run:
             if frame is None:
                 break
             frames.append(frame)
+        outcome.uncaught, frames = split_uncaught(frames)
         channel.close()
         os.close(pidfd)
         if fate is not None:

@@ -91,6 +91,25 @@ class InAFolder(unittest.TestCase):
         return cold
 
 
+class WhatEndedIt(InAFolder):
+    def test_only_what_nobody_caught_is_told_as_that(self):
+        for text, told in (
+            ("raise ValueError", True),
+            ("import sys\nsys.excepthook = print\nraise ValueError", True),
+            ("raise SystemExit(1)", False),
+            ("raise KeyboardInterrupt", False),
+            ("raise BrokenPipeError", False),
+            ("raise TimeoutError", False),
+            ("try: raise ValueError\nexcept ValueError: pass", False),
+            ("import os\nos.fork() and os.wait()\nraise ValueError", True),
+        ):
+            with self.subTest(text):
+                self.write("s.py", text + "\n")
+                with self.zygote("s.py") as zygote:
+                    for paid in (0, 1):
+                        self.assertEqual(self.run_of("s.py").warm(zygote, paid).uncaught, told)
+
+
 def loaded_by(worker):
     """The modules that it has loaded ahead."""
     return {os.fsdecode(note[1:]) for note in worker.notes if note[:1] == b"M"}

@@ -73,6 +73,17 @@ def report(call, error):
     return 1
 
 
+def tell_uncaught(call, error):
+    """Tells the daemon that nobody caught what ends the program. What came from outside is none of
+    its faults."""
+    outside = issubclass(type(error), (KeyboardInterrupt, ConnectionError, TimeoutError))
+    if not outside and posix.getpid() == OWNER and is_ours(COPY_FD):
+        try:
+            send_all(COPY_FD, encode_notes(call.number, [b"U"]))
+        except OSError:
+            pass
+
+
 def settle_error(call, then=None):
     """What an ended main body comes to: prints what is to be printed; the exit status. `then` is
     done when what the program has printed is out."""
@@ -88,6 +99,7 @@ def settle_error(call, then=None):
         return status_of_exit(error)
     status = 0
     if error is not None:
+        tell_uncaught(call, error)
         status = report(call, error)
         # Since 3.14 what is derived from it counts too.
         kind = type(error)

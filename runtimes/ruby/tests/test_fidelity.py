@@ -335,6 +335,20 @@ class Ends(Case):
         self.end("[].frist", 1, b"Did you mean?")
         self.end("def f = f()\nf", 1, b"stack level too deep")
 
+    def test_only_what_nobody_rescued_is_told_as_that(self):
+        for text, told in (
+            ("raise 'x'", True),
+            ("at_exit { puts 1 }\nnil.no_such_method", True),
+            ("exit 1", False),
+            ("abort 'x'", False),
+            ("raise Errno::EPIPE", False),
+            ("begin; raise 'x'; rescue RuntimeError; end", False),
+            ("fork { raise 'x' }\nProcess.wait", False),
+        ):
+            with self.subTest(text):
+                _, warm = self.both(text)
+                self.assertEqual(warm.uncaught, told)
+
     def test_depth_of_the_stack(self):
         text = "$n = 0; def f = ($n += 1; f)\nbegin; f; rescue SystemStackError; p $n; end"
         cold, warm = self.both(text)

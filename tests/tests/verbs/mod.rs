@@ -4,6 +4,7 @@ mod ab;
 mod check;
 mod doctor;
 mod gain;
+mod heals;
 mod log;
 mod record;
 mod setup;

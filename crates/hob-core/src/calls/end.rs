@@ -11,7 +11,8 @@ use crate::pool::processes::{SIGKILL, SIGTERM};
 use crate::pool::timers::Timer;
 
 use super::Calls;
-use super::tables::{CallState, Ending, LessonState};
+use super::differs::{Compared, End, Ran};
+use super::tables::{Call, CallState, Ending, LessonState};
 
 impl Calls {
     pub(crate) fn caller_gone(&mut self, engine: &mut Engine, call: CallId) {
@@ -184,6 +185,21 @@ impl Calls {
             pool.last_used = engine.now;
         }
         engine.out.push(Effect::Settle { call, outcome, how });
+        self.compare(engine, &entry, outcome, how);
+    }
+
+    /// Compares how a call ended with others of its work. Of a program that fails warm and succeeds
+    /// cold nothing warm is of use.
+    fn compare(&mut self, engine: &mut Engine, call: &Call, outcome: Outcome, how: Performed) {
+        let ended = Ran::of(how).zip(End::of(outcome, call.uncaught));
+        let (Some((ran, end)), Some(program)) = (ended, self.programs.get_mut(&call.program))
+        else {
+            return;
+        };
+        match program.ends.take(call.work, ran, end) {
+            Compared::AsBefore => {}
+            Compared::Differs => self.drop_pools_of(engine, call.program, ColdReason::Differs),
+        }
     }
 
     fn performed(&self, engine: &Engine, state: CallState) -> Performed {

@@ -53,6 +53,7 @@ impl Calls {
         let failing = self.programs.get(&id).is_some_and(|program| {
             program.failed_until.is_some_and(|until| until > engine.now)
                 || program.pace.is_given_up(engine.now)
+                || program.ends.differs().is_some()
         });
         let recipe = self.recipe(engine, id, wish);
         if failing || recipe.name() == Name::Spawn {
@@ -97,6 +98,7 @@ impl Calls {
     pub(crate) fn loads_anew(&mut self, engine: &mut Engine, id: ProgramId) {
         if let Some(program) = self.programs.get_mut(&id) {
             (program.amended, program.pace) = (0, Pace::default());
+            program.ends.loads_anew();
         }
         self.drop_pools_of(engine, id, ColdReason::Warming);
     }

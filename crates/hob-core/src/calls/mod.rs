@@ -11,6 +11,7 @@
 //! | `layers` | a call to be profiled, in a copy of what is loaded below its program |
 //! | `learn` | programs: learned, stale, slower warm, demoted |
 //! | `pace` | whether a program is slower warm than cold |
+//! | `differs` | whether a program fails warm where it succeeds cold |
 //! | `changing` | which variables callers set anew for each call |
 //! | `growth` | whether calls import much beyond what is loaded ahead |
 //! | `saving` | what a warm call saved of its start-up |
@@ -23,6 +24,7 @@
 
 mod arrive;
 pub mod changing;
+mod differs;
 mod end;
 pub mod growth;
 mod layers;
@@ -38,6 +40,7 @@ use std::collections::BTreeMap;
 use crate::event::Event;
 use crate::ids::{CallId, PoolId, ProgramId, Time};
 use crate::pool::engine::Engine;
+use hob_wire::exit::Exit;
 
 pub use tables::Demotion;
 use tables::{Call, CallState, Program};
@@ -67,6 +70,7 @@ impl Calls {
             Event::LoadsAnew { program } => self.loads_anew(engine, program),
             Event::Finished { worker, exit } => self.finished(engine, worker, exit),
             Event::Executes { worker, reason } => self.executes(engine, worker, reason),
+            Event::Uncaught { worker } => self.uncaught(engine, worker),
             Event::GiveFailed { call, worker, why } => self.give_failed(engine, call, worker, why),
             Event::CallerGone { call } => self.caller_gone(engine, call),
             Event::TakenBack { call } => self.taken_back(engine, call),
@@ -119,10 +123,19 @@ impl Calls {
         self.programs.get(&program).is_some_and(|program| program.pace.is_cold(now))
     }
 
-    /// The programs that could not be warmed and run cold for a while, without a pool.
+    /// How the program's warm calls end whose cold ones succeed, if they do.
+    pub(crate) fn differs(&self, program: ProgramId) -> Option<Exit> {
+        self.programs.get(&program)?.ends.differs()
+    }
+
+    /// The programs that could not be warmed and run cold for a while, or that differ, without a
+    /// pool.
     pub(crate) fn resting(&self, now: Time) -> Vec<ProgramId> {
         let rests = |until: Option<Time>| until.is_some_and(|until| until > now);
-        let programs = self.programs.iter().filter(|(_, program)| rests(program.failed_until));
+        let programs = self
+            .programs
+            .iter()
+            .filter(|(_, program)| rests(program.failed_until) || program.ends.differs().is_some());
         programs.map(|(id, _)| *id).collect()
     }
 }

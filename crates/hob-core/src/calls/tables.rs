@@ -1,9 +1,10 @@
 //! What the supervisor remembers of a call and of a program. Data only; what happens to it is in
 //! the files beside this one.
 
+use super::differs::{Ends, Uncaught};
 use super::pace::Pace;
 use crate::event::{Arrival, Found, Layer, Learning};
-use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
+use crate::ids::{CallId, PoolId, ProgramId, Time, Work, WorkerId};
 use crate::isolation::{Name, Origin};
 use crate::outcome::ColdReason;
 
@@ -11,6 +12,7 @@ use crate::outcome::ColdReason;
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) program: ProgramId,
+    pub(super) work: Work,
     pub(super) state: CallState,
     /// `--timeout`, as a moment.
     pub(super) deadline: Option<Time>,
@@ -20,6 +22,8 @@ pub(super) struct Call {
     pub(super) gives: u32,
     /// Why its worker executes the program cold in its own place, if it does.
     pub(super) executes: Option<ColdReason>,
+    /// Whether its worker has told of an error that nobody caught.
+    pub(super) uncaught: Uncaught,
     /// Whether the worker that it is given records what it loads.
     pub(super) learning: Learning,
     /// What it found, if the worker that it is given is a copy of a layer.
@@ -78,6 +82,8 @@ pub(super) struct Program {
     pub(super) memory_until: Option<Time>,
     /// How its warm calls compare with its cold ones.
     pub(super) pace: Pace,
+    /// How its warm calls end where its cold ones succeed.
+    pub(super) ends: Ends,
     /// Where its runtime's workers come from.
     pub(super) origin: Origin,
     /// Why it is not forked.
@@ -95,6 +101,7 @@ impl Program {
             failed_until: None,
             memory_until: None,
             pace: Pace::default(),
+            ends: Ends::default(),
             origin: Origin::default(),
             demoted: None,
             last_used: now,

@@ -12,6 +12,7 @@ use crate::pool::worker::{Role, Serves, State as WorkerState};
 use hob_wire::exit::Exit;
 
 use super::Calls;
+use super::differs::Uncaught;
 use super::tables::Demotion;
 
 impl Calls {
@@ -44,6 +45,14 @@ impl Calls {
                 .get(&pool)
                 .map_or_else(Vec::new, |pool| pool.queue.iter().copied().collect());
             self.send_cold(engine, pool, waiting, ColdReason::Warming);
+        }
+    }
+
+    /// An error that nobody caught ends what a worker performs.
+    pub(super) fn uncaught(&mut self, engine: &mut Engine, id: WorkerId) {
+        match call_of(engine, id).and_then(|call| self.calls.get_mut(&call)) {
+            Some(entry) => entry.uncaught = Uncaught::Yes,
+            None => engine.ignore(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::pool::engine::Engine;
 use crate::pool::timers::Timer;
 use crate::pool::worker::Serves;
 use crate::requests::Requests;
+use hob_wire::exit::Exit;
 
 pub use crate::calls::Demotion;
 pub use view::{Counts, PoolView};
@@ -109,6 +110,7 @@ impl Supervisor {
             | Event::LoadsAnew { .. }
             | Event::Finished { .. }
             | Event::Executes { .. }
+            | Event::Uncaught { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }
             | Event::TakenBack { .. }
@@ -166,7 +168,14 @@ impl Supervisor {
         self.calls.is_slower_warm(program, self.engine.now)
     }
 
-    /// The programs that could not be warmed and run cold for a while, without a pool.
+    /// How the program's warm calls end whose cold ones succeed, if they do: all run cold then.
+    #[must_use]
+    pub fn differs(&self, program: ProgramId) -> Option<Exit> {
+        self.calls.differs(program)
+    }
+
+    /// The programs that could not be warmed and run cold for a while, or that differ, without a
+    /// pool.
     #[must_use]
     pub fn resting(&self) -> Vec<ProgramId> {
         self.calls.resting(self.engine.now)

@@ -6,7 +6,7 @@ use hob_core::event::{
     Aim, Arrival, ColdTiming, Effect, Event, ForkFailure, Found, GiveFailure, Layer, Lesson,
     Preload, Took,
 };
-use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Time, Work, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::limits::Limits;
 use hob_core::plan::Facts;
@@ -28,11 +28,14 @@ fn any_event() -> impl Strategy<Value = Event> {
     let layers = prop::collection::vec(layer, 0..3);
     let ahead = prop::option::of(0u32..4);
     let aim = prop::sample::select(vec![Aim::Perform, Aim::Perform, Aim::Prepare]);
-    let arrival = (call(), program(), key(), layers, name, ahead, any::<bool>(), aim).prop_map(
-        |(call, program, key, layers, isolation, ahead, timed, aim)| {
+    let of = (program(), (0u64..2, 1u64..3).prop_map(|(edition, task)| Work { edition, task }));
+    let arrival = (call(), of, key(), layers, name, ahead, any::<bool>(), aim).prop_map(
+        |(call, (program, work), key, layers, isolation, ahead, timed, aim)| {
             let facts = Facts { isolation, ..Facts::default() };
             let timeout_us = timed.then_some(1000);
-            Event::Arrived(Arrival { call, program, key, layers, facts, ahead, timeout_us, aim })
+            let arrival =
+                Arrival { call, program, work, key, layers, facts, ahead, timeout_us, aim };
+            Event::Arrived(arrival)
         },
     );
     let lesson = prop::sample::select(vec![Lesson::Notes, Lesson::Nothing]);
@@ -59,6 +62,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (worker(), fork).prop_map(|(worker, why)| Event::ForkFailed { worker, why }),
         4 => worker().prop_map(|worker| Event::Ready { worker, threads: 1 }),
         4 => (worker(), exit()).prop_map(|(worker, exit)| Event::Finished { worker, exit }),
+        1 => worker().prop_map(|worker| Event::Uncaught { worker }),
         2 => (worker(), exit()).prop_map(|(worker, exit)| Event::Gone { worker, exit }),
         1 => (call(), worker(), give)
             .prop_map(|(call, worker, why)| Event::GiveFailed { call, worker, why }),

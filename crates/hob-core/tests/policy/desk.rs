@@ -1,7 +1,7 @@
 //! A supervisor with a clock to turn, and the first pages of every story.
 
 use hob_core::event::{Aim, Arrival, Effect, Event, Layer, Learning, Lesson, Pages, Preload};
-use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Time, Work, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::Key;
 use hob_core::limits::Limits;
@@ -26,6 +26,7 @@ pub(crate) struct Desk {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
     pub(crate) program: ProgramId,
+    pub(crate) work: Work,
     pub(crate) key: Option<Key>,
     pub(crate) layers: [Option<Layer>; 2],
     pub(crate) isolation: Option<Name>,
@@ -38,6 +39,7 @@ impl Default for Ask {
     fn default() -> Ask {
         Ask {
             program: PROGRAM,
+            work: Work::default(),
             key: Some(KEY),
             layers: [None; 2],
             isolation: None,
@@ -161,6 +163,7 @@ impl Desk {
         let arrival = Arrival {
             call,
             program: ask.program,
+            work: ask.work,
             key: ask.key,
             layers: ask.layers.into_iter().flatten().collect(),
             facts,

@@ -8,6 +8,7 @@ mod anything;
 mod beside;
 mod calls;
 mod desk;
+mod differs;
 mod learning;
 mod memory;
 mod pace;

@@ -257,6 +257,7 @@ const PREFORK: Ask = Ask {
     aim: Aim::Perform,
     program: crate::desk::PROGRAM,
     layers: [None; 2],
+    work: hob_core::ids::Work { edition: 0, task: 0 },
     key: Some(crate::desk::KEY),
     isolation: Some(Name::Prefork),
     ahead: Some(0),
@@ -346,6 +347,7 @@ fn a_number_that_is_in_use_is_not_taken_twice() {
     let arrival = hob_core::event::Arrival {
         call,
         program: crate::desk::PROGRAM,
+        work: hob_core::ids::Work::default(),
         key: None,
         layers: Vec::new(),
         facts: Facts::default(),

@@ -1,6 +1,6 @@
 //! The invariants, after every step and at the end.
 
-use hob_core::event::{Event, Pages, Took};
+use hob_core::event::{Aim, Event, Pages, Took};
 use hob_core::requests::Event as Told;
 use hob_wire::exit::Exit;
 
@@ -32,6 +32,7 @@ impl World {
                 let entry = self.programs.entry(*program).or_default();
                 entry.told_generation += 1;
                 entry.warm_measured = 0;
+                entry.ends.clear();
             }
             Event::LoadsAnew { program } => {
                 self.programs.entry(*program).or_default().warm_measured = 0;
@@ -39,11 +40,19 @@ impl World {
             Event::Measured { program, took: Took::Warm { .. } } => {
                 self.programs.entry(*program).or_default().warm_measured += 1;
             }
-            Event::Arrived(_)
-            | Event::Learned { .. }
+            // An edit ends what was seen of a program, as a person's asking does.
+            Event::Arrived(arrival) => {
+                let entry = self.programs.entry(arrival.program).or_default();
+                if arrival.aim == Aim::Prepare || entry.told_edition != arrival.work.edition {
+                    entry.told_edition = arrival.work.edition;
+                    entry.ends.clear();
+                }
+            }
+            Event::Learned { .. }
             | Event::ZygoteReady { .. }
             | Event::Finished { .. }
             | Event::Executes { .. }
+            | Event::Uncaught { .. }
             | Event::GiveFailed { .. }
             | Event::CallerGone { .. }
             | Event::TakenBack { .. }

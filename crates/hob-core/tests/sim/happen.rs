@@ -3,7 +3,7 @@
 use hob_core::event::{
     Aim, Arrival, ColdTiming, Event, ForkFailure, Found, GiveFailure, Layer, Lesson, Pages, Preload,
 };
-use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Work, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::key::{Key, KeyBuilder, Part};
 use hob_core::plan::{
@@ -110,11 +110,13 @@ impl World {
         let ahead =
             if self.rng.chance(100) { Some(self.rng.pick(&[0, 0, 1, 3, 100])) } else { None };
         let aim = if self.rng.chance(60) { Aim::Prepare } else { Aim::Perform };
+        let work = self.work_of(program);
         self.callers.insert(
             call,
             Caller {
                 prepares: aim == Aim::Prepare,
                 program,
+                work,
                 key,
                 layers: layers.clone(),
                 generation,
@@ -136,8 +138,20 @@ impl World {
             self.later(wait, Happening::CallerLeaves(call));
         }
         let layers = layers.into_iter().map(|(layer, _)| layer).collect();
-        let arrival = Arrival { call, program, key, layers, facts, ahead, timeout_us, aim };
+        let arrival = Arrival { call, program, work, key, layers, facts, ahead, timeout_us, aim };
         self.at_once.push_back(Event::Arrived(arrival));
+    }
+
+    /// What a call has to do. Its program may have been edited.
+    fn work_of(&mut self, program: ProgramId) -> Work {
+        if self.scenario.works == 0 {
+            return Work { edition: 0, task: self.arrived };
+        }
+        let task = self.rng.between(1, self.scenario.works);
+        let is_edited = self.rng.chance(10);
+        let entry = self.programs.entry(program).or_default();
+        entry.edition += u64::from(is_edited);
+        Work { edition: entry.edition, task }
     }
 
     /// The layers below a program, of which some have none: few bare interpreters are for many
@@ -260,6 +274,7 @@ impl World {
     fn call_finishes(&mut self, worker: WorkerId, call: CallId) -> Option<Event> {
         let exit = Exit::Code(u8::try_from(self.rng.between(0, 3)).expect("small"));
         let again = self.rng.between(100, 5_000);
+        let uncaught = self.scenario.works > 0 && self.rng.chance(300);
         let process = self.processes.get_mut(&worker)?;
         if !process.alive || process.call != Some(call) {
             return None;
@@ -276,7 +291,12 @@ impl World {
         } else {
             self.later(again, Happening::ProcessReady(worker));
         }
-        Some(Event::Finished { worker, exit })
+        let finished = Event::Finished { worker, exit };
+        if exit != Exit::Code(0) && uncaught {
+            self.at_once.push_back(finished);
+            return Some(Event::Uncaught { worker });
+        }
+        Some(finished)
     }
 
     /// The daemon hears of an end; and first, that the call was never read, if it can tell.

@@ -31,6 +31,7 @@ impl World {
                 *self.totals.cold.entry(reason.code()).or_default() += 1;
                 self.run_cold(call, learning)?;
                 self.check_slower(call, reason)?;
+                self.check_differs(call, reason)?;
                 // A caller that was seen to have left was sent nothing.
                 let seen = |event: &Event| matches!(event, Event::TakenBack { call: back } if *back == call);
                 if !self.at_once.back().is_some_and(seen) {
@@ -143,6 +144,39 @@ impl World {
             reason != ColdReason::SlowerWarm || measured >= least,
             "{program:?} is slower warm after {measured} calls"
         );
+        Ok(())
+    }
+
+    /// No call is compared, and no program differs, before a warm call has failed; and none differs
+    /// before a cold one of the same work has succeeded.
+    fn check_differs(&mut self, call: CallId, reason: ColdReason) -> Result<(), String> {
+        let (program, work) = (self.caller(call)?.program, self.caller(call)?.work);
+        let ends = &self.programs.entry(program).or_default().ends;
+        let failed = |work| ends.contains(&(work, true, false));
+        let found =
+            || ends.iter().any(|(work, ..)| failed(*work) && ends.contains(&(*work, false, true)));
+        hold!(reason != ColdReason::Compared || failed(work), "{call:?} is compared with nothing");
+        hold!(reason != ColdReason::Differs || found(), "{program:?} does not differ");
+        Ok(())
+    }
+
+    /// What the calls of a program came to.
+    fn note_end(&mut self, call: CallId, outcome: Outcome, how: Performed) -> Result<(), String> {
+        let (program, work) = (self.caller(call)?.program, self.caller(call)?.work);
+        let warm = match how {
+            Performed::Not => return Ok(()),
+            Performed::Cold(_)
+            | Performed::InPlace(_)
+            | Performed::Warm { found: Found::Bare | Found::Installed, .. } => false,
+            Performed::Warm { .. } => true,
+        };
+        let entry = self.programs.entry(program).or_default();
+        if let Outcome::Exited(exit) = outcome
+            && self.scenario.works > 0
+            && work.edition == entry.told_edition
+        {
+            entry.ends.insert((work, warm, exit == Exit::Code(0)));
+        }
         Ok(())
     }
 
@@ -424,6 +458,7 @@ impl World {
         }
         let program = self.caller(call)?.program;
         self.measure(program, outcome, how);
+        self.note_end(call, outcome, how)?;
         let caller = self.caller(call)?;
         match how {
             Performed::Cold(reason) => {

@@ -30,6 +30,9 @@ pub(crate) struct Scenario {
     pub(crate) pressure: u64,
     /// So many of a thousand programs are slower warm. In few worlds: they leave little to see.
     pub(crate) slower: u64,
+    /// How many kinds of work calls have; each has its own where it is 0. In few worlds, since calls
+    /// fail at random.
+    pub(crate) works: u64,
     /// Handlers of messages beside the programs; none in some worlds.
     pub(crate) handlers: u64,
     pub(crate) ending: Finale,
@@ -51,6 +54,7 @@ impl Scenario {
         // In calm worlds the paths that need luck in a row are reached.
         let calm = rng.chance(300);
         let slower = if rng.chance(100) { rng.between(1, 1000) } else { 0 };
+        let works = if rng.chance(100) { rng.between(1, 3) } else { 0 };
         let mut odds = |most: u64| if calm { rng.next() % 3 } else { rng.magnitude(most) / 2 };
         Scenario {
             process_dies: odds(300),
@@ -67,6 +71,7 @@ impl Scenario {
             clock_jumps: odds(10),
             pressure: odds(300),
             slower,
+            works,
             handlers: rng.pick(&[0, 1, 1, 2, 5]),
             calls: rng.between(200, 6000),
             programs: rng.pick(&[0, 0, 1, 2, 4, 40]),

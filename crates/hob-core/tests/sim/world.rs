@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hob_core::event::{Effect, Event, ForkFailure, Layer, Pages};
-use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Time, Work, WorkerId};
 use hob_core::key::Key;
 use hob_core::limits::Limits;
 use hob_core::outcome::{ColdReason, Outcome};
@@ -121,6 +121,7 @@ impl Process {
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) program: ProgramId,
+    pub(crate) work: Work,
     pub(crate) key: Option<Key>,
     /// The layers below it, and which content each has by now.
     pub(crate) layers: Vec<(Layer, u64)>,
@@ -153,6 +154,12 @@ pub(crate) struct Program {
     pub(crate) told_generation: u64,
     /// Warm calls that were measured since it last changed.
     pub(crate) warm_measured: u32,
+    /// How often its file was edited, and of which edition a call was told last.
+    pub(crate) edition: u64,
+    pub(crate) told_edition: u64,
+    /// How its calls have ended by themselves since it last changed: their work, whether they were
+    /// warm, and whether they succeeded. Only of worlds where calls have work in common.
+    pub(crate) ends: BTreeSet<(Work, bool, bool)>,
 }
 
 /// What happened over many worlds.

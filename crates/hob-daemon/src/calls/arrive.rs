@@ -1,11 +1,12 @@
 //! The arrival of a call: resolved, compared with what a worker could take on, looked up, checked
 //! for freshness; then the core decides. Facts are gathered here, nothing is decided.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use hob_core::calls::changing::Change;
 use hob_core::event::{Aim, Arrival, Event, Found, Layer, Lesson as Told};
-use hob_core::ids::{CallId, ProgramId};
+use hob_core::ids::{CallId, ProgramId, Work};
 use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
 use hob_core::log::Category;
@@ -37,17 +38,16 @@ impl Calls {
         let files = ctx.warm.fresh.files();
         let Resolved { program: resolved, directory } =
             ctx.warm.resolutions.resolve(files, (&argv, &call.env), fds.directory.as_fd());
-        let (name, arguments) = (name_of(argv[0], resolved.as_ref().ok()), argv.len() - 1);
+        let found = resolved.as_ref().ok();
+        let (name, arguments) = (name_of(argv[0], found), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);
-        let marks = first_marks(&call, received_ns);
+        let (marks, work) = (first_marks(&call, received_ns), work_of(&argv, &directory, found));
         let refusal = resolved.as_ref().err().map(|error| (error.exit_code(), error.to_string()));
-        let program = resolved
-            .as_ref()
-            .map_or(ProgramId(0), |resolved| ctx.warm.programs.id(resolved, &directory));
+        let program = found.map_or(ProgramId(0), |found| ctx.warm.programs.id(found, &directory));
         ctx.warm.programs.entry(program).name.clone_from(&name);
         let (streams, caller_pid) = (call.streams, call.pid);
         let Call { asked, terminal, processor, world, env, closed, beyond, .. } = call;
-        let env = Arc::new(effective(env, resolved.as_ref().ok()));
+        let env = Arc::new(effective(env, found));
         let entry = Entry {
             id,
             caller,
@@ -90,13 +90,13 @@ impl Calls {
         self.ledger.open(id, entry);
         let hosted = (facts.hosted == Hosted::Yes).then_some((id, program));
         let (key, layers) = hosted.map(|of| self.keys(ctx, of, aim(&asked))).unwrap_or_default();
-        let facts = Facts { variables: ctx.warm.programs.variables(program), ..facts };
         ctx.events.push_back(Event::Arrived(Arrival {
             call: id,
             program,
+            work,
             key,
             layers,
-            facts,
+            facts: Facts { variables: ctx.warm.programs.variables(program), ..facts },
             ahead: (asked.ahead != AHEAD_AUTO).then_some(asked.ahead),
             timeout_us: (asked.timeout_ms > 0).then(|| asked.timeout_ms.saturating_mul(1000)),
             aim: aim(&asked),
@@ -446,6 +446,25 @@ fn plant_as(ctx: &mut Ctx<'_>, entry: &Entry, key: Key, (id, program): (ProgramI
         },
     };
     ctx.warm.programs.plant(key, seed);
+}
+
+/// What tells a call from others of its program that have something else to do, or that came before
+/// an edit of the program's own file. No fingerprint has that file: workers read it in each call.
+fn work_of(argv: &[&[u8]], directory: &[u8], program: Option<&Program>) -> Work {
+    let script = program.filter(|program| program.target.kind == TargetKind::Script);
+    let stat = script.and_then(|program| rustix::fs::stat(program.target.name.as_slice()).ok());
+    let stamp = stat.map(|stat| {
+        let changed = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+        (stat.st_dev, stat.st_ino, stat.st_size, changed)
+    });
+    Work { edition: digest(&stamp), task: digest(&(argv, directory)) }
+}
+
+/// It stays in memory.
+fn digest(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The program without its caller's arguments: of these a zygote is told those that decide what it

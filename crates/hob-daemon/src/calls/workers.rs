@@ -25,6 +25,9 @@ use crate::workers::hands::{Ended, Process};
 /// What a terminal sends: hang-up, interrupt, quit, stop, window change.
 const TERMINAL_SIGNALS: [u8; 5] = [1, 2, 3, 20, 28];
 
+/// The note of a worker whose program is ended by an error that nobody caught.
+const UNCAUGHT: &[u8] = b"U";
+
 impl Calls {
     /// Takes what a process says of itself. Ends of processes are the loop's: they may be a zygote's,
     /// and take others with them.
@@ -33,6 +36,9 @@ impl Calls {
             WorkerEvent::Ready(ready) => self.ready(ctx, worker, &ready),
             WorkerEvent::Forked(forked, pidfd) => self.forked(ctx, &forked, pidfd),
             WorkerEvent::Finished(finished) => self.finished(ctx, worker, finished),
+            WorkerEvent::Notes(notes) if notes.notes.iter().eq([UNCAUGHT]) => {
+                ctx.events.push_back(Event::Uncaught { worker });
+            }
             WorkerEvent::Notes(notes) => self.noted(ctx, worker, &notes.notes),
             WorkerEvent::Spans(spans) => {
                 let own = ctx.hands.get(worker).and_then(|process| process.call);

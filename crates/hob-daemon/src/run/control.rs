@@ -9,6 +9,7 @@ use hob_core::log::Category;
 use hob_core::status::{CallsPart, PoolPart, SCHEMA, Status};
 use hob_core::supervisor::PoolView;
 use hob_os::clock;
+use hob_wire::exit::Exit;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -209,7 +210,10 @@ impl Daemon {
             memory_kib: 0,
             idle_s: 0,
             old: false,
-            why: entry.and_then(|entry| entry.trouble.clone()),
+            why: match self.core.differs(program) {
+                Some(exit) => Some(differs(exit)),
+                None => entry.and_then(|entry| entry.trouble.clone()),
+            },
         }
     }
 
@@ -242,4 +246,16 @@ impl Daemon {
             why: demoted.or(trouble.filter(|_| state == "cold")),
         }
     }
+}
+
+/// Why a program runs cold that has failed warm, and what to do.
+fn differs(exit: Exit) -> String {
+    let ended = match exit {
+        Exit::Code(code) => format!("with {code}"),
+        Exit::Signal(signal) => format!("by signal {signal}"),
+    };
+    format!(
+        "it ended {ended} warm and with 0 cold, with the same arguments; `hob verify` compares more, \
+         and an edit or `hob warm` has it tried again"
+    )
 }

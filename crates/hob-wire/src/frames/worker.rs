@@ -129,7 +129,7 @@ frames! {
     frame Notes {
         /// The call's number.
         call: u64,
-        /// Entries as in those of `ready`.
+        /// Entries as in those of `ready`; or `U` alone, before the end of a call.
         notes: Strings,
     }
 

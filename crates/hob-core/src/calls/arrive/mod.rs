@@ -5,7 +5,7 @@ mod prepare;
 use std::collections::BTreeSet;
 
 use crate::event::{Aim, Arrival, Effect, Found, Learning, Pages, Prepared, Told};
-use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
+use crate::ids::{CallId, PoolId, ProgramId, Time, Work, WorkerId};
 use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
 use crate::outcome::ColdReason;
@@ -17,6 +17,7 @@ use crate::pool::timers::Timer;
 use crate::pool::worker::{Serves, State as WorkerState, Worker};
 
 use super::Calls;
+use super::differs::{Ends, Uncaught};
 use super::tables::{Call, CallState, Ending, LearningRun, LessonState, Program, Source, Wish};
 
 impl Calls {
@@ -30,9 +31,14 @@ impl Calls {
         self.remember_program(engine, arrival.program);
         if let Some(program) = self.programs.get_mut(&arrival.program) {
             program.origin = arrival.facts.origin;
+            match arrival.aim {
+                Aim::Perform => program.ends.arrived(arrival.work.edition),
+                // Whoever asks for it to be made warm wants it tried again.
+                Aim::Prepare => program.ends = Ends::of_edition(arrival.work.edition),
+            }
         }
         let key = arrival.key.filter(|_| !self.must_learn(arrival.program));
-        let plan = plan(&arrival.facts, self.standing(engine, arrival.program), key);
+        let plan = plan(&arrival.facts, self.standing(engine, arrival.program, arrival.work), key);
         match (plan, arrival.aim) {
             (Plan::Refuse(reason), _) => {
                 self.settled += 1;
@@ -56,7 +62,7 @@ impl Calls {
     }
 
     /// How the program stands, for the plan.
-    fn standing(&self, engine: &Engine, program: ProgramId) -> Standing {
+    fn standing(&self, engine: &Engine, program: ProgramId, work: Work) -> Standing {
         if engine.stage != Stage::Open {
             return Standing::Stopping;
         }
@@ -73,6 +79,8 @@ impl Calls {
             }
             LessonState::Learned(_) if !passed(program.failed_until) => Standing::WarmFailed,
             LessonState::Learned(_) if !passed(program.memory_until) => Standing::OverBudget,
+            LessonState::Learned(_) if program.ends.differs().is_some() => Standing::Differs,
+            LessonState::Learned(_) if program.ends.is_compared(work) => Standing::Compared,
             LessonState::Learned(_) if program.pace.is_cold(engine.now) => Standing::SlowerWarm,
             LessonState::Learned(_) => Standing::Learned,
         }
@@ -101,6 +109,8 @@ impl Calls {
             | ColdReason::Memory
             | ColdReason::Variables
             | ColdReason::SlowerWarm
+            | ColdReason::Compared
+            | ColdReason::Differs
             | ColdReason::NotAsLoaded
             | ColdReason::Signals
             | ColdReason::Processors
@@ -167,11 +177,13 @@ impl Calls {
         let deadline = arrival.timeout_us.map(|timeout_us| engine.now.after_us(timeout_us));
         let call = Call {
             program: arrival.program,
+            work: arrival.work,
             state: CallState::Cold { reason: ColdReason::Warming, since: engine.now },
             deadline,
             source,
             gives: 0,
             executes: None,
+            uncaught: Uncaught::default(),
             learning: Learning::No,
             found: None,
             layers: Self::layers_for(arrival),

@@ -13,6 +13,7 @@ use crate::desk::{Ask, Desk, KEY, PROGRAM, cold, forked, other_key, retired};
 const UNKNOWN: Ask = Ask {
     aim: Aim::Perform,
     program: PROGRAM,
+    work: hob_core::ids::Work { edition: 0, task: 0 },
     key: None,
     layers: [None; 2],
     isolation: None,

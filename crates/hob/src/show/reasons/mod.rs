@@ -46,6 +46,8 @@ pub const COLD: &[(&str, &str)] = &[
     ("memory", "the memory budget has no room for this program"),
     ("variables", "it reads a variable that is another in each call while it is loaded"),
     ("slower-warm", "its last calls were slower warm than cold; it is tried again later"),
+    ("compared", "its last warm call like this failed; this one shows how it ends cold"),
+    ("differs", "it fails warm and succeeds cold; `hob status` says how it ended"),
     ("not-as-loaded", "the program was not as its worker had loaded it, which executed it anew"),
     ("signals", "a signal is ignored or blocked, and its runtime had started otherwise"),
     ("processors", "its runtime had started for other processors"),

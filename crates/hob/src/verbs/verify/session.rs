@@ -59,6 +59,9 @@ const PASSING: [&str; 14] = [
     "stopping",
 ];
 
+/// Reasons of a cold call that is warm all the same if an isolation is asked for.
+const AVOIDED: [&str; 3] = ["slower-warm", "compared", "differs"];
+
 /// One verification.
 pub(super) struct Session<'a> {
     pub(super) start: &'a Start,
@@ -253,7 +256,7 @@ impl<'a> Session<'a> {
             self.other += 1;
             let reason = outcome.reason.clone().unwrap_or_else(|| outcome.outcome.clone());
             let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if reason == "slower-warm" && self.warm == How::Warm {
+            if AVOIDED.contains(&reason.as_str()) && self.warm == How::Warm {
                 self.warm = How::WarmAnyway;
             } else if PASSING.contains(&reason.as_str()) && tries < TRIES_MAX && !is_over {
                 self.wait_until_ready(subject);

@@ -78,14 +78,10 @@ pub(super) fn run<E>(
     empty: Once<'_, E>,
     program: Option<(Once<'_, E>, u32)>,
 ) -> Result<(Option<u64>, Trial), E> {
-    let mut trial = Trial::Not;
-    if let Some((execute, status)) = program {
-        trial = match warm(daemon, execute)? {
-            Some(reason) => Trial::Cold(reason),
-            None if execute()?.status != status => Trial::Differs,
-            None => Trial::Not,
-        };
-    }
+    let mut trial = match program {
+        Some(program) => warm(daemon, program)?,
+        None => Trial::Not,
+    };
     let tried = program.filter(|_| trial == Trial::Not);
     let begun_ns = now_ns();
     for _ in 0..SETTLING {
@@ -128,15 +124,16 @@ pub(super) fn run<E>(
     Ok((empty_ns, trial))
 }
 
-/// Executes the program until that is warm: why it is not, if it never is.
-fn warm<E>(daemon: &Daemon, execute: Once<'_, E>) -> Result<Option<String>, E> {
+/// Executes the program until that is warm: why it is not, if it never is. One that ends otherwise
+/// than cold may run cold from then on.
+fn warm<E>(daemon: &Daemon, (execute, status): (Once<'_, E>, u32)) -> Result<Trial, E> {
     let mut reason = String::new();
     for _ in 0..WARMING_MAX {
-        execute()?;
+        let seen = execute()?;
         let newest = daemon.newest(1);
         let Some(receipt) = newest.first() else { break };
         if receipt.found_its_own() {
-            return Ok(None);
+            return Ok(if seen.status == status { Trial::Not } else { Trial::Differs });
         }
         reason.clone_from(&receipt.reason);
         if !PASSING.contains(&reason.as_str()) {
@@ -147,7 +144,7 @@ fn warm<E>(daemon: &Daemon, execute: Once<'_, E>) -> Result<Option<String>, E> {
             pause(LOOK_MS);
         }
     }
-    Ok(Some(reason))
+    Ok(Trial::Cold(reason))
 }
 
 /// As long as a caller waits.
