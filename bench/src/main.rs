@@ -37,7 +37,7 @@ const USAGE: &str =
   places    which part of the calls is warm where people are, in twelve places
   saved     what receipts call saved, against measured cold runs of the same arguments
   spans     what notes of spans cost a warm call
-  same      other people's commands: the same cold and through hob? (installs some 70)
+  same      other people's commands: the same cold and through hob? (installs some 600)
   worlds    what modules keep of the outside, in seventeen worlds: the same cold and through hob?
   moments   things of the moment that modules keep: new in each call?
   orders    what a program does before an import: there at the import, as cold?
@@ -53,7 +53,7 @@ const USAGE: &str =
   --only PART  one part of `hooks`: sequential peers wide busy python resident many jvm
                or of `why`: the name of one command
             or of `places`: the name of one, as the table has it
-            or of `same`: python ruby
+            or of `same`: python ruby work (what is not asked for its help too)
             or of `worlds`, `moments`, `ends`: a topic (a file's name), or a part of a question
             or of `orders`: words with commas, each a state, a writer, python, ruby or 3.12
             or of `http`: fork prefork foolsgold python static blobs websockets mounts idle soak
