@@ -7,9 +7,11 @@ class Blame:
     def blame(self, reason):
         """Notes who imports right now: all of them, since each would do so again. False if it is
         done by somebody of whom it is known that it does no harm."""
-        chain, codes, names = self.who()
+        chain, codes, names, place = self.who()
         if reason == "process" and not names.isdisjoint(ASKS_OF_THE_SYSTEM):
             return False
+        if chain:
+            self.places.setdefault(chain[0], place)
         if reason == "moment":
             if worker.RENEWED.get(chain[0] if chain else None) or worker.DRAWS.draws_anew(chain):
                 return False
@@ -21,17 +23,19 @@ class Blame:
 
     @staticmethod
     def who():
-        """Who imports right now, the innermost first, what runs within that, and all names."""
-        frame, chain, codes, names = sys._getframe(1), [], set(), set()
+        """Who imports right now, the innermost first, what runs within that, all names, and the
+        file and line of the innermost."""
+        frame, chain, codes, names, place = sys._getframe(1), [], set(), set(), None
         while frame is not None:
             name = frame.f_globals.get("__name__")
             names.add(name)
             if frame.f_code.co_name == "<module>" and name != "__main__":
                 chain.append(name)
+                place = place or "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
             elif not chain:
                 codes.add(frame.f_code)
             frame = frame.f_back
-        return chain, codes, names
+        return chain, codes, names, place
 
     def of_startup(self):
         """What start-up code did that forbids to run it once for many calls, as one line; None."""

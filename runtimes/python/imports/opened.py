@@ -27,6 +27,8 @@ class Opened(Hearing, Events, Blame):
         # Modules that were being imported when something happened that forbids to keep them.
         self.blamed = {}
         self.known = {}
+        # Where each of them did so, as a file and a line of its own.
+        self.places = {}
         # Modules that were searched for times that they keep.
         self.searched = set(sys.modules)
         self.since = worker.time.time()
@@ -217,10 +219,12 @@ class Opened(Hearing, Events, Blame):
                         return
 
     def notes(self, files):
-        """`C`, `A`, `L` and `W` notes, and an `F` for what was read and is gone; without those in
+        """`C`, `A`, `L`, `S` and `W` notes, and an `F` for what was read and is gone; without those in
         `files`."""
         notes = [b"C" + path for path in SYSTEM_FILES] + [b"W"] * self.drifts
         notes += [b"E*"] * self.whole_environment
+        places = [pair for pair in self.places.items() if pair[0] in self.known]
+        notes += [os.fsencode("S%s:%s" % pair) for pair in places]
         for path, was_there in self.read.items():
             # Compiled code that was not there is written meanwhile.
             if path in files or path.endswith(".pyc") and not was_there:

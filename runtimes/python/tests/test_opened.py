@@ -106,6 +106,23 @@ class WhatImportsReadIsNoted(InAFolder):
         self.assertEqual({note for note in notes if note[:1] == b"H"},
                          {b"H%s:process" % name for name in (b"one", b"two", b"three", b"culprit")})
 
+    def test_where_a_hazard_lies_is_told_of_who_came_upon_it(self):
+        """Its own statement, however deep below it that happens, and not those of its importers."""
+        self.write("s.py", "import one\n")
+        self.write("one.py", "import below\nimport culprit\n")
+        self.write("below.py", "import os, tempfile\ndef name():\n    return tempfile.mktemp()\n")
+        for text in ("NAME = below.name()\nMORE = below.name()\n", "import time\nNOW = time.time()\n",
+                     "import subprocess\nsubprocess.run(['true'])\n"):
+            self.write("culprit.py", "import below\n" + text)
+            notes = self.zygote("s.py", "one", "culprit", "below").notes
+            place = os.path.join(self.folder, "culprit.py")
+            line = 2 if "MORE" in text else 3
+            self.assertEqual([os.fsdecode(note) for note in notes if note[:1] == b"S"],
+                             ["Sculprit:%s:%d" % (place, line)], text)
+        self.write("culprit.py", "import below\n")
+        notes = self.zygote("s.py", "one", "culprit", "below").notes
+        self.assertFalse([note for note in notes if note[:1] in b"HS"])
+
     def test_a_question_about_the_systems_libraries_is_none(self):
         notes = self.notes("import ctypes.util; ctypes.util.find_library('c')")
         self.assertEqual([note for note in notes if note[0] == "H"], [])

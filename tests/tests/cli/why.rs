@@ -388,6 +388,7 @@ fn what_each_call_imports_again_is_said_and_done_by_nobody_meanwhile() {
     let repeated = &warm["repeated"];
     assert_eq!(repeated["modules"], 2, "{report}");
     assert_eq!(repeated["why"]["state"], 2, "{report}");
+    assert!(repeated["first"].as_str().unwrap().ends_with("/does.py:2"), "{report}");
     assert!(warm["parts"]["imports_us"].as_u64().unwrap() > 200_000, "{report}");
     assert!(warm["predicted_us"].as_u64().unwrap() > 300_000, "{report}");
     // As often as it was executed, and not once more: plain and watched.
@@ -396,12 +397,28 @@ fn what_each_call_imports_again_is_said_and_done_by_nobody_meanwhile() {
     let text = shown.text().split_whitespace().collect::<Vec<_>>().join(" ");
     for told in [
         "repeated 2 modules (",
-        ") are imported by each call, since they would change something outside",
+        ") are imported by each call, since they would change something outside; the first at ",
+        "/does.py:2 ",
         "what each call imports does ",
         "changes something outside over ",
     ] {
         assert!(text.contains(told), "{told}: {}", shown.text());
     }
+}
+
+#[test]
+fn that_a_program_ends_as_another_one_is_said_with_its_name() {
+    let world = World::new();
+    world.file("second.py", "print('x')\n");
+    let hands = "import os, sys\nos.execv(sys.executable, [sys.executable, 'second.py'])\n";
+    world.file("first.py", hands);
+    let said = |program: &str| report(&why(&world, &[program]).go())["notes"].to_string();
+    assert!(
+        said("first.py").contains("executes second.py in its own place"),
+        "{}",
+        said("first.py")
+    );
+    assert!(!said("second.py").contains("in its own place"), "{}", said("second.py"));
 }
 
 #[test]

@@ -160,6 +160,7 @@ mod tests {
             why: [("finder".to_owned(), 85), ("variable".to_owned(), 1)].into(),
             in_terminal: 2,
             stopped: None,
+            first: None,
             self_us: 64_000,
             dearest: vec![
                 module("hypothesis.strategies._internal.core", 13_600, "finder"),

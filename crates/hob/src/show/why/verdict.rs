@@ -78,7 +78,9 @@ fn repeated(repeated: &RepeatedPart, look: &Look) -> Option<String> {
     let whys = whys.collect::<Vec<_>>().join(", ");
     let stopped = repeated.stopped.as_ref().filter(|_| repeated.why.contains_key("later"));
     let moved = stopped.map(|at| format!("; imports above {at} would be loaded ahead"));
-    Some(format!("repeated  {modules} would {whys}{}", moved.unwrap_or_default()))
+    let first = repeated.first.as_ref().map(|at| format!("; the first at {at}"));
+    let (first, moved) = (first.unwrap_or_default(), moved.unwrap_or_default());
+    Some(format!("repeated  {modules} would {whys}{first}{moved}"))
 }
 
 /// What a module does that each call must do itself, by the word of the worker's notes.

@@ -4,7 +4,7 @@
 //! Known by names alone, as the program's own command line and opens have them: nothing is asked
 //! of the runtime.
 
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// What runs.
@@ -102,6 +102,13 @@ impl Loader {
         let line = read("cmdline");
         self.name(kind, &here, line.split(|byte| *byte == 0).skip(1));
         kind
+    }
+
+    /// What such a process runs: the first of its arguments that is a file, or its executable.
+    pub(super) fn named(&self, pid: u32) -> Vec<u8> {
+        let executable = || std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let file = self.files.first().cloned();
+        file.unwrap_or_else(|| executable().into_os_string().into_vec())
     }
 
     fn name<'a>(&mut self, kind: Kind, here: &Path, words: impl Iterator<Item = &'a [u8]>) {

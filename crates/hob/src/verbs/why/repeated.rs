@@ -45,6 +45,8 @@ pub(super) struct Repeated {
     pub(super) in_terminal: usize,
     /// The statement after which nothing is loaded ahead, as `FILE:LINE`, if there is one.
     pub(super) stopped: Option<String>,
+    /// The first statement for which a module is left to each call, as `FILE:LINE`.
+    pub(super) first: Option<String>,
 }
 
 /// What a profiling run of the program says that it imports in ways of its own: no zygote can tell
@@ -86,6 +88,7 @@ pub(super) fn find(
         let Some(notes) = notes(&answer) else { return Ok(None) };
         let before = repeated.always.len();
         repeated.take(notes.iter().filter_map(|note| note.strip_prefix('H')));
+        repeated.take_first(&notes);
         if repeated.always.len() == before {
             repeated.take_later(&notes);
             return Ok(Some(repeated));
@@ -106,6 +109,14 @@ impl Repeated {
                 self.always.entry(name.to_owned()).or_insert_with(|| reason.to_owned());
             }
         }
+    }
+
+    /// Takes from a zygote's notes where the first hazard lies. The first zygote comes the furthest
+    /// up; a later one is without what it named.
+    fn take_first(&mut self, notes: &[String]) {
+        let mut places = notes.iter().filter_map(|note| note.strip_prefix('S')?.split_once(':'));
+        let first = places.find(|(name, _)| self.always.contains_key(*name));
+        self.first = self.first.take().or_else(|| first.map(|(_, place)| place.to_owned()));
     }
 
     /// Takes from the last zygote's notes what is imported at its moment.
@@ -180,6 +191,9 @@ mod tests {
         assert_eq!(repeated.always.get("a").map(String::as_str), Some("moment"));
         assert_eq!(repeated.always.get("z").map(String::as_str), Some("later"));
         assert_eq!(repeated.stopped.as_deref(), Some("/s.py:3"));
+        repeated.take_first(&["St:/t.py:1", "Sa.b:/b.py:4", "Sa:/a.py:2"].map(str::to_owned));
+        repeated.take_first(&["Sz:/z.py:9".to_owned()]);
+        assert_eq!(repeated.first.as_deref(), Some("/b.py:4"), "what looks for a terminal is none");
     }
 
     #[test]

@@ -172,6 +172,9 @@ pub struct RepeatedPart {
     /// The statement after which nothing is loaded ahead, as `FILE:LINE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// The first statement for which a module is left to each call, as `FILE:LINE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
     /// What they took together in the middle run, without what they import that is there already.
     pub self_us: u64,
     /// The dearest of them.
@@ -451,8 +454,8 @@ fn repeats(repeated: &Repeated, middle: &Round) -> RepeatedPart {
         *why.entry((*reason).clone()).or_insert(0) += 1;
     }
     let (modules, in_terminal) = (always.len(), repeated.in_terminal);
-    let stopped = repeated.stopped.clone();
-    RepeatedPart { modules, why, in_terminal, stopped, self_us, dearest }
+    let (stopped, first) = (repeated.stopped.clone(), repeated.first.clone());
+    RepeatedPart { modules, why, in_terminal, stopped, first, self_us, dearest }
 }
 
 fn why_not_hosted(program: &Program, middle: &Round) -> Option<String> {
@@ -505,6 +508,13 @@ fn notes(known: &Known<'_>, rounds: &[Round], stamped: bool) -> Vec<String> {
         notes.push(format!(
             "{} files were executed one after the other; `exec` lasts until the last of them",
             seen.executions
+        ));
+    }
+    if let (Some(file), true) = (&seen.handed_to, known.program.is_hosted()) {
+        let file = String::from_utf8_lossy(file);
+        notes.push(format!(
+            "a warm call is warm until the program executes {file} in its own place, which starts \
+             cold in each call; call that by itself to have it warm"
         ));
     }
     if seen.script_ns.is_none() && seen.kind != Kind::Native {
@@ -658,8 +668,11 @@ mod tests {
         assert_eq!(imported(&rounds), names);
         let always = [("done.by", "state"), ("other", "state"), ("third", "moment")];
         let always = always.map(|(name, why)| (name.to_owned(), why.to_owned())).into();
-        let report =
-            with(&python(), &rounds, Some(Repeated { always, in_terminal: 4, stopped: None }));
+        let report = with(
+            &python(),
+            &rounds,
+            Some(Repeated { always, in_terminal: 4, ..Repeated::default() }),
+        );
         let (parts, repeated) = (report.warm.parts.unwrap(), report.warm.repeated.unwrap());
         assert_eq!(parts.imports_us, 2_300, "two of five milliseconds, in a copy");
         let whole = parts.call_us + parts.own_us + parts.imports_us;

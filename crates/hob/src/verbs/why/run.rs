@@ -64,6 +64,8 @@ pub(super) struct Seen {
     pub(super) executed_ns: Option<u64>,
     /// How often a file was executed.
     pub(super) executions: u32,
+    /// What the program executed in its own place, when it had begun: a script, or a program.
+    pub(super) handed_to: Option<Vec<u8>>,
     /// What runs: the last executed file.
     pub(super) kind: Kind,
     /// The dynamic linker is done.
@@ -352,6 +354,9 @@ impl Run {
     /// A new file, in place of what ran before.
     fn executed(&mut self, now: u64) -> Result<(), Errno> {
         let seen = std::mem::take(&mut self.seen);
+        let kind = self.loader.executed(self.pid);
+        // What starts it comes before its script is opened, or is a version manager's shell.
+        let is_begun = seen.script_ns.is_some() && seen.kind != Kind::Shell;
         self.seen = Seen {
             forked_ns: seen.forked_ns,
             begun_ns: seen.begun_ns,
@@ -360,7 +365,8 @@ impl Run {
             last_byte_ns: seen.last_byte_ns,
             stops_ns: seen.stops_ns,
             output: seen.output,
-            kind: self.loader.executed(self.pid),
+            handed_to: is_begun.then(|| self.loader.named(self.pid)).or(seen.handed_to),
+            kind,
             ..Seen::default()
         };
         self.until = Until::Event;
