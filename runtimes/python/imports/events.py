@@ -90,6 +90,8 @@ class Events:
         if path is not None and path.startswith(NOT_FILES):
             return "moment" if path.startswith("/proc") or is_of_the_moment(path) else None
         if path is not None and not searches(frame):
+            if path in FOR_ALL:
+                return "moment"
             there = kind_of(path)
             if there == "d":
                 self.listed.add(path)

@@ -83,6 +83,8 @@ SYSTEM_FILES = (b"/etc/localtime", b"/etc/ld.so.cache", b"/etc/ld.so.preload")
 NOT_FILES = ("/proc/", "/sys/", "/dev/")
 OF_THE_MOMENT = ("/proc/", "/dev/tty", "/dev/pts", "/dev/random", "/dev/urandom", "/dev/shm",
                  "/dev/std", "/dev/fd")
+# Where anybody makes files at any time: what it lists is old when it has been listed.
+FOR_ALL = "/tmp", "/var/tmp", "/usr/tmp"
 CONSTANT = ("/proc/cpuinfo", "/proc/version", "/proc/filesystems", "/proc/self/exe")
 
 

@@ -77,6 +77,10 @@ class WhatImportsReadIsNoted(InAFolder):
         for lists in ("os.listdir('d')", "list(os.scandir('d'))", "import glob; glob.glob('d/*')"):
             self.assertIn("Ld", self.notes(lists, "d/x"), lists)
 
+    def test_the_directory_of_temporary_files_is_another_one_in_each_call(self):
+        self.assertEqual(self.notes("os.listdir('/tmp')"), ["Cpart.py", "Hpart:moment"])
+        self.assertNotIn(b"L/tmp", self.zygote("s.py", "part").notes)
+
     def test_a_directory_that_is_searched_for_modules_or_packages_is_not_listed(self):
         notes = self.notes("import importlib.metadata as m; list(m.distributions()); import more",
                            "more.py")
