@@ -41,7 +41,7 @@ fn project() -> World {
     world.file("conf.rb", "class Conf\n  class << self\n    attr_accessor :level\n  end\nend\n");
     let mut told = String::new();
     for (number, (sets, reads)) in PYTHON.iter().enumerate() {
-        world.file(&format!("reader{number}.py"), &format!("{NAMES}VALUE = repr({reads})\n"));
+        world.file(&format!("reader{number}.py"), format!("{NAMES}VALUE = repr({reads})\n"));
         let text = format!(
             "{NAMES}{sets}\nimport reader{number} as reader\n\n\
              def handle(payload, message):\n    return reader.VALUE\n\n\n\
@@ -58,7 +58,7 @@ fn project() -> World {
         told += &format!("[mount.\"/{number}\"]\nwsgi = \"h{number}.py\"\n");
     }
     for (number, (sets, reads)) in RUBY.iter().enumerate() {
-        world.file(&format!("reader{number}.rb"), &format!("VALUE = ({reads}).to_s\n"));
+        world.file(&format!("reader{number}.rb"), format!("VALUE = ({reads}).to_s\n"));
         let text = format!(
             "require_relative 'conf'\n{sets}\nrequire_relative 'reader{number}'\n\
              def handle(payload)\n  VALUE\nend\n"
