@@ -5,7 +5,6 @@ mod context;
 mod differs;
 mod edits;
 mod imports;
-mod orders;
 mod probes;
 mod processors;
 mod reads;
