@@ -1,5 +1,6 @@
 //! A caller in a JVM, as the tests of hooks drive it.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -7,22 +8,36 @@ use std::sync::OnceLock;
 use hob_tests::run::Running;
 use hob_tests::{World, alone, wait};
 
-/// Where the client and `Caller.java` were compiled to, once for all tests.
+/// Where the client and `Caller.java` were compiled to, once for all tests. Each test is a process
+/// of its own, and a JVM of another one may read the classes: they come into their place whole.
 fn classes() -> &'static PathBuf {
     static CLASSES: OnceLock<PathBuf> = OnceLock::new();
     CLASSES.get_or_init(|| {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-        let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("jvm-classes");
         let client = root.join("clients/jvm/src/main/java/hob");
         let mut sources: Vec<_> =
             client.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
         sources.push(root.join("tests/tests/hooks/Caller.java"));
-        let _alone = alone();
-        let mut javac = Command::new("javac");
-        let done = javac.args(["--release", "17", "-d"]).arg(&into).args(&sources).output();
-        let done = done.expect("these tests need a JDK (17 or newer)");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        into
+        sources.sort();
+        let mut edition = DefaultHasher::new();
+        for source in &sources {
+            edition.write(&std::fs::read(source).unwrap());
+        }
+        let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let whole = place.join(format!("jvm-classes-of-{:016x}", edition.finish()));
+        if !whole.exists() {
+            let made = place.join(format!("jvm-classes-{}", std::process::id()));
+            let _alone = alone();
+            let mut javac = Command::new("javac");
+            let done = javac.args(["--release", "17", "-d"]).arg(&made).args(&sources).output();
+            let done = done.expect("these tests need a JDK (17 or newer)");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            if std::fs::rename(&made, &whole).is_err() {
+                // Another test was first.
+                std::fs::remove_dir_all(&made).unwrap();
+            }
+        }
+        whole
     })
 }
 
