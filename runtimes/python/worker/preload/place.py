@@ -7,11 +7,15 @@ THROUGH, MISSING, UNKNOWN = "through", "missing", "ends"
 
 
 def tree_of(data, file):
-    """The statements of a text; none if it has none."""
+    """The statements of a text; none if it has none. Who compiles it for the program is warned."""
+    filters = getattr(sys.modules.get("warnings"), "filters", borrow("_warnings").filters)
+    filters.insert(0, ("ignore", None, Warning, None, 0))
     try:
         return compile(data, file, "exec", ONLY_A_TREE, dont_inherit=True).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []
+    finally:
+        del filters[0]
 
 
 class Place:
