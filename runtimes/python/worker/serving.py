@@ -60,6 +60,8 @@ def serve():
     if layer is not None:
         PROFILE = begin_profile(program)
     if COLLECTS:
+        # What has been made since the last collection is no step towards the next: it was ours.
+        gc.collect()
         gc.enable()
     renew_moments()
     channel.detach()
