@@ -25,6 +25,8 @@ ifneq ($(ARCH),$(shell uname -m))
 endif
 # The one release binary; target/hob is a link to it.
 HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
+# What tests run.
+QUICK := $(CURDIR)/target/quick/hob
 # What `hob --version` says besides the version: the commit, and whether files were changed since.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
 # Tests run optimised, so that a million simulated calls take seconds, and with every check on.
@@ -42,8 +44,13 @@ AT_A_TIME := $(shell expr $$(nproc) + 1)
 UNITS = if [[ -x $(TOOLS)/cargo-nextest ]]; then $(NEXTEST) -E 'not package(hob-tests)' $(1) && \
 	  cargo test --doc --exclude hob-tests $(WHOLE) $(PROFILE) $(1); \
 	else cargo test --exclude hob-tests $(WHOLE) $(PROFILE) $(1); fi
-SYSTEM = if [[ -x $(TOOLS)/cargo-nextest ]]; then HOB_BIN=$(HOB) $(NEXTEST) --test-threads $(AT_A_TIME) -E 'package(hob-tests)' $(1); \
-	else HOB_BIN=$(HOB) cargo test --locked --package hob-tests $(PROFILE) $(1); fi
+# $(call SYSTEM,BINARY,WHICH,ARGUMENTS): WHICH is an expression of nextest's.
+SYSTEM = if [[ -x $(TOOLS)/cargo-nextest ]]; then HOB_BIN=$(1) $(NEXTEST) --test-threads $(AT_A_TIME) -E 'package(hob-tests)$(2)' $(3); \
+	else HOB_BIN=$(1) cargo test --locked --package hob-tests $(PROFILE) $(3); fi
+# Those whole-system tests that find most for their time: a call, its world, its end, what is stale.
+MOST := and test(/^(cli::(bytes|jobs|lifecycle|receipts)|fallback::(beyond|daemon)|fidelity::(context|imports|world)|hooks::semantics|messages::ends|ruby::scripts|serve::apps|sessions::scripts|verbs::heals)::/)
+# Those in which the release build may differ from the quick one: another C library, no checks.
+RELEASED := and test(/^(cli|fallback|verbs)::/) and not test(/refused/)
 BENCH = cargo run --locked --quiet $(PROFILE) --package hob-bench -- --hob $(HOB)
 BENCHES := hello throughput commands pandas ahead soak receipts why messages restarts stale chaos same worlds moments orders ends outbox nats actors hooks ruby jvm http places edits ab
 RUFF := target/tools/bin/ruff
@@ -143,36 +150,56 @@ docs: ## Makes the documents a site, target/site, and follows each link of it.
 tools:
 	bash .ci/tools
 
-# Chores, and all else that the tests are built on.
-.PHONY: xtask
-xtask:
+.PHONY: quick
+quick: deps ## The quick build: what tests run, chores, and all else that they are built on.
 	cargo build $(WHOLE) $(PROFILE)
 
 .PHONY: test
-test: test-deps tools ## Unit, property, simulation, fuzz replay, runtime, JVM and whole-system tests.
-	@bash .ci/test $(HOB)
+test: test-deps tools ## All tests, in one Python, one Ruby and the JVMs (15 minutes, with all builds).
+	@bash .ci/test most $(QUICK)
+
+.PHONY: test-quick
+test-quick: deps tools ## Units, simulation, runtimes, and the whole-system tests that find most (4 minutes).
+	@bash .ci/test quick $(QUICK)
+
+.PHONY: test-rest
+test-rest: test-deps tools ## Each other Python, suites of others, another machine, the release build and packages.
+	@bash .ci/test rest $(QUICK)
+
+.PHONY: test-all
+test-all: ## Everything: make test, then make test-rest.
+	@$(MAKE) test
+	@$(MAKE) test-rest
 
 .PHONY: units
 units: tools ## Tests of each crate, the simulation, and the examples in docs.
 	@$(call UNITS)
 
 .PHONY: system
-system: binary test-deps tools ## Whole-system tests, of the release binary.
-	@$(call SYSTEM)
+system: quick test-deps tools ## Whole-system tests.
+	@$(call SYSTEM,$(QUICK))
+
+.PHONY: system-quick
+system-quick: quick tools
+	@$(call SYSTEM,$(QUICK), $(MOST))
+
+.PHONY: system-release
+system-release: binary test-deps tools ## Those whole-system tests in which the release build may differ.
+	@$(call SYSTEM,$(HOB), $(RELEASED))
 
 .PHONY: suites
-suites: binary ## Suites that others wrote, against `hob serve`; tests/suites lists where it differs.
-	bash .ci/suites $(HOB)
+suites: quick ## Suites that others wrote, against `hob serve`; tests/suites lists where it differs.
+	bash .ci/suites $(QUICK)
 
 .PHONY: runtimes
 runtimes: ## Tests of what lives inside interpreters, in those that this machine has.
 	bash .ci/runtimes
 
 .PHONY: one
-one: binary tools ## Runs the tests whose names contain T (make one T=name).
+one: quick tools ## Runs the tests whose names contain T (make one T=name).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
 	@$(call UNITS,-- $(T))
-	@$(call SYSTEM,-- $(T))
+	@$(call SYSTEM,$(QUICK),,-- $(T))
 
 .PHONY: bench
 bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).
@@ -218,7 +245,7 @@ mutants: ## Finds policy that no test would miss (cargo-mutants on hob-core and 
 	cargo mutants --package hob-core --package hob-wire --output target/mutants
 
 .PHONY: generated
-generated: xtask ## Writes man pages and shell completions to target/generated.
+generated: quick ## Writes man pages and shell completions to target/generated.
 	@rm -rf $(GENERATED)
 	$(XTASK) man $(GENERATED)/man
 	$(XTASK) completions $(GENERATED)/completions

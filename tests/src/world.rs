@@ -77,7 +77,7 @@ impl World {
         close_on_exec();
         assert!(
             binary.is_file(),
-            "{}: missing; run `make build`, or set HOB_BIN",
+            "{}: missing; run `make quick`, or set HOB_BIN",
             binary.display()
         );
         let folder = tempfile::Builder::new().prefix("hob-test-").tempdir();
@@ -356,7 +356,7 @@ fn eprint_kept(folder: &Path) {
 #[must_use]
 pub fn binary() -> PathBuf {
     let named = std::env::var_os("HOB_BIN").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/hob"));
+    let path = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/quick/hob"));
     path.canonicalize().unwrap_or(path)
 }
 
