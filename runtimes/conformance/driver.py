@@ -6,6 +6,7 @@ Does not compare: the tests do.
 """
 
 import array
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -27,6 +28,13 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
+# A terminal or a build may hand on descriptors of its own, and so would this process.
+for number in map(int, os.listdir("/proc/self/fd")):
+    if number > 2:
+        # That of the list itself is gone by now.
+        with contextlib.suppress(OSError):
+            os.set_inheritable(number, False)
+
 # wire:begin conformance-driver (`cargo xtask wire` writes these lines)
 PRELOAD, READY, FORK, FORKED, GONE = 32, 33, 34, 35, 36
 GIVE, FINISHED, NOTES, SPANS, FAILED, ENDED, EXECUTES = 37, 38, 39, 45, 40, 18, 44
@@ -36,6 +44,13 @@ REQUEST, RESPOND, CHUNK, END, STREAM, FILE = 64, 65, 66, 67, 0, 1
 ZYGOTE, STANDBY, COPY = 0, 1, 2
 HANDLER, APP = 2, 3
 # wire:end
+
+
+def shared(cases):
+    """Those of a table of cases that are run here: all of them, or by `HOB_SHARE=K/N` each Nth from
+    the Kth on. `.ci/runtimes` has several interpreters of a kind share them."""
+    share, parts = map(int, (os.environ.get("HOB_SHARE") or "0/1").split("/"))
+    return list(cases)[share::parts]
 
 
 def blob(data):

@@ -59,18 +59,18 @@ class Python(Row):
     interpreter = sys.executable
     suffix = ".py"
     handler_function = "handle"
-    sources = join.write()
+    sources, kept = join.write(), join.kept()
     start = os.path.join(sources, "start.py")
     # A module that its cold run is known to import, and a program that does.
     preloadable = "json"
 
     def serve(self, options, script, kind):
-        return [self.interpreter, *options, "-S", self.start, "serve", self.sources, ""]
+        return [self.interpreter, *options, "-S", self.start, "serve", self.sources, self.kept]
 
     def learn(self, options, argv, kind, target, notes):
         named = "module" if kind else "script"
         prefix = [self.interpreter, *options]
-        head = [self.interpreter, *options, "-S", self.start, "learn", self.sources, ""]
+        head = [self.interpreter, *options, "-S", self.start, "learn", self.sources, self.kept]
         return [*head, notes, named, target, str(len(prefix)), *prefix, *argv]
 
     def cold(self, options, argv, kind):

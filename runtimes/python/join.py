@@ -6,8 +6,11 @@ Owns: where the joined files are for these. `parts.txt` lists the parts; the bin
 by `crates/hob-runtimes/build.rs`.
 """
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOINED = os.path.join(os.path.dirname(os.path.dirname(HERE)), "target", "runtimes", "python")
@@ -51,6 +54,17 @@ def write(folder=JOINED):
         else:
             text = joined(names)
         put(os.path.join(folder, file), text)
+    return folder
+
+
+def kept():
+    """A folder for the runtime's bytecode, which is gone when this process ends.
+
+    The daemon gives one to all that it starts. Without it each start compiles the whole runtime, which
+    takes longer than all else that a test does with it.
+    """
+    folder = tempfile.mkdtemp(prefix="hob-kept-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 

@@ -4,6 +4,7 @@ Owns: compiling a program in a private directory, and running it both ways in ea
 machine has. The tests compare.
 """
 
+import atexit
 import os
 import shutil
 import sys
@@ -40,15 +41,25 @@ class Case(unittest.TestCase):
         self.place = os.path.realpath(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
 
+    # The classes of each program that these tests have compiled. A compiler takes longer than all
+    # that is done with what it makes.
+    compiled = {}
+
     def compile(self, text):
-        path = os.path.join(self.place, "Main.java")
-        with open(path, "w") as file:
-            file.write(textwrap.dedent(text))
-        build.program(self.place, path)
+        if text not in self.compiled:
+            folder = self.compiled[text] = tempfile.mkdtemp(prefix="hob-classes-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            path = os.path.join(folder, "Main.java")
+            with open(path, "w") as file:
+                file.write(textwrap.dedent(text))
+            build.program(folder, path)
+        shutil.copytree(self.compiled[text], self.place, dirs_exist_ok=True)
 
     def same(self, text, *arguments, expect=None, start=None, unfit=None, **how):
         """Asserts that both are equal in each JDK, and that the cold run did what is tested. The
-        standby itself performs the call, unless it is to execute it cold since this does not fit."""
+        standby itself performs the call, unless it is to execute it cold since this does not fit.
+        What happens by chance is looked for in several `calls`."""
+        calls = how.pop("calls", 1)
         self.compile(text)
         how.setdefault("cwd", self.place)
         how.setdefault("options", ["-cp", self.place])
@@ -60,6 +71,7 @@ class Case(unittest.TestCase):
                 cold = run.cold()
                 if expect is not None:
                     self.assertIn(expect, cold.out + cold.err)
-                warm = run.standby(env=kept, cwd=start or self.place)
-                self.assertEqual(cold, warm)
-                self.assertEqual(unfit, warm.unfit, "executed cold in its place, for this")
+                for _ in range(calls):
+                    warm = run.standby(env=kept, cwd=start or self.place)
+                    self.assertEqual(cold, warm)
+                    self.assertEqual(unfit, warm.unfit, "executed cold in its place, for this")

@@ -89,8 +89,7 @@ class World(Case):
                 }
             }
         """
-        for _ in range(8):
-            self.same(text, expect=b"ends")
+        self.same(text, expect=b"ends", calls=8)
 
     def test_limits(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

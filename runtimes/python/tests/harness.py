@@ -24,6 +24,7 @@ import join
 
 # The files of the runtime as an interpreter loads them: joined of their parts.
 SOURCES = join.write()
+KEPT = join.kept()
 WORKER = os.path.join(SOURCES, "worker.py")
 # The command line between the interpreter's options and the mode's own words.
 START = os.path.join(SOURCES, "start.py")
@@ -50,6 +51,7 @@ from driver import (  # noqa: F401
     _content,
     _state,
     blob,
+    shared,
     split_uncaught,
     strings,
     take_strings,
@@ -62,7 +64,7 @@ class Worker:
 
     def __init__(self, role, kind, target, **options):
         near, far = socket.socketpair()
-        command = [sys.executable, *options.get("options", ()), "-S", START, "serve", SOURCES, ""]
+        command = [sys.executable, *options.get("options", ()), "-S", START, "serve", SOURCES, KEPT]
         self.process = subprocess.Popen(
             command,
             stdin=far,
@@ -189,7 +191,7 @@ class Run:
         kind = "module" if self.kind else "script"
         target = self.target or os.path.join(self.cwd, self.argv[0])
         prefix = [sys.executable, *self.options]
-        command = [sys.executable, *self.options, "-S", START, "learn", SOURCES, ""]
+        command = [sys.executable, *self.options, "-S", START, "learn", SOURCES, KEPT]
         command += [notes, kind, target]
         return self._spawn([*command, str(len(prefix)), *prefix, *self.argv])
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 import unittest
 
-from harness import Run
+from harness import Run, shared
 from test_worker import InAFolder
 
 # Each leaves the folder otherwise than it was. `HERE` is the folder.
@@ -208,7 +208,7 @@ class WhatAnImportDoes(InAFolder):
         return found
 
     def test_what_changes_something_outside_is_done_by_calls_alone(self):
-        prepared = self.prepare(EFFECTS.items(), "print('done')\n")
+        prepared = self.prepare(shared(EFFECTS.items()), "print('done')\n")
         for number, (script, (what, modules)) in enumerate(prepared.items()):
             with self.subTest(what):
                 self.furnish()
@@ -223,7 +223,7 @@ class WhatAnImportDoes(InAFolder):
 
     def test_what_is_found_and_made_of_the_process_is_as_cold(self):
         names = "json", "logging", "random", "tempfile"
-        prepared = self.prepare(SAME.items(), "print(part.SHOW())\n", ", ".join(names))
+        prepared = self.prepare(shared(SAME.items()), "print(part.SHOW())\n", ", ".join(names))
         zygotes = {script: self.settled([*names, *modules], script)[0]
                    for script, (_, modules) in prepared.items()}
         # It is some time since the zygotes were made.
@@ -251,7 +251,7 @@ class WhatAnImportDoes(InAFolder):
 
     def test_what_is_made_by_chance_is_made_in_each_call(self):
         names = "random", "secrets", "uuid"
-        prepared = self.prepare(DIFFERENT.items(), "print(part.VALUE)\n", ", ".join(names))
+        prepared = self.prepare(shared(DIFFERENT.items()), "print(part.VALUE)\n", ", ".join(names))
         for script, (what, modules) in prepared.items():
             with self.subTest(what):
                 zygote, _ = self.settled([*names, *modules], script)
@@ -261,7 +261,7 @@ class WhatAnImportDoes(InAFolder):
                 zygote.close()
 
     def test_what_is_harmless_is_loaded_ahead(self):
-        prepared = self.prepare(HARMLESS.items(), "print(part.VALUE)\n", "random")
+        prepared = self.prepare(shared(HARMLESS.items()), "print(part.VALUE)\n", "random")
         for script, (what, modules) in prepared.items():
             with self.subTest(what):
                 zygote, hazards = self.settled(["random", *modules], script)

@@ -8,6 +8,7 @@ import os
 import sys
 import unittest
 
+from harness import shared
 from test_worker import InAFolder, loaded_by
 
 FOUND = {
@@ -90,7 +91,7 @@ class WhatAModuleFinds(InAFolder):
             # An archive with nothing in it.
             file.write(b"PK\5\6" + bytes(18))
         self.write("s.py", "import part\nprint(part.VALUE)\n")
-        for what, text in FOUND.items():
+        for what, text in shared(FOUND.items()):
             with self.subTest(what):
                 self.write("part.py", "import os\n" + text + "\n")
                 zygote, hazards = self.settled(["part"], cwd="/")
@@ -175,7 +176,7 @@ class ReadersOfVolatileVariables(InAFolder):
         return {os.fsdecode(note[1:]) for note in zygote.notes if note[:1] == tag}
 
     def test_each_call_reads_its_own(self):
-        for what, text in READERS.items():
+        for what, text in shared(READERS.items()):
             with self.subTest(what):
                 self.write("reader.py", text + "\n")
                 env = dict(os.environ, MOMENT="of the zygote", STEADY="1")
@@ -231,7 +232,7 @@ class VariablesThatAScriptSets(InAFolder):
         self.write("inner.py", OTHERS["inner.py"])
         texts = list(self.SETS) + ["def f():\n    %s\nf()" % sets for sets in self.SETS]
         texts += [where % sets for where in self.WHERE for sets in self.SURE[:1]]
-        for text in texts:
+        for text in shared(texts):
             with self.subTest(text):
                 self.check("import os, sys\n%s\n" % text + self.SHOWS, set())
 

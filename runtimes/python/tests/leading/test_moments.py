@@ -1,9 +1,10 @@
 """A module is what it is at its own moment: after all that the program has done before it."""
 
+import itertools
 import os
 import unittest
 
-from harness import EXECUTES, FINISHED
+from harness import EXECUTES, FINISHED, shared
 from test_worker import loaded_by
 
 from leading.programs import LOOKS, Warmed, named
@@ -158,20 +159,27 @@ class AModuleIsWhatItIsAtItsOwnMoment(Warmed):
         return loaded
 
     def test_after_a_statement_of_the_script_it_is_imported_by_the_calls(self):
+        cases = []
         for number, state in enumerate(STATES):
-            for writer in {by_the_script, OF_THE_SCRIPT[number % len(OF_THE_SCRIPT)]}:
-                with self.subTest(state, writer=writer.__name__):
-                    loaded = self.see(number, state, writer)
-                    if state not in AHEAD_TOO:
-                        self.assertFalse(loaded, "it was loaded ahead")
+            writers = {by_the_script: 0, OF_THE_SCRIPT[number % len(OF_THE_SCRIPT)]: 1}
+            # In turn, so that who runs every other case sees each state, and writers of both kinds.
+            cases += [(number, state, writer) for writer in list(writers)[:: (-1) ** number]]
+        for number, state, writer in shared(cases):
+            with self.subTest(state, writer=writer.__name__):
+                loaded = self.see(number, state, writer)
+                if state not in AHEAD_TOO:
+                    self.assertFalse(loaded, "it was loaded ahead")
 
     def test_after_an_import_it_is_loaded_ahead_unless_that_is_for_the_call(self):
+        cases = []
         for number, state in enumerate(STATES):
-            for writer in OF_IMPORTS if state in PURE else [OF_IMPORTS[number % 2]]:
-                with self.subTest(state, writer=writer.__name__):
-                    loaded = self.see(number, state, writer)
-                    if state in PURE:
-                        self.assertTrue(loaded, "it was not loaded ahead")
+            writers = OF_IMPORTS if state in PURE else [OF_IMPORTS[number % 2]]
+            cases += [(number, state, writer) for writer in writers]
+        for number, state, writer in shared(cases):
+            with self.subTest(state, writer=writer.__name__):
+                loaded = self.see(number, state, writer)
+                if state in PURE:
+                    self.assertTrue(loaded, "it was not loaded ahead")
 
 
 CLOCK = "import time\nNOW = time.time()\n"
@@ -203,16 +211,17 @@ class HazardsAmongThem(Warmed):
 
     def test_a_package_that_sets_something_before_its_child(self):
         child = "import conf\nVALUE = conf.debug\n"
-        for first, ahead in ((CLOCK + "import conf\n", []), ("import conf\n" + CLOCK, ["conf"]),
-                             ("import conf, clock\n", ["conf"])):
-            for change in ("conf.debug = True\n", "conf.mark()\n"):
-                for imports in ("from pk import child\n", "from . import child\n", "import pk.child\n"):
-                    with self.subTest(first, change=change, imports=imports):
-                        hazards = ["pk", "clock"] if "clock" in first else ["pk"]
-                        cold = self.hazards(
-                            ahead, ["pk", "pk.child"], hazards, pk_=first + change + imports,
-                            pk_child=child, clock=CLOCK, s="import pk\nprint(pk.child.VALUE)\n")
-                        self.assertEqual(cold.out, b"True\n")
+        firsts = {CLOCK + "import conf\n": [], "import conf\n" + CLOCK: ["conf"],
+                  "import conf, clock\n": ["conf"]}
+        changes = "conf.debug = True\n", "conf.mark()\n"
+        ways = "from pk import child\n", "from . import child\n", "import pk.child\n"
+        for first, imports, change in shared(itertools.product(firsts, ways, changes)):
+            with self.subTest(first, change=change, imports=imports):
+                hazards = ["pk", "clock"] if "clock" in first else ["pk"]
+                cold = self.hazards(
+                    firsts[first], ["pk", "pk.child"], hazards, pk_=first + change + imports,
+                    pk_child=child, clock=CLOCK, s="import pk\nprint(pk.child.VALUE)\n")
+                self.assertEqual(cold.out, b"True\n")
 
     def test_a_child_that_a_script_names_after_such_a_package(self):
         cold = self.hazards([], ["pk", "pk.child"], ["pk"],
@@ -252,7 +261,7 @@ class AScriptThatIsEdited(Warmed):
         zygote.close()
 
     def test_what_begins_as_before_is_warm_with_its_new_text(self):
-        for begins in self.BEGINS:
+        for begins in shared(self.BEGINS):
             with self.subTest(begins):
                 after = "# more\n" + begins + "\nprint('new')\n"
                 self.check_edit(begins + "\nprint('old')\n", after, True)
@@ -262,10 +271,11 @@ class AScriptThatIsEdited(Warmed):
 
     def test_what_begins_otherwise_is_executed_anew(self):
         old = "import one, two\nprint('old')\n"
-        for text in ("import two, one\n", "import one\n", "import new, one, two\n", "",
-                     "import one\nimport os\nprint(1)\nimport two\n", "import one\nif 1: import two\n",
-                     "import one\ndef f(): import two\n", "import one.two\n",
-                     "import sys\nsys.argv.append(1)\nimport one, two\n", "import one\nimport two(\n"):
+        texts = ("import two, one\n", "import one\n", "import new, one, two\n", "",
+                 "import one\nimport os\nprint(1)\nimport two\n", "import one\nif 1: import two\n",
+                 "import one\ndef f(): import two\n", "import one.two\n",
+                 "import sys\nsys.argv.append(1)\nimport one, two\n", "import one\nimport two(\n")
+        for text in shared(texts):
             with self.subTest(text):
                 if text == "import one\nif 1: import two\n":
                     # It is known that it always does.

@@ -3,6 +3,7 @@
 import sys
 import unittest
 
+from harness import shared
 from test_worker import loaded_by
 
 from leading.programs import CONF, LOOKS, Warmed
@@ -150,26 +151,26 @@ NO_CODE = "return", "break", "await x", "def f(a, a): pass", "def f():\n    nonl
 
 class WhatComesBeforeAllElse(Warmed):
     def test_harmless_statements_are_passed_over(self):
-        for what, text in HARMLESS.items():
+        for what, text in shared(HARMLESS.items()):
             with self.subTest(what):
                 self.check("import conf\n%s\nimport reader\nprint(reader.VALUE)\n" % text,
                            ["conf", "reader"], reader=LOOKS)
 
     def test_the_rest_ends_it(self):
-        for what, text in ENDS.items():
+        for what, text in shared(ENDS.items()):
             with self.subTest(what):
                 self.check("import conf\n%s\nimport reader\nprint(reader.VALUE)\n" % text,
                            ["conf"], ["reader"], reader=LOOKS)
 
     def test_what_only_looks_harmless_changes_no_result(self):
-        for what, (text, reads) in TRAPS.items():
+        for what, (text, reads) in shared(TRAPS.items()):
             with self.subTest(what):
                 self.check(text + "import reader\nprint(reader.VALUE)\n", reader=reads, hides=HIDES,
                            takes=TAKES, other="")
 
     def test_what_fails_before_an_import_ends_as_cold(self):
         seen = "import atexit\natexit.register(print, 'it was imported')\n"
-        for what, text in FAILS.items():
+        for what, text in shared(FAILS.items()):
             with self.subTest(what):
                 self.furnish({"seen.py": seen, "s.py": text + "\nimport seen\n"})
                 zygote = self.started("s.py", ["seen"], {})
@@ -179,7 +180,7 @@ class WhatComesBeforeAllElse(Warmed):
 
     def test_a_script_that_is_no_code_imports_nothing(self):
         seen = "import atexit\natexit.register(print, 'it was imported')\n"
-        for text in NO_CODE:
+        for text in shared(NO_CODE):
             with self.subTest(text):
                 self.furnish({"seen.py": seen, "s.py": "import seen\n" + text + "\n"})
                 zygote = self.started("s.py", ["seen"], {})
@@ -310,7 +311,7 @@ class InstalledCommands(Warmed):
           "    print(reader.VALUE, __import__('sys').argv)\n    return 3\n"
 
     def test_what_their_function_imports_comes_first_too(self):
-        for what, text in LAUNCHERS.items():
+        for what, text in shared(LAUNCHERS.items()):
             with self.subTest(what):
                 ahead = ["tool", "tool.cli", "conf", "lazily", "tool.sub"]
                 cold = self.check(MAIN + text + "\n", ahead, ["reader"], tool_="",
