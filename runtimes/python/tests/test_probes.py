@@ -1,6 +1,6 @@
 """Every probe is the same cold and warm: by a paid copy, an unpaid one, a standby, by learning.
 
-Of interpreters that share their cases, each has every probe by copies, and by one of the two others.
+Of interpreters that share their cases, each has every probe by copies, and some by the two others.
 The probes and their first line are described in probes/README.md.
 """
 

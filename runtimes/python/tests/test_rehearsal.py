@@ -5,6 +5,7 @@ import struct
 import sys
 import unittest
 
+from harness import shared
 from test_worker import InAFolder
 
 LOADED = "argparse", "gettext", "shutil", "locale"
@@ -64,7 +65,7 @@ class TheStandardLibraryIsRehearsed(InAFolder):
             self.assertEqual(self.run_of("s.py").warm(self.zygote("s.py", "re"), True).out, shown)
 
     def test_what_a_program_has_put_in_is_not_called(self):
-        for what, text in REPLACED.items():
+        for what, text in shared(REPLACED.items()):
             with self.subTest(what):
                 lines = ["import %s" % name for name in ("os", "sys", "functools") + LOADED]
                 lines += ["import %s" % name for name in INSTALLED if sys.version_info > (3, 10)]

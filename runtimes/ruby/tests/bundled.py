@@ -1,6 +1,8 @@
 """A project with a bundle: a Gemfile, a gem beside it, commands; and calls within it."""
 
+import glob
 import os
+import pathlib
 import shutil
 import unittest
 
@@ -51,10 +53,13 @@ PROBE = """
     end
     system("tr '\\\\0' '\\\\n' < /proc/self/environ")
     puts Bundler.with_unbundled_env { `env` }
-    system("ruby", "-e", "p $:, ENV.to_a, Gem.loaded_specs.keys, defined?(Bundler)")
     at_exit { p ENV["RUBYOPT"], $! }
     exit 3
 """
+
+# And what a Ruby does that it starts, which takes as long as all else of it.
+CHILD = 'system("ruby", "-e", "p $:, ENV.to_a, Gem.loaded_specs.keys, defined?(Bundler)")'
+WITH_CHILD = PROBE.replace("at_exit", CHILD + "\n    at_exit")
 
 STUB = """
     #!/usr/bin/env ruby
@@ -64,6 +69,9 @@ STUB = """
 
 @unittest.skipUnless(BUNDLE, "no Bundler here")
 class Project(Case):
+    # What Bundler has found of the usual Gemfile, wherever it lies.
+    lock = None
+
     def setUp(self):
         super().setUp()
         self.write("home/x", "")
@@ -78,6 +86,11 @@ class Project(Case):
         self.write("app/main.rb", 'require "bundler/setup"\n' + PROBE)
         self.base = {"PATH": self.place + "/bin:" + os.environ["PATH"], "LANG": "C.UTF-8", "B": "1"}
         self.base.update(HOME=self.place + "/home", A="2")
+        if Project.lock is None:
+            self.exec("ruby", "-e", "").cold()
+            with open(self.cwd + "/Gemfile.lock") as file:
+                Project.lock = file.read()
+        self.write("app/Gemfile.lock", Project.lock)
 
     def gemfile(self, more=""):
         text = 'source "https://rubygems.org"\ngem "rspec"\ngem "hobtest", path: "../gem"\n'
@@ -99,16 +112,21 @@ class Project(Case):
         return self.call(BUNDLE, "exec", *words, **how)
 
     def steady(self, run):
-        """The outcome cold; the first run may write the lock, of which Bundler tells."""
-        run.cold()
-        return run.cold()
+        """The outcome cold; a run that writes the lock tells of it."""
+        before, cold = self.locks(), run.cold()
+        return cold if before == self.locks() else run.cold()
+
+    def locks(self):
+        """What Bundler has written, by where."""
+        paths = glob.glob(self.place + "/**/Gemfile.lock", recursive=True)
+        return {path: pathlib.Path(path).read_bytes() for path in paths}
 
     def learned(self, run, compared=True):
         """The names of a learning run, which is equal; but for the times that some programs tell."""
         path = os.path.join(self.place, "notes")
-        cold, learned = self.steady(run), run.learn(path)
+        self.cold, learned = self.steady(run), run.learn(path)
         if compared:
-            self.assertEqual(cold, learned)
+            self.assertEqual(self.cold, learned)
         with open(path, "rb") as file:
             self.notes = file.read().split(b"\0")
         return [note[1:] for note in self.notes if note[:1] == b"M"]
@@ -124,8 +142,9 @@ class Project(Case):
         files = [os.fsdecode(note[1:]) for note in zygote.notes if note[:1] == b"F"]
         return [any(file.endswith(part) for file in files) for part in parts]
 
-    def equal(self, run, zygote):
-        cold, warm = run.cold(), run.warm(zygote, 1)
+    def equal(self, run, zygote, cold=None):
+        """The warm outcome, equal to the cold one; which may be known."""
+        cold, warm = cold or run.cold(), run.warm(zygote, 1)
         for outcome in (cold, warm):
             # RSpec tells how long it took.
             outcome.out = b"".join(x for x in outcome.out.splitlines(True) if b" seconds (" not in x)

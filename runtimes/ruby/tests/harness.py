@@ -40,8 +40,11 @@ class Case(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.place = os.path.realpath(tempfile.mkdtemp())
+        self.place = self.folder()
         self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def folder(self):
+        return os.path.realpath(tempfile.mkdtemp())
 
     def write(self, name, text):
         path = os.path.join(self.place, name)

@@ -5,13 +5,17 @@ compares a call with the cold run of the same moment.
 """
 
 import os
+import shutil
+import tempfile
+import textwrap
 import unittest
 
-from bundled import BUNDLE, NOTES, PROBE, Project
+from bundled import BUNDLE, NOTES, PROBE, WITH_CHILD, Project
 
 
 class Equal(Project):
     def test_what_a_program_sees(self):
+        self.stub("probe", "#!/usr/bin/env ruby\n" + textwrap.dedent(WITH_CHILD))
         run = self.exec("probe", "a", "b c")
         names = self.learned(run)
         with self.started(run, names) as zygote:
@@ -145,12 +149,29 @@ class Equal(Project):
 
 
 class Changed(Project):
-    """What Bundler decides by is another than when files were loaded ahead."""
+    """What Bundler decides by is another than when files were loaded ahead.
+
+    Each test's project is the same, in the same place, so that it is learned from once.
+    """
+
+    known = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = os.path.realpath(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.holder, ignore_errors=True)
+
+    def folder(self):
+        folder = os.path.join(self.holder, "place")
+        os.mkdir(folder)
+        return folder
 
     def setUp(self):
         super().setUp()
         self.run_ = self.exec("probe")
-        self.names = self.learned(self.run_)
+        if Changed.known is None:
+            Changed.known = self.learned(self.run_)
+        self.names = list(Changed.known)
 
     def both(self, run, notes=(), loaded=None):
         """In a zygote of before, and in one that is started now."""

@@ -15,7 +15,7 @@ class Hazards(Project):
         names = [name for name in names if not any(n[1:].startswith(name + b":") for n in found)]
         how = {"modules": names, "argv": run.argv[:1], "cwd": self.cwd, "env": run.env}
         with self.zygote(run.argv[0], **how) as zygote:
-            self.equal(run, zygote)
+            self.equal(run, zygote, self.cold)
             return zygote
 
     def test_a_gem_that_prints(self):
