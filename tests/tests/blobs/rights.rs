@@ -86,7 +86,8 @@ fn who_may_sees_it_and_to_others_it_is_not_there() {
     assert_eq!(questions[0], first);
     assert!(questions.iter().any(|question| question["user"].is_null()), "nobody is a user");
     // What was asked is kept, for each user alone.
-    let before = questions.len();
+    assert_eq!(get(&site, "alice", ACME).status, 200);
+    let before = asked(&world).len();
     for _ in 0..5 {
         assert_eq!(get(&site, "alice", ACME).status, 200);
     }
@@ -181,8 +182,11 @@ fn in_doubt_it_is_refused_and_nothing_is_kept() {
 
 #[test]
 fn all_that_a_user_may_do_is_one_answer() {
-    let world = world("{'allow': ['read:shop', 'write:*']}", "");
+    // A no is kept from the moment at which it was asked for: not while a worker is loaded.
+    let world = world("{'allow': ['read:shop', 'write:*']}", "keep_no = \"5s\"\n");
     let site = serve(&world);
+    assert_eq!(get(&site, "bob", "/git/blob/shop/main?path=f").text(), "of shop");
+    world.file("asked", "");
     let listing =
         get(&site, "alice", "/git/blobs?rev=main&path=f&project=shop&project=acme&project=gone");
     let text = listing.text();
