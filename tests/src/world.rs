@@ -13,6 +13,10 @@ use crate::{leftovers, wait};
 
 /// How often a program may be called until a call of it is warm.
 const WARMING_CALLS_MAX: usize = 200;
+/// How long a pool may be in the making until the next call is made all the same.
+const MAKING_MAX: Duration = Duration::from_secs(10);
+/// Reasons of a cold call whose program's pool is being made, or will be at once.
+const MAKING: [&str; 5] = ["learning", "being-learned", "warming", "edited", "stale"];
 /// How many calls may be late, one after another.
 const LATE_CALLS_MAX: usize = 20;
 /// Why a call runs cold that no daemon had in time: what its caller wrote, and what the daemon did
@@ -74,6 +78,21 @@ impl World {
     /// When there is none.
     #[must_use]
     pub fn of(binary: PathBuf) -> World {
+        let world = World::empty_of(binary);
+        world.share_bytecode();
+        world
+    }
+
+    /// The same, of which even the state has nothing yet: not what interpreters keep.
+    ///
+    /// # Panics
+    /// When there is no binary to test.
+    #[must_use]
+    pub fn empty() -> World {
+        World::empty_of(binary())
+    }
+
+    fn empty_of(binary: PathBuf) -> World {
         close_on_exec();
         assert!(
             binary.is_file(),
@@ -86,6 +105,21 @@ impl World {
             std::fs::create_dir(world.path(name)).expect("a folder can be made");
         }
         world
+    }
+
+    /// What interpreters keep of the runtimes as bytecode is named after what it was made of, and is
+    /// each world's alike: it is compiled once, not in each.
+    fn share_bytecode(&self) {
+        use std::os::unix::fs::DirBuilderExt;
+        let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/bytecode");
+        let private = |folder: &Path| {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.expect("a folder can be made");
+        };
+        private(&shared);
+        private(&self.path("state/hob"));
+        let link = std::os::unix::fs::symlink(shared, self.path("state/hob/bytecode"));
+        link.expect("a link can be made");
     }
 
     /// The same, with a daemon that runs.
@@ -216,7 +250,9 @@ impl World {
             // A caller that has waited long enough has left: what the daemon saw of it then is moot.
             let left = record["outcome"]["kind"] == "cancelled";
             assert!(left || PASSING.contains(&reason.as_str()), "stays cold: {reason}: {record}");
-            if reason != "learning" {
+            if MAKING.contains(&reason.as_str()) {
+                self.until_made(&record["program"]["name"]);
+            } else {
                 // sleeps: between two calls, whose receipts are the mark.
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -225,6 +261,22 @@ impl World {
         let log = ["log", "daemon.log"].map(|name| self.hob_dir().join(name));
         let log = log.map(|path| std::fs::read_to_string(path).unwrap_or_default()).concat();
         panic!("never warm: {reasons:?}\n{log}");
+    }
+
+    /// Waits until no pool of this program is in the making, if it is in time: each call meanwhile
+    /// would start one more interpreter beside the one that is waited for.
+    fn until_made(&self, name: &Value) {
+        let is_made = |pool: &Value| match pool["state"].as_str() {
+            Some("warming" | "waiting") => true,
+            Some("standby") => pool["ready"] == 0,
+            Some(_) | None => false,
+        };
+        let made = || {
+            let pools = self.status_if_any()?["pools"].as_array().cloned()?;
+            let mut own = pools.iter().filter(|pool| pool["program"] == *name);
+            (!own.any(is_made)).then_some(())
+        };
+        let _ = wait::look_now_and_then(MAKING_MAX, made);
     }
 
     /// Calls until the daemon had a call in time, and returns that call. One that is late, as

@@ -79,7 +79,7 @@ fn a_caller_with_other_rights_goes_cold() {
 
 #[test]
 fn hob_0_bypasses_hob_wholly() {
-    let world = World::new();
+    let world = World::empty();
     world.file("hello.py", HELLO);
     let outcome = world.hob(&["run", "hello.py"]).env("HOB", "0").go();
     assert_eq!((outcome.end, outcome.text()), (End::Code(0), "hello\n".to_owned()));
@@ -93,7 +93,7 @@ const SMALL: [&str; 3] = ["ulimit -f 0", "ulimit -f 1", "ulimit -f 40"];
 
 #[test]
 fn a_limit_of_file_sizes_ends_neither_the_client_nor_the_daemon() {
-    let world = World::new();
+    let world = World::empty();
     std::fs::create_dir(world.path("state/hob")).unwrap();
     std::fs::write(world.path("state/hob/fallbacks.ndjson"), "x\n".repeat(100_000)).unwrap();
     let run = world.hob(&["run", "/bin/true"]);

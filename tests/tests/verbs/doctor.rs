@@ -46,7 +46,7 @@ fn one_fault(run: &Run, words: &[&str]) {
 
 #[test]
 fn a_healthy_world_has_no_fault_with_and_without_a_daemon() {
-    let world = World::new();
+    let world = World::empty();
     let doctor = world.hob(&["doctor"]);
     assert_eq!(findings(&doctor, "fault"), [""; 0]);
     assert!(!world.hob_dir().exists() && !world.path("state/hob").exists(), "it made something");
@@ -169,7 +169,7 @@ fn a_daemon_that_is_stopped_or_of_another_world_is_named() {
 
 #[test]
 fn receipts_that_cannot_be_kept_are_named() {
-    let world = World::new();
+    let world = World::empty();
     let state = world.path("state/hob");
     std::fs::write(&state, "").unwrap();
     let doctor = world.hob(&["doctor"]);

@@ -148,7 +148,7 @@ fn runs_are_kept_in_their_order_without_secrets_and_other_builds_keep_theirs() {
 
 #[test]
 fn a_run_that_cannot_be_kept_says_so_and_is_no_failure() {
-    let world = World::new();
+    let world = World::empty();
     let server = Server::start(&world);
     std::fs::write(world.path("state/hob"), "no directory").unwrap();
     let (end, found) = server.check(FILE, &[]);
