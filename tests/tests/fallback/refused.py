@@ -1,21 +1,28 @@
-"""Runs programs where the kernel refuses one system call, without hob and through it.
+"""Runs programs where the kernel refuses system calls, without hob and through it.
 
-Owns: the filter, the runs under it, and the comparison. For each system call and each of two
-errors a program is run plainly; where it then still does what it does otherwise, it is run through
-hob in each of these ways, and must do the same:
+Owns: the filters, the runs under them, and the comparison. A program is run plainly under a filter;
+where it then still does what it does otherwise, it is run through hob in each of these ways, and
+must do the same:
 
     none        no daemon can be started
     elsewhere   a daemon answers that is not under the filter
     own         the first call starts a daemon under the filter; Python, whose caller has another
                 descriptor open, is called until a call is warm
 
-Deliberately not here: what is expected of the counts, and where no call is warm, which `refused.rs`
-knows. One JSON line is written for each run that was worse, one for each pair under which no call
-was warm, with the reason, and one at the end with the counts.
+Most system calls are made by nobody here. A filter kills whoever makes one of a whole group: where
+all is as without it, and warm, nobody makes any of them, so that neither error of any of them can
+be seen. Else the group is halved, until single ones are left. Those that are made, and those that
+hob makes of its own, are refused one by one, with each of two errors: a group of them would hide
+what is called only after another one of it.
 
-Arguments: hob, a folder for what the daemons leave, the first pair and the step (so that several
-of these share the work), and `some` or `all`: whether only the system calls that hob makes of its
-own, and the newest, are refused to daemons and to Python too, or all of them.
+Deliberately not here: what is expected of the counts, and where no call is warm, which `refused.rs`
+knows. One JSON line is written for each run that was worse, one for each pair of a system call and
+an error under which no call was warm, with the reason, and one at the end with the counts.
+
+Arguments: hob, a folder for what the daemons leave, the first system call and the step (so that
+several of these share the work), and `some` or `all`: whether of the system calls that are made,
+only those that hob makes of its own, and the newest, are refused to daemons and to Python too, or
+all of them.
 """
 
 import ctypes
@@ -80,6 +87,14 @@ OWN = {
 }
 # The newest 60: an older kernel does not know them.
 NEWEST = {*range(319, 335), *range(424, 468)}
+# What any of the Pythons, a daemon or a warm copy makes as well, as a tracer shows it. A search finds
+# each of them too, in a dozen runs.
+MADE = {0, 1, 2, 3, 5, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18, 21, 24, 25, 28, 32, 33, 38, 44, 45, 48}
+MADE |= {49, 50, 51, 59, 63, 72, 79, 80, 81, 82, 83, 84, 87, 88, 89, 91, 95, 98, 99, 102, 104, 107}
+MADE |= {108, 128, 131, 135, 137, 140, 145, 158, 186, 193, 217, 218, 228, 230, 231, 252, 257, 258}
+MADE |= {262, 263, 264, 267, 268, 270, 271, 273, 285, 302, 309, 318, 332, 334, 439}
+# Answers of a filter: an error, or the end of who asks.
+REFUSE, KILL = 0x50000, 0x80000000
 # How long one run may take.
 RUN_S = 30
 # In so many calls a program is warm, if it ever is; and a daemon has started, if one can.
@@ -89,8 +104,10 @@ PASSING = {"learning", "being-learned", "warming", "stale", "busy", "no-daemon",
 PASSING |= {"connect-timeout", "caller-left", "bare-interpreter", "installed-packages", "variables"}
 # Those of a warm call that is given a layer's copy, and none of the program's own.
 LAYERS = {"bare-interpreter", "installed-packages"}
-# How long a record may take, and a program between two calls.
-RECORD_S, PAUSE_S = 5, 0.02
+# A daemon that says nothing for so long has none of its calls: each counts as two without one.
+SILENT_S = 4
+# How long a record may take, a program between two looks for it, and one between two calls.
+RECORD_S, LOOK_S, PAUSE_S = 5, 0.02, 0.1
 
 ECHO = (b"/bin/echo", b"hello")
 # The number of a descriptor that each caller has open beside 0 to 2.
@@ -101,14 +118,12 @@ PR_SET_NO_NEW_PRIVS = 38
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def filter_of(number, error):
-    """A filter that answers one system call with an error; its address is in what is returned."""
-    steps = [
-        (0x20, 0, 0, 0),  # The number.
-        (0x15, 0, 1, number),
-        (0x06, 0, 0, 0x50000 | error),
-        (0x06, 0, 0, 0x7FFF0000),
-    ]
+def filter_of(numbers, answer):
+    """A filter that gives these system calls this answer; its address is in what is returned."""
+    steps = [(0x20, 0, 0, 0)]  # The number.
+    for number in numbers:
+        steps += [(0x15, 0, 1, number), (0x06, 0, 0, answer)]
+    steps.append((0x06, 0, 0, 0x7FFF0000))
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
     return code, ctypes.create_string_buffer(program)
@@ -198,7 +213,7 @@ def record_of(hob, environment, pid):
             if record.get("caller_pid") == pid:
                 return record
         # sleeps: between two looks at a mark, within the bound.
-        time.sleep(PAUSE_S)
+        time.sleep(LOOK_S)
     return {}
 
 
@@ -212,11 +227,13 @@ def call_until_warm(hob, through, way, program, want):
             return {"call": call, "got": repr(got)}
         if not most:
             continue
+        begun = time.monotonic()
         record = record_of(hob, environment, pid)
         reason = record.get("reason", "no record")
         if record.get("warm") and reason not in LAYERS:
             return None
-        alone += reason == "no-daemon"
+        silent = time.monotonic() - begun > SILENT_S
+        alone += 2 if silent else reason == "no-daemon"
         if reason not in PASSING or alone > ALONE_MAX:
             break
         # sleeps: between two calls, whose records are the mark.
@@ -230,23 +247,72 @@ def wanted(argv):
     return run(argv, dict(os.environb))[1]
 
 
-def compare(hob, folder, argv, pair, daemons):
-    """What is worse through hob for this pair; `None` if nothing is to be compared."""
-    number, error = pair
-    want = wanted(argv)
-    _code, program = filter_of(number, error)
-    if run(argv, dict(os.environb), program)[1] != want:
-        return None
-    worse = []
-    for way in ways(folder, argv, daemons):
-        told = call_until_warm(hob, (hob, b"run", *argv), way, program, want)
-        if told is not None:
-            pair_is = {"number": number, "error": errno.errorcode[error], "way": way[0]}
-            worse.append({**pair_is, "program": argv[0].decode(), **told})
-    end_all()
-    for left in ("own", "state"):
-        shutil.rmtree(os.path.join(folder, left.encode()), ignore_errors=True)
-    return worse
+def same_plainly(argv, program):
+    return run(argv, dict(os.environb), program)[1] == wanted(argv)
+
+
+class Places:
+    """Where hob is, what of it is run under filters, and what that has been."""
+
+    def __init__(self, hob, folder, script):
+        self.hob, self.folder, self.script = hob, folder, script
+        self.counts = dict.fromkeys(("unmade", "unmade_warm", "pairs", "warm", "runs"), 0)
+        self.bytecode = os.path.join(folder, b"bytecode")
+        os.mkdir(self.bytecode, 0o700)
+
+    def begin(self):
+        """A state of its own, but for Python's runtime as bytecode: that is compiled once."""
+        state = os.path.join(self.folder, b"state", b"hob")
+        os.makedirs(state, 0o700, exist_ok=True)
+        os.symlink(self.bytecode, os.path.join(state, b"bytecode"))
+
+    def end(self):
+        end_all()
+        for left in (b"own", b"state"):
+            shutil.rmtree(os.path.join(self.folder, left), ignore_errors=True)
+
+    def worse(self, programs, program, daemons):
+        """For each program that does under this filter what it does otherwise, what is worse
+        through hob: the first of each way."""
+        compared = {}
+        self.begin()
+        for argv in programs:
+            self.counts["runs"] += 1
+            if not same_plainly(argv, program):
+                continue
+            compared[argv] = []
+            for way in ways(self.folder, argv, daemons):
+                self.counts["runs"] += 1
+                through = (self.hob, b"run", *argv)
+                told = call_until_warm(self.hob, through, way, program, wanted(argv))
+                if told is not None:
+                    compared[argv].append({"way": way[0], "program": argv[0].decode(), **told})
+        self.end()
+        return compared
+
+    def made(self, group, programs, daemons):
+        """Those of the group that somebody makes."""
+        _code, program = filter_of(group, KILL)
+        if all(same_plainly(argv, program) for argv in programs):
+            compared = self.worse(programs, program, daemons)
+            if all(compared.get(argv) == [] for argv in programs):
+                return []
+        if len(group) <= 1:
+            return group
+        half = len(group) // 2
+        halves = (group[:half], group[half:])
+        return [one for part in halves for one in self.made(part, programs, daemons)]
+
+    def judge(self, number, error, daemons):
+        """One system call, refused by itself."""
+        _code, program = filter_of([number], REFUSE | error)
+        programs = [ECHO, self.script] if daemons else [ECHO]
+        compared = self.worse(programs, program, daemons)
+        self.counts["pairs"] += bool(compared)
+        self.counts["warm"] += daemons and compared.get(self.script) == []
+        for told in (one for worse in compared.values() for one in worse):
+            told = {"number": number, "error": errno.errorcode[error], **told}
+            print(json.dumps(told), flush=True)
 
 
 def main():
@@ -258,20 +324,22 @@ def main():
         file.write("import json\nprint(json.dumps({'hello': 1}))\n")
     interpreter = os.fsencode(shutil.which("python3"))
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    pairs = [(number, error) for number in NUMBERS for error in ERRORS]
-    counts = {"pairs": 0, "warm": 0}
-    for pair in pairs[int(first) :: int(step)]:
-        whole = mode == "all" or pair[0] in OWN.values()
+    places = Places(hob, folder, (interpreter, script))
+    numbers = NUMBERS[int(first) :: int(step)]
+    made = places.made(numbers, [ECHO], False)
+    known = {*OWN.values(), *MADE, *made}
+    rest = [one for one in numbers if one not in known]
+    by_python = places.made(rest, [ECHO, places.script], True)
+    places.counts["unmade"] += len(numbers) - len(made)
+    places.counts["unmade_warm"] += len(rest) - len(by_python)
+    for number, error in ((number, error) for number in numbers for error in ERRORS):
         # A kernel that is older does not know them; one that forbids them is a filter's.
-        whole = whole or pair[0] in NEWEST and pair[1] == errno.ENOSYS
-        programs = [ECHO, (interpreter, script)] if whole else [ECHO]
-        results = [compare(hob, folder, argv, pair, whole) for argv in programs]
-        told = [one for worse in results for one in worse or ()]
-        counts["pairs"] += any(worse is not None for worse in results)
-        counts["warm"] += whole and results[-1] == []
-        for one in told:
-            print(json.dumps(one), flush=True)
-    print(json.dumps(counts), flush=True)
+        is_newest = number in NEWEST and error == errno.ENOSYS
+        whole = mode == "all" or number in OWN.values() or is_newest
+        whole = whole and (number not in rest or number in by_python)
+        if whole or number in made:
+            places.judge(number, error, whole)
+    print(json.dumps(places.counts), flush=True)
 
 
 main()
