@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hob_tests::{End, Run, World};
 
-use super::{javas, run, warm_as_cold};
+use super::{brief, javas, warm_as_cold};
 use crate::sessions::libraries;
 
 /// A call of Clojure's main with more in front of its class path.
@@ -14,7 +14,7 @@ fn clojure(world: &World, java: &Path, path: &str, words: &[&str]) -> Run {
     let path = if path.is_empty() { libraries() } else { format!("{path}:{}", libraries()) };
     // The report of what was thrown would be in a file whose name is chance.
     let head = ["-Dclojure.main.report=stderr", "-cp", &path, "clojure.main"];
-    run(world, java, &[&head[..], words].concat())
+    brief(world, java, &[&head[..], words].concat())
 }
 
 /// A jar with these texts as files.

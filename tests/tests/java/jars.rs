@@ -5,7 +5,7 @@ use std::process::Command;
 
 use hob_tests::{Outcome, Run, World, wait};
 
-use super::{compiled, javas, run, warm_as_cold};
+use super::{brief, compiled, javas, run, warm_as_cold};
 
 const PRINTS: &str = r#"
 import java.io.InputStream;
@@ -280,7 +280,7 @@ fn a_script_of_clojure_is_as_cold() {
          (throw (ex-info \"no\" {:a 1}))\n",
     );
     let words = ["-cp", &jars, "clojure.main", "--report", "none", "main.clj", "a", "b"];
-    let call = run(&world, &javas()[0], &words).env("ONE", "1").stdin("given\n");
+    let call = brief(&world, &javas()[0], &words).env("ONE", "1").stdin("given\n");
     let warm = warm_as_cold(&world, &call);
     assert!(warm.text().starts_with("a,b 1 "), "{warm:?}");
 }

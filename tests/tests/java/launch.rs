@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use hob_tests::{End, Run, World};
 
-use super::{javas, warm_as_cold};
+use super::{ONE_WAITS, javas, warm_as_cold};
 use crate::sessions::libraries;
 
 /// What the official launcher does, in short: it runs a JVM of its own, then executes what it has found
@@ -23,12 +23,12 @@ while [[ $1 == -* ]]; do
 done
 grep -q broken deps.edn 2>/dev/null && { echo "deps.edn: broken" >&2; exit 1; }
 echo x >> "$LAUNCHED"
-"$JAVA_CMD" -cp "$LIBRARIES" clojure.main -e "(do 'clojure.tools.deps (println :inner))" >/dev/null || exit 3
-exec "$JAVA_CMD" -Dfrom=launcher -classpath "src:$LIBRARIES" clojure.main "${main[@]}" "$@"
+"$JAVA_CMD" -XX:TieredStopAtLevel=1 -cp "$LIBRARIES" clojure.main -e "(do 'clojure.tools.deps (println :inner))" >/dev/null || exit 3
+exec "$JAVA_CMD" -XX:TieredStopAtLevel=1 -Dfrom=launcher -classpath "src:$LIBRARIES" clojure.main "${main[@]}" "$@"
 "#;
 
 fn call(world: &World, words: &[&str]) -> Run {
-    verb(world, &[&["run"], words].concat())
+    verb(world, &[&["run"], &ONE_WAITS[..], words].concat())
 }
 
 fn verb(world: &World, words: &[&str]) -> Run {

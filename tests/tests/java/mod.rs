@@ -33,6 +33,11 @@ fn javas() -> Vec<PathBuf> {
     found.into_values().collect()
 }
 
+/// Options of a JVM that loads much and computes little, where nothing is tested of what compiles it, or
+/// of how many of it wait: half of a JVM's time goes into its best compiler, which is of no use yet.
+const BRIEF: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+const ONE_WAITS: [&str; 2] = ["--ahead", "1"];
+
 /// Compiles one file of Java into a folder of the world.
 fn compiled(world: &World, folder: &str, name: &str, text: &str) -> PathBuf {
     let source = world.file(&format!("source/{name}.java"), text);
@@ -46,6 +51,12 @@ fn compiled(world: &World, folder: &str, name: &str, text: &str) -> PathBuf {
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     classes
+}
+
+/// `hob run --ahead 1 JAVA OPTIONS... WORDS...`, where it is Clojure that is loaded.
+fn brief(world: &World, java: &Path, words: &[&str]) -> Run {
+    let java = [java.to_str().expect("a JDK's place is text")];
+    world.hob(&[&["run"], &ONE_WAITS[..], &java, &BRIEF, words].concat())
 }
 
 /// `hob run JAVA WORDS...`.

@@ -24,7 +24,22 @@ pub(crate) fn libraries() -> String {
     jars.join(":")
 }
 
+/// The `java` of PATH, whose best compiler is left out: a session of a test loads much and computes
+/// little, and half of its time would be that compiler's.
+const BRIEF: &str = "#!/bin/sh
+exec \"$(PATH=${PATH#*:} command -v java)\" -XX:TieredStopAtLevel=1 \"$@\"
+";
+
 /// A call of hob in a world that has the language.
 pub(crate) fn hob(world: &World, words: &[&str]) -> Run {
-    world.hob(words).env("HOB_CLOJURE", libraries())
+    let java = world.path("brief/java");
+    if !java.exists() {
+        world.executable("../brief/java", BRIEF);
+    }
+    let mut path = java.parent().expect("it has a folder").as_os_str().to_owned();
+    for (_, usual) in world.environment().iter().filter(|(name, _)| name == "PATH") {
+        path.push(":");
+        path.push(usual);
+    }
+    world.hob(words).env("HOB_CLOJURE", libraries()).env("PATH", path)
 }
