@@ -408,7 +408,8 @@ fn eprint_kept(folder: &Path) {
 #[must_use]
 pub fn binary() -> PathBuf {
     let named = std::env::var_os("HOB_BIN").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/quick/hob"));
+    let path =
+        named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/quick/hob"));
     path.canonicalize().unwrap_or(path)
 }
 
