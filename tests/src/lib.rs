@@ -33,3 +33,9 @@ pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Says to who reads the tests' output why a test shows nothing here.
+#[expect(clippy::print_stderr, reason = "that is where it is read")]
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

@@ -150,7 +150,10 @@ fn a_full_disk_loses_receipts_and_nothing_else() {
     );
     let outcome = world.run(&["unshare", "--mount", "bash", "-c", &script]).go();
     if outcome.end != End::Code(0) && !outcome.complaint().contains("full") {
-        return skipped(&outcome.complaint());
+        return hob_tests::skipped(&format!(
+            "no mount of one's own here: {}",
+            outcome.complaint().trim()
+        ));
     }
     assert_eq!(outcome.end, End::Code(0), "{outcome:?}");
     assert!(outcome.text().starts_with(&"hello\n".repeat(40)), "{outcome:?}");
@@ -175,15 +178,12 @@ fn a_full_runtime_directory_sends_calls_cold_or_warm_and_each_runs_once() {
     );
     let outcome = world.run(&["unshare", "--mount", "bash", "-c", &script]).go();
     if !outcome.complaint().contains("full") {
-        return skipped(&outcome.complaint());
+        return hob_tests::skipped(&format!(
+            "no mount of one's own here: {}",
+            outcome.complaint().trim()
+        ));
     }
     assert_eq!(outcome.end, End::Code(0), "{outcome:?}");
     assert!(outcome.text().starts_with(&"hello\n".repeat(10)), "{outcome:?}");
     assert_eq!(read(world.path("work/runs")), b"x".repeat(10), "each ran once");
-}
-
-/// Says why a test shows nothing here.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: no mount of one's own here: {}", why.trim());
 }

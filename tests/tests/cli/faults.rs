@@ -30,12 +30,13 @@ fn a_warm_calls_client_touches_few_pages() {
     world.file("count.py", COUNT);
     world.warm(&world.hob(&["run", "hello.py"]), |outcome| assert_eq!(outcome.text(), "1\n"));
     let binary = world.binary();
+    // A build with a loader has pages of its own, in no order: `make system-release` calls this one.
+    if std::fs::read(binary).unwrap()[..4096].windows(3).any(|at| at == b"ld-") {
+        return hob_tests::skipped("the binary is no release build");
+    }
     let hob = binary.to_str().unwrap();
     let text = world.run(&["python3", "count.py", hob, "run", "hello.py"]).go().text();
     let (client, plain) = text.trim().split_once(' ').unwrap();
     let (client, plain): (u32, u32) = (client.parse().unwrap(), plain.parse().unwrap());
-    // A build with a loader has pages of its own, in no order.
-    let is_release = !std::fs::read(binary).unwrap()[..4096].windows(3).any(|at| at == b"ld-");
-    let most = if is_release { RELEASE_MAX } else { 6 * plain };
-    assert!(client <= most, "{client} page faults; a plain process has {plain}");
+    assert!(client <= RELEASE_MAX, "{client} page faults; a plain process has {plain}");
 }

@@ -85,7 +85,7 @@ fn where_the_kernel_closes_no_ranges_a_call_with_a_lock_ends_and_is_warm() {
 #[test]
 fn where_the_newest_system_calls_are_not_there_calls_end_and_are_warm() {
     if !cfg!(target_arch = "x86_64") {
-        return super::refused::skipped("the filter names the system calls of x86-64");
+        return hob_tests::skipped("the filter names the system calls of x86-64");
     }
     let world = World::new();
     each_ends_and_is_warm(&world, |words| under(&world, &newest(), words));

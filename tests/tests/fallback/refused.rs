@@ -58,7 +58,7 @@ fn names(number: u64) -> &'static str {
 #[test]
 fn no_refused_system_call_makes_a_program_worse_than_without_hob() {
     if !cfg!(target_arch = "x86_64") {
-        return skipped("the filters name the system calls of x86-64");
+        return hob_tests::skipped("the filters name the system calls of x86-64");
     }
     let world = World::started();
     let driver = world.file("refused.py", DRIVER).to_string_lossy().into_owned();
@@ -102,9 +102,4 @@ fn no_refused_system_call_makes_a_program_worse_than_without_hob() {
 fn is_known(number: u64, cold: Option<&str>) -> bool {
     let is_told = |reason| number < NEWEST && reason != NO_RECORD;
     cold.is_some_and(|reason| is_told(reason) || COLD.contains(&(number, reason)))
-}
-
-#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
-pub(super) fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }

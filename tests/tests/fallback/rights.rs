@@ -28,7 +28,7 @@ fn lending(world: &World) -> Vec<PathBuf> {
 #[test]
 fn a_hob_that_lends_rights_runs_nothing_and_starts_nothing() {
     if !rustix::process::getuid().is_root() {
-        return skipped("only root can make a file that lends another user's rights");
+        return hob_tests::skipped("only root can make a file that lends another user's rights");
     }
     let world = World::new();
     for parent in [world.path(""), world.path("work")] {
@@ -60,9 +60,4 @@ fn a_hob_that_lends_rights_runs_nothing_and_starts_nothing() {
     fs::set_permissions(&hob, Permissions::from_mode(0o755)).unwrap();
     world.run(&[&hob]).args(&["run", "touch", "ran"]).go().succeeded();
     assert!(world.path("work/ran").exists());
-}
-
-#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }

@@ -18,7 +18,7 @@ fn with_numpy() -> String {
 fn can(world: &World, python: &str, code: &str) -> bool {
     let can = world.run(&[python, "-c", code]).go().end == hob_tests::End::Code(0);
     if !can {
-        skipped(&format!("{python} -c '{code}'"));
+        hob_tests::skipped(&format!("this fails here: {python} -c '{code}'"));
     }
     can
 }
@@ -38,11 +38,6 @@ fn never_repeats(world: &World, python: &str, script: &str) {
         let drawn: BTreeSet<_> = calls.iter().map(|call| call.lines().nth(number)).collect();
         assert_eq!(drawn.len(), CALLS, "line {number} of {script}: {drawn:?}");
     }
-}
-
-#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
-fn skipped(why: &str) {
-    eprintln!("skipped: this fails here: {why}");
 }
 
 #[test]

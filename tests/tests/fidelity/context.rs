@@ -36,7 +36,7 @@ fn newest(world: &World) -> (bool, String) {
 fn goes_cold(world: &World, reason: &str, shape: impl Fn(Run) -> Run) {
     let trial = shape(world.run(&["true"])).go();
     if trial.end != hob_tests::End::Code(0) {
-        skipped(&format!("{trial:?}"));
+        hob_tests::skipped(&format!("not permitted here: {trial:?}"));
         return;
     }
     let cold = shape(world.run(&["python3", "shows.py"])).go();
@@ -45,11 +45,6 @@ fn goes_cold(world: &World, reason: &str, shape: impl Fn(Run) -> Run) {
     assert_eq!(outcome, cold);
     assert_eq!(newest(world), (false, reason.to_owned()));
     world.warmed(&["run", "shows.py"]);
-}
-
-#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
-fn skipped(why: &str) {
-    eprintln!("skipped: not permitted here: {why}");
 }
 
 #[test]
@@ -88,7 +83,7 @@ fn a_caller_with_another_root_goes_cold() {
         .env("HOB", world.binary())
         .go();
     if outcome.text().is_empty() {
-        skipped(&format!("{outcome:?}"));
+        hob_tests::skipped(&format!("not permitted here: {outcome:?}"));
         return;
     }
     let text = outcome.text();
@@ -146,7 +141,7 @@ fn an_interpreter_that_changes_rights_is_executed() {
     }
     let set = format!("chmod 755 {name} && /usr/sbin/setcap cap_net_raw+ep {name}");
     if world.run(&["sh", "-c", &set]).go().end != hob_tests::End::Code(0) {
-        skipped(&set);
+        hob_tests::skipped(&format!("not permitted here: {set}"));
         return;
     }
     let outcome = world.hob(&["run", &name, "shows.py"]).go();
@@ -180,7 +175,7 @@ fn a_caller_above_the_daemons_priority_goes_cold() {
     for (commands, under) in above {
         let shape = |run: Run| run.after(&format!("{{ {commands}; }} >&2")).under(under);
         if shape(world.run(&["true"])).go().end != hob_tests::End::Code(0) {
-            skipped(&commands);
+            hob_tests::skipped(&format!("not permitted here: {commands}"));
             continue;
         }
         let cold = shape(world.run(&["python3", "shows.py"])).go();
@@ -199,7 +194,7 @@ fn a_daemon_that_a_lowered_caller_starts_is_an_ordinary_one_where_it_may() {
     let first = world.hob(&["run", "shows.py"]).under(&["ionice", "-c3"]).after(lowered);
     first.go().succeeded();
     if !rustix::process::geteuid().is_root() {
-        skipped("only root may raise itself");
+        hob_tests::skipped("not permitted here: only root may raise itself");
         return;
     }
     let daemon = world.daemon();
@@ -220,7 +215,7 @@ fn a_daemon_that_may_not_raise_itself_gives_way_to_a_better_caller() {
     // As anybody but root is.
     let plain = ["setpriv", "--bounding-set", "-sys_nice,-sys_resource"];
     if world.run(&["true"]).under(&plain).go().end != hob_tests::End::Code(0) {
-        skipped("the bounding set cannot be lowered");
+        hob_tests::skipped("not permitted here: the bounding set cannot be lowered");
         return;
     }
     world.hob(&["start"]).under(&plain).under(&["nice", "-n", "10"]).go().succeeded();
@@ -235,7 +230,7 @@ fn a_daemon_that_starts_under_another_policy_serves_ordinary_callers() {
     for policy in ["--fifo", "--batch"] {
         let under = ["chrt", policy, if policy == "--fifo" { "1" } else { "0" }];
         if world.run(&["true"]).under(&under).go().end != hob_tests::End::Code(0) {
-            skipped(policy);
+            hob_tests::skipped(&format!("not permitted here: {policy}"));
             continue;
         }
         world.hob(&["start"]).under(&under).go().succeeded();
@@ -262,7 +257,7 @@ fn a_daemon_that_has_less_than_its_caller_gives_way_to_a_better_one() {
 #[test]
 fn a_daemon_in_a_control_group_with_a_limit_gives_way_to_a_caller_outside() {
     let Some(group) = Group::make("outside") else {
-        skipped("no control group can be made");
+        hob_tests::skipped("not permitted here: no control group can be made");
         return;
     };
     let world = World::new();
@@ -295,7 +290,7 @@ fn gives_way(world: &World, reason: &str, under: &[&str]) {
 fn a_control_group_with_a_limit_goes_cold_and_one_without_does_not() {
     let world = warmed();
     let Some(group) = Group::make("inside") else {
-        skipped("no control group can be made");
+        hob_tests::skipped("not permitted here: no control group can be made");
         return;
     };
     let enter = |run: Run| run.after(&format!("echo $$ >{}/cgroup.procs", group.0.display()));

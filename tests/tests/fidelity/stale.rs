@@ -213,17 +213,12 @@ fn a_program_that_writes_what_it_reads_while_importing_is_warm_all_the_same() {
     assert!(after >= before + 5, "each call counts: {before}, {after}");
 }
 
-#[expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
 /// Builds a shared object whose `value()` is this number; `None` without a compiler.
 fn shared_object(world: &World, name: &str, value: u32) -> Option<PathBuf> {
     world.file("value.c", format!("int value(void) {{ return {value}; }}\n"));
     let built = world.run(&["cc", "-shared", "-fPIC", "-o", name, "value.c"]).go();
     if built.end != hob_tests::End::Code(0) {
-        skipped("no C compiler");
+        hob_tests::skipped("no C compiler");
         return None;
     }
     Some(world.path("work").join(name))
@@ -497,7 +492,7 @@ warm; umount plain; \"$HOB_BINARY\" run plain/main.py
 fn an_overlay_and_a_mount_over_a_watched_directory_are_seen_through() {
     let world = World::new();
     if world.run(&["unshare", "-m", "true"]).go().end != hob_tests::End::Code(0) {
-        skipped("no right to make a mount namespace");
+        hob_tests::skipped("no right to make a mount namespace");
         return;
     }
     world.file("overlay.sh", OVERLAY);

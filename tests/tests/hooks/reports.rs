@@ -150,7 +150,10 @@ fn a_report_appears_whole_or_not_at_all_and_nothing_is_lost() {
     ));
     let outcome = world.run(&["unshare", "--mount", "bash", "small.sh"]).go();
     if !outcome.complaint().contains("mounted") {
-        return skipped(&outcome.complaint());
+        return hob_tests::skipped(&format!(
+            "no mount of one's own here: {}",
+            outcome.complaint().trim()
+        ));
     }
     let (text, said) = (outcome.text(), outcome.complaint());
     assert!(said.contains("--report small/r.json: No space left on device"), "{said}");
@@ -191,7 +194,10 @@ fn a_full_disk_under_the_resume_file_begins_nothing_more_and_says_so() {
     );
     let outcome = world.run(&["unshare", "--mount", "bash", "small.sh"]).go();
     if !outcome.complaint().contains("mounted") {
-        return skipped(&outcome.complaint());
+        return hob_tests::skipped(&format!(
+            "no mount of one's own here: {}",
+            outcome.complaint().trim()
+        ));
     }
     let (text, said) = (outcome.text(), outcome.complaint());
     assert!(
@@ -206,10 +212,4 @@ fn a_full_disk_under_the_resume_file_begins_nothing_more_and_says_so() {
     assert!(["40", "41"].contains(&all.trim()), "{outcome:?}");
     let named = said.contains("not in the resume file, so that --resume would run it again: h-");
     assert_eq!(named, all.trim() == "41", "{outcome:?}");
-}
-
-/// Says why a test shows nothing here.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: no mount of one's own here: {}", why.trim());
 }

@@ -51,7 +51,7 @@ fn nothing_sings(world: &World, canary: &str) {
 fn a_secret_of_one_caller_is_found_nowhere_after_its_call() {
     let world = World::started();
     if !may_look(&world) {
-        return skipped("the memory of other processes cannot be read here");
+        return hob_tests::skipped("the memory of other processes cannot be read here");
     }
     let secret = canary("plain");
     world.file(
@@ -74,7 +74,7 @@ fn a_secret_of_one_caller_is_found_nowhere_after_its_call() {
 fn a_secret_of_a_cold_refused_lost_or_timed_out_call_is_found_nowhere_either() {
     let world = World::started();
     if !may_look(&world) {
-        return skipped("the memory of other processes cannot be read here");
+        return hob_tests::skipped("the memory of other processes cannot be read here");
     }
     let secret = canary("ends");
     world.file(
@@ -95,7 +95,7 @@ fn a_secret_of_a_cold_refused_lost_or_timed_out_call_is_found_nowhere_either() {
 fn a_large_secret_environment_is_found_nowhere_after_its_call() {
     let world = World::started();
     if !may_look(&world) {
-        return skipped("the memory of other processes cannot be read here");
+        return hob_tests::skipped("the memory of other processes cannot be read here");
     }
     let secret = canary("large");
     world.file("hello.py", "print('hello')\n");
@@ -111,7 +111,7 @@ fn a_large_secret_environment_is_found_nowhere_after_its_call() {
 fn an_argument_of_one_call_is_found_nowhere_after_it() {
     let world = World::started();
     if !may_look(&world) {
-        return skipped("the memory of other processes cannot be read here");
+        return hob_tests::skipped("the memory of other processes cannot be read here");
     }
     let secret = canary("argument");
     let flag = format!("--token={secret}");
@@ -140,10 +140,4 @@ fn an_argument_of_one_call_is_found_nowhere_after_it() {
         }
     }
     nothing_sings(&world, &secret);
-}
-
-/// Says why a test shows nothing here.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }

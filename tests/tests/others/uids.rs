@@ -19,12 +19,6 @@ fn is_root() -> bool {
     rustix::process::getuid().is_root()
 }
 
-/// Says why a test shows nothing here.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
 fn open_up(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
@@ -42,7 +36,7 @@ fn ran_cold(world: &World, outcome: &Outcome, reason: &str) {
 #[test]
 fn another_user_is_dropped_though_every_permission_is_forced_open() {
     if !is_root() {
-        return skipped("only root can become another user");
+        return hob_tests::skipped("only root can become another user");
     }
     let world = World::started();
     let run = hello(&world);
@@ -137,7 +131,7 @@ fn nothing_is_sent_to_a_listener_in_a_directory_that_is_not_safe() {
 #[test]
 fn nothing_is_sent_to_another_users_listener_in_a_safe_directory() {
     if !is_root() {
-        return skipped("only root can start another user's listener");
+        return hob_tests::skipped("only root can start another user's listener");
     }
     let world = World::new();
     let run = hello(&world);

@@ -273,7 +273,7 @@ fn a_directory_that_cannot_be_written_in_is_named_with_what_mends_it() {
     for (options, then, words) in shapes {
         let (trial, doctor) = within(options, then);
         if trial.go().end != End::Code(0) {
-            return skipped("nothing can be mounted here");
+            return hob_tests::skipped("nothing can be mounted here");
         }
         one_fault(&doctor, words);
     }
@@ -285,11 +285,6 @@ fn a_directory_that_cannot_be_written_in_is_named_with_what_mends_it() {
     );
     assert_eq!(findings(&world.hob(&["doctor"]), "fault"), [""; 0]);
     assert_eq!(std::fs::read_dir(world.hob_dir()).unwrap().count(), 0, "it left something");
-}
-
-#[expect(clippy::print_stderr, reason = "who reads the tests' output sees what was not tested")]
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
 }
 
 #[test]
@@ -312,7 +307,7 @@ fn a_null_device_that_is_none_is_a_fault() {
     for (make, text) in [(file.as_str(), "another file"), (device, "cannot be opened")] {
         let outcome = within(make);
         if !outcome.complaint().contains("mounted") {
-            return skipped(&outcome.complaint());
+            return hob_tests::skipped(&outcome.complaint());
         }
         assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
         let report: Value = serde_json::from_slice(&outcome.out).unwrap();
