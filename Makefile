@@ -7,7 +7,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # A fresh HOME (a container's, a test's) does not hide a toolchain that lies beside cargo.
-ifeq ($(wildcard $(or $(RUSTUP_HOME),$(HOME)/.rustup)),)
+ifeq ($(wildcard $(or $(RUSTUP_HOME),$(HOME)/.rustup)/toolchains/*),)
   CARGO_ROOT := $(abspath $(dir $(realpath $(shell command -v cargo)))/../..)
   ifneq ($(wildcard $(CARGO_ROOT)/.rustup),)
     export RUSTUP_HOME := $(CARGO_ROOT)/.rustup
