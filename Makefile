@@ -67,8 +67,8 @@ STEP = bash .ci/timed
 
 .PHONY: help
 help: ## Lists the targets.
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
-	@echo "bench-NAME    Measures one figure: $(BENCHES)."
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+	@echo "bench-NAME      Measures one figure: $(BENCHES)."
 
 .PHONY: deps
 deps: ## Installs what builds need (apt, rustup; a JDK among it), where it is missing.
