@@ -39,8 +39,8 @@ WHOLE := --locked --workspace --features xtask/cli,hob-actor/tokio
 # cargo runs all.
 TOOLS := $(CURDIR)/target/tools/bin
 NEXTEST = $(TOOLS)/cargo-nextest nextest run --cargo-profile quick --no-tests pass $(WHOLE)
-# Whole-system tests wait as often as they work: three at a time kept two processors half busy.
-AT_A_TIME := $(shell expr $$(nproc) \* 2)
+# Whole-system tests wait as often as they work.
+AT_A_TIME := $(shell expr $$(nproc) + 1)
 UNITS = if [[ -x $(TOOLS)/cargo-nextest ]]; then $(NEXTEST) -E 'not package(hob-tests)' $(1) && \
 	  cargo test --doc --exclude hob-tests $(WHOLE) $(PROFILE) $(1); \
 	else cargo test --exclude hob-tests $(WHOLE) $(PROFILE) $(1); fi
@@ -155,7 +155,7 @@ quick: deps ## The quick build: what tests run, chores, and all else that they a
 	cargo build $(WHOLE) $(PROFILE)
 
 .PHONY: test
-test: test-deps tools ## All tests, in one Python, one Ruby and the JVMs (27 minutes, with all builds).
+test: test-deps tools ## All tests, in one Python, one Ruby and the JVMs (35 minutes, with all builds).
 	@bash .ci/test most $(QUICK)
 
 .PHONY: test-quick
