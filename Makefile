@@ -29,7 +29,7 @@ HOB := $(CURDIR)/target/$(TRIPLE)/release/hob
 QUICK := $(CURDIR)/target/quick/hob
 # What `hob --version` says besides the version: the commit, and whether files were changed since.
 COMMIT = $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)
-# Tests run optimised, so that a million simulated calls take seconds, and with every check on.
+# Tests run with every check on, and optimised where they spend their time (Cargo.toml).
 PROFILE := --profile quick
 # Everything is built in one shape: a package by itself would have other features of what it depends
 # on, and all of that would be compiled again.

@@ -1,6 +1,5 @@
 //! Waiting for what will happen: each wait has a bound and ends as soon as its condition holds.
 
-use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,25 +10,18 @@ pub const LONG: Duration = Duration::from_secs(30);
 /// How often a condition without a descriptor is looked at.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// How rarely a condition is looked at in the end that a process is started for.
-const RARELY: Duration = Duration::from_millis(200);
-
 /// Looks until there is something, and returns it; `None` when the bound has passed.
 pub fn look<T>(bound: Duration, condition: impl FnMut() -> Option<T>) -> Option<T> {
-    look_every(bound, EVERY..=EVERY, condition)
+    look_every(EVERY, bound, condition)
 }
 
-/// The same where each look is dear: at first soon again, then less often.
-pub fn look_now_and_then<T>(bound: Duration, condition: impl FnMut() -> Option<T>) -> Option<T> {
-    look_every(bound, 4 * EVERY..=RARELY, condition)
-}
-
-fn look_every<T>(
+/// The same with a pause between two looks, where a look starts a process.
+pub fn look_every<T>(
+    pause: Duration,
     bound: Duration,
-    pauses: RangeInclusive<Duration>,
     mut condition: impl FnMut() -> Option<T>,
 ) -> Option<T> {
-    let (start, mut pause) = (Instant::now(), *pauses.start());
+    let start = Instant::now();
     loop {
         if let Some(found) = condition() {
             return Some(found);
@@ -39,7 +31,6 @@ fn look_every<T>(
         }
         // sleeps: between two looks at a mark, within the bound.
         std::thread::sleep(pause);
-        pause = (pause * 3 / 2).min(*pauses.end());
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{leftovers, wait};
 const WARMING_CALLS_MAX: usize = 200;
 /// How long a pool may be in the making until the next call is made all the same.
 const MAKING_MAX: Duration = Duration::from_secs(10);
+/// How often that is looked at, each time by `hob status`.
+const MAKING_LOOK: Duration = Duration::from_millis(50);
 /// Reasons of a cold call whose program's pool is being made, or will be at once.
 const MAKING: [&str; 5] = ["learning", "being-learned", "warming", "edited", "stale"];
 /// How many calls may be late, one after another.
@@ -266,7 +268,7 @@ impl World {
     /// Waits until no pool of this program is in the making, if it is in time: each call meanwhile
     /// would start one more interpreter beside the one that is waited for.
     fn until_made(&self, name: &Value) {
-        let is_made = |pool: &Value| match pool["state"].as_str() {
+        let is_in_the_making = |pool: &Value| match pool["state"].as_str() {
             Some("warming" | "waiting") => true,
             Some("standby") => pool["ready"] == 0,
             Some(_) | None => false,
@@ -274,9 +276,9 @@ impl World {
         let made = || {
             let pools = self.status_if_any()?["pools"].as_array().cloned()?;
             let mut own = pools.iter().filter(|pool| pool["program"] == *name);
-            (!own.any(is_made)).then_some(())
+            (!own.any(is_in_the_making)).then_some(())
         };
-        let _ = wait::look_now_and_then(MAKING_MAX, made);
+        let _ = wait::look_every(MAKING_LOOK, MAKING_MAX, made);
     }
 
     /// Calls until the daemon had a call in time, and returns that call. One that is late, as
