@@ -241,11 +241,13 @@ const LAUNCHER: Launcher = Launcher {
     relative: ["-classpath", "-Dclojure.basis="],
 };
 
-/// It lies in the jar of what JVMs wait with. A JVM takes the home of its user from elsewhere.
+/// It lies in the jar of what JVMs wait with. A JVM takes the home of its user from elsewhere. The best
+/// compiler of a JVM that runs for seconds takes more time than it saves.
 fn resolve(ask: Resolve<'_>) -> Vec<Vec<u8>> {
     let repository = [ask.home, b"/.m2/repository"].concat();
     let home = [b"-Duser.home=", ask.home].concat();
-    let head = [ask.interpreter, &home, b"-cp", ask.file, b"hob.deps.Resolve"];
+    let brief: [&[u8]; 2] = [b"-XX:TieredStopAtLevel=1", b"-XX:+UseSerialGC"];
+    let head = [ask.interpreter, brief[0], brief[1], &home, b"-cp", ask.file, b"hob.deps.Resolve"];
     let places = [repository.as_slice(), ask.cache, ask.note, ask.kept];
     let words = head.into_iter().chain(places).chain(ask.own.iter().copied());
     words.map(<[u8]>::to_vec).collect()
