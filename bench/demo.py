@@ -7,6 +7,7 @@ The environment of the commands lies in target/bench, and is made once; all else
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,8 @@ def main(binary):
     hob = os.path.realpath(binary)
     if not os.access(hob, os.X_OK):
         sys.exit("demo: %s: no such program; `make build` builds it" % binary)
+    # Who ends it leaves no daemon behind: what follows `try` is done then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     venv = environment()
     place = tempfile.mkdtemp(prefix="hob-demo-")
     world = {name: value for name, value in os.environ.items() if name[:4] != "HOB_"}
