@@ -26,13 +26,15 @@ const RELEASE: &str = "17";
 
 pub(crate) fn make(out: &Path) -> Result<(), Box<dyn Error>> {
     shared_object(&out.join("gate.so"))?;
-    println!("cargo:rerun-if-env-changed=JAVA_HOME");
-    println!("cargo:rerun-if-env-changed=PATH");
     let jar = out.join("gate.jar");
     let Some(bin) = jdk() else {
         println!("cargo:warning=no JDK of 17 or newer: programs of JVMs will run cold");
+        println!("cargo:rerun-if-env-changed=JAVA_HOME");
+        println!("cargo:rerun-if-env-changed=PATH");
         return Ok(fs::write(jar, [])?);
     };
+    // What one JDK has made another need not make again: eight crates would be compiled for nothing.
+    watch(&bin.join("javac"));
     pack(&bin, out, &jar)
 }
 
