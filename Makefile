@@ -201,10 +201,16 @@ runtimes: ## Tests of what lives inside interpreters, in those that this machine
 	bash .ci/runtimes
 
 .PHONY: one
-one: quick tools ## Runs the tests whose names contain T (make one T=name).
+one: tools ## Runs the tests whose names contain T (make one T=name; P=hob-core: only this crate's).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
+ifeq ($(P),)
+	cargo build $(WHOLE) $(PROFILE)
 	@$(call UNITS,-- $(T))
 	@$(call SYSTEM,$(QUICK),,-- $(T))
+else
+	$(if $(filter hob-tests,$(P)),cargo build $(WHOLE) $(PROFILE) --bin hob)
+	HOB_BIN=$(QUICK) $(TOOLS)/cargo-nextest nextest run --cargo-profile quick --locked --package $(P) -- $(T)
+endif
 
 .PHONY: bench
 bench: binary ## Measures every figure, one after the other (some ten minutes; quiet machine).
