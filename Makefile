@@ -201,7 +201,7 @@ runtimes: ## Tests of what lives inside interpreters, in those that this machine
 	bash .ci/runtimes
 
 .PHONY: one
-one: tools ## Runs the tests whose names contain T (make one T=name; P=hob-core: only this crate's).
+one: deps tools ## Runs the tests whose names contain T (make one T=name; P=hob-core: only this crate's).
 	@test -n "$(T)" || { echo "say which: make one T=name" >&2; exit 2; }
 ifeq ($(P),)
 	cargo build $(WHOLE) $(PROFILE)
@@ -209,7 +209,8 @@ ifeq ($(P),)
 	@$(call SYSTEM,$(QUICK),,-- $(T))
 else
 	$(if $(filter hob-tests,$(P)),cargo build $(WHOLE) $(PROFILE) --bin hob)
-	HOB_BIN=$(QUICK) $(TOOLS)/cargo-nextest nextest run --cargo-profile quick --locked --package $(P) -- $(T)
+	@if [[ -x $(TOOLS)/cargo-nextest ]]; then run="$(TOOLS)/cargo-nextest nextest run --cargo-profile quick"; \
+	else run="cargo test $(PROFILE)"; fi; HOB_BIN=$(QUICK) $$run --locked --package $(P) -- $(T)
 endif
 
 .PHONY: bench
