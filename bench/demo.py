@@ -56,7 +56,7 @@ def show(demo):
         shown = "%s %s" % (words[0], "FILE" if name else words[1])
         print("%-24s %9.1f ms %9.2f ms %8.1f x" % (shown, cold, warm, cold / warm), flush=True)
     if os.path.basename(os.path.dirname(demo.hob)) == "quick":
-        print("\nThis hob was built quickly, with every check on: what ships (`make build`) takes less.")
+        print("\nThis hob was built quickly, with its checks on: what ships (`make build`) takes less.")
     print("\nThe receipt of the last call (`hob last`):\n\n" + demo.said("last"), end="")
 
 
