@@ -131,7 +131,7 @@ demo: ## Shows three real commands, cold and warm, and a receipt (HOB_BIN=, or h
 	elif [[ -x $(HOB) ]]; then hob=$(HOB); echo "demo: with $$hob, which was built before" >&2; \
 	else hob=$(QUICK); \
 	  echo "demo: builds hob as its tests have it, with every check on (some three minutes); what ships is faster" >&2; \
-	  $(MAKE) deps; cargo build $(WHOLE) $(PROFILE) --bin hob; fi; \
+	  $(MAKE) deps; CARGO_INCREMENTAL=0 cargo build $(WHOLE) $(PROFILE) --bin hob; fi; \
 	python3 bench/demo.py "$$hob"
 
 .PHONY: check
