@@ -11,11 +11,13 @@ fn main() {
     let (version, commit) = (var("CARGO_PKG_VERSION"), var("HOB_COMMIT"));
     let commit = if commit.is_empty() { commit } else { format!(" ({commit})") };
     println!("cargo:rustc-env=HOB_VERSION={version}{commit}");
-    if var("CARGO_CFG_TARGET_ENV") == "musl" {
-        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}/client.ld", var("CARGO_MANIFEST_DIR"));
-    } else if var("CARGO_CFG_TARGET_ENV") == "gnu" {
+    match var("CARGO_CFG_TARGET_ENV").as_str() {
+        "musl" => {
+            println!("cargo:rustc-link-arg-bins=-Wl,-T,{}/client.ld", var("CARGO_MANIFEST_DIR"));
+        }
         // At a fixed address, as what ships is: 190,000 relocations were most of what a start of the
         // quick build cost.
-        println!("cargo:rustc-link-arg-bins=-no-pie");
+        "gnu" => println!("cargo:rustc-link-arg-bins=-no-pie"),
+        _ => {}
     }
 }
