@@ -225,6 +225,10 @@ pub enum Settled {
 /// have run, and it may be sent again.
 pub const WAITED: &str = "the time passed while it waited for a worker";
 
+/// What is said last of a message whose handler had only what was left of its time: that it ran for
+/// too long says nothing of how long it takes.
+pub const RAN_LATE: &str = "the time passed while its handler ran, after it waited for a worker";
+
 /// Whether a message had been given to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {

@@ -40,7 +40,7 @@ use crate::pool::engine::Engine;
 
 pub use crate::pool::deaths::Cause;
 pub use crate::pool::terms::{Affinity, After, Refill, Stale, Terms};
-pub use event::{Effect, Event, Found, Given, Loaded, Over, Refusal, Settled, WAITED};
+pub use event::{Effect, Event, Found, Given, Loaded, Over, RAN_LATE, Refusal, Settled, WAITED};
 
 /// A request that is not settled.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! A question put: to a program, or to an address.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hob_core::log::Category;
-use hob_core::requests::WAITED;
+use hob_core::requests::{RAN_LATE, WAITED};
 use hob_core::rights::{Allowed, Verb, Verdict};
 use hob_os::clock;
 use hob_wire::message::{Judged, Protocol, Reason, Traced};
@@ -16,8 +16,8 @@ use crate::link::passed::Times;
 use crate::link::{App, Link, Outcome};
 use crate::log;
 
-/// For so long a question waits for its program to be loaded.
-pub(super) const LOAD_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Microseconds that a question has for its program to be loaded.
+pub(super) const LOAD_US_MAX: u64 = 10_000_000;
 
 /// Bytes of an address's answer that are read: its status is what counts.
 const BODY_MAX: usize = 64 * 1024;
@@ -26,7 +26,7 @@ const BODY_MAX: usize = 64 * 1024;
 pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
     let verdict = put(at, link, question, within).await;
     let by = match at {
-        At::Program(app) => app.name().to_owned(),
+        At::Program([app, _]) => app.name().to_owned(),
         At::Url(url, _) => url.origin.authority(),
     };
     let says = match &verdict {
@@ -41,13 +41,13 @@ pub(super) async fn ask(at: &At, link: &Link, question: &Question, within: Durat
 
 async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Verdict {
     match at {
-        At::Program(app) => match told(app, link, question).await {
+        At::Program(apps) => match told(apps, link, question).await {
             Outcome::Answered(payload) => read(&payload).unwrap_or_else(|what| {
-                log::say(&format!("rights: {}: {what}", app.name()));
+                log::say(&format!("rights: {}: {what}", apps[0].name()));
                 Verdict::Failed
             }),
             Outcome::Failed(reason, text) => {
-                log::say(&format!("rights: {}: {}: {text}", app.name(), reason.code()));
+                log::say(&format!("rights: {}: {}: {text}", apps[0].name(), reason.code()));
                 Verdict::Failed
             }
             Outcome::Begun(_) => Verdict::Failed,
@@ -78,29 +78,35 @@ async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Ver
     }
 }
 
-/// What becomes of a question to a program. One that had no worker in its time is put again for a
-/// while: the program may be loading, which says nothing of how long its answers take.
-async fn told(app: &Arc<App>, link: &Link, question: &Question) -> Outcome {
-    let begun = Instant::now();
-    loop {
-        let now_ns = clock::now_ns();
-        let times = Times {
-            protocol: Protocol::Nothing,
-            head_ns: 0,
-            begun_ns: now_ns,
-            judged_ns: 0,
-            judged: Judged::Not,
-            now_ns,
-            trace: Traced::default(),
-        };
-        let asked = (&question.payload[..], None);
-        let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
-        let has_waited =
-            matches!(&outcome, Outcome::Failed(Reason::TimedOut, text) if text.ends_with(WAITED));
-        if !has_waited || begun.elapsed() >= LOAD_WAIT_MAX {
-            return outcome;
+/// What becomes of a question to a program. One that had no worker all its time is put once more,
+/// with the time of a load beside it: a wait says nothing of how long the program's answers take.
+async fn told(apps: &[Arc<App>; 2], link: &Link, question: &Question) -> Outcome {
+    let [app, loading] = apps;
+    let first = put_once(app, link, question).await;
+    match &first {
+        Outcome::Failed(Reason::TimedOut, text)
+            if text.ends_with(WAITED) || text.ends_with(RAN_LATE) =>
+        {
+            put_once(loading, link, question).await
         }
+        _ => first,
     }
+}
+
+async fn put_once(app: &Arc<App>, link: &Link, question: &Question) -> Outcome {
+    let now_ns = clock::now_ns();
+    let times = Times {
+        protocol: Protocol::Nothing,
+        head_ns: 0,
+        begun_ns: now_ns,
+        judged_ns: 0,
+        judged: Judged::Not,
+        now_ns,
+        trace: Traced::default(),
+    };
+    let asked = (&question.payload[..], None);
+    let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
+    outcome
 }
 
 /// What a program has answered: `true`, `false`, or all that this user may do.

@@ -73,7 +73,8 @@ pub(crate) struct Rights {
 
 #[derive(Debug)]
 enum At {
-    Program(Arc<App>),
+    /// Twice: with the time of an answer, and with that of a load beside it.
+    Program([Arc<App>; 2]),
     Url(Url, Client),
 }
 
@@ -90,8 +91,10 @@ impl Rights {
     pub(crate) fn new(terms: Terms) -> Arc<Rights> {
         let at = match terms.at {
             Where::Program(name) => {
-                let waiting = Arc::default();
-                At::Program(App::new(name, (terms.within_us, ANSWER_BYTES_MAX), None, &waiting))
+                let loaded_us = terms.within_us.saturating_add(ask::LOAD_US_MAX);
+                At::Program([terms.within_us, loaded_us].map(|us| {
+                    App::new(name.clone(), (us, ANSWER_BYTES_MAX), None, &Arc::default())
+                }))
             }
             Where::Url(url) => At::Url(url, Client::new()),
         };
@@ -180,7 +183,7 @@ struct Waits<'r> {
 impl Waits<'_> {
     async fn told(mut self, within: Duration) -> Told {
         // The question has an end of its own; this one holds if it was lost.
-        let most = ask::LOAD_WAIT_MAX + within + SPARE;
+        let most = Duration::from_micros(ask::LOAD_US_MAX) + 2 * within + SPARE;
         let told = tokio::time::timeout(most, &mut self.coming).await;
         match told {
             Ok(Ok(told)) => told,

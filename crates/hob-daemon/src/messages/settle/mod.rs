@@ -14,7 +14,7 @@ use hob_core::receipt::trace::{Trace, TracePart};
 use hob_core::receipt::{
     MessagePart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, WorkerPart,
 };
-use hob_core::requests::{Found, Given, Refusal, Settled, WAITED};
+use hob_core::requests::{Found, Given, RAN_LATE, Refusal, Settled, WAITED};
 use hob_os::clock;
 use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Judged, Passed, Protocol, Reason, Turned};
@@ -101,6 +101,9 @@ impl Messages {
                 Some(Said::Answer { .. }) | None => (Reason::Raised, String::new()),
             },
             Settled::Lost => (Reason::Lost, format!("{name}: its worker ended before it answered")),
+            Settled::TimedOut { given: Given::Yes } if open.found == Found::Queued => {
+                (Reason::TimedOut, format!("{name}: {RAN_LATE}"))
+            }
             Settled::TimedOut { given: Given::Yes } => {
                 (Reason::TimedOut, format!("{name}: the time passed while its handler ran"))
             }
