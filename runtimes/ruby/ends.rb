@@ -122,8 +122,8 @@ class Ends
   end
 
   def finalized
-    return if @status.nil? || Process.pid != @owner
-    return tell_spans unless harmless_end? && flush
+    return if Process.pid != @owner
+    return tell_untold if @status.nil? || !(harmless_end? && flush)
 
     report
     @afterwards&.call
@@ -195,9 +195,12 @@ class Ends
   end
 
   # The end of the process tells the rest.
-  def tell_spans
+  def tell_untold
+    return if System.identity(@channel) != @channel_is
+
     said = Spans.frame(@call, now)
-    System.write(@channel, said) if !said.empty? && System.identity(@channel) == @channel_is
+    System.write(@channel, said) unless said.empty?
+    tell
   rescue SystemCallError, Frames::WireError
     nil
   end

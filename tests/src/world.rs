@@ -246,6 +246,7 @@ impl World {
             let record = self.record(outcome.pid);
             want(&outcome);
             if is_warm(&record) {
+                assert!(has_main(&record), "its phases do not say when it ran: {record}");
                 return outcome;
             }
             let reason = record["reason"].as_str().unwrap_or("none").to_owned();
@@ -433,6 +434,15 @@ fn close_on_exec() {
 /// Whether this is the name of a pool of what is loaded below programs.
 fn is_layer(name: &str) -> bool {
     name.ends_with("(bare)") || name.ends_with("(installed)")
+}
+
+/// Whether a receipt says for how long the program ran, and all its phases are all of its time.
+#[must_use]
+pub fn has_main(record: &Value) -> bool {
+    let Some(phases) = record["phases"].as_array() else { return false };
+    let whole: u64 = phases.iter().filter_map(|phase| phase["us"].as_u64()).sum();
+    phases.iter().any(|phase| phase["name"] == "main")
+        && record["total_us"].as_u64().is_some_and(|total| whole.abs_diff(total) <= 20)
 }
 
 /// Whether a receipt is of a call that found its own program's warm state; a copy of a layer has

@@ -151,12 +151,6 @@ class Profile:
 PROFILE = None
 
 
-def tell_profile(call):
-    """Where the process itself is not to tell of its end."""
-    if PROFILE is not None and posix.getpid() == OWNER:
-        uncollected(attempt_quietly, PROFILE.send, call)
-
-
 def all_blocking():
     """Whether reading and writing wait, as they do for a zygote's standard streams."""
     try:
@@ -202,7 +196,7 @@ def renew_moments():
 def end_warm(call):
     """Ends a warm call; returns only to let the interpreter finalise, with the exit status."""
     status = conclude(call)
-    tell_profile(call)
+    uncollected(attempt_quietly, send_untold, call)
     # Finalisation flushes a stream when its last holder lets go, and what is frozen it would not
     # collect: modules would then be cleared in another order.
     STREAMS.streams.clear()

@@ -44,16 +44,6 @@ def own_spans(call, now_ns):
     return b"" if held is None else end_spans(call.number, held, now_ns)
 
 
-def tell_spans(call):
-    """Says that frame, where the interpreter finalises and the call's end is not said."""
-    said = own_spans(call, time.monotonic_ns())
-    if said and posix.getpid() == OWNER and is_ours(COPY_FD):
-        try:
-            send_all(COPY_FD, said)
-        except OSError:
-            pass
-
-
 def end_spans(call, held, now_ns):
     """The frame that says them; nothing if there are none. `call` is the eight bytes of its number."""
     try:

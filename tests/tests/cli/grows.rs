@@ -43,6 +43,18 @@ fn what_another_argument_imports_is_loaded_ahead_from_its_second_call_on() {
     is_loaded_ahead(&world, &world.hob(&["run", "main.py", "more"]));
 }
 
+/// What holds it has the interpreter end by itself, whose process alone tells the end.
+#[test]
+fn what_a_call_imports_whose_interpreter_finalises_is_loaded_ahead() {
+    let world = World::started();
+    world.file("large.py", LARGE);
+    let held = "import builtins\nbuiltins.held = type('Kept', (), {'__del__': id})()\n";
+    world.file("main.py", format!("import json\n{held}"));
+    world.warmed(&["run", "main.py"]);
+    world.file("main.py", format!("import json, large\nprint(large.VALUE)\n{held}"));
+    is_loaded_ahead(&world, &world.hob(&["run", "main.py"]));
+}
+
 #[test]
 fn what_an_edit_of_the_script_imports_is_loaded_ahead() {
     let world = World::started();

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod complete;
+mod ends;
 mod faults;
 mod grows;
 mod jobs;

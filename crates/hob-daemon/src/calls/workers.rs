@@ -3,7 +3,7 @@
 use hob_core::calls::changing::Change;
 use hob_core::calls::growth::Beyond;
 use hob_core::event::{Event, ForkFailure, GiveFailure, Lesson, Preload};
-use hob_core::ids::{CallId, ProgramId, WorkerId};
+use hob_core::ids::{CallId, ProgramId, Time, WorkerId};
 use hob_core::log::Category;
 use hob_core::outcome::ColdReason;
 use hob_core::phase::Mark;
@@ -72,7 +72,8 @@ impl Calls {
                 ctx.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
             } else {
                 entry.usage = ended.usage;
-                if entry.executes {
+                if !entry.answered {
+                    // It told no end: this is it.
                     entry.stamp(Mark::Finished, clock::now_ns());
                 }
                 if !entry.worker_silent {
@@ -228,8 +229,10 @@ impl Calls {
         let mut imported = lesson.imported(notes, open.streams);
         // More to import ahead: the next zygote of this program does.
         let _ = lesson.take(notes, known.runtime.row().variables);
-        let (main, finished) = (open.marks.get(Mark::Main), open.marks.get(Mark::Finished));
-        let main_us = main.zip(finished).map_or(0, |(main, finished)| finished.us_since(main));
+        // Where only the end of the process will tell it, the program has come to its end by now.
+        let begun = open.marks.get(Mark::Main).or_else(|| open.marks.get(Mark::Given));
+        let finished = open.marks.get(Mark::Finished).unwrap_or_else(|| Time(clock::now_ns()));
+        let main_us = begun.map_or(0, |begun| finished.us_since(begun));
         let beyond = Beyond { modules: imported.beyond, main_us };
         let preload_us = lesson.preload_us.unwrap_or(0);
         // What was performed with an older preload says nothing of this one.

@@ -83,14 +83,9 @@ async fn put(at: &At, link: &Link, question: &Question, within: Duration) -> Ver
 async fn told(apps: &[Arc<App>; 2], link: &Link, question: &Question) -> Outcome {
     let [app, loading] = apps;
     let first = put_once(app, link, question).await;
-    match &first {
-        Outcome::Failed(Reason::TimedOut, text)
-            if text.ends_with(WAITED) || text.ends_with(RAN_LATE) =>
-        {
-            put_once(loading, link, question).await
-        }
-        _ => first,
-    }
+    let has_waited = matches!(&first, Outcome::Failed(Reason::TimedOut, text)
+        if text.ends_with(WAITED) || text.ends_with(RAN_LATE));
+    if has_waited { put_once(loading, link, question).await } else { first }
 }
 
 async fn put_once(app: &Arc<App>, link: &Link, question: &Question) -> Outcome {
