@@ -14,6 +14,7 @@ pub mod launcher;
 pub mod lifecycle;
 pub mod log;
 pub mod message;
+mod named_file;
 pub mod new;
 pub mod record;
 mod repeated;

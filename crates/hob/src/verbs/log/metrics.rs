@@ -17,7 +17,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::super::{Failure, out, request};
+use super::super::{Failure, named_file, out, request};
 
 /// The most programs that have labels of their own, those that were called last.
 const PROGRAMS_MAX: usize = 256;
@@ -37,17 +37,9 @@ pub(super) fn run(start: &Start, file: Option<&Path>, open: bool) -> Result<(), 
     };
     let text = metrics(status, open).map_err(|_| Failure::new("the metrics cannot be written"))?;
     let Some(file) = file else { return out(&text) };
-    let cannot =
-        |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", file.display()));
     // Whole or not at all: a collector may read the file at any moment.
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut new =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(cannot)?;
-    std::io::Write::write_all(&mut new, text.as_bytes()).map_err(cannot)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    new.as_file().set_permissions(mode).map_err(cannot)?;
-    new.persist(file).map_err(|error| cannot(error.error))?;
-    Ok(())
+    named_file::write(file, |out| std::io::Write::write_all(out, text.as_bytes()))
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
 }
 
 fn metrics(status: Option<Status>, open: bool) -> Result<String, fmt::Error> {

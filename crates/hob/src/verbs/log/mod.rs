@@ -15,7 +15,7 @@ use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::{Failure, out, out_json, request, rings};
+use super::{Failure, named_file, out, out_json, request, rings};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::Filter;
 use crate::show::entries::{self, Entry};
@@ -167,7 +167,7 @@ pub(crate) fn write(
     let receipts: Vec<_> = receipts.collect();
     let bytes = format.bytes(&receipts, rings);
     let Some(file) = file else { return super::out_bytes(&bytes) };
-    std::fs::write(file, &bytes)
+    named_file::write(file, |out| std::io::Write::write_all(out, &bytes))
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     let calls = |count: usize| match count {
         1 => "1 call".to_owned(),

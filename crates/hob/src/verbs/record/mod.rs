@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::log::{flush, state_dir};
-use super::{Failure, out, out_json, rings};
+use super::{Failure, named_file, out, out_json, rings};
 use crate::{connect, durations, say};
 use when::When;
 
@@ -213,13 +213,8 @@ fn dump(start: &Start, asked: &Dump) -> Result<(), Failure> {
         say::line(gone.as_bytes());
     }
     let Some(file) = &asked.output else { return super::out_bytes(&bytes) };
-    std::fs::write(file, &bytes).map_err(|error| {
-        // What is there of it is no recording.
-        if file.is_file() {
-            let _ = std::fs::remove_file(file);
-        }
-        Failure::new(format!("cannot write {}: {error}", file.display()))
-    })?;
+    named_file::write(file, |out| std::io::Write::write_all(out, &bytes))
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     out(&format!(
         "{} and {} written to {}: `hob trace --file` and `hob export --file` read it\n",
         counted(recording.receipts.len() as u64, "call"),

@@ -1,8 +1,10 @@
 //! A report's file: its form by the ending of its name, and there whole, by a rename, or not at all.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+
+use super::super::named_file;
 
 /// In which form a report is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,14 +76,7 @@ impl ReportFile {
     /// # Errors
     /// It cannot.
     pub(in crate::verbs) fn check(&self) -> Result<(), Refused> {
-        if self.path.is_dir() {
-            return Err(format!("{}: is a directory", self.path.display()));
-        }
-        let beside = self.beside();
-        let made = File::create(&beside);
-        made.map_err(|error| format!("{}: {error}", self.path.display()))?;
-        let _ = std::fs::remove_file(beside);
-        Ok(())
+        named_file::check(&self.path).map_err(|error| self.refused(&error))
     }
 
     /// Writes it.
@@ -92,29 +87,11 @@ impl ReportFile {
         &self,
         write: impl FnOnce(&mut BufWriter<File>, Form) -> io::Result<()>,
     ) -> Result<(), Refused> {
-        let beside = self.beside();
-        let written = File::create(&beside).and_then(|file| {
-            let mut out = BufWriter::with_capacity(1 << 16, file);
-            write(&mut out, self.form)?;
-            out.flush()?;
-            out.get_ref().sync_all()?;
-            std::fs::rename(&beside, self.target())
-        });
-        written.map_err(|error| {
-            // A part of a report would be taken for all of it.
-            let _ = std::fs::remove_file(&beside);
-            format!("{}: {error}", self.path.display())
-        })
+        named_file::write(&self.path, |out| write(out, self.form))
+            .map_err(|error| self.refused(&error))
     }
 
-    /// The file itself, where the name is a link to it.
-    fn target(&self) -> PathBuf {
-        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
-    }
-
-    fn beside(&self) -> PathBuf {
-        let target = self.target();
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        target.with_file_name(format!(".{name}.hob-{}", std::process::id()))
+    fn refused(&self, error: &io::Error) -> Refused {
+        format!("{}: {error}", self.path.display())
     }
 }
