@@ -59,10 +59,11 @@ fn brief(world: &World, java: &Path, words: &[&str]) -> Run {
     world.hob(&[&["run"], &ONE_WAITS[..], &java, &BRIEF, words].concat())
 }
 
-/// `hob run JAVA WORDS...`.
+/// `hob run --ahead 1 JAVA WORDS...`.
 fn run<S: AsRef<std::ffi::OsStr>>(world: &World, java: &Path, words: &[S]) -> Run {
-    let head = ["run".as_ref(), java.as_os_str()];
-    let words: Vec<_> = head.into_iter().chain(words.iter().map(AsRef::as_ref)).collect();
+    let head = ["run", ONE_WAITS[0], ONE_WAITS[1]].map(AsRef::as_ref);
+    let head = head.into_iter().chain([java.as_os_str()]);
+    let words: Vec<_> = head.chain(words.iter().map(AsRef::as_ref)).collect();
     world.hob(&words)
 }
 

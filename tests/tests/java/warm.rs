@@ -16,7 +16,7 @@ public class Tells {
 fn ready(world: &World, call: &Run) -> Value {
     let words = call.command_line();
     let head = ["warm".as_ref(), "--json".as_ref()];
-    let words: Vec<_> = head.into_iter().chain(words.iter().skip(2).map(AsRef::as_ref)).collect();
+    let words: Vec<_> = head.into_iter().chain(words.iter().skip(4).map(AsRef::as_ref)).collect();
     let told = world.hob::<&std::ffi::OsStr>(&words).go();
     serde_json::from_slice(&told.out).unwrap_or_else(|why| panic!("{why}: {told:?}"))
 }

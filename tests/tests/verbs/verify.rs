@@ -54,6 +54,24 @@ fn a_plain_program_is_the_same_and_its_verdict_holds_until_it_is_edited() {
     assert!(list.contains("hello.py") && list.contains("the script has changed"), "{list}");
 }
 
+/// hob's first call makes its places, here below the directory that is compared.
+#[test]
+fn what_hob_makes_in_a_fresh_home_is_no_file_of_the_programs() {
+    for text in ["print(1)\n", "import json\nprint(json.dumps(2))\n", "import sys\nsys.exit(3)\n"] {
+        let world = World::new();
+        world.file("../home/plain.py", text);
+        let run =
+            world.hob(&["verify", "--worlds", "time,environment-usual", "--json", "plain.py"]);
+        let state = world.path("home/.local/state");
+        let outcome = run.within(world.path("home")).env("XDG_STATE_HOME", state).go();
+        let verdict = json(&outcome);
+        assert_eq!(verdict["verdict"], "same", "{text}: {verdict}");
+        let files = aspect(&verdict, "files");
+        assert_eq!((&files["verdict"], &files["note"]), (&"same".into(), &"none written".into()));
+        assert!(world.path("home/.local/state/hob").exists(), "it was made below it");
+    }
+}
+
 #[test]
 fn a_program_that_is_otherwise_warm_differs_and_the_first_difference_is_shown() {
     let world = World::started();

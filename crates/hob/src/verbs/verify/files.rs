@@ -5,7 +5,7 @@
 //! followed, other file systems not entered. `__pycache__` is left out: it is the interpreter's
 //! own, and holds times. Files outside the directory are not seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
@@ -24,9 +24,11 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const COPY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// What a directory holds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Snapshot {
     entries: BTreeMap<PathBuf, Stamp>,
+    /// Those of them in which hob's own places lie.
+    above: BTreeSet<PathBuf>,
     /// It holds more than was looked at.
     pub(super) clipped: bool,
 }
@@ -56,19 +58,22 @@ impl Stamp {
     }
 }
 
-/// Directories that are not part of what a program does: hob's own.
-pub(super) type Skipped = Vec<(u64, u64)>;
+/// Directories that are not part of what a program does: hob's own, also where hob makes them only
+/// when it has something to keep, and the directories above them with them.
+pub(super) type Skipped = Vec<PathBuf>;
 
-/// The device and inode of those of these directories that exist.
-pub(super) fn skipped(directories: &[PathBuf]) -> Skipped {
-    let found = directories.iter().filter_map(|directory| fs::metadata(directory).ok());
+/// The devices and inodes of those of these directories that exist.
+fn identities<'a>(directories: impl Iterator<Item = &'a Path>) -> HashSet<(u64, u64)> {
+    let found = directories.filter_map(|directory| fs::metadata(directory).ok());
     found.map(|metadata| (metadata.dev(), metadata.ino())).collect()
 }
 
 /// Looks at a directory.
 pub(super) fn snapshot(root: &Path, skipped: &Skipped) -> io::Result<Snapshot> {
     let device = fs::metadata(root)?.dev();
-    let mut snapshot = Snapshot { entries: BTreeMap::new(), clipped: false };
+    let own = identities(skipped.iter().map(PathBuf::as_path));
+    let above = identities(skipped.iter().flat_map(|place| place.ancestors().skip(1)));
+    let mut snapshot = Snapshot::default();
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
         // A directory that cannot be read, or is gone, has nothing to compare.
@@ -76,8 +81,8 @@ pub(super) fn snapshot(root: &Path, skipped: &Skipped) -> io::Result<Snapshot> {
         for entry in entries.flatten() {
             let path = below.join(entry.file_name());
             let Ok(metadata) = fs::symlink_metadata(root.join(&path)) else { continue };
-            let ours = skipped.contains(&(metadata.dev(), metadata.ino()));
-            if ours || entry.file_name() == "__pycache__" {
+            let id = (metadata.dev(), metadata.ino());
+            if own.contains(&id) || entry.file_name() == "__pycache__" {
                 continue;
             }
             if snapshot.entries.len() >= ENTRIES_MAX {
@@ -86,6 +91,9 @@ pub(super) fn snapshot(root: &Path, skipped: &Skipped) -> io::Result<Snapshot> {
             }
             if metadata.is_dir() && metadata.dev() == device {
                 waiting.push(path.clone());
+            }
+            if above.contains(&id) {
+                snapshot.above.insert(path.clone());
             }
             snapshot.entries.insert(path, Stamp::of(&metadata));
         }
@@ -101,6 +109,8 @@ fn touched<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<&'a Path> {
             paths.push(path);
         }
     }
+    // With what is hob's own comes what it lies in.
+    paths.retain(|path| !after.above.contains(*path));
     paths.extend(
         before
             .entries
@@ -313,12 +323,16 @@ mod tests {
     #[test]
     fn hobs_own_directories_are_no_effect_of_a_program() {
         let home = tempfile::tempdir().unwrap();
-        let own = home.path().join("state");
-        fs::create_dir(&own).unwrap();
-        let skipped = skipped(&[own.clone(), home.path().join("missing")]);
+        let own = ["state", "above/it/comes", "missing"].map(|name| home.path().join(name));
+        fs::create_dir(&own[0]).unwrap();
+        let skipped = own.to_vec();
         let before = snapshot(home.path(), &skipped).unwrap();
-        fs::write(own.join("receipt"), "").unwrap();
+        fs::create_dir_all(&own[1]).unwrap();
+        fs::write(own[0].join("receipt"), "").unwrap();
+        fs::write(own[1].join("receipt"), "").unwrap();
+        fs::write(home.path().join("above/seen"), "").unwrap();
         let after = snapshot(home.path(), &skipped).unwrap();
-        assert!(effects(home.path(), &before, &after).is_empty());
+        let effects = effects(home.path(), &before, &after);
+        assert_eq!(effects.keys().map(String::as_str).collect::<Vec<_>>(), ["above/seen"]);
     }
 }

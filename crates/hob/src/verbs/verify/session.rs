@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -117,11 +117,11 @@ impl<'a> Session<'a> {
         }
         let here = std::env::current_dir()
             .map_err(|error| Failure::new(format!("there is no directory to run in: {error}")))?;
-        let own: Vec<PathBuf> = [Some(connect::directory(start)), crate::fallback::state_dir()]
-            .into_iter()
-            .flatten()
-            .collect();
-        let skipped = files::skipped(&own);
+        let skipped: files::Skipped =
+            [Some(connect::directory(start)), crate::fallback::state_dir()]
+                .into_iter()
+                .flatten()
+                .collect();
         let (input, ground) = input(asked, &here, interrupts)?;
         let copy = if asked.copy { Some(copy(&here, &skipped)?) } else { None };
         let name = runs::name(&words);
