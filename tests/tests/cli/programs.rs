@@ -33,7 +33,8 @@ fn code_on_the_command_line_runs_cold_and_right() {
     let world = World::started();
     for words in [&["-c", "import sys; print(sys.argv)", "x"][..], &["-V"], &["-"]] {
         let cold = world.run(&["python3"]).args(words).stdin("print(1)").go();
-        let outcome = world.hob(&["run", "python3"]).args(words).stdin("print(1)").go();
+        let run = world.hob(&["run", "python3"]).args(words).stdin("print(1)");
+        let outcome = world.in_time(&run);
         assert_eq!(outcome, cold, "{words:?}");
         let reason = world.reason(outcome.pid);
         assert!(["not-a-program", "not-hosted"].contains(&reason.as_str()), "{words:?}: {reason}");
@@ -283,6 +284,6 @@ fn an_environment_of_copies_is_warm() {
     std::fs::write(&settings, text.replace(version, "version = 3.2.1")).unwrap();
     std::fs::copy(&python, world.path("work/copy")).unwrap();
     std::fs::rename(world.path("work/copy"), &python).unwrap();
-    let other = world.hob(&["run", "env/bin/python", "main.py"]).go();
+    let other = world.in_time(&world.hob(&["run", "env/bin/python", "main.py"]));
     assert_eq!(world.reason(other.pid), "interpreter-version");
 }

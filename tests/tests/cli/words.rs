@@ -65,7 +65,7 @@ fn a_refused_call_leaves_its_pipe_and_a_receipt() {
     let said =
         "hob: no-such-program: not found; it is not on PATH: install it, or name it by its path";
     assert_eq!(piped.text(), format!("{said}\n127 0\n"));
-    let outcome = world.hob(&["run", "no-such-program"]).go();
+    let outcome = world.in_time(&world.hob(&["run", "no-such-program"]));
     let record = world.record(outcome.pid);
     assert_eq!(
         (&record["outcome"]["kind"], &record["reason"]),
@@ -73,7 +73,7 @@ fn a_refused_call_leaves_its_pipe_and_a_receipt() {
         "{record}"
     );
     assert_eq!(record["isolation"], "none");
-    let folder = world.hob(&["run", "/"]).go();
+    let folder = world.in_time(&world.hob(&["run", "/"]));
     assert_eq!(world.reason(folder.pid), "not-executable");
     let status = world.status();
     assert_eq!(

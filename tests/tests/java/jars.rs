@@ -126,12 +126,12 @@ fn what_a_standby_would_not_repeat_runs_cold_with_its_reason() {
             (&["-cp", classes, "-XX:+PrintFlagsFinal", "-version"], "not-a-program"),
             (&["source/Prints.java"], "not-a-program"),
         ] {
-            let outcome = run(&world, &java, words).go();
+            let outcome = world.in_time(&run(&world, &java, words));
             assert_eq!(world.reason(outcome.pid), reason, "{words:?}");
         }
         let call =
             run(&world, &java, &["-cp", classes, "Prints"]).env("JAVA_TOOL_OPTIONS", "-Dx=y");
-        let outcome = call.go();
+        let outcome = world.in_time(&call);
         assert!(outcome.complaint().contains("Picked up JAVA_TOOL_OPTIONS"), "{outcome:?}");
         assert_eq!(world.reason(outcome.pid), "not-a-program");
         // What a launcher reads of its variable it says.
@@ -144,7 +144,7 @@ fn what_a_standby_would_not_repeat_runs_cold_with_its_reason() {
             run(&world, &java, &["-cp", classes, "Prints"]).env("JDK_JAVA_OPTIONS", "-Dx=y"),
         ] {
             let cold = call.clone().env("HOB", "0").go();
-            let outcome = call.go();
+            let outcome = world.in_time(&call);
             assert_eq!(outcome, cold);
             assert_eq!(world.reason(outcome.pid), "not-a-program");
         }

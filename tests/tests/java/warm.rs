@@ -30,7 +30,7 @@ fn the_first_call_is_warm_and_its_class_is_initialised_by_it() {
         let told = ready(&world, &call);
         assert_eq!((&told["ready"], &told["reason"]), (&true.into(), &Value::Null), "{told}");
         assert_eq!(world.pools().len(), 1);
-        let first = call.go();
+        let first = world.in_time(&call);
         assert_eq!(first.text(), "initialised\n2\n");
         assert_eq!(world.reason(first.pid), "standby-ready");
     }
@@ -46,7 +46,7 @@ fn a_class_that_was_compiled_again_is_made_ready_again() {
     compiled(&world, "classes", "Tells", &TELLS.replace("initialised", "compiled again"));
     let told = ready(&world, &call);
     assert_eq!(told["ready"], true, "{told}");
-    let first = call.go();
+    let first = world.in_time(&call);
     assert_eq!(first.text(), "compiled again\n0\n");
     assert_eq!(world.reason(first.pid), "standby-ready");
 }

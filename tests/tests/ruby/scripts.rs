@@ -77,11 +77,12 @@ fn what_the_interpreter_reads_in_another_way_runs_cold_with_its_reason() {
     ] {
         let cold = world.run(words).stdin("puts 2\n").go();
         let run = world.hob(&[&["run"], words].concat()).stdin("puts 2\n");
-        let outcome = run.go();
+        let outcome = world.in_time(&run);
         assert_eq!(outcome, cold, "{words:?}");
         assert_eq!(world.reason(outcome.pid), reason, "{words:?}");
     }
-    let loaded = world.hob(&["run", "ruby", "main.rb"]).env("RUBYOPT", "-rset").go();
+    let loaded = world.hob(&["run", "ruby", "main.rb"]).env("RUBYOPT", "-rset");
+    let loaded = world.in_time(&loaded);
     assert_eq!(world.reason(loaded.pid), "not-a-program");
 }
 
