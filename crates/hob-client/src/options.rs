@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 
 use hob_os::start::Start;
-use hob_wire::call::{Asked, Isolation};
+use hob_wire::call::{Asked, Isolation, Purpose};
 use rustix::fs::CWD;
 
 /// By which name hob was started.
@@ -123,7 +123,8 @@ impl Options {
         if sessions.contains(&name) || name.starts_with(b"-S") {
             return Err(NotRun::Session);
         }
-        let known: [&[u8]; 4] = [b"--isolation", b"--timeout", b"--ahead", b"--status-fd"];
+        let known: [&[u8]; 5] =
+            [b"--isolation", b"--timeout", b"--ahead", b"--status-fd", b"--purpose"];
         if !known.contains(&name) {
             return Err(NotRun::NoOption(self.program));
         }
@@ -164,6 +165,11 @@ impl Options {
             b"--ahead" => {
                 let ahead = text.parse().ok().filter(|ahead| *ahead <= AHEAD_MAX);
                 self.asked.ahead = ahead.ok_or_else(|| bad("it is a number from 0 to 64"))?;
+            }
+            b"--purpose" => {
+                let purposes = [Purpose::Verify, Purpose::Ab, Purpose::Check];
+                let named = purposes.into_iter().find(|purpose| purpose.word() == Some(text));
+                self.asked.purpose = named.ok_or_else(|| bad("it is one of verify, ab, check"))?;
             }
             _ => {
                 let fd = text.parse().ok().filter(|fd| *fd <= i32::MAX.unsigned_abs());

@@ -198,6 +198,8 @@ pub enum Aim {
     Perform,
     /// What would perform it is to be made ready, and nothing is performed.
     Prepare,
+    /// The program is to be performed to see what it does; nobody waits for the next call.
+    Prove,
 }
 
 /// What became of a call that was to make something ready.

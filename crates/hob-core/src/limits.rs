@@ -111,6 +111,8 @@ pub struct Limits {
     pub copies_idle_us: u64,
     /// After this without a call, a pool is retired.
     pub pool_idle_us: u64,
+    /// The same of a pool whose calls were all made to compare them.
+    pub proof_idle_us: u64,
     /// After this without a call, the daemon exits.
     pub idle_exit_us: u64,
     /// How long running calls may take to end after a stop.
@@ -173,6 +175,7 @@ impl Default for Limits {
             rate_us: 5 * SECOND,
             copies_idle_us: MINUTE,
             pool_idle_us: 10 * MINUTE,
+            proof_idle_us: 5 * SECOND,
             idle_exit_us: 30 * MINUTE,
             drain_grace_us: 5 * SECOND,
             late_us: SECOND,

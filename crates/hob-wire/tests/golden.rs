@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use hob_wire::call::{
-    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Received, Signal, Streams,
+    Asked, Call, ColdEnded, Hello, Isolation, Origin, Priority, Purpose, Received, Signal, Streams,
     Terminal, Usage, World,
 };
 use hob_wire::exit::Exit;
@@ -63,6 +63,7 @@ fn golden() -> Vec<(Kind, u8, Vec<u8>)> {
             isolation: Isolation::Fork,
             ahead: 4,
             timeout_ms: 5000,
+            purpose: Purpose::Verify,
         },
         pid: 42,
         terminal: Terminal { session: 40, group: 41 },

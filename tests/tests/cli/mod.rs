@@ -2,7 +2,6 @@
 
 mod bytes;
 mod complete;
-mod ends;
 mod faults;
 mod grows;
 mod jobs;

@@ -54,6 +54,38 @@ fn a_plain_program_is_the_same_and_its_verdict_holds_until_it_is_edited() {
     assert!(list.contains("hello.py") && list.contains("the script has changed"), "{list}");
 }
 
+/// A proof is no use: what it called is counted nowhere, listed only if asked for, and kept warm for
+/// seconds.
+#[test]
+fn a_proof_leaves_no_trace_among_the_calls_that_were_used() {
+    let world = World::started();
+    world.file("plain.py", "import json\nprint(json.dumps(1))\n");
+    let used = world.warmed(&["run", "plain.py"]);
+    let before = (world.records(400), world.pools().len(), gained(&world));
+    let worlds = "environment-added,directory,home-empty,link-moved";
+    world.hob(&["verify", "--worlds", worlds, "plain.py"]).go_long().succeeded();
+    assert_eq!(world.records(400), before.0);
+    assert_eq!(gained(&world), before.2);
+    assert_eq!(json(&world.hob(&["last", "--json"]).go())["caller_pid"], used.pid);
+    let all = world.hob(&["log", "-n", "400", "--json", "--purpose", "all"]).go().text();
+    let made = all.lines().filter(|line| line.contains("\"purpose\":\"verify\"")).count();
+    assert!(made >= 15, "{all}");
+    let only = world.hob(&["log", "-n", "400", "--json", "--purpose", "verify"]).go().text();
+    assert_eq!(only.lines().count(), made);
+    let log = world.hob(&["log"]).go().text();
+    assert!(
+        log.contains(&format!("left out: {made} calls that hob made to compare them")),
+        "{log}"
+    );
+    let one = || (world.pools().len() <= before.1).then_some(());
+    wait::until("the pools of the proof are given up", one);
+    world.warmed(&["run", "plain.py"]);
+}
+
+fn gained(world: &World) -> Value {
+    json(&world.hob(&["gain", "--json"]).go())["total"].clone()
+}
+
 /// hob's first call makes its places, here below the directory that is compared.
 #[test]
 fn what_hob_makes_in_a_fresh_home_is_no_file_of_the_programs() {

@@ -12,7 +12,7 @@
 //! ever; and when it has ended, off its path, the layers' pools begin, if at most half of the pools
 //! that there may be are there.
 
-use crate::event::{Arrival, Found, Layer, Learning};
+use crate::event::{Aim, Arrival, Found, Layer, Learning};
 use crate::ids::{CallId, ProgramId, WorkerId};
 use crate::isolation::{Name, Origin};
 use crate::plan::Terminal;
@@ -42,8 +42,9 @@ impl Calls {
             return false;
         };
         entry.wants_layers = true;
+        let aim = entry.aim;
         for layer in entry.layers.clone() {
-            if let Some((worker, found)) = self.worker_of(engine, call, &layer) {
+            if let Some((worker, found)) = self.worker_of(engine, (call, aim), &layer) {
                 if let Some(entry) = self.calls.get_mut(&call) {
                     entry.learning = learns;
                     entry.found = Some(layer.found);
@@ -58,7 +59,7 @@ impl Calls {
     fn worker_of(
         &mut self,
         engine: &mut Engine,
-        call: CallId,
+        (call, aim): (CallId, Aim),
         layer: &Layer,
     ) -> Option<(WorkerId, Found)> {
         let terms = self.layer_terms(engine, layer.program)?;
@@ -67,7 +68,7 @@ impl Calls {
             return None;
         }
         self.remember_program(engine, layer.program);
-        self.note_arrival(engine, pool, None);
+        self.note_arrival(engine, pool, None, aim);
         self.find_worker(engine, call, pool)
     }
 
@@ -85,12 +86,13 @@ impl Calls {
         if !entry.wants_layers || engine.stage != Stage::Open {
             return;
         }
+        let aim = entry.aim;
         for layer in std::mem::take(&mut entry.layers) {
-            self.begin_layer(engine, layer);
+            self.begin_layer(engine, layer, aim);
         }
     }
 
-    fn begin_layer(&mut self, engine: &mut Engine, Layer { program, key, .. }: Layer) {
+    fn begin_layer(&mut self, engine: &mut Engine, Layer { program, key, .. }: Layer, aim: Aim) {
         self.remember_program(engine, program);
         if let Some(known) = self.programs.get_mut(&program) {
             if known.failed_until.is_some_and(|until| until > engine.now) {
@@ -105,7 +107,7 @@ impl Calls {
             && let Some(pool) = engine.pool_for(program, key, terms)
         {
             engine.try_again(pool);
-            engine.begin_pool(pool, None);
+            engine.begin_pool(pool, None, aim);
         }
     }
 }

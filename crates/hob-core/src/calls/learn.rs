@@ -1,7 +1,7 @@
 //! Programs: learned, not learned after all, stale, slower warm.
 
 use super::pace::{Pace, Pacing};
-use crate::event::{Lesson, Took};
+use crate::event::{Aim, Lesson, Took};
 use crate::ids::ProgramId;
 use crate::isolation::Name;
 use crate::key::Key;
@@ -61,7 +61,8 @@ impl Calls {
         }
         let terms = Terms::of_calls(recipe, &engine.limits);
         if let Some(pool) = engine.pool_for(id, key, terms) {
-            engine.begin_pool(pool, wish.ahead);
+            let aim = self.programs.get(&id).map_or(Aim::Perform, |program| program.aim);
+            engine.begin_pool(pool, wish.ahead, aim);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::differs::{Ends, Uncaught};
 use super::pace::Pace;
-use crate::event::{Arrival, Found, Layer, Learning};
+use crate::event::{Aim, Arrival, Found, Layer, Learning};
 use crate::ids::{CallId, PoolId, ProgramId, Time, Work, WorkerId};
 use crate::isolation::{Name, Origin};
 use crate::outcome::ColdReason;
@@ -13,6 +13,7 @@ use crate::outcome::ColdReason;
 pub(super) struct Call {
     pub(super) program: ProgramId,
     pub(super) work: Work,
+    pub(super) aim: Aim,
     pub(super) state: CallState,
     /// `--timeout`, as a moment.
     pub(super) deadline: Option<Time>,
@@ -86,6 +87,8 @@ pub(super) struct Program {
     pub(super) ends: Ends,
     /// Where its runtime's workers come from.
     pub(super) origin: Origin,
+    /// What its newest call was for.
+    pub(super) aim: Aim,
     /// Why it is not forked.
     pub(super) demoted: Option<Demotion>,
     pub(super) last_used: Time,
@@ -103,6 +106,7 @@ impl Program {
             pace: Pace::default(),
             ends: Ends::default(),
             origin: Origin::default(),
+            aim: Aim::default(),
             demoted: None,
             last_used: now,
         }

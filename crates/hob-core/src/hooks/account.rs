@@ -82,6 +82,7 @@ impl Account {
             },
             caller_pid,
             directory: None,
+            purpose: None,
             warm: all_warm,
             reason: reason.to_owned(),
             isolation: if all_warm { "fork" } else { "spawn" }.to_owned(),

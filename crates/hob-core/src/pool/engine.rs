@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::Effect;
+use crate::event::{Aim, Effect};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::key::Key;
 use crate::limits::Limits;
@@ -198,9 +198,10 @@ impl Engine {
     }
 
     /// Begins a pool before any call came for it.
-    pub(crate) fn begin_pool(&mut self, id: PoolId, asked: Option<u32>) {
+    pub(crate) fn begin_pool(&mut self, id: PoolId, asked: Option<u32>, aim: Aim) {
         if let Some(pool) = self.pools.get_mut(&id) {
             pool.asked = asked;
+            pool.is_used_for(aim, &self.limits);
             pool.last_used = self.now;
             let settles = self.now.after_us(self.limits.rate_us);
             self.timers.set(Timer::Pool(id), Some(settles));

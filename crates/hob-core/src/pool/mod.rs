@@ -45,6 +45,7 @@ pub mod worker;
 
 use std::collections::VecDeque;
 
+use crate::event::Aim;
 use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::isolation::{Origin, Recipe, Uses};
 use crate::key::Key;
@@ -146,6 +147,8 @@ pub(crate) struct Pool {
     pub(crate) deaths: Deaths,
     /// What came for it so far.
     pub(crate) requests: u64,
+    /// What it is used for, where that is calls: a proof only if all of them were.
+    pub(crate) aim: Option<Aim>,
     /// Workers that were to go on and have done enough, or have grown too large.
     pub(crate) recycled: u64,
     pub(crate) last_used: Time,
@@ -181,6 +184,7 @@ impl Pool {
             failures: 0,
             deaths: Deaths::default(),
             requests: 0,
+            aim: None,
             recycled: 0,
             last_used: Time::default(),
             arrivals: Arrivals::default(),
@@ -257,13 +261,23 @@ impl Pool {
         }
     }
 
+    /// A call for this has come, or is to. A pool that none but proofs used goes soon after them.
+    pub(crate) fn is_used_for(&mut self, aim: Aim, limits: &Limits) {
+        match aim {
+            Aim::Prove if self.aim.is_none() => self.terms.idle_us = limits.proof_idle_us,
+            Aim::Prove => return,
+            Aim::Perform | Aim::Prepare => self.terms.idle_us = limits.pool_idle_us,
+        }
+        self.aim = Some(aim);
+    }
+
     /// How many workers are to wait now.
     pub(crate) fn target(&self, limits: &Limits, now: Time) -> u32 {
         if self.terms.refill == Refill::AtOnce {
             return if self.rests { 0 } else { self.terms.recipe.ahead };
         }
         let idle_us = now.us_since(self.last_used);
-        if idle_us >= limits.pool_idle_us {
+        if idle_us >= self.terms.idle_us {
             return 0;
         }
         if let Some(asked) = self.asked {

@@ -28,6 +28,10 @@ pub struct Receipt {
     /// The caller's working directory; absent for what was not called from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// What its outcome was for, where a verb of hob's made it (`verify`, `ab`, `check`); absent where
+    /// it was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// Whether a warm worker performed it.
     pub warm: bool,
     /// The reason code: why cold, or what a warm call found.

@@ -27,7 +27,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         .prop_map(|(program, key, found)| Layer { program, key, found });
     let layers = prop::collection::vec(layer, 0..3);
     let ahead = prop::option::of(0u32..4);
-    let aim = prop::sample::select(vec![Aim::Perform, Aim::Perform, Aim::Prepare]);
+    let aim = prop::sample::select(vec![Aim::Perform, Aim::Perform, Aim::Prove, Aim::Prepare]);
     let of = (program(), (0u64..2, 1u64..3).prop_map(|(edition, task)| Work { edition, task }));
     let arrival = (call(), of, key(), layers, name, ahead, any::<bool>(), aim).prop_map(
         |(call, (program, work), key, layers, isolation, ahead, timed, aim)| {

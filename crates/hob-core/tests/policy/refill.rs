@@ -1,6 +1,6 @@
 //! When copies are made ahead of calls, and how many; what is given up when nothing is called.
 
-use hob_core::event::{Effect, Pages};
+use hob_core::event::{Aim, Effect, Pages};
 use hob_core::ids::{ProgramId, Time, WorkerId};
 use hob_core::isolation::Name;
 use hob_core::outcome::ColdReason;
@@ -391,6 +391,23 @@ fn copies_that_were_asked_for_stay_as_long_as_the_pool() {
     let effects = desk.turn(desk.limits.pool_idle_us - 20_000);
     assert_eq!(retired(&effects), []);
     assert_eq!(desk.pool().idle, 3);
+}
+
+/// A verb that compares makes pools for worlds that nobody lives in.
+#[test]
+fn a_pool_that_only_proofs_used_goes_soon_after_them() {
+    let proof = || Ask { key: Some(other_key(7)), aim: Aim::Prove, ..Ask::default() };
+    for (first, pools) in [(proof(), 1), (Ask { aim: Aim::Perform, ..proof() }, 2)] {
+        let (mut desk, _) = Desk::with_zygote(|_| {});
+        for ask in [first, proof()] {
+            let (call, effects) = desk.call_as(ask);
+            assert_eq!(cold(&effects, call), Some(ColdReason::Warming));
+            desk.cold_ends(call);
+        }
+        assert_eq!(desk.core.pools().len(), 2);
+        desk.turn(desk.limits.proof_idle_us + desk.limits.rate_us);
+        assert_eq!(desk.core.pools().len(), pools, "{first:?}");
+    }
 }
 
 #[test]

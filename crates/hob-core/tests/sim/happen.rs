@@ -109,7 +109,11 @@ impl World {
         let facts = self.facts();
         let ahead =
             if self.rng.chance(100) { Some(self.rng.pick(&[0, 0, 1, 3, 100])) } else { None };
-        let aim = if self.rng.chance(60) { Aim::Prepare } else { Aim::Perform };
+        let aim = match self.rng.chance(60) {
+            true => Aim::Prepare,
+            false if self.rng.chance(100) => Aim::Prove,
+            false => Aim::Perform,
+        };
         let work = self.work_of(program);
         self.callers.insert(
             call,

@@ -15,7 +15,7 @@ use hob_core::plan::{
     Cgroup, ColdAsked, Context, Descriptors, Facts, HardLimits, Hosted, Priority, Terminal,
 };
 use hob_resolve::{EnvChanges, Program, ResolveError, TargetKind, WorkingDirectory};
-use hob_wire::call::{AHEAD_AUTO, Asked, Call, Isolation, World};
+use hob_wire::call::{AHEAD_AUTO, Asked, Call, Isolation, Purpose, World};
 use hob_wire::exit::ExitCode;
 use hob_wire::strings::Strings;
 use rustix::fd::AsFd;
@@ -59,6 +59,7 @@ impl Calls {
             resolved: resolved.ok(),
             refusal,
             directory,
+            purpose: asked.purpose,
             key: None,
             name,
             arguments,
@@ -137,7 +138,7 @@ impl Calls {
         }
         self.stale(ctx, program);
         match aim {
-            Aim::Perform => None,
+            Aim::Perform | Aim::Prove => None,
             Aim::Prepare => self.key_without_a_call(ctx, call, program),
         }
     }
@@ -375,7 +376,11 @@ impl Calls {
 }
 
 fn aim(asked: &Asked) -> Aim {
-    if asked.prepare { Aim::Prepare } else { Aim::Perform }
+    match asked.purpose {
+        _ if asked.prepare => Aim::Prepare,
+        Purpose::Use => Aim::Perform,
+        Purpose::Verify | Purpose::Ab | Purpose::Check => Aim::Prove,
+    }
 }
 
 /// The place of the limit on open descriptors among all.

@@ -17,7 +17,7 @@ use hob_core::receipt::{
 use hob_core::status::ColdPart;
 use hob_resolve::Program;
 use hob_runtimes::RuntimeId;
-use hob_wire::call::{Origin, Signal, Streams, Terminal, Usage, World};
+use hob_wire::call::{Origin, Purpose, Signal, Streams, Terminal, Usage, World};
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 
@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     pub(crate) refusal: Option<(u8, String)>,
     /// The caller's working directory.
     pub(crate) directory: Vec<u8>,
+    /// What its outcome is for.
+    pub(crate) purpose: Purpose,
     pub(crate) key: Option<Key>,
     pub(crate) name: String,
     pub(crate) arguments: usize,
@@ -261,6 +263,7 @@ impl Entry {
             caller_pid: self.caller_pid,
             directory: Some(String::from_utf8_lossy(&self.directory).into_owned())
                 .filter(|directory| !directory.is_empty()),
+            purpose: self.purpose.word().map(str::to_owned),
             warm: matches!(how, Performed::Warm { .. }),
             reason: reason.to_owned(),
             isolation: isolation.to_owned(),

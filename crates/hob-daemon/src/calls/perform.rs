@@ -11,7 +11,7 @@ use hob_core::receipt::WorkerPart;
 use hob_core::span::Kind as Noted;
 use hob_core::supervisor::Demotion;
 use hob_os::clock;
-use hob_wire::call::Terminal;
+use hob_wire::call::{Purpose, Terminal};
 use hob_wire::exit::{Exit, ExitCode};
 use hob_wire::frame::Kind;
 use hob_wire::reply::{self, Fate, Refused, RunCold};
@@ -202,7 +202,10 @@ impl Calls {
     }
 
     fn settle(&mut self, ctx: &mut Ctx<'_>, call: CallId, outcome: Outcome, how: Performed) {
-        self.ledger.count(outcome, how);
+        // What is only compared is no use of hob's.
+        if self.ledger.get(call).is_none_or(|entry| entry.purpose == Purpose::Use) {
+            self.ledger.count(outcome, how);
+        }
         self.ledger.settle(call, outcome, how);
         let Some(entry) = self.ledger.get(call) else { return };
         entry.stamp(Mark::Settled, clock::now_ns());

@@ -155,6 +155,7 @@ pub(super) mod tests {
             },
             caller_pid: 4711,
             directory: Some("/srv/app".to_owned()),
+            purpose: None,
             warm: true,
             reason: "copy-ready".to_owned(),
             isolation: "fork".to_owned(),

@@ -73,13 +73,13 @@ pub struct Row {
 }
 
 impl Row {
-    /// What one call amounts to, and its day; `None` for a call that was not run, or of a program
-    /// that did not resolve.
+    /// What one call amounts to, and its day; `None` for a call that was not run, of a program that
+    /// did not resolve, or that was made to compare it.
     #[must_use]
     pub fn of(receipt: &Receipt) -> Option<(String, Row)> {
         let id = receipt.program.id.clone()?;
         let day = receipt.at.get(..10)?.to_owned();
-        if receipt.isolation == "none" {
+        if receipt.isolation == "none" || receipt.purpose.is_some() {
             return None;
         }
         let mut row = Row {

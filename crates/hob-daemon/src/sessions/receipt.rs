@@ -43,6 +43,7 @@ impl Sessions {
             },
             caller_pid: known.pid,
             directory: None,
+            purpose: None,
             warm: !fresh,
             reason: if fresh { "session-started" } else { "session" }.to_owned(),
             isolation: "session".to_owned(),

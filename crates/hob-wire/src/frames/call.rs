@@ -49,6 +49,8 @@ frames! {
         ahead: u32,
         /// `--timeout` in milliseconds; 0 is none.
         timeout_ms: u64 = "timeout",
+        /// `--purpose`: what its outcome is for.
+        purpose: Purpose,
     }
 
     /// How the kernel ranks a process, in its own numbers.
@@ -179,6 +181,18 @@ numbers! {
         Fork = 3,
     }
 
+    /// What a call's outcome is for.
+    enum Purpose: Default {
+        /// To be used.
+        Use = 0 [default],
+        /// To be compared by `hob verify`.
+        Verify = 1,
+        /// To be compared by `hob ab`.
+        Ab = 2,
+        /// To be looked at by `hob check`.
+        Check = 3,
+    }
+
     /// What a caller's standard streams are, to a module that looks while it is imported.
     enum Streams {
         /// Files, pipes, sockets, devices: no terminal among them.
@@ -204,6 +218,20 @@ impl Default for Asked {
             isolation: Isolation::Auto,
             ahead: AHEAD_AUTO,
             timeout_ms: 0,
+            purpose: Purpose::Use,
+        }
+    }
+}
+
+impl Purpose {
+    /// Its word, as in `--purpose` and in receipts; `None` of what is used.
+    #[must_use]
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Purpose::Use => None,
+            Purpose::Verify => Some("verify"),
+            Purpose::Ab => Some("ab"),
+            Purpose::Check => Some("check"),
         }
     }
 }

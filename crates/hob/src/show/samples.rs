@@ -115,6 +115,7 @@ pub(crate) fn warm() -> Receipt {
         },
         caller_pid: 4711,
         directory: Some("/srv/app".to_owned()),
+        purpose: None,
         warm: true,
         reason: "copy-ready".to_owned(),
         isolation: "fork".to_owned(),

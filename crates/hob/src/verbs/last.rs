@@ -6,6 +6,7 @@ use hob_os::start::Start;
 use super::log::{flush, state_dir, unreadable};
 use super::{Failure, out, out_json, rings};
 use crate::show::clock::Clock;
+use crate::show::entries::filter::Made;
 use crate::show::entries::{self, Entry};
 use crate::show::page;
 use crate::show::style::Look;
@@ -40,7 +41,9 @@ pub(crate) struct Show {
 /// Shows the receipts of the last calls.
 pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     flush(start);
-    let entries = entries::recent(&state_dir()?, usize::from(asked.count)).map_err(unreadable)?;
+    let used = |entry: &Entry| Made::ToUse.takes(entry);
+    let entries = entries::recent_of(&state_dir()?, usize::from(asked.count), used);
+    let entries = entries.map_err(unreadable)?;
     if entries.is_empty() {
         return Err(Failure::new("no call has been recorded yet; `hob run PROGRAM` makes one"));
     }

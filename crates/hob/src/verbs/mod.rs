@@ -180,6 +180,9 @@ struct Run {
     /// Write one JSON line with the outcome to this open descriptor
     #[arg(long, value_name = "N")]
     status_fd: Option<u32>,
+    /// Of what verbs of hob's call to compare it: which of them
+    #[arg(long, value_name = "VERB", hide = true)]
+    purpose: Option<String>,
     /// Run a script in this session, a process that goes on; see `hob help eval`
     #[arg(short = 'S', long, value_name = "NAME")]
     #[arg(conflicts_with_all = ["isolation", "cold", "timeout", "ahead", "status_fd"])]

@@ -31,8 +31,9 @@ impl Calls {
         self.remember_program(engine, arrival.program);
         if let Some(program) = self.programs.get_mut(&arrival.program) {
             program.origin = arrival.facts.origin;
+            program.aim = arrival.aim;
             match arrival.aim {
-                Aim::Perform => program.ends.arrived(arrival.work.edition),
+                Aim::Perform | Aim::Prove => program.ends.arrived(arrival.work.edition),
                 // Whoever asks for it to be made warm wants it tried again.
                 Aim::Prepare => program.ends = Ends::of_edition(arrival.work.edition),
             }
@@ -48,8 +49,10 @@ impl Calls {
                 self.prepared(engine, arrival.call, Prepared::Cold(reason));
             }
             (Plan::Warm(key), Aim::Prepare) => self.prepare(engine, arrival, key),
-            (Plan::Cold(reason), Aim::Perform) => self.open_cold(engine, arrival, reason),
-            (Plan::Warm(key), Aim::Perform) => self.open_warm(engine, arrival, key),
+            (Plan::Cold(reason), Aim::Perform | Aim::Prove) => {
+                self.open_cold(engine, arrival, reason)
+            }
+            (Plan::Warm(key), Aim::Perform | Aim::Prove) => self.open_warm(engine, arrival, key),
         }
     }
 
@@ -159,7 +162,7 @@ impl Calls {
             self.begin_cold(engine, arrival.call, ColdReason::Busy, Learning::No);
             return;
         };
-        self.note_arrival(engine, pool, arrival.ahead);
+        self.note_arrival(engine, pool, arrival.ahead, arrival.aim);
         self.place(engine, arrival.call, pool);
     }
 
@@ -178,6 +181,7 @@ impl Calls {
         let call = Call {
             program: arrival.program,
             work: arrival.work,
+            aim: arrival.aim,
             state: CallState::Cold { reason: ColdReason::Warming, since: engine.now },
             deadline,
             source,
@@ -223,7 +227,8 @@ impl Calls {
         let recipe = self.recipe(engine, program, Wish { isolation: None, ahead: asked });
         let terms = Terms::of_calls(recipe, &engine.limits);
         if let Some(pool) = engine.pool_for(program, key, terms) {
-            engine.begin_pool(pool, asked);
+            let aim = self.programs.get(&program).map_or(Aim::Perform, |program| program.aim);
+            engine.begin_pool(pool, asked, aim);
         }
     }
 
@@ -232,10 +237,12 @@ impl Calls {
         engine: &mut Engine,
         id: PoolId,
         ahead: Option<u32>,
+        aim: Aim,
     ) {
         let Some(pool) = engine.pools.get_mut(&id) else {
             return;
         };
+        pool.is_used_for(aim, &engine.limits);
         let waiting = u32::try_from(pool.queue.len()).unwrap_or(u32::MAX);
         pool.arrivals.note(engine.now, pool.busy + waiting + 1, engine.limits.rate_us);
         // A call that takes no copy has no say in how many wait.

@@ -34,7 +34,7 @@ impl Calls {
         let Some(pool) = engine.pool_for(arrival.program, key, terms) else {
             return self.prepared(engine, arrival.call, Prepared::Cold(ColdReason::Busy));
         };
-        engine.begin_pool(pool, arrival.ahead);
+        engine.begin_pool(pool, arrival.ahead, arrival.aim);
         engine.try_again(pool);
         self.preparing.insert(arrival.call, pool);
     }

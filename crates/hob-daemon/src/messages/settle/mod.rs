@@ -363,6 +363,7 @@ pub(in crate::messages) fn receipt(
         program,
         caller_pid: 0,
         directory: None,
+        purpose: None,
         warm: false,
         reason: String::new(),
         isolation: String::new(),

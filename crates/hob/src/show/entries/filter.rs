@@ -21,14 +21,54 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// It was called from this directory, or from one below it.
     pub here: Option<String>,
+    /// What it was made for.
+    pub purpose: Made,
+}
+
+/// What calls are made for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Made {
+    /// To be used.
+    #[default]
+    ToUse,
+    /// By this verb of hob's, to be compared.
+    By(String),
+    /// Either.
+    Any,
+}
+
+impl Made {
+    /// The words of `--purpose`.
+    pub const WORDS: [&str; 4] = ["verify", "ab", "check", "all"];
+
+    /// By its word.
+    #[must_use]
+    pub fn of(word: &str) -> Made {
+        if word == "all" { Made::Any } else { Made::By(word.to_owned()) }
+    }
+
+    /// Whether a record is of such a call. A session of hob's own or a message is used.
+    #[must_use]
+    pub fn takes(&self, entry: &Entry) -> bool {
+        let purpose = match entry {
+            Entry::Receipt(receipt) => receipt.purpose.as_deref(),
+            Entry::Fallback(_) => None,
+        };
+        match self {
+            Made::ToUse => purpose.is_none(),
+            Made::By(verb) => purpose == Some(verb),
+            Made::Any => true,
+        }
+    }
 }
 
 impl Filter {
     /// Whether nothing is asked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Filter { program, cold, failed, slower_us, since, here } = self;
+        let Filter { program, cold, failed, slower_us, since, here, purpose } = self;
         !(*cold || *failed)
+            && *purpose == Made::ToUse
             && program.is_none()
             && slower_us.is_none()
             && since.is_none()
@@ -44,6 +84,7 @@ impl Filter {
             && self.slower_us.is_none_or(|us| total_us(entry).is_some_and(|total| total >= us))
             && self.since.is_none_or(|since| moment(entry.at()).is_some_and(|at| at >= since))
             && self.here.as_ref().is_none_or(|here| is_within(entry, here))
+            && self.purpose.takes(entry)
     }
 }
 

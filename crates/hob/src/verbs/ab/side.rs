@@ -97,7 +97,8 @@ impl Side {
 
     fn by_hob(letter: Letter, name: &str, program: &[OsString], directory: &Path) -> Side {
         let own = std::env::current_exe().unwrap_or_else(|_| "hob".into());
-        let words = [own.into_os_string(), "run".into(), "--".into()];
+        let words = ["run", "--purpose", "ab", "--"].map(OsString::from);
+        let words = std::iter::once(own.into_os_string()).chain(words);
         Side {
             letter,
             shown: format!("{name}: {}", joined(program)),

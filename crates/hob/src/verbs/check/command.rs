@@ -42,7 +42,7 @@ pub(super) fn run(job: &Job) -> Result<Ended, Sample> {
     let failed = |text: String| Sample::failed(begun.elapsed(), text);
     let own = std::env::current_exe().map_err(|error| failed(format!("cannot run: {error}")))?;
     let mut command = Command::new(own);
-    command.args(["run", "--"]).args(&job.words);
+    command.args(["run", "--purpose", "check", "--"]).args(&job.words);
     command.envs(job.env.iter().map(|(name, value)| (name, value)));
     // A group of its own: what is late is ended with all that it has started.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

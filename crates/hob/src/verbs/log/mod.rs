@@ -5,6 +5,7 @@ pub mod export;
 mod http;
 mod metrics;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 
 use super::{Failure, named_file, out, out_json, request, rings};
 use crate::show::clock::Clock;
-use crate::show::entries::filter::Filter;
+use crate::show::entries::filter::{Filter, Made};
 use crate::show::entries::{self, Entry};
 use crate::show::page;
 use crate::show::style::Look;
@@ -55,6 +56,9 @@ pub(crate) struct Log {
     /// Only calls from this directory, or from one below it
     #[arg(long)]
     here: bool,
+    /// Calls that this verb made to compare them, which are left out otherwise; all: those, too
+    #[arg(long, value_name = "VERB", value_parser = Made::WORDS)]
+    purpose: Option<String>,
     /// Write them into FILE in another program's format, as `hob export` does (`-`: standard output)
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"])]
     export: Option<Vec<OsString>>,
@@ -95,12 +99,14 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     }
     let as_rows = !log.json && !log.html && export.is_none();
     let count = if as_rows { log.count.saturating_mul(RECORDS_A_ROW) } else { log.count };
-    let found = if filter.is_empty() {
-        entries::recent(&state_dir()?, count)
-    } else {
-        entries::recent_of(&state_dir()?, count, |entry| filter.takes(entry))
+    let all = Filter { purpose: Made::Any, ..filter.clone() };
+    let left_out = Cell::new(0);
+    let takes = |entry: &Entry| {
+        let taken = filter.takes(entry);
+        left_out.set(left_out.get() + u64::from(!taken && all.takes(entry)));
+        taken
     };
-    let found = found.map_err(unreadable)?;
+    let found = entries::recent_of(&state_dir()?, count, takes).map_err(unreadable)?;
     if let Some((format, file)) = export {
         let file = (file.as_os_str() != "-").then_some(&*file);
         return write((format, file), &found, &rings::read(start));
@@ -114,7 +120,15 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     if found.is_empty() && !filter.is_empty() {
         return out("no call that is kept is such a one: `hob log` lists the newest\n");
     }
-    out(&table::entries(&found, log.count, &Clock::now(), &Look::of_stdout()))
+    let mut text = table::entries(&found, log.count, &Clock::now(), &Look::of_stdout());
+    match (&filter.purpose, left_out.get()) {
+        (Made::ToUse, 1) => text += "left out: 1 call that hob made to compare it",
+        (Made::ToUse, count @ 2..) => {
+            text += &format!("left out: {count} calls that hob made to compare them");
+        }
+        _ => return out(&text),
+    }
+    out(&(text + " (`hob log --purpose all`)\n"))
 }
 
 fn filter(log: &Log) -> Result<Filter, Failure> {
@@ -132,7 +146,8 @@ fn filter(log: &Log) -> Result<Filter, Failure> {
     };
     let slower_us = log.slower.map(|length| u64::try_from(length.as_micros()).unwrap_or(u64::MAX));
     let program = log.program.clone();
-    Ok(Filter { program, cold: log.cold, failed: log.failed, slower_us, since, here })
+    let purpose = log.purpose.as_deref().map(Made::of).unwrap_or_default();
+    Ok(Filter { program, cold: log.cold, failed: log.failed, slower_us, since, here, purpose })
 }
 
 /// The format and the file of `--export`.

@@ -11,8 +11,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use hob_daemon::recorder::days;
-
 use super::compare::Table;
 use crate::verbs::repeated::{DIGEST, digest};
 
@@ -226,7 +224,7 @@ pub(super) fn private_directory() -> io::Result<PathBuf> {
 
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    let name = format!("{}{:016x}", days::COPIES, u64::from_ne_bytes(random));
+    let name = format!("hob-verify-{:016x}", u64::from_ne_bytes(random));
     let base = std::env::temp_dir().join(name);
     fs::DirBuilder::new().mode(0o700).create(&base)?;
     Ok(base)

@@ -84,7 +84,7 @@ pub(super) fn run(subject: &Subject, how: How, interrupts: &Interrupts) -> std::
     let mut command = Command::new(std::env::current_exe()?);
     command.args(subject.change.words());
     command.arg("run").arg("--status-fd").arg(status_end.as_raw_fd().to_string());
-    command.arg("--timeout").arg(&subject.timeout);
+    command.arg("--timeout").arg(&subject.timeout).args(["--purpose", "verify"]);
     match how {
         How::Cold => _ = command.arg("--cold"),
         How::Warm => {}

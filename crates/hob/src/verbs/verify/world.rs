@@ -46,7 +46,7 @@ pub(super) fn subject(
 /// The script's file. It stays, so that it is warm the next time, and is written only if it is
 /// not what it should be.
 fn place(state_dir: &Path) -> std::io::Result<PathBuf> {
-    let path = state_dir.join(hob_daemon::recorder::days::PROBE);
+    let path = state_dir.join("verify/probe.py");
     let directory = path.parent().unwrap_or(state_dir);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if std::fs::read_to_string(&path).is_ok_and(|text| text == PROBE) {
