@@ -11,7 +11,7 @@ const VERBS: [Case; 12] = [
     (&["sh", "--version"], 2, "to run the program: `hob run sh --version`"),
     (&["hello.py", "a b"], 2, "to run the program: `hob run hello.py 'a b'`"),
     (&["./hello.py"], 2, "to run the program: `hob run ./hello.py`"),
-    (&["no-such-word"], 2, "`hob help` lists the verbs"),
+    (&["no-such-word"], 2, "`hob help --all` lists the verbs"),
     (&["stauts", "--json"], 2, "did you mean `hob status --json`?"),
     (&["version"], 2, "did you mean `hob --version`?"),
     (&["help", "rnu"], 2, "did you mean `hob help run`?"),

@@ -78,7 +78,7 @@ fn a_list_of_worlds_is_all_that_is_tried() {
     }
     let shown = world.hob(&["verify", "-n", "1", "--worlds", "umask", "counts.py"]).go();
     let text = shown.text();
-    assert!(text.contains("\n  in 1 other world "), "{text}");
+    assert!(text.contains("\n  in 1 other world: differs "), "{text}");
     let line = text.lines().find(|line| line.starts_with("  umask"));
     assert_eq!(line, Some("  umask              differs           as in your own world"), "{text}");
     let (_, none) = verify(&world, &["--worlds", "none", "counts.py"]);

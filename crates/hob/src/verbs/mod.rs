@@ -250,7 +250,7 @@ pub fn run(start: &Start) -> u8 {
         return 0;
     }
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
-    let parsed = command().try_get_matches_from(words).and_then(|matches| {
+    let parsed = usage::groups::first(command()).try_get_matches_from(words).and_then(|matches| {
         usage::looks::obey(&matches);
         Hob::from_arg_matches(&matches)
     });

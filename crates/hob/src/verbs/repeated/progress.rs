@@ -1,23 +1,37 @@
-//! One line on a terminal that says how far a series of runs is. Nothing where standard error is no
-//! terminal, or one that cannot draw over a line.
+//! One line that says how far a series of runs is: on a terminal drawn over and over; where standard
+//! error is none, or one that cannot draw over a line, a new one each ten seconds, for a log.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use crate::say;
 use crate::show::style::Look;
 use crate::show::text::{fit, printable};
 
+/// How far apart new lines are.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
 /// The line.
 pub(in crate::verbs) struct Progress {
     look: Option<Look>,
+    /// When the newest line was written; at first, when the series began.
+    written: Cell<Instant>,
 }
 
 impl Progress {
     pub(in crate::verbs) fn new() -> Progress {
-        Progress { look: Look::of_stderr_terminal() }
+        Progress { look: Look::of_stderr_terminal(), written: Cell::new(Instant::now()) }
     }
 
     /// Says what is done.
     pub(in crate::verbs) fn show(&self, doing: &str) {
-        let Some(look) = &self.look else { return };
+        let Some(look) = &self.look else {
+            if self.written.get().elapsed() >= LINE_EVERY {
+                self.written.set(Instant::now());
+                say::line(doing.as_bytes());
+            }
+            return;
+        };
         let text = printable(doing, look.charset);
         let columns = look.columns.map_or(usize::MAX, |columns| columns.saturating_sub(1));
         let text = fit(&text, columns, look.charset);

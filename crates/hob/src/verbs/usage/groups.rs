@@ -1,4 +1,5 @@
-//! The help of `hob` itself: its verbs, grouped by what people want.
+//! The help of `hob` itself: first the verbs that a newcomer needs, and, asked for, all of them,
+//! grouped by what people want.
 
 use std::fmt::Write as _;
 
@@ -18,6 +19,18 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["new", "shim", "setup", "completions", "help"]),
 ];
 
+/// The verbs of the first screen, and what each does in words that fit it.
+const FIRST: &[(&str, &str)] = &[
+    ("run", "Run a program: warm if it can be, cold if not"),
+    ("shim", "Make commands warm wherever they are called"),
+    ("last", "Show what became of the last call, and where its time went"),
+    ("log", "List recent calls; find some, or export them"),
+    ("why", "Show where a cold start's time goes, and what warmth would save"),
+    ("doctor", "Look for what keeps calls cold, and name each fault with its fix"),
+    ("hooks", "Run a directory of hooks, for one target or for thousands"),
+    ("ab", "Compare two commands: does B take longer than A?"),
+];
+
 /// The widest that a line gets, as in all other help.
 const COLUMNS_MAX: usize = 96;
 
@@ -28,6 +41,21 @@ pub(crate) fn add(command: Command) -> Command {
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The command whose own help is the first screen.
+pub(crate) fn first(command: Command) -> Command {
+    let literal = *command.get_styles().get_literal();
+    let widest = FIRST.iter().map(|(verb, _)| width(verb)).max().unwrap_or(0);
+    let mut verbs = String::new();
+    for (verb, about) in FIRST {
+        let _ = writeln!(verbs, "  {literal}{verb:widest$}{literal:#}  {about}");
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} hob VERB ...\n\n{verbs}\n\
+         More: {literal}hob help --all{literal:#} has all verbs, {literal}hob help VERB{literal:#} \
+         one of them{{after-help}}"
     ))
 }
 
@@ -60,6 +88,20 @@ fn listed(command: &Command, look: &Look) -> String {
 mod tests {
     use super::*;
     use crate::verbs;
+
+    #[test]
+    fn the_first_screen_is_short_and_names_verbs_that_there_are() {
+        let command = first(verbs::command());
+        for (verb, _) in FIRST {
+            assert!(
+                command.find_subcommand(verb).is_some_and(|verb| !verb.is_hide_set()),
+                "{verb}"
+            );
+        }
+        let help = command.term_width(80).render_help().to_string();
+        assert!(help.lines().count() <= 24, "{help}");
+        assert!(help.lines().all(|line| width(line) <= 80), "{help}");
+    }
 
     #[test]
     fn each_verb_stands_in_one_group_and_each_line_fits() {

@@ -10,6 +10,9 @@ pub(crate) struct Help {
     /// The verb, such as `run` or `hooks run`
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
+    /// List all verbs, grouped by what they are for
+    #[arg(long, conflicts_with = "verb")]
+    all: bool,
 }
 
 /// Prints the help; returns the exit code.
@@ -22,7 +25,8 @@ pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
         };
     }
     let words = ["hob"].into_iter().chain(asked.verb.iter().map(String::as_str)).chain(["--help"]);
-    match verbs::command().try_get_matches_from(words) {
+    let command = if asked.all { verbs::command() } else { super::groups::first(verbs::command()) };
+    match command.try_get_matches_from(words) {
         Err(help) if !help.use_stderr() => print(&help),
         Ok(_) | Err(_) => return Err(Failure::new("this verb has no help")),
     }

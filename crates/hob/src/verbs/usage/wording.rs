@@ -154,7 +154,9 @@ impl Place<'_> {
             (Some(near), None) => format!("{shown}: no such verb; did you mean {near}?"),
             (None, Some(run)) => format!("{shown}: no such verb; to run the program: {run}"),
             (None, None) => {
-                format!("{shown}: no such verb, and no program on PATH; `hob help` lists the verbs")
+                format!(
+                    "{shown}: no such verb, and no program on PATH; `hob help --all` lists the verbs"
+                )
             }
         }
     }

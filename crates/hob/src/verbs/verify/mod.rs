@@ -89,6 +89,9 @@ pub(crate) struct Verify {
     /// Try no further world after this time
     #[arg(long, value_name = "TIME", default_value = "5m")]
     within: String,
+    /// Show each world, also where it is the same there
+    #[arg(long)]
+    verbose: bool,
     /// Show the verdicts that are kept, and whether they still hold
     #[arg(long)]
     list: bool,
@@ -131,7 +134,7 @@ pub(crate) fn run(start: &Start, asked: &Verify) -> Result<u8, Failure> {
     if asked.json {
         out_json(&json(&record))?;
     } else {
-        out(&text::record(&record, &Look::of_stdout()))?;
+        out(&text::record(&record, asked.verbose, &Look::of_stdout()))?;
     }
     Ok(match record.verdict {
         Verdict::Same | Verdict::Varies => 0,

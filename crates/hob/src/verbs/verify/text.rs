@@ -46,8 +46,8 @@ fn world_tone(found: Found) -> Tone {
     }
 }
 
-/// One verdict.
-pub(super) fn record(record: &Record, look: &Look) -> String {
+/// One verdict; with each world, or with those alone in which it is not simply the same.
+pub(super) fn record(record: &Record, verbose: bool, look: &Look) -> String {
     let columns = look.columns.unwrap_or(usize::MAX);
     let word = record.verdict.word();
     let room = columns.saturating_sub(word.len() + 2).max(NAME_COLUMNS);
@@ -67,13 +67,14 @@ pub(super) fn record(record: &Record, look: &Look) -> String {
     }
     if !record.worlds.is_empty() {
         lines.extend(
-            look.flow(&world_counts(&record.worlds), columns.saturating_sub(INDENT.len()))
+            look.flow(&world_counts(&record.worlds, verbose), columns.saturating_sub(INDENT.len()))
                 .iter()
                 .map(|line| format!("{INDENT}{line}")),
         );
     }
     let own: Vec<&Aspect> = record.aspects.iter().chain(time(&record.worlds)).collect();
-    lines.extend(record.worlds.iter().map(|part| world(part, &own, look)));
+    let shown = record.worlds.iter().filter(|part| verbose || is_shown(part.verdict));
+    lines.extend(shown.map(|part| world(part, &own, look)));
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
@@ -105,19 +106,37 @@ fn counts(record: &Record, look: &Look) -> Vec<(Tone, String)> {
     parts
 }
 
-/// How many worlds, and how many runs they took.
-fn world_counts(worlds: &[WorldPart]) -> Vec<(Tone, String)> {
-    let tried = worlds.iter().filter(|part| part.verdict != Found::NotTried).count();
+/// Whether a world has a line of its own where not all of them have.
+fn is_shown(found: Found) -> bool {
+    match found {
+        Found::Same | Found::Varies | Found::NotTried => false,
+        Found::Cold | Found::Frozen | Found::Differs => true,
+    }
+}
+
+/// How many worlds and what was found there, how many runs they took, and how to see each.
+fn world_counts(worlds: &[WorldPart], verbose: bool) -> Vec<(Tone, String)> {
+    let number = |of: Found| worlds.iter().filter(|part| part.verdict == of).count();
+    let tried = worlds.len() - number(Found::NotTried);
     let sum = |of: fn(&Runs) -> usize| worlds.iter().map(|part| of(&part.runs)).sum::<usize>();
     let plural = if tried == 1 { "" } else { "s" };
+    let kinds = [Found::Same, Found::Varies, Found::Cold, Found::Frozen, Found::Differs];
+    let found = kinds.into_iter().filter(|kind| number(*kind) > 0);
+    let found: Vec<String> = match found.clone().count() {
+        1 => found.map(|kind| kind.word().to_owned()).collect(),
+        _ => found.map(|kind| format!("{} {}", number(kind), kind.word())).collect(),
+    };
     let mut parts = vec![
-        (Tone::Plain, format!("in {tried} other world{plural}")),
-        (Tone::Dim, format!("{} cold", sum(|runs| runs.cold))),
+        (Tone::Plain, format!("in {tried} other world{plural}: {}", found.join(", "))),
+        (Tone::Dim, format!("{} cold runs", sum(|runs| runs.cold))),
         (Tone::Dim, format!("{} warm", sum(|runs| runs.warm))),
     ];
     let other = sum(|runs| runs.other);
     if other > 0 {
         parts.push((Tone::Dim, format!("{other} not warm")));
+    }
+    if !verbose && worlds.iter().any(|part| !is_shown(part.verdict)) {
+        parts.push((Tone::Dim, "--verbose lists them".to_owned()));
     }
     parts
 }
@@ -352,12 +371,12 @@ mod tests {
         let mut kept = sample(Verdict::Differs, None, Vec::new());
         kept.aspects.append(&mut own);
         kept.worlds = worlds;
-        let text = record(&kept, &NARROW);
+        let text = record(&kept, true, &NARROW);
         let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("in 4")).collect();
         assert_eq!(
             lines,
             [
-                "  in 4 other worlds · 12 cold · 12 warm · 4 not warm",
+                "  in 4 other worlds: 1 cold, 3 differs · 12 cold runs · 12 warm · 4 not warm",
                 "  umask              differs           as in your own world",
                 "  link-moved         differs           stdout line 2 -3 +0 · a \\u{1b}[31mlink",
                 "  environment-usual  differs           stdout line 2 -…xxx1xxxxxx… +…xxx2xxxxxx…",
@@ -372,8 +391,8 @@ mod tests {
         let clock = Clock { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
         let never = sample(Verdict::NeverWarm, Some("context"), Vec::new());
         let texts = [
-            record(&differing(), &NARROW),
-            record(&never, &NARROW),
+            record(&differing(), false, &NARROW),
+            record(&never, false, &NARROW),
             list(&[differing(), never], &clock, &NARROW),
         ];
         for text in texts {
@@ -386,10 +405,11 @@ mod tests {
 
     #[test]
     fn a_verdict_says_what_differs_and_why_it_was_never_warm() {
-        let text = record(&differing(), &NARROW);
+        let text = record(&differing(), false, &NARROW);
         assert!(text.lines().next().unwrap().ends_with(": differs"), "{text}");
         assert!(text.contains("\n    -oldxxx") && text.contains("\n    +newxxx"), "{text}");
-        let never = record(&sample(Verdict::NeverWarm, Some("context"), Vec::new()), &NARROW);
+        let never =
+            record(&sample(Verdict::NeverWarm, Some("context"), Vec::new()), false, &NARROW);
         assert!(never.contains("\n  context: the caller's groups"), "{never}");
     }
 }
