@@ -33,6 +33,22 @@ fn counts(text: &str) -> (u32, u32) {
 }
 
 #[test]
+fn a_program_of_another_directory_is_asked_and_told_with_its_name() {
+    let world = project(HANDLERS, &program("echo", "echo", ""));
+    world.file("payload", "of a file");
+    let from = |verb: &str, words: &[&str]| {
+        let run = world.hob(&[&[verb, "-C", "work"], words].concat()).within(world.path(""));
+        run.go()
+    };
+    assert_eq!(from("ask", &["echo", "a"]).text(), "a");
+    assert_eq!(from("ask", &["echo", "@payload"]).text(), "of a file");
+    from("tell", &["echo", "a"]).succeeded();
+    let none = world.hob(&["ask", "-C", "nowhere", "echo"]).go();
+    assert_eq!(none.end, hob_tests::End::Code(2));
+    assert!(none.complaint().contains("-C nowhere: No such file"), "{none:?}");
+}
+
+#[test]
 fn a_payload_comes_as_it_is_from_a_word_a_file_or_standard_input() {
     let world = project(HANDLERS, &program("echo", "echo", ""));
     assert_eq!(ask(&world, &["echo", r#"{"name":"x"}"#]), r#"{"name":"x"}"#);

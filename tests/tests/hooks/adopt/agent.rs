@@ -92,6 +92,61 @@ fn adopted_hooks_are_warm_and_block_as_they_did() {
     assert!(!world.path("work/project/.claude/.hob").exists(), "nothing is left");
 }
 
+/// Others of the project have another home, and may have no hob.
+#[test]
+fn a_file_that_goes_to_others_has_no_path_of_this_home() {
+    let world = World::started();
+    let file = settings(&world, ".claude/settings.json", CLAUDE);
+    let plain = commands(&world, &file);
+    let project = world.path("work/project");
+    world.run(&["git", "init", "-q"]).within(&project).go().succeeded();
+    let words = ["adopt", "agent", "--dry-run", "project/.claude/settings.json"];
+    let dry = hooks(&world, &words);
+    assert_eq!(dry.text().matches("would run through hob").count(), 2, "{dry:?}");
+    assert_eq!((text(&file), dry.end), (CLAUDE.to_owned(), End::Code(0)));
+    let adopted = hooks(&world, &["adopt", "agent", "project/.claude/settings.json"]);
+    assert!(adopted.text().contains("no `hob` is on PATH"), "{adopted:?}");
+    assert!(!text(&file).contains(world.binary().to_str().unwrap()), "{}", text(&file));
+    let links = world.path("links");
+    std::fs::create_dir(&links).unwrap();
+    std::os::unix::fs::symlink(world.binary(), links.join("hob")).unwrap();
+    let usual = world.environment().into_iter().find(|(name, _)| name == "PATH").unwrap().1;
+    let with = format!("{}:{}", links.display(), usual.to_str().unwrap());
+    for (was, is) in plain.iter().zip(&commands(&world, &file)).take(2) {
+        let want = called(&world, "sh", was).go();
+        assert_eq!(want.end, End::Code(2), "{want:?}");
+        assert_eq!(called(&world, "sh", is).go(), want, "without hob");
+        let want = called(&world, "sh", was).env("PATH", &with).go();
+        warm_in_the_end(&world, &called(&world, "sh", is).env("PATH", &with), &want);
+    }
+    hooks(&world, &["restore", "project/.claude/settings.json"]).succeeded();
+    assert_eq!(text(&file), CLAUDE);
+    // One that git ignores stays here, and names hob by its path.
+    world.file("project/.gitignore", "settings.local.json\n");
+    let own = settings(&world, ".claude/settings.local.json", CLAUDE);
+    hooks(&world, &["adopt", "agent", "project/.claude/settings.local.json"]).succeeded();
+    assert!(text(&own).contains(world.binary().to_str().unwrap()), "{}", text(&own));
+}
+
+#[test]
+fn a_file_with_comments_and_a_byte_order_mark_is_adopted_and_given_back() {
+    let world = World::started();
+    let text_of = |command: &str| {
+        format!(
+            "\u{feff}{{ // of the team\n\"hooks\": {{\"PreToolUse\": [{{\"hooks\": [\n\
+             {{\"type\": \"command\", \"command\": {command} }}, /* the last */\n]}}, ]}},\n}}\n"
+        )
+    };
+    let before = text_of("\"python3 hooks/guard.py 2\"");
+    let file = settings(&world, ".claude/settings.json", &before);
+    hooks(&world, &["adopt", "agent", "project/.claude/settings.json"]).succeeded();
+    let adopted = text(&file);
+    assert!(adopted.contains(" run python3 hooks/guard.py 2; "), "{adopted}");
+    assert!(adopted.contains("// of the team") && adopted.contains("/* the last */"), "{adopted}");
+    hooks(&world, &["restore", "project/.claude/settings.json"]).succeeded();
+    assert_eq!(text(&file), before);
+}
+
 #[test]
 fn a_hook_blocks_without_hob_too() {
     let world = World::new();
@@ -174,7 +229,7 @@ fn what_the_agent_wrote_since_stays() {
 fn what_cannot_be_read_or_changed_says_why_and_stays() {
     let world = World::new();
     for (text_of, why) in [
-        ("// mine\n{\"hooks\": {}}", "it is no JSON object"),
+        ("mine\n{\"hooks\": {}}", "it is no JSON object"),
         ("{\"model\": \"x\"}", "it has no \"hooks\""),
         ("{\"hooks\": {}}", "it has no command hooks"),
         (

@@ -85,10 +85,17 @@ struct MailOptions {
     /// What the payload is, as MIME names it
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
+    /// Be in this directory: hob.toml is looked for there and above it, and so is `@FILE`
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
 }
 
 impl MailOptions {
     fn read(self, manner: Manner, timeout_ms: Option<u64>) -> Result<Mail, Failure> {
+        if let Some(directory) = &self.directory {
+            std::env::set_current_dir(directory)
+                .map_err(|error| Failure::usage(format!("-C {}: {error}", directory.display())))?;
+        }
         let mail = Mail {
             payload: payload(&self.payload)?,
             program: self.program.into_bytes(),

@@ -4,6 +4,7 @@
 //! Where hob is missing the shell runs the command as it was, so that a hook that blocks when it
 //! fails still does.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,9 @@ use hob_os::start::Start;
 use rustix::fd::{AsFd, OwnedFd};
 
 use super::kept::{self, Adopted, Change, Kept};
+use super::repository;
 use super::settings::{self, Hook};
-use super::shell::{self, Simple};
+use super::shell::{self, Called, Simple};
 
 /// An agent whose settings hob knows, by the folder that they are in.
 struct Agent {
@@ -43,6 +45,9 @@ pub(crate) struct Of {
     /// A settings file in JSON: .claude/settings.json, .cursor/hooks.json, .codex/hooks.json,
     /// .gemini/settings.json, or a plugin's hooks.json
     pub(super) file: PathBuf,
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 /// What was done: a line for each hook, and how many are adopted.
@@ -61,7 +66,9 @@ pub(super) fn kept(file: &Path) -> Result<Kept, String> {
 }
 
 /// Adopts what can be adopted.
-pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, String> {
+///
+/// In a file that goes to others with the project hob has its name alone: they have another home.
+pub(super) fn adopt(start: &Start, of: &Of, file: &Path, hob: &Path) -> Result<Done, String> {
     let shown = file.display();
     let meta = file.symlink_metadata().map_err(|error| format!("{shown}: {error}"))?;
     if meta.is_symlink() {
@@ -79,6 +86,8 @@ pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, Stri
     let bytes = std::fs::read(file).map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: it is not UTF-8"))?;
     let hooks = settings::hooks(&text).map_err(|why| format!("{shown}: {why}"))?;
+    let is_shared = repository::shares(file);
+    let hob = if is_shared { Called::by_name() } else { Called::by_path(hob) };
     let mut kept = kept(file)?;
     let around = Around::of(start, file);
     let mut done = Done { lines: Vec::new(), adopted: 0, hooks: hooks.len() };
@@ -88,10 +97,15 @@ pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, Stri
             done.adopted += 1;
             "is adopted already".to_owned()
         } else {
-            match around.changed(hook, hob) {
+            match around.changed(hook, &hob) {
                 Ok(command) => {
                     with.push((hook, command));
-                    "runs through hob from now on".to_owned()
+                    let now = if of.dry_run {
+                        "would run through hob"
+                    } else {
+                        "runs through hob from now on"
+                    };
+                    now.to_owned()
                 }
                 Err(why) => format!("left as it is: {why}"),
             }
@@ -99,7 +113,12 @@ pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, Stri
         done.lines.push(format!("{}: {}: {line}", hook.event, hook.command));
     }
     done.adopted += with.len();
-    if !with.is_empty() {
+    if is_shared && !with.is_empty() && !is_on_path(start) {
+        let note = "no `hob` is on PATH, by which the file calls it, since it goes to others with \
+                    the project: until there is one, the commands run as they are";
+        done.lines.push(note.to_owned());
+    }
+    if !with.is_empty() && !of.dry_run {
         let (changed, edits) = settings::exchanged(&text, &with);
         let adopted = Adopted {
             file: Bytes::from(std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str())),
@@ -112,6 +131,12 @@ pub(super) fn adopt(start: &Start, file: &Path, hob: &Path) -> Result<Done, Stri
         done.lines.extend(around.agent.and_then(|agent| agent.note).map(str::to_owned));
     }
     Ok(done)
+}
+
+fn is_on_path(start: &Start) -> bool {
+    let path = start.variable(b"PATH").unwrap_or_default();
+    let folders = path.split(|byte| *byte == b':').map(std::ffi::OsStr::from_bytes);
+    folders.into_iter().any(|folder| Path::new(folder).join("hob").is_file())
 }
 
 /// What is around the hooks when the agent runs them, as far as it can be known before.
@@ -145,7 +170,7 @@ impl<'a> Around<'a> {
     }
 
     /// The command that runs through hob, or why the hook stays as it is.
-    fn changed(&self, hook: &Hook, hob: &str) -> Result<String, String> {
+    fn changed(&self, hook: &Hook, hob: &Called) -> Result<String, String> {
         if let Some(why) = hook.refused {
             return Err(why.to_owned());
         }

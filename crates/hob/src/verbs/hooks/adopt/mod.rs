@@ -84,7 +84,7 @@ fn adopt_agent(start: &Start, of: &agent::Of) -> Result<u8, Failure> {
     let hob = own_path(start)?;
     let file = std::path::absolute(&of.file)
         .map_err(|error| Failure::new(format!("{}: {error}", of.file.display())))?;
-    let done = agent::adopt(start, &file, &hob).map_err(Failure::new)?;
+    let done = agent::adopt(start, of, &file, &hob).map_err(Failure::new)?;
     let lines: String = done.lines.iter().map(|line| shown(line.as_bytes()) + "\n").collect();
     out(&lines)?;
     if done.adopted > 0 {

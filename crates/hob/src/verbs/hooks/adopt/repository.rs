@@ -49,6 +49,19 @@ impl Repository {
     }
 }
 
+/// Whether a file lies in a repository whose others it goes to: it is tracked, or may be.
+pub(super) fn shares(file: &Path) -> bool {
+    let Some(dir) = file.parent() else { return false };
+    let ask = |words: &[&str]| {
+        Command::new("git").arg("-C").arg(dir).args(words).arg("--").arg(file).output()
+    };
+    let ends = |words: &[&str], code: i32| {
+        ask(words).is_ok_and(|output| output.status.code() == Some(code))
+    };
+    // 1: it is not ignored; 128: there is no repository.
+    ends(&["ls-files", "--error-unmatch"], 0) || ends(&["check-ignore", "--quiet"], 1)
+}
+
 /// What git answers, without the line's end.
 fn git(dir: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("git").arg("-C").arg(dir).args(words).output();

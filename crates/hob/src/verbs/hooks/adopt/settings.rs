@@ -41,6 +41,7 @@ struct Entry<'a> {
 
 /// The command hooks of a file, in its order; or why it is no settings file with hooks.
 pub(super) fn hooks(text: &str) -> Result<Vec<Hook>, String> {
+    let text = &strict(text);
     let top: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(|error| {
         format!("it is no JSON object ({error}); hob changes no file that it cannot read wholly")
     })?;
@@ -79,6 +80,63 @@ fn add(text: &str, event: &str, raw: &RawValue, found: &mut Vec<Hook>) {
     let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
     let at = start..start + raw.get().len();
     found.push(Hook { event: event.to_owned(), command, at, refused });
+}
+
+/// The text as JSON without what agents take beside it: a byte order mark, comments and commas before a
+/// closing bracket are spaces in it. Each byte stands where it stood.
+fn strict(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes[..3].fill(b' ');
+    }
+    let (mut at, mut comma) = (0, None);
+    while at < bytes.len() {
+        let end = match &bytes[at..] {
+            [b'"', ..] => string_end(&bytes, at),
+            [b'/', b'/', ..] => {
+                let line = bytes[at..].iter().position(|byte| *byte == b'\n');
+                line.map_or(bytes.len(), |length| at + length)
+            }
+            [b'/', b'*', ..] => {
+                let close = bytes[at + 2..].windows(2).position(|pair| pair == b"*/");
+                close.map_or(bytes.len(), |length| at + 2 + length + 2)
+            }
+            _ => at + 1,
+        };
+        match bytes[at] {
+            b'/' if end > at + 1 => bytes[at..end].iter_mut().for_each(blank),
+            b',' => comma = Some(at),
+            b'}' | b']' => {
+                if let Some(comma) = comma.take() {
+                    bytes[comma] = b' ';
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        at = end;
+    }
+    // Whole comments are made spaces, so that all else is the text that it was.
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+fn blank(byte: &mut u8) {
+    if !byte.is_ascii_whitespace() {
+        *byte = b' ';
+    }
+}
+
+/// The place behind a string of JSON that begins here.
+fn string_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
 }
 
 /// The text with other commands in these places, which are in its order, and what was changed.
@@ -142,8 +200,25 @@ mod tests {
     }
 
     #[test]
+    fn comments_a_byte_order_mark_and_last_commas_are_read_over_and_kept() {
+        let text = "\u{feff}// a \"hook\"\n{\"hooks\": {\"A\": [/* é } */ {\"command\": \"b // c, ]\" , },\n// end\n ], }, }\n";
+        let found = hooks(text).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].command.as_str(), &text[found[0].at.clone()]),
+            ("b // c, ]", "\"b // c, ]\"")
+        );
+        let (changed, edits) = exchanged(text, &[(&found[0], "d".to_owned())]);
+        assert_eq!(changed, text.replace("\"b // c, ]\"", "\"d\""));
+        assert_eq!(undone(changed.as_bytes(), &edits), Some(text.as_bytes().to_vec()));
+        for wrong in ["{\"hooks\": {} ,, }", "{\"hooks\": {\"a\": [,]}}", "{/", "{\"hooks", "/*"] {
+            assert!(hooks(wrong).is_err() || hooks(wrong).unwrap().is_empty(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn what_is_no_settings_file_says_why() {
-        assert!(hooks("// a\n{}").unwrap_err().contains("no JSON object"));
+        assert!(hooks("a\n{}").unwrap_err().contains("no JSON object"));
         assert!(hooks("{}").unwrap_err().contains("no \"hooks\""));
         assert!(hooks("{\"hooks\": 3}").unwrap_err().contains("no object of events"));
     }

@@ -220,18 +220,40 @@ fn variable<'a>(rest: &'a str, variables: Variables<'_>) -> (String, &'a str) {
     (known.unwrap_or(shown), after)
 }
 
+/// How a command calls hob, and finds out first whether it can.
+#[derive(Debug)]
+pub(super) struct Called {
+    /// A test in shell, of one command.
+    test: String,
+    /// What is called.
+    word: String,
+}
+
+impl Called {
+    /// By this path, which has to be quoted nowhere.
+    pub(super) fn by_path(hob: &str) -> Called {
+        Called { test: format!("[ -x {hob} ]"), word: hob.to_owned() }
+    }
+
+    /// By its name, in what others have, too.
+    pub(super) fn by_name() -> Called {
+        Called { test: "command -v hob >/dev/null 2>&1".to_owned(), word: "hob".to_owned() }
+    }
+}
+
 /// The text in which these simple commands run through hob where hob is, and as they are where it
 /// is not.
 ///
 /// One that is all of the text goes on in the shell's own place. Where others follow it the shell
 /// stays, so that an `|| exit 2` sees the very exit code.
-pub(super) fn through(text: &str, chosen: &[&Simple], hob: &str) -> String {
+pub(super) fn through(text: &str, chosen: &[&Simple], hob: &Called) -> String {
+    let Called { test, word } = hob;
     let whole = |one: &Simple| one.all == (0..text.len());
     if let [one] = chosen
         && whole(one)
     {
         let (before, program) = (&text[..one.program], &text[one.program..]);
-        return format!("[ -x {hob} ] && {before}exec {hob} run {program}; {text}");
+        return format!("{test} && {before}exec {word} run {program}; {text}");
     }
     let mut changed = String::new();
     let mut from = 0;
@@ -239,9 +261,8 @@ pub(super) fn through(text: &str, chosen: &[&Simple], hob: &str) -> String {
         let (before, program) =
             (&text[one.all.start..one.program], &text[one.program..one.all.end]);
         changed += &text[from..one.all.start];
-        changed += &format!(
-            "if [ -x {hob} ]; then {before}{hob} run {program}; else {before}{program}; fi"
-        );
+        changed +=
+            &format!("if {test}; then {before}{word} run {program}; else {before}{program}; fi");
         from = one.all.end;
     }
     changed + &text[from..]
@@ -314,7 +335,7 @@ mod tests {
             let all = commands(text, &known).unwrap();
             let chosen: Vec<&Simple> =
                 all.iter().filter(|one| one.words.first().is_some_and(|w| w == "p")).collect();
-            through(text, &chosen, "/h")
+            through(text, &chosen, &Called::by_path("/h"))
         };
         assert_eq!(change("p x"), "[ -x /h ] && exec /h run p x; p x");
         assert_eq!(change("A=1 p x"), "[ -x /h ] && A=1 exec /h run p x; A=1 p x");
