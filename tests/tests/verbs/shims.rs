@@ -67,6 +67,52 @@ fn a_shimmed_interpreter_still_knows_where_it_is() {
     assert_eq!(run.env("HOB", "0").go(), want);
 }
 
+/// A real environment's own script of activation, between prompts of real shells.
+#[test]
+fn an_activated_shell_calls_shims_in_a_virtual_environment_too() {
+    let world = World::started();
+    let made = world.run(&["python3", "-m", "venv", "--without-pip", "venv"]).go();
+    made.succeeded();
+    world.executable("venv/bin/tool", "#!/usr/bin/env python3\nimport sys\nprint(sys.prefix)\n");
+    let links = world.path("links");
+    std::fs::create_dir(&links).unwrap();
+    std::os::unix::fs::symlink(world.binary(), links.join("hob")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", links.display());
+    let shims = folder(&world);
+    std::fs::create_dir_all(&shims).unwrap();
+    std::os::unix::fs::symlink(world.binary(), shims.join("tool")).unwrap();
+    let typed = |begin: &str, activate: &str, prompt: &str| {
+        let status = if prompt == ":" { "$?" } else { "$status" };
+        format!(
+            "{begin}\nfalse\necho is {status}\n{activate}\n{prompt}\necho in \"$PATH\"\ntool\n\
+             deactivate\n{prompt}\necho out \"$PATH\"\nexit 0\n"
+        )
+    };
+    let (posix, fish) = (". venv/bin/activate", ". venv/bin/activate.fish");
+    for (argv, typed) in [
+        (&["bash", "--norc", "-i"][..], typed("eval \"$(hob activate bash)\"", posix, ":")),
+        (&["zsh", "-f", "-i"], typed("eval \"$(hob activate zsh)\"", posix, ":")),
+        (&["fish", "--no-config"], typed("hob activate fish | source", fish, "emit fish_prompt")),
+    ] {
+        let before = world.records(400).len();
+        let shell = world.run(argv).env("PATH", &path).stdin(typed).go();
+        let text = shell.text();
+        let line = |head: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(head));
+            line.unwrap_or_else(|| panic!("{argv:?}: no {head}: {shell:?}")).to_owned()
+        };
+        assert_eq!(line("is "), "1", "{argv:?}: the status is kept");
+        let inside = format!("{}:{}", shims.display(), world.path("work/venv/bin").display());
+        assert_eq!(line("in "), format!("{inside}:{path}"), "{argv:?}");
+        assert_eq!(line("out "), format!("{}:{path}", shims.display()), "{argv:?}");
+        let prefix = world.path("work/venv").display().to_string();
+        assert!(text.lines().any(|line| line == prefix), "{argv:?}: its own interpreter: {text}");
+        let records = world.records(400);
+        assert_eq!(records.len(), before + 1, "{argv:?}");
+        assert_eq!(records.last().unwrap()["program"]["name"], "tool");
+    }
+}
+
 #[test]
 fn a_shim_of_any_program_runs_it_and_a_removed_target_is_not_found() {
     let world = World::started();
@@ -176,7 +222,8 @@ fn a_folder_that_is_not_on_the_path_is_said_with_the_line_for_it() {
     let added = hob().args(&["add", "tool"]).go();
     added.succeeded();
     let line = format!("  export PATH={}:\"$PATH\"\n", world.path("shims").display());
-    assert!(added.text().ends_with(&line), "{added:?}");
+    let text = added.text();
+    assert!(text.contains(&line) && text.contains("hob activate bash"), "{added:?}");
     let list = hob().args(&["list"]).go();
     assert!(list.text().contains("off-path"), "{list:?}");
     let last = format!("{path}:{}", world.path("shims").display());

@@ -130,6 +130,8 @@ enum Verb {
     /// Make commands warm wherever they are called: links to hob under their names
     #[command(subcommand)]
     Shim(shim::Shim),
+    /// Keep shims first on PATH in a shell, also in virtual environments
+    Activate(shim::activate::Activate),
     /// Write what a user's system has to know of hob: a systemd unit, completions; or remove it
     Setup(setup::Setup),
     /// Show the help of a verb
@@ -290,6 +292,7 @@ pub fn run(start: &Start) -> u8 {
         Verb::Status(format) => status::run(start, format).map(done),
         Verb::Doctor(format) => return doctor::run(start, format),
         Verb::Shim(what) => shim::run(start, what).map(done),
+        Verb::Activate(asked) => shim::activate::run(start, asked).map(done),
         Verb::Setup(asked) => setup::run(start, &asked).map(done),
         Verb::Top(top) => top::run(start, top).map(done),
         Verb::Trust(trust) => trust::run(start, trust).map(done),

@@ -6,6 +6,7 @@
 //! Invariants: nothing that is not hob's link is overwritten or removed; a link appears whole, by
 //! a rename; `PATH` and the files of shells are the user's, so the line for them is only printed.
 
+pub(crate) mod activate;
 pub(crate) mod folder;
 mod home;
 
@@ -52,11 +53,7 @@ pub(crate) enum Shim {
 
 /// Runs the verb.
 pub(crate) fn run(start: &Start, what: Shim) -> Result<(), Failure> {
-    let folder = Folder::of(start).ok_or_else(|| {
-        Failure::new(
-            "no place for shims: none of HOB_SHIM_DIR, XDG_DATA_HOME and HOME is an absolute path",
-        )
-    })?;
+    let folder = Folder::of(start).ok_or_else(no_place)?;
     match what {
         Shim::Add { names, home: Some(dir) } => match &names[..] {
             [name] => {
@@ -72,6 +69,12 @@ pub(crate) fn run(start: &Start, what: Shim) -> Result<(), Failure> {
         Shim::Remove { names } => each(&names, |name| remove(&folder, name)),
         Shim::List(format) => list(start, &folder, format),
     }
+}
+
+fn no_place() -> Failure {
+    Failure::new(
+        "no place for shims: none of HOB_SHIM_DIR, XDG_DATA_HOME and HOME is an absolute path",
+    )
 }
 
 /// Does it for every name, whatever becomes of the others. Each failure has its line.
@@ -175,7 +178,9 @@ fn advice(folder: &Folder) -> Result<(), Failure> {
     }
     let dir = say::command([folder.dir.as_os_str().as_bytes()]);
     out(&format!(
-        "Put them first on PATH, in your shell's start file:\n  export PATH={}:\"$PATH\"\n",
+        "Put them first on PATH, in your shell's start file:\n  export PATH={}:\"$PATH\"\nWhere \
+         you activate virtual environments, rather this (`hob help activate`):\n  \
+         eval \"$(hob activate bash)\"\n",
         printable(&String::from_utf8_lossy(&dir), Look::of_stdout().charset)
     ))
 }

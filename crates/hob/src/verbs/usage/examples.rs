@@ -263,6 +263,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob shim list", "Show whether each shim works"),
         ],
     ),
+    ("activate", &[("hob activate bash", "Print what ~/.bashrc is to evaluate")]),
     ("shim add", &[("hob shim add black ruff", "Make two commands warm")]),
     ("shim remove", &[("hob shim remove black", "Let `black` be called without hob")]),
     ("shim list", &[("hob shim list", "Show whether each shim works")]),

@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("See what became of a call", &["last", "show", "log", "trace", "record", "export", "gain"]),
     ("Prove it", &["why", "verify", "ab", "check"]),
     ("Look after the daemon", &["status", "top", "doctor", "start", "stop", "restart"]),
-    ("Set up", &["new", "shim", "setup", "completions", "help"]),
+    ("Set up", &["new", "shim", "activate", "setup", "completions", "help"]),
 ];
 
 /// The verbs of the first screen, and what each does in words that fit it.
