@@ -22,7 +22,11 @@ const VERBS: [Case; 12] = [
 ];
 
 /// A mistyped option or value.
-const OPTIONS: [Case; 19] = [
+const OPTIONS: [Case; 23] = [
+    (&["--jsn", "status"], 2, "did you mean `hob status --json`?"),
+    (&["--json", "status"], 2, "did you mean `hob status --json`?"),
+    (&["-n", "3", "log"], 2, "did you mean `hob log -n 3`?"),
+    (&["--days=3", "--json", "gain"], 2, "did you mean `hob gain --days=3 --json`?"),
     (&["run", "--colld", "hello.py"], 2, "did you mean `hob run --cold hello.py`?"),
     (&["run", "--timeot=5s", "hello.py"], 2, "did you mean `hob run --timeout=5s hello.py`?"),
     (&["run", "--verbose", "hello.py"], 2, "`hob help run` lists them"),

@@ -167,6 +167,22 @@ impl Place<'_> {
         is_script || word.contains('/') || folder::command(word.as_ref(), self.start).is_some()
     }
 
+    /// The line with the options that stand before the verb behind it, if it is one that is taken.
+    fn behind_its_verb(&self, words: &[OsString]) -> Option<String> {
+        let is_verb = |word: &OsString| {
+            word.to_str().is_some_and(|word| self.root.find_subcommand(word).is_some())
+        };
+        let before = words.iter().skip(1).take_while(|word| !is_verb(word)).count();
+        let is_option = words.get(1).is_some_and(|word| word.as_bytes().starts_with(b"-"));
+        if !is_option || before + 1 >= words.len() {
+            return None;
+        }
+        let mut words = words.to_vec();
+        words[1..before + 2].rotate_right(1);
+        let taken = self.root.clone().try_get_matches_from(&words).is_ok();
+        taken.then(|| quoted(&words))
+    }
+
     /// An option, or a word too many.
     fn unknown(&self, word: &str) -> String {
         let shown = quoted(&[word.into()]);
@@ -177,6 +193,9 @@ impl Place<'_> {
             } else {
                 self.said(&format!("{shown}: one word too many; {}", self.help()))
             };
+        }
+        if let Some(line) = self.behind_its_verb(self.words) {
+            return format!("{shown}: options stand behind the verb; did you mean `{line}`?");
         }
         let is_of_run = |run: &Command| {
             let name = word.trim_start_matches('-');
@@ -194,8 +213,21 @@ impl Place<'_> {
         let whole = if full.split('=').next() == Some(word) { full.as_ref() } else { word };
         match nearest_option(self.command, whole) {
             Some(near) => {
-                let line = replaced(self.words, at, &near);
-                self.said(&format!("{shown}: no such option; did you mean `{line}`?"))
+                let is_it = |typed: &&OsString| typed.to_string_lossy().starts_with(word);
+                let line = match self.words.get(at).filter(is_it) {
+                    Some(_) => Some(replaced(self.words, at, &near)),
+                    // It stands before its verb.
+                    None => {
+                        let near = |typed: &OsString| match is_it(&typed) {
+                            true => OsString::from(&near),
+                            false => typed.clone(),
+                        };
+                        self.behind_its_verb(&self.words.iter().map(near).collect::<Vec<_>>())
+                    }
+                };
+                let next =
+                    line.map_or_else(|| self.help(), |line| format!("did you mean `{line}`?"));
+                self.said(&format!("{shown}: no such option; {next}"))
             }
             None => self.said(&format!("{shown}: no such option; {}", self.help())),
         }
