@@ -195,15 +195,11 @@ fn receipt_cells(receipt: &Receipt, name: &str, time: String, look: &Look) -> [C
     ]
 }
 
-/// The code; of a run of hooks, how many there were too.
+/// The code; of a run of hooks, how many of them were performed how.
 fn reason(receipt: &Receipt, look: &Look) -> String {
-    let code = printable(&receipt.reason, look.charset);
     match &receipt.hooks {
-        Some(hooks) => {
-            let count = hooks.spawned + hooks.prestarted + hooks.forked + hooks.warm;
-            format!("{code}: {count}")
-        }
-        None => code,
+        Some(hooks) => waterfall::ways(hooks),
+        None => printable(&receipt.reason, look.charset),
     }
 }
 
@@ -277,6 +273,11 @@ fn sums(entries: &[Entry], within: usize, look: &Look) -> Vec<String> {
     if count(How::NotRun) > 0 {
         calls += &format!(", {} not run", count(How::NotRun));
     }
+    match count(How::Hooks) {
+        0 => {}
+        1 => calls += ", 1 run of hooks",
+        runs => calls += &format!(", {runs} runs of hooks"),
+    }
     let mut parts = vec![(Tone::Dim, calls)];
     if within > 0 {
         parts.push((Tone::Dim, format!("{within} of them within runs of hooks")));
@@ -339,7 +340,7 @@ mod tests {
             rows.map(str::to_owned).take_while(|first| first != "5").collect()
         };
         assert_eq!(calls(&text), ["6", "10", "9"], "{text}");
-        assert!(text.contains("hooks: 2") && text.contains("2 of them within"), "{text}");
+        assert!(text.contains("1 run of hooks") && text.contains("2 of them within"), "{text}");
         let newest = entries(&run_of_hooks(), 2, &samples::clock(), &LOOKS[0].1);
         assert!(newest.contains("other.py") && !newest.contains("10-first"), "{newest}");
     }

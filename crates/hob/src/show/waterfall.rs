@@ -103,7 +103,12 @@ pub(super) fn joined(lines: &[String]) -> String {
 /// Program, outcome, warm or cold and the code, total. The name gives way.
 fn header(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
     let how = How::of(receipt);
-    let because = format!("{}: {}", how.word(), printable(&receipt.reason, look.charset));
+    let because = match how {
+        How::Hooks => how.word().to_owned(),
+        How::Warm | How::Front | How::Elsewhere | How::Cold | How::NotRun => {
+            format!("{}: {}", how.word(), printable(&receipt.reason, look.charset))
+        }
+    };
     let rest = [
         (outcome_tone(&receipt.outcome), outcome(&receipt.outcome, look.charset)),
         (how.tone(), because),
@@ -206,7 +211,7 @@ fn particulars(receipt: &Receipt, columns: usize, clock: &Clock, look: &Look) ->
     if let Some(part) = &receipt.hooks {
         lines.push(look.paint(Tone::Dim, &hooks(part)));
     }
-    if !receipt.warm {
+    if !receipt.warm && receipt.hooks.is_none() {
         let meaning = reasons::of_receipt(&receipt.reason);
         lines.extend(meaning.into_iter().flat_map(|meaning| why(meaning, columns, look)));
     }
@@ -219,6 +224,12 @@ fn hooks(part: &HooksPart) -> String {
         1 => "1 target".to_owned(),
         count => format!("{count} targets"),
     };
+    let failed = if part.failed > 0 { format!(", {} failed", part.failed) } else { String::new() };
+    format!("{targets}{failed}; hooks: {}", ways(part))
+}
+
+/// How many hooks were started which way.
+pub(super) fn ways(part: &HooksPart) -> String {
     let ways = [
         (part.forked, "forked"),
         (part.prestarted, "prestarted"),
@@ -227,9 +238,7 @@ fn hooks(part: &HooksPart) -> String {
     ];
     let ways = ways.into_iter().filter(|(count, _)| *count > 0);
     let ways: Vec<String> = ways.map(|(count, way)| format!("{count} {way}")).collect();
-    let failed = if part.failed > 0 { format!(", {} failed", part.failed) } else { String::new() };
-    let ways = if ways.is_empty() { "none".to_owned() } else { ways.join(", ") };
-    format!("{targets}{failed}; hooks: {ways}")
+    if ways.is_empty() { "none".to_owned() } else { ways.join(", ") }
 }
 
 fn why(meaning: &str, columns: usize, look: &Look) -> Vec<String> {

@@ -64,6 +64,8 @@ pub enum How {
     Elsewhere,
     /// By the client, in its own place.
     Cold,
+    /// It is a run of hooks, of which each was performed in its own way.
+    Hooks,
     /// Not at all.
     NotRun,
 }
@@ -72,6 +74,9 @@ impl How {
     /// How the call of a receipt was performed.
     #[must_use]
     pub fn of(receipt: &Receipt) -> How {
+        if receipt.hooks.is_some() {
+            return How::Hooks;
+        }
         match (receipt.warm, receipt.isolation.as_str()) {
             (true, _) => How::Warm,
             (false, "none") => How::NotRun,
@@ -89,6 +94,7 @@ impl How {
             How::Front => "front",
             How::Elsewhere => "elsewhere",
             How::Cold => "cold",
+            How::Hooks => "hooks",
             How::NotRun => "not run",
         }
     }
@@ -99,6 +105,7 @@ impl How {
         match self {
             How::Warm | How::Front | How::Elsewhere => Tone::Good,
             How::Cold => Tone::Watch,
+            How::Hooks => Tone::Plain,
             How::NotRun => Tone::Bad,
         }
     }

@@ -151,7 +151,7 @@ fn bar(page: &mut Page, stretch: Stretch, class: &'static str) {
 
 fn class(how: How) -> &'static str {
     match how {
-        How::Warm | How::Front | How::Elsewhere => "ok",
+        How::Warm | How::Front | How::Elsewhere | How::Hooks => "ok",
         How::Cold => "warning",
         How::NotRun => "error",
     }
