@@ -90,18 +90,20 @@ fn failures_are_grouped_by_their_cause_and_interrupts_are_none() {
 
 #[test]
 fn a_run_halts_at_so_many_failures_and_can_be_resumed() {
-    let world = world();
-    world.file("t.txt", "a\nx1\nb\nx2\nc\nd\n");
-    let words = ["hooks", "run", "hooks.d", "--for-each", "t.txt", "--jobs", "1"];
-    let halted = world.hob(&words).args(&["--halt", "2"]).go();
-    assert_eq!(halted.end, End::Code(1), "{halted:?}");
-    assert_eq!(ran(&world), ["a", "x1", "b", "x2"]);
-    let said = halted.complaint();
-    assert!(said.contains("--halt: 2 failed; no further target was begun"), "{said}");
-    assert!(said.contains("2 targets have not ended"), "{said}");
-    let rest = world.hob(&words).args(&["--resume"]).go();
-    assert_eq!(rest.end, End::Code(1), "{rest:?}");
-    assert_eq!(ran(&world)[4..], ["c", "d"]);
+    for (jobs, halt) in [("1", "2"), ("1%", "30%")] {
+        let world = world();
+        world.file("t.txt", "a\nx1\nb\nx2\nc\nd\n");
+        let words = ["hooks", "run", "hooks.d", "--for-each", "t.txt", "--jobs", jobs];
+        let halted = world.hob(&words).args(&["--halt", halt]).go();
+        assert_eq!(halted.end, End::Code(1), "{halted:?}");
+        assert_eq!(ran(&world), ["a", "x1", "b", "x2"]);
+        let said = halted.complaint();
+        assert!(said.contains("--halt: 2 failed; no further target was begun"), "{said}");
+        assert!(said.contains("2 targets have not ended"), "{said}");
+        let rest = world.hob(&words).args(&["--resume"]).go();
+        assert_eq!(rest.end, End::Code(1), "{rest:?}");
+        assert_eq!(ran(&world)[4..], ["c", "d"]);
+    }
 }
 
 #[test]

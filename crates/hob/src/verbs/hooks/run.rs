@@ -194,16 +194,16 @@ pub(crate) struct Many {
     /// standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) for_each: Option<PathBuf>,
-    /// How many targets run at once at most; as many as there are processors if not said
+    /// How many targets run at once at most, such as 8, or 200% of the processors; as many as there
+    /// are of those if not said
     #[arg(long, value_name = "N", requires = "for_each")]
-    jobs: Option<u32>,
+    jobs: Option<Amount>,
     /// Write whole lines of what hooks write as they come, each below its target's name and a tab
     #[arg(long, requires = "for_each", conflicts_with = "json")]
     pub(super) tag: bool,
-    /// Begin no further target once so many have failed
+    /// Begin no further target once so many have failed, such as 10, or 1% of all
     #[arg(long, value_name = "N", requires = "for_each")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) halt: Option<u64>,
+    halt: Option<Amount>,
     /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
     /// runs again what failed
     #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
@@ -216,6 +216,44 @@ pub(crate) struct Many {
     /// What a host has for so long, while it says nothing, is lost
     #[arg(long, value_name = "TIME", requires = "hosts", default_value = "30s")]
     lost_after: String,
+}
+
+/// How many, at least one: a number, or a share of what there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Amount {
+    Number(u64),
+    /// In hundredths.
+    Percent(f64),
+}
+
+impl Amount {
+    /// Of so many; a share of them is rounded up.
+    fn of(self, all: u64) -> u64 {
+        match self {
+            Amount::Number(number) => number,
+            Amount::Percent(percent) => ((all as f64 * percent / 100.0).ceil() as u64).max(1),
+        }
+    }
+}
+
+impl std::str::FromStr for Amount {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Amount, &'static str> {
+        let wrong = "not a whole number of at least 1, or a share such as 50%";
+        match text.strip_suffix('%') {
+            Some(percent) => match percent.parse() {
+                Ok(percent) if percent > 0.0 && percent <= 100_000.0 => {
+                    Ok(Amount::Percent(percent))
+                }
+                Ok(_) | Err(_) => Err(wrong),
+            },
+            None => match text.parse() {
+                Ok(number) if number > 0 => Ok(Amount::Number(number)),
+                Ok(_) | Err(_) => Err(wrong),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -245,12 +283,14 @@ impl Many {
     }
 
     pub(super) fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
-        let jobs = match self.jobs {
-            Some(0) => return Err(Failure::usage("--jobs 0: nothing would ever run")),
-            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
-            None => Limits::default().jobs,
-        };
-        asked.limits(jobs)
+        let usual = Limits::default().jobs;
+        let jobs = self.jobs.map(|jobs| jobs.of(usual as u64));
+        asked.limits(jobs.map_or(usual, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX)))
+    }
+
+    /// How many of so many may fail before no further one is begun.
+    pub(super) fn halt(&self, total: u64) -> Option<u64> {
+        self.halt.map(|halt| halt.of(total))
     }
 }
 

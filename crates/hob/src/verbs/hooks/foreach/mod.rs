@@ -88,7 +88,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         ending: None,
         unwritten: Vec::new(),
         told: Told::new(asked.dir.as_encoded_bytes()),
-        halt: many.halt,
+        halt: many.halt(total),
         failed: 0,
         tagged: many.tag.then(Tagged::default),
     };
