@@ -67,7 +67,6 @@ impl Calls {
             processor,
             terminal,
             joined_ns: None,
-            executes: false,
             surpasses: self.surpasses(&world, &seen, &facts),
             world,
             env,
@@ -86,6 +85,7 @@ impl Calls {
             answered: false,
             caller_gone: false,
             worker_gone: true,
+            worker_ended: None,
             worker_silent: true,
         };
         self.ledger.open(id, entry);

@@ -81,13 +81,13 @@ pub(crate) struct Entry {
     pub(crate) imported: Option<ImportedPart>,
     pub(crate) settled: Option<(Outcome, Performed)>,
     pub(crate) company: Company,
-    /// Its worker executes the program cold in its own place.
-    pub(crate) executes: bool,
     /// The worker itself has told the caller.
     pub(crate) answered: bool,
     pub(crate) caller_gone: bool,
     /// The worker's process has ended, or nobody waits for one.
     pub(crate) worker_gone: bool,
+    /// When its process was seen to have ended.
+    pub(crate) worker_ended: Option<Time>,
     /// The worker has said its last word, or nobody waits for one.
     pub(crate) worker_silent: bool,
 }
@@ -184,7 +184,7 @@ impl Ledger {
             return None;
         }
         if entry.worker_gone && entry.worker_silent {
-            return self.calls.remove(&id);
+            return self.calls.remove(&id).map(Entry::completed);
         }
         self.waiting.push((now.after_us(USAGE_WAIT_US), id));
         None
@@ -196,7 +196,7 @@ impl Ledger {
             let at = self.waiting.iter().position(|(due, _)| *due <= now)?;
             let (_, id) = self.waiting.swap_remove(at);
             if let Some(entry) = self.calls.remove(&id) {
-                return Some((id, entry));
+                return Some((id, entry.completed()));
             }
         }
     }
@@ -204,7 +204,7 @@ impl Ledger {
     /// Closes all calls that are settled, in the order in which they came.
     pub(crate) fn close_settled(&mut self) -> Vec<(CallId, Entry)> {
         let settled = self.calls.extract_if(|_, entry| entry.settled.is_some());
-        let mut closed: Vec<_> = settled.collect();
+        let mut closed: Vec<_> = settled.map(|(id, entry)| (id, entry.completed())).collect();
         closed.sort_by_key(|(id, _)| *id);
         closed
     }
@@ -284,6 +284,16 @@ impl Entry {
             hooks: None,
             trace: self.trace(id),
         })
+    }
+
+    /// Where its worker has told the daemon no end, that of the process is the program's, unless the
+    /// caller has heard of one before.
+    fn completed(mut self) -> Entry {
+        if let (None, Some(ended)) = (self.marks.get(Mark::Finished), self.worker_ended) {
+            let settled = self.marks.get(Mark::Settled);
+            self.stamp(Mark::Finished, settled.map_or(ended, |settled| settled.min(ended)).0);
+        }
+        self
     }
 
     /// Where it stands in the trace that its caller's environment names.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hob_core::event::{Arrival, ColdTiming, Effect, Event, GiveFailure, Learning, Performed, Told};
-use hob_core::ids::{CallId, WorkerId};
+use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::outcome::{ColdReason, Outcome, RefuseReason};
-use hob_core::phase::Phase;
+use hob_core::phase::{Mark, Phase};
 use hob_core::plan::{ColdAsked, Context, Hosted};
 use hob_os::claim::{Claim, Claimed};
 use hob_os::process::own_status;
@@ -230,4 +230,23 @@ async fn a_lost_call_is_told_to_its_caller_with_its_phase() {
     assert_eq!((frame.kind, ended.fate), (Kind::Ended, Fate::Lost));
     assert!(String::from_utf8_lossy(&ended.text).contains("phase"));
     assert_eq!(calls.ledger.lost_total, 1);
+}
+
+/// A worker that is killed between its word to the caller and its word to the daemon, and one that
+/// says neither.
+#[tokio::test]
+async fn where_a_worker_tells_no_end_its_processs_is_the_programs_unless_the_caller_has_one() {
+    for (settled, ended, is) in [(10, 15, 10), (20, 15, 15)] {
+        let mut recording = Recording::new();
+        let mut calls = calls(&recording);
+        let (incoming, _claim, _caller) = incoming(&["true"], Asked::default());
+        calls.arrive(&mut recording.ctx(), incoming);
+        let base = clock::now_ns();
+        let entry = calls.ledger.get(CALL).unwrap();
+        entry.settled = Some((Outcome::Exited(Exit::Code(0)), Performed::Not));
+        (entry.caller_gone, entry.worker_ended) = (true, Some(Time(base + ended)));
+        entry.stamp(Mark::Settled, base + settled);
+        let closed = calls.ledger.close_if_complete(CALL, Time(base)).unwrap();
+        assert_eq!(closed.marks.get(Mark::Finished), Some(Time(base + is)));
+    }
 }

@@ -72,10 +72,7 @@ impl Calls {
                 ctx.events.push_back(Event::GiveFailed { call, worker: ended.worker, why });
             } else {
                 entry.usage = ended.usage;
-                if !entry.answered {
-                    // It told no end: this is it.
-                    entry.stamp(Mark::Finished, clock::now_ns());
-                }
+                entry.worker_ended = Some(Time(clock::now_ns()));
                 if !entry.worker_silent {
                     self.silences.insert(ended.worker, call);
                 }
@@ -190,7 +187,6 @@ impl Calls {
             return;
         }
         entry.stamp(Mark::Main, executes.at_ns);
-        entry.executes = true;
         let reason = match executes.why {
             Unfit::Program => ColdReason::NotAsLoaded,
             Unfit::Signals => ColdReason::Signals,

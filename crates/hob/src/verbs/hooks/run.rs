@@ -219,11 +219,11 @@ pub(crate) struct Many {
 }
 
 /// How many, at least one: a number, or a share of what there is.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Amount {
     Number(u64),
     /// In hundredths.
-    Percent(f64),
+    Percent(u64),
 }
 
 impl Amount {
@@ -231,7 +231,7 @@ impl Amount {
     fn of(self, all: u64) -> u64 {
         match self {
             Amount::Number(number) => number,
-            Amount::Percent(percent) => ((all as f64 * percent / 100.0).ceil() as u64).max(1),
+            Amount::Percent(percent) => all.saturating_mul(percent).div_ceil(100).max(1),
         }
     }
 }
@@ -240,18 +240,13 @@ impl std::str::FromStr for Amount {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Amount, &'static str> {
-        let wrong = "not a whole number of at least 1, or a share such as 50%";
-        match text.strip_suffix('%') {
-            Some(percent) => match percent.parse() {
-                Ok(percent) if percent > 0.0 && percent <= 100_000.0 => {
-                    Ok(Amount::Percent(percent))
-                }
-                Ok(_) | Err(_) => Err(wrong),
-            },
-            None => match text.parse() {
-                Ok(number) if number > 0 => Ok(Amount::Number(number)),
-                Ok(_) | Err(_) => Err(wrong),
-            },
+        let (number, amount): (&str, fn(u64) -> Amount) = match text.strip_suffix('%') {
+            Some(percent) => (percent, Amount::Percent),
+            None => (text, Amount::Number),
+        };
+        match number.parse() {
+            Ok(number) if number > 0 => Ok(amount(number)),
+            Ok(_) | Err(_) => Err("not a whole number of at least 1, or a share such as 50%"),
         }
     }
 }
