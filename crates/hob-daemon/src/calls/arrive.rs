@@ -378,8 +378,9 @@ impl Calls {
 fn aim(asked: &Asked) -> Aim {
     match asked.purpose {
         _ if asked.prepare => Aim::Prepare,
-        Purpose::Use => Aim::Perform,
-        Purpose::Verify | Purpose::Ab | Purpose::Check => Aim::Prove,
+        // What is checked again and again is to be as it is in use.
+        Purpose::Use | Purpose::Check => Aim::Perform,
+        Purpose::Verify | Purpose::Ab => Aim::Prove,
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) struct Log {
     here: bool,
     /// Calls that this verb made to compare them, which are left out otherwise; all: those, too
     #[arg(long, value_name = "VERB", value_parser = Made::WORDS)]
+    #[arg(conflicts_with_all = ["http", "daemon"])]
     purpose: Option<String>,
     /// Write them into FILE in another program's format, as `hob export` does (`-`: standard output)
     #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"])]
