@@ -112,8 +112,13 @@ fn mistakes_are_named_before_anything_is_run() {
 #[test]
 fn help_fits_the_screen_and_names_every_verb() {
     let world = World::new();
-    let run = world.hob(&["--help"]).env("COLUMNS", "80");
-    let help = run.go();
+    let first = world.hob(&["--help"]).env("COLUMNS", "80").go();
+    for verb in ["run", "shim", "last", "log", "why", "doctor", "hooks", "ab"] {
+        assert!(first.text().contains(&format!("\n  {verb} ")), "{verb}: {}", first.text());
+    }
+    assert!(first.text().lines().count() <= 24, "{}", first.text());
+    assert!(first.text().contains("hob help --all"), "{}", first.text());
+    let help = world.hob(&["help", "--all"]).env("COLUMNS", "80").go();
     help.succeeded();
     let lifecycle = ["start", "stop", "restart"];
     let shows = ["last", "log", "status", "why", "top", "doctor", "shim", "trust", "completions"];
@@ -122,6 +127,7 @@ fn help_fits_the_screen_and_names_every_verb() {
     }
     for words in [
         &["--help"][..],
+        &["help", "--all"],
         &["run", "--help"],
         &["log", "--help"],
         &["doctor", "--help"],
