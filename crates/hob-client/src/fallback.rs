@@ -29,6 +29,8 @@ pub const FILE: &str = "fallbacks.ndjson";
 pub const OLD_FILE: &str = "fallbacks.old.ndjson";
 /// The size at which a file is put away.
 pub const FILE_BYTES_MAX: u64 = 256 * 1024;
+/// How much more it takes while the caller that puts it away has not done so: it may stand still.
+const OVER_BYTES_MAX: u64 = FILE_BYTES_MAX / 8;
 /// How much of a program's name is kept.
 const NAME_BYTES_MAX: usize = 256;
 
@@ -149,12 +151,17 @@ pub fn append(state_dir: &Path, fallback: &Fallback<'_>) -> io::Result<()> {
     if !is_our_file(&stat) {
         return Err(Errno::PERM.into());
     }
-    if stat.st_size.unsigned_abs() >= FILE_BYTES_MAX && put_away(dir.as_fd(), &file, &stat)? {
-        file = open_file(dir.as_fd())?;
+    let size = stat.st_size.unsigned_abs();
+    if size >= FILE_BYTES_MAX {
+        if put_away(dir.as_fd(), &file, &stat)? {
+            file = open_file(dir.as_fd())?;
+        } else if size >= FILE_BYTES_MAX + OVER_BYTES_MAX {
+            return Err(Errno::FBIG.into());
+        }
     }
     let line = line(fallback);
     // Part of a line would spoil the next caller's.
-    if stat.st_size.unsigned_abs() + line.len() as u64 > hob_os::process::limits::file_size() {
+    if size + line.len() as u64 > hob_os::process::limits::file_size() {
         return Err(Errno::FBIG.into());
     }
     // Others write there too.
@@ -196,17 +203,19 @@ fn is_our_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == our_uid()
 }
 
-/// Renames a full file away. `false`: another caller is about to, or has done so already and
-/// `file` is the old one; the line goes into it then, which is over the bound by that line.
+/// Renames a full file away, unless another caller has. `false`: one is about to; a line goes into
+/// the full file then, up to a bound.
 fn put_away(dir: std::os::fd::BorrowedFd<'_>, file: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
     if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(false);
     }
-    let named = rustix::fs::statat(dir, FILE, AtFlags::SYMLINK_NOFOLLOW)?;
-    if (named.st_dev, named.st_ino) != (stat.st_dev, stat.st_ino) {
-        return Ok(false);
+    match rustix::fs::statat(dir, FILE, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(named) if (named.st_dev, named.st_ino) == (stat.st_dev, stat.st_ino) => {
+            rustix::fs::renameat(dir, FILE, dir, OLD_FILE)?;
+        }
+        Ok(_) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error),
     }
-    rustix::fs::renameat(dir, FILE, dir, OLD_FILE)?;
     Ok(true)
 }
 
@@ -318,6 +327,26 @@ mod tests {
         assert_eq!(std::fs::read_to_string(state.join(FILE)).unwrap().lines().count(), 2);
     }
 
+    /// As a caller that was stopped there.
+    #[test]
+    fn while_the_one_that_puts_it_away_stands_still_a_full_file_stays_bounded() {
+        let home = tempfile::tempdir().unwrap();
+        let long = "n".repeat(NAME_BYTES_MAX);
+        let fill = || while append(home.path(), &fallback(OsStr::new(&long))).is_ok() {};
+        let file = home.path().join(FILE);
+        std::fs::write(&file, vec![b'\n'; usize::try_from(FILE_BYTES_MAX).unwrap()]).unwrap();
+        let held = std::fs::File::open(&file).unwrap();
+        rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
+        fill();
+        let size = std::fs::metadata(&file).unwrap().len();
+        let line = line(&fallback(OsStr::new(&long))).len() as u64;
+        assert!((1..=line).contains(&(size - FILE_BYTES_MAX - OVER_BYTES_MAX + 1)), "{size}");
+        drop(held);
+        append(home.path(), &fallback(OsStr::new(&long))).unwrap();
+        assert_eq!(std::fs::metadata(home.path().join(OLD_FILE)).unwrap().len(), size);
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), line);
+    }
+
     #[test]
     fn a_full_file_is_put_away_once_and_the_pair_is_bounded() {
         let home = tempfile::tempdir().unwrap();
@@ -328,14 +357,19 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..total / 4 {
-                        append(home.path(), &fallback(OsStr::new(&long))).unwrap();
+                        let appended = append(home.path(), &fallback(OsStr::new(&long)));
+                        // Where one of them stands still with the file in its hands.
+                        if let Err(error) = appended {
+                            assert_eq!(error.raw_os_error(), Some(Errno::FBIG.raw_os_error()));
+                        }
                     }
                 });
             }
         });
         for name in [FILE, OLD_FILE] {
             let text = std::fs::read_to_string(home.path().join(name)).unwrap();
-            assert!(text.len() as u64 <= FILE_BYTES_MAX + 8 * bytes, "{name}: {}", text.len());
+            let most = FILE_BYTES_MAX + OVER_BYTES_MAX + 4 * bytes;
+            assert!(text.len() as u64 <= most, "{name}: {}", text.len());
             for line in text.lines() {
                 serde_json::from_str::<serde_json::Value>(line).unwrap();
             }
