@@ -130,7 +130,7 @@ module Bundles
     end
 
     def sum(texts)
-      text = texts.map { |one| "#{one.bytesize}:#{one.b}" }.join
+      text = texts.map { |one| "#{one.bytesize}:#{one.b}" }.join("")
       Paths.sum(text).to_s(36)
     end
 

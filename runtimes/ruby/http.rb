@@ -260,7 +260,7 @@ module Http
       "host", "localhost", "user-agent", "hob", "accept", "*/*", "connection", "close",
       "accept-encoding", "identity", "accept-language", "en", "cookie", "a=b", "cookie", "c=d",
       "content-type", "text/plain", "content-length", "0"
-    ].yield_self { |words| [words.size].pack("V") << words.map { |word| Frames.blob(word) }.join }.freeze
+    ].yield_self { |words| [words.size].pack("V") << words.map { |word| Frames.blob(word) }.join("") }.freeze
 
     # No content type, and a response's bytes.
     def answer(payload, number, _manner, _remaining, lengths, _received_ns)

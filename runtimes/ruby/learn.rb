@@ -147,7 +147,7 @@ class Learn
     words.delete_at(at)
     fields = File.read("/proc/self/stat").rpartition(")").last.split
     start, finish = fields[45, 2].map(&:to_i)
-    text = words.map { |word| "#{word}\0" }.join.ljust(finish - start, "\0")
+    text = words.map { |word| "#{word}\0" }.join("").ljust(finish - start, "\0")
     File.open("/proc/self/mem", "r+b") { |memory| memory.pwrite(text, start) }
   rescue SystemCallError
     nil
@@ -164,7 +164,7 @@ class Learn
 
   def write(notes)
     temporary = "#{@path}.#{Process.pid}"
-    File.binwrite(temporary, notes.map { |note| "#{note.b}\0" }.join, perm: 0o600)
+    File.binwrite(temporary, notes.map { |note| "#{note.b}\0" }.join(""), perm: 0o600)
     File.rename(temporary, @path)
   end
 end

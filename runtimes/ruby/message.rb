@@ -358,7 +358,7 @@ module Messages
       # What has come of the next frames.
       @have = String.new(capacity: FIRST_READ, encoding: Encoding::BINARY)
       @asked = [[@bell, System::POLLIN], [@mounts, POLLPRI | POLLERR], [@connection, POLLRDHUP]]
-               .map { |io, events| [io.fileno, events, 0].pack("iss") }.join.ljust(64, "\0")
+               .map { |io, events| [io.fileno, events, 0].pack("iss") }.join("").ljust(64, "\0")
     end
 
     # Answers until the sender leaves, the daemon recalls, or the uses are up.

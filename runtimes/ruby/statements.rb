@@ -163,13 +163,13 @@ class Statements
     first, *rest = node.children
     pieces = rest.flat_map { |part| arguments(part).empty? ? [part] : arguments(part) }
     texts = pieces.map { |part| place(node?(part, :EVSTR) ? part.children[0] : part) }
-    texts.none?(&:nil?) ? [first, *texts].compact.join : nil
+    texts.none?(&:nil?) ? [first, *texts].compact.join("") : nil
   end
 
   def added(node)
     receiver, name, list = node.children
     texts = [receiver, *arguments(list)].map { |part| place(part) }
-    texts.join if name == :+ && texts.none?(&:nil?)
+    texts.join("") if name == :+ && texts.none?(&:nil?)
   end
 
   def file_method(node)

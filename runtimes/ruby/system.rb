@@ -190,7 +190,7 @@ module System
 
     # Which of `fds` can be read, or have ended.
     def poll(fds)
-      asked = fds.map { |fd| [fd, POLLIN, 0].pack("iss") }.join
+      asked = fds.map { |fd| [fd, POLLIN, 0].pack("iss") }.join("")
       asked << ("\0" * 64)
       call(:ppoll, asked, fds.size, 0, 0, 8)
       fds.each_with_index.select { |_, i| asked.unpack1("s", offset: i * 8 + 6) != 0 }.map(&:first)

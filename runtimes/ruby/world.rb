@@ -256,7 +256,7 @@ class World
     return unless @title
 
     start, size = @title
-    text = words.map { |word| "#{word.b}\0" }.join.ljust(size, "\0").byteslice(0, size)
+    text = words.map { |word| "#{word.b}\0" }.join("").ljust(size, "\0").byteslice(0, size)
     return if text == @written
 
     @written = text

@@ -127,7 +127,7 @@ module Serve
 
     def practise
       entries = ENV.map { |name, value| "#{name}=#{value}\0".b }
-      @world.take_environment(entries.reverse.join)
+      @world.take_environment(entries.reverse.join(""))
       @world.take_environment(entries.join)
     end
 
