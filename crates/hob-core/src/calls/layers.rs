@@ -44,7 +44,7 @@ impl Calls {
         entry.wants_layers = true;
         let aim = entry.aim;
         for layer in entry.layers.clone() {
-            if let Some((worker, found)) = self.worker_of(engine, (call, aim), &layer) {
+            if let Some((worker, found)) = self.worker_of(engine, call, aim, &layer) {
                 if let Some(entry) = self.calls.get_mut(&call) {
                     entry.learning = learns;
                     entry.found = Some(layer.found);
@@ -59,7 +59,8 @@ impl Calls {
     fn worker_of(
         &mut self,
         engine: &mut Engine,
-        (call, aim): (CallId, Aim),
+        call: CallId,
+        aim: Aim,
         layer: &Layer,
     ) -> Option<(WorkerId, Found)> {
         let terms = self.layer_terms(engine, layer.program)?;

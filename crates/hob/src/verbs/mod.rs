@@ -182,7 +182,7 @@ struct Run {
     /// Write one JSON line with the outcome to this open descriptor
     #[arg(long, value_name = "N")]
     status_fd: Option<u32>,
-    /// Of what verbs of hob's call to compare it: which of them
+    /// The verb of hob's that makes the call to compare it
     #[arg(long, value_name = "VERB", hide = true)]
     purpose: Option<String>,
     /// Run a script in this session, a process that goes on; see `hob help eval`

@@ -49,17 +49,13 @@ impl Repository {
     }
 }
 
-/// Whether a file lies in a repository whose others it goes to: it is tracked, or may be.
+/// Whether a file goes to others with its repository: git tracks it, or does not ignore it.
 pub(super) fn shares(file: &Path) -> bool {
     let Some(dir) = file.parent() else { return false };
-    let ask = |words: &[&str]| {
-        Command::new("git").arg("-C").arg(dir).args(words).arg("--").arg(file).output()
-    };
-    let ends = |words: &[&str], code: i32| {
-        ask(words).is_ok_and(|output| output.status.code() == Some(code))
-    };
-    // 1: it is not ignored; 128: there is no repository.
-    ends(&["ls-files", "--error-unmatch"], 0) || ends(&["check-ignore", "--quiet"], 1)
+    let mut command = Command::new("git");
+    command.arg("-C").arg(dir).args(["check-ignore", "--quiet", "--"]).arg(file);
+    // 1: it is not ignored, which no tracked file is; 128: there is no repository.
+    command.output().is_ok_and(|output| output.status.code() == Some(1))
 }
 
 /// What git answers, without the line's end.
