@@ -8,7 +8,7 @@ use crate::table::File;
 /// What hob must know of a language to keep a session of it.
 #[derive(Debug)]
 pub struct Sessions {
-    /// Its name in receipts and `hob sessions`.
+    /// Its name in receipts and `hob session list`.
     pub name: &'static str,
     /// What people call it.
     pub title: &'static str,
@@ -292,7 +292,7 @@ const NEW: NewProject = NewProject {
     steps: &[
         ("hob run main.clj Ada", "Run it; from the second call on it is warm"),
         ("hob run test.clj", "Test it"),
-        ("hob repl --port", "Serve a session to an editor"),
+        ("hob session repl --port", "Serve a session to an editor"),
     ],
 };
 
