@@ -2,6 +2,7 @@
 
 mod context;
 mod push;
+mod record;
 mod ruby;
 mod spans;
 

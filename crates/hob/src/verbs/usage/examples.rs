@@ -78,7 +78,13 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob setup --remove", "Take all of them away"),
         ],
     ),
-    ("new", &[("hob new clj hello", "A script with a test, in the directory `hello`")]),
+    (
+        "new",
+        &[
+            ("hob new py hello", "A script, a function and a test, in the directory `hello`"),
+            ("hob new app shop", "A web app, and a page"),
+        ],
+    ),
     (
         "session repl",
         &[
