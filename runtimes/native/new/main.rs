@@ -1,5 +1,7 @@
 //! cargo run -- NAME...: an actor that counts whom it greets.
 
+use std::io::Write as _;
+
 use hob_actor::{Actor, Context, Handler, Message, System};
 
 /// Greet somebody; the answer is what is said.
@@ -25,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let system = System::start()?;
     let greeter = system.spawn(Greeter { greeted: 0 });
     for name in std::env::args().skip(1) {
-        println!("{}", greeter.ask(Greet(name)).wait()?);
+        writeln!(std::io::stdout(), "{}", greeter.ask(Greet(name)).wait()?);
     }
     Ok(())
 }
