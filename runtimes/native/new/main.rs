@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let system = System::start()?;
     let greeter = system.spawn(Greeter { greeted: 0 });
     for name in std::env::args().skip(1) {
-        writeln!(std::io::stdout(), "{}", greeter.ask(Greet(name)).wait()?);
+        writeln!(std::io::stdout(), "{}", greeter.ask(Greet(name)).wait()?)?;
     }
     Ok(())
 }

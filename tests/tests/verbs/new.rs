@@ -25,7 +25,7 @@ fn answers(kind: &str, test: &[&str]) {
     hob(&["trust"]).go().succeeded();
     assert_eq!(hob(&["ask", "hello", "Ada Bob"]).go().text(), "Hello, Ada and Bob!");
     hob(test).go().succeeded();
-    let core = world.path(&format!("work/hello/core.{kind}"));
+    let core = world.path(format!("work/hello/core.{kind}"));
     let text = std::fs::read_to_string(&core).unwrap();
     assert!(text.contains("What hello says"), "{text}");
     std::fs::write(&core, text.replace("Hello", "Good-bye")).unwrap();
