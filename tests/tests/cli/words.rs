@@ -289,7 +289,7 @@ fn each_listing_names_its_format() {
             assert_eq!(line["schema"], schema, "{words:?}");
         }
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/receipts.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/json.md");
     let page = std::fs::read_to_string(page).unwrap();
     for schema in ["receipt", "fallback", "outcome", "status", "top", "doctor", "shims", "trust"] {
         assert!(page.contains(&format!("hob.{schema}/1")), "{schema} is not documented");
