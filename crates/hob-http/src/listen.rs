@@ -169,7 +169,8 @@ async fn serve(
         all_rights.iter().for_each(|each: &Arc<Rights>| each.forget(who.as_ref()));
         all_rights.len()
     };
-    control::begin(site.control, Arc::clone(&meter), Box::new(forget))?;
+    let own = control::Own { forget: Box::new(forget), log: log.clone() };
+    control::begin(site.control, Arc::clone(&meter), own)?;
     let (limits, proxies) = (site.limits, site.proxies);
     let front = Arc::new(Front { mounts, link, limits, proxies, log, meter });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));

@@ -26,6 +26,7 @@ use tokio::sync::Semaphore;
 use self::meter::Meter;
 use self::metrics::Text;
 use crate::body::{Body, plain};
+use crate::log::Log;
 
 /// Who asks more at one time waits.
 const CONNECTIONS_MAX: usize = 32;
@@ -51,16 +52,24 @@ struct Asked {
     meter: Arc<Meter>,
     status: Arc<dyn Fn() -> Option<Status> + Send + Sync>,
     room: Semaphore,
-    forget: Forget,
+    own: Own,
+}
+
+/// What only who serves the site may have it do.
+pub(crate) struct Own {
+    /// Forgets rights.
+    pub(crate) forget: Forget,
+    /// Whose lines are written at once.
+    pub(crate) log: Log,
 }
 
 /// Forgets the rights of a user, or of all; how many mounts have some.
 pub(crate) type Forget = Box<dyn Fn(Option<&str>) -> usize + Send + Sync>;
 
 /// Answers until the runtime ends.
-pub(crate) fn begin(control: Control, meter: Arc<Meter>, forget: Forget) -> io::Result<()> {
+pub(crate) fn begin(control: Control, meter: Arc<Meter>, own: Own) -> io::Result<()> {
     let room = Semaphore::new(CONNECTIONS_MAX);
-    let asked = Arc::new(Asked { meter, status: control.status, room, forget });
+    let asked = Arc::new(Asked { meter, status: control.status, room, own });
     control.socket.set_nonblocking(true)?;
     let socket = UnixListener::from_std(control.socket)?;
     let of_socket = Arc::clone(&asked);
@@ -108,8 +117,15 @@ where
 }
 
 async fn answer<B>(request: &Request<B>, asked: &Asked, is_own: bool) -> Response<Body> {
-    if request.method() == Method::POST && request.uri().path() == FORGET && is_own {
-        return forget(request, asked);
+    if request.method() == Method::POST && is_own {
+        match request.uri().path() {
+            FORGET => return forget(request, asked),
+            FLUSH => {
+                asked.own.log.flush().await;
+                return plain(StatusCode::OK, "written\n");
+            }
+            _ => {}
+        }
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "GET /health, /ready, /metrics, /status\n");
@@ -140,6 +156,8 @@ async fn answer<B>(request: &Request<B>, asked: &Asked, is_own: bool) -> Respons
 /// Forgets what is known of rights: of the user whose header `hob-user` has it in hex, or of all.
 /// Only on the socket that the site's user alone reaches.
 const FORGET: &str = "/rights/forget";
+/// Writes the lines of the access log that wait to be written together.
+const FLUSH: &str = "/log/flush";
 
 fn forget<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
     let user = match request.headers().get(USER) {
@@ -152,7 +170,7 @@ fn forget<B>(request: &Request<B>, asked: &Asked) -> Response<Body> {
             Some(text)
         }
     };
-    let count = (asked.forget)(user.as_deref());
+    let count = (asked.own.forget)(user.as_deref());
     plain(StatusCode::OK, &format!("{count}\n"))
 }
 

@@ -70,10 +70,18 @@ pub(crate) struct Log {
     all_dropped: Arc<AtomicU64>,
 }
 
+/// What a writer is given.
+#[derive(Debug)]
+enum Given {
+    Line(Arc<Entry>),
+    /// Somebody wants to hear when what came before is written.
+    Asked(oneshot::Sender<()>),
+}
+
 /// The way to one of its writers.
 #[derive(Debug, Clone)]
 struct Writer {
-    entries: SyncSender<Arc<Entry>>,
+    given: SyncSender<Given>,
     /// Since a line was written.
     dropped: Arc<AtomicU64>,
 }
@@ -126,9 +134,9 @@ impl Log {
         name: &str,
         write: impl FnMut(&[Arc<Entry>], u64) -> u64 + Send + 'static,
     ) -> std::io::Result<oneshot::Receiver<()>> {
-        let (entries, waiting) = sync_channel(LINES_MAX);
+        let (given, waiting) = sync_channel(LINES_MAX);
         let (done, written) = oneshot::channel();
-        let writer = Writer { entries, dropped: Arc::default() };
+        let writer = Writer { given, dropped: Arc::default() };
         let (dropped, all) = (Arc::clone(&writer.dropped), Arc::clone(&self.all_dropped));
         self.writers.push(writer);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -137,6 +145,22 @@ impl Log {
             let _ = done.send(());
         })?;
         Ok(written)
+    }
+
+    /// Awaits that the lines which were taken are written. A writer that is full has no room for the
+    /// question either, and is not waited for.
+    pub(crate) async fn flush(&self) {
+        let mut written = Written::new();
+        for writer in &self.writers {
+            let (asks, heard) = oneshot::channel();
+            if writer.given.try_send(Given::Asked(asks)).is_ok() {
+                written.push(heard);
+            }
+        }
+        for heard in written {
+            // A writer that has ended writes nothing more.
+            let _ = heard.await;
+        }
     }
 
     /// Takes a line, if there is room.
@@ -156,7 +180,7 @@ impl Log {
         entry.end(bytes, ended);
         let entry = Arc::new(entry);
         for writer in &self.writers {
-            if writer.entries.try_send(Arc::clone(&entry)).is_err() {
+            if writer.given.try_send(Given::Line(Arc::clone(&entry))).is_err() {
                 writer.dropped.fetch_add(1, Ordering::Relaxed);
                 self.all_dropped.fetch_add(1, Ordering::Relaxed);
             }
@@ -207,15 +231,20 @@ impl Drop for Counted {
 /// One writer's work: what comes within [`TOGETHER`] goes in one write, which gives how many of the
 /// last lines it could not write.
 fn write_all(
-    entries: &Receiver<Arc<Entry>>,
+    given: &Receiver<Given>,
     (dropped, all_dropped): (&AtomicU64, &AtomicU64),
     mut write: impl FnMut(&[Arc<Entry>], u64) -> u64,
 ) {
-    while let Ok(first) = entries.recv() {
+    while let Ok(first) = given.recv() {
         // Who takes the next line need not wake this thread.
         std::thread::sleep(TOGETHER);
-        let mut batch = vec![first];
-        batch.extend(entries.try_iter());
+        let (mut batch, mut askers) = (Vec::new(), Vec::new());
+        for given in std::iter::once(first).chain(given.try_iter()) {
+            match given {
+                Given::Line(entry) => batch.push(entry),
+                Given::Asked(asker) => askers.push(asker),
+            }
+        }
         let missing = dropped.swap(0, Ordering::Relaxed);
         let unwritten = write(&batch, missing);
         let of_batch = unwritten.min(batch.len() as u64);
@@ -223,6 +252,10 @@ fn write_all(
         // The line that tells of missing ones is the first of them.
         let is_told = missing == 0 || unwritten <= batch.len() as u64;
         dropped.fetch_add(of_batch + if is_told { 0 } else { missing }, Ordering::Relaxed);
+        for asker in askers {
+            // Who asked may have left.
+            let _ = asker.send(());
+        }
     }
 }
 

@@ -48,6 +48,19 @@ fn logged(world: &World, words: &[&str], lines: usize) -> String {
     })
 }
 
+/// A front writes lines together: who looks has them written.
+#[test]
+fn a_request_that_was_answered_is_listed_at_once() {
+    let world = world("");
+    let site = serve(&world);
+    for number in 0..10 {
+        ask(&site, &format!("/nope?q={number}"));
+        let newest = world.hob(&["log", "--http", "-n", "1"]).go().text();
+        assert!(newest.trim_end().ends_with(&format!("/nope?q={number}")), "{newest}");
+    }
+    site.stop().succeeded();
+}
+
 #[test]
 fn requests_are_listed_while_a_site_runs_and_when_it_has_stopped() {
     let world = world("log = \"combined\"");

@@ -77,7 +77,11 @@ pub(crate) fn run(start: &Start, log: &Log) -> Result<(), Failure> {
     if log.requests.http {
         let Filter { failed, slower_us, since, .. } = filter;
         let json = log.json;
-        return http::run(&log.requests, http::Selection { count, failed, slower_us, since, json });
+        return http::run(
+            start,
+            &log.requests,
+            http::Selection { count, failed, slower_us, since, json },
+        );
     }
     let purpose = log.purpose.as_deref().map(Made::of).unwrap_or_default();
     let filter = Filter { purpose, ..filter };

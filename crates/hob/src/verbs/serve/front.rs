@@ -59,6 +59,12 @@ pub(super) fn forget(directory: &Path, user: Option<&str>) -> Option<u64> {
     String::from_utf8(count).ok()?.trim().parse().ok()
 }
 
+/// Has the front of a site write the lines of its access log that wait. One that does not answer has
+/// none that wait, or is not to be waited for.
+pub(super) fn flush(directory: &Path) {
+    let _ = answered(directory, "POST /log/flush HTTP/1.0\r\n\r\n");
+}
+
 /// The body of an answer that is 200.
 fn get(directory: &Path, path: &str) -> Option<Vec<u8>> {
     // The older version, since its answers end with their connection and have no chunks.

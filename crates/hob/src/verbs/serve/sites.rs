@@ -112,6 +112,13 @@ pub(crate) fn meant(start: &Start, named: Option<&str>) -> Result<Vec<Running>, 
     Ok(running)
 }
 
+/// Has the sites that run write what of their access logs waits to be written.
+pub(crate) fn flush(start: &Start) {
+    for site in running(start).into_iter().flatten() {
+        front::flush(&site.directory);
+    }
+}
+
 pub(super) fn status(start: &Start, format: Format) -> Result<(), Failure> {
     let running = running(start)?;
     if format.json {

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_core::http::access::{Access, Combined};
+use hob_os::start::Start;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::super::serve::access;
+use super::super::serve::{access, sites};
 use super::super::{Failure, out, out_json};
 use crate::say;
 use crate::show::clock::{Clock, moment};
@@ -85,7 +86,7 @@ impl Chosen {
 }
 
 /// Prints requests, the newest last.
-pub(super) fn run(asked: &Requests, selection: Selection) -> Result<(), Failure> {
+pub(super) fn run(start: &Start, asked: &Requests, selection: Selection) -> Result<(), Failure> {
     let mut condition = Condition::default();
     for text in &asked.conditions {
         condition.add(text).map_err(|why| Failure::usage(format!("--where: {why}")))?;
@@ -94,6 +95,7 @@ pub(super) fn run(asked: &Requests, selection: Selection) -> Result<(), Failure>
     let form = asked.format.unwrap_or(if selection.json { Form::Json } else { Form::Text });
     let chosen = Chosen { condition, selection };
     let logs = logs(asked)?;
+    sites::flush(start);
     // What ends while the newest are read is among what follows.
     let mut followed: Vec<_> = logs.iter().map(|log| Followed::new(log.clone(), false)).collect();
     let newest = newest(&logs, &chosen)?;
