@@ -1,4 +1,4 @@
-"""What `hob export` writes, read by the parsers of those whose formats they are.
+"""What `hob trace export` writes, read by the parsers of those whose formats they are.
 
 OTLP by the protobuf classes of opentelemetry-proto, Perfetto by those of the package perfetto,
 metrics by `promtool`, and by the parser of OpenMetrics of prometheus_client. On each track nothing
@@ -132,13 +132,13 @@ class Exports(unittest.TestCase):
         self.assertIn("socket-dir-unsafe", {one["reason"] for one in others})
         self.assertEqual([one for one in others if "total_us" in one or "phases" in one], [])
         target = os.path.join(self.place, "told")
-        said = self.hob("export", "otlp", "-o", target).decode()
+        said = self.hob("trace", "export", "otlp", "-o", target).decode()
         self.assertIn(f"{len(self.receipts())} calls written to {target}: ", said)
         calls = "1 call" if len(others) == 1 else f"{len(others)} calls"
         self.assertIn(f"\nnot in it: {calls} that no daemon took, whose times are not known\n", said)
 
     def test_otlp(self):
-        request = otlp.decoded(json.loads(self.hob("export", "otlp")))
+        request = otlp.decoded(json.loads(self.hob("trace", "export", "otlp")))
         spans = [
             (resource.resource.attributes[0].value.string_value, span)
             for resource in request.resource_spans
@@ -167,8 +167,8 @@ class Exports(unittest.TestCase):
 
     def test_perfetto(self):
         trace = perfetto_trace_pb2.Trace()
-        exported = self.hob("export", "perfetto")
-        self.assertEqual(exported, self.hob("export", "perfetto"), "the same notes, the same bytes")
+        exported = self.hob("trace", "export", "perfetto")
+        self.assertEqual(exported, self.hob("trace", "export", "perfetto"), "the same notes, the same bytes")
         trace.ParseFromString(exported)
         processes, names, open_slices, calls, waits = set(), {}, {}, 0, []
         own, ended = {}, {}
@@ -213,8 +213,8 @@ class Exports(unittest.TestCase):
             self.assertLess({call, held.split(", ")[0].removeprefix("call ")}, asks)
 
     def test_chrome(self):
-        exported = self.hob("export", "chrome")
-        self.assertEqual(exported, self.hob("export", "chrome"), "the same notes, the same bytes")
+        exported = self.hob("trace", "export", "chrome")
+        self.assertEqual(exported, self.hob("trace", "export", "chrome"), "the same notes, the same bytes")
         events = json.loads(exported)["traceEvents"]
         lines = {}
         for event in events:
@@ -241,7 +241,7 @@ class Exports(unittest.TestCase):
         families = {
             one.name: one
             for one in parser.text_string_to_metric_families(
-                self.hob("export", "prometheus", "--openmetrics").decode()
+                self.hob("trace", "export", "prometheus", "--openmetrics").decode()
             )
         }
         samples = {
@@ -263,15 +263,15 @@ class Exports(unittest.TestCase):
         self.assertLessEqual({pool["program"] for pool in status["pools"]}, programs)
         self.assertTrue(any("\n" in name and '"' in name for name in programs), programs)
         file = os.path.join(self.place, "hob.prom")
-        self.hob("export", "prometheus", "-o", file)
+        self.hob("trace", "export", "prometheus", "-o", file)
         with open(file) as written:
             text = written.read()
         self.assertEqual(len(families), text.count("# TYPE "))
         self.checked(text)
-        self.hob("export", "prometheus", "--call", "1", fails=True)
+        self.hob("trace", "export", "prometheus", "--call", "1", fails=True)
         other = dict(self.world, HOB_DIR=os.path.join(self.place, "other"))
         os.mkdir(other["HOB_DIR"], 0o700)
-        words = [HOB, "export", "prometheus"]
+        words = [HOB, "trace", "export", "prometheus"]
         none = subprocess.run(words, env=other, stdout=subprocess.PIPE).stdout.decode()
         self.checked(none)
         families = list(parser.text_string_to_metric_families(none + "# EOF\n"))
@@ -321,15 +321,15 @@ class Exports(unittest.TestCase):
 
     def test_one_call_and_one_program(self):
         newest = self.receipts()[-1]["call"]
-        one = json.loads(self.hob("export", "chrome", "--call", str(newest)))["traceEvents"]
+        one = json.loads(self.hob("trace", "export", "chrome", "--call", str(newest)))["traceEvents"]
         self.assertEqual([e["args"]["call"] for e in one if "call" in e.get("args", {})], [newest])
-        own = json.loads(self.hob("export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
+        own = json.loads(self.hob("trace", "export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
         spans = [span for one in own for span in one["scopeSpans"][0]["spans"]]
         calls = [span for span in spans if "parentSpanId" not in span]
         # A call that no daemon took takes the place of none.
         self.assertEqual(len(calls), 2)
         target = os.path.join(self.place, "trace")
-        said = self.hob("export", "perfetto", "--last", "1h", "-o", target).decode()
+        said = self.hob("trace", "export", "perfetto", "--last", "1h", "-o", target).decode()
         self.assertIn("ui.perfetto.dev", said)
         self.assertGreater(os.path.getsize(target), 100)
 

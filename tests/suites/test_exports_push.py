@@ -80,7 +80,7 @@ class Pushed(unittest.TestCase):
         self.assertEqual(said, ("/v1/traces", "application/json"))
         for _ in range(3):
             self.hob("run", NAMES[0])
-        exported = otlp.decoded(json.loads(self.hob("export", "otlp")))
+        exported = otlp.decoded(json.loads(self.hob("trace", "export", "otlp")))
         calls = [span for span in self.spans([exported]).values() if span.name in NAMES]
         push = self.taken(len(calls))
         self.assertEqual((push["dropped"], push["why"]), (0, "one was too old"))

@@ -1,4 +1,4 @@
-"""nREPL's own tests, asked of the port of `hob repl` and of a server of nREPL's beside it. What the
+"""nREPL's own tests, asked of the port of `hob session repl` and of a server of nREPL's beside it. What the
 plain server passes, hob passes.
 """
 

@@ -34,7 +34,7 @@ const OVER_BYTES_MAX: u64 = FILE_BYTES_MAX / 8;
 /// How much of a program's name is kept.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Why no daemon took the call. The codes are stable; `docs/receipts.md` lists them.
+/// Why no daemon took the call. The codes are stable; `docs/reason-codes.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallbackReason {
     /// Nothing listens on the socket, and a daemon was started for the calls to come.

@@ -1,7 +1,7 @@
 //! What became of a call, and the reason codes. Exit (what the process did) is not outcome (what
 //! became of the call) is not phase (where its time went).
 //!
-//! The codes are stable: scripts read them. `docs/receipts.md` lists each with its meaning.
+//! The codes are stable: scripts read them. `docs/reason-codes.md` lists each with its meaning.
 
 use hob_wire::exit::Exit;
 

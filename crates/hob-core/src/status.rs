@@ -1,5 +1,5 @@
 //! What `hob status` tells, as data. The daemon fills it, the client prints it; neither decides
-//! anything by it. `docs/receipts.md` is the same in words.
+//! anything by it. `docs/json.md` is the same in words.
 //!
 //! The version rule is that of receipts: a field is added with `#[serde(default)]`, and an older
 //! reader ignores it; whatever an older reader cannot ignore raises the number in [`SCHEMA`].

@@ -157,7 +157,7 @@ const LOCK: &str = "lock";
 const OURS: [&[u8]; 4] = [b"socket", b"log", b"daemon.log", b"daemon.log.1"];
 /// A learning run whose caller was killed may leave its notes.
 const NOTES: &[u8] = b"notes-";
-/// The socket of a `hob repl` that was killed.
+/// The socket of a `hob session repl` that was killed.
 const REPL: &[u8] = b".repl";
 /// How often the lock's file may change under a daemon that takes it.
 const TRIES: usize = 8;

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
+use crate::projects::Project;
 use crate::table::{Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
@@ -37,7 +38,24 @@ pub(crate) const ROW: Runtime = Runtime {
     command: as_it_is,
     handlers: Handlers::No,
     apps: &[],
+    new: &NEW,
 };
+
+/// Hooks are programs of any language.
+const NEW: [Project; 1] = [Project {
+    kind: "hooks",
+    title: "a directory of hooks, and a table of targets",
+    files: &[
+        ("hooks/10-check", include_str!("../../../runtimes/exec/new/10-check")),
+        ("hooks/20-greet", include_str!("../../../runtimes/exec/new/20-greet")),
+        ("targets.csv", include_str!("../../../runtimes/exec/new/targets.csv")),
+    ],
+    steps: &[
+        ("hob hooks list hooks", "Show what runs, in which order"),
+        ("hob hooks run hooks --set NAME=Ada", "Run it once"),
+        ("hob hooks run hooks --for-each targets.csv", "Run it for each row of the table"),
+    ],
+}];
 
 pub(crate) fn no_name(_: &[u8]) -> bool {
     false

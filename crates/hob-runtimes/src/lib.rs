@@ -18,6 +18,7 @@ mod exec;
 mod jvm;
 mod native;
 mod program;
+mod projects;
 mod python;
 mod ruby;
 mod sessions;
@@ -27,11 +28,33 @@ pub use program::{
     ColdNote, CommandLine, EnvChanges, Expanded, Expansion, Lookup, Program, Read, Start, Target,
     TargetKind, WorkingDirectory, Written,
 };
+pub use projects::{PLACEHOLDER, Project};
 pub use sessions::{
-    Interpreter, Launcher, Libraries, NewProject, Resolve, Resolver, Session, Sessions, launched,
+    Interpreter, Launcher, Libraries, Resolve, Resolver, Session, Sessions, launched,
     session_language, with_sessions,
 };
 pub use table::{
     App, Environments, File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version, apps,
     by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows,
 };
+
+/// Each small project that a row has.
+pub fn projects() -> impl Iterator<Item = &'static Project> {
+    let of_rows = rows().flat_map(|row| row.new);
+    of_rows.chain(with_sessions().flat_map(|row| row.new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_projects_share_a_word_and_each_has_files_and_steps() {
+        let kinds: Vec<&str> = projects().map(|project| project.kind).collect();
+        let distinct: std::collections::BTreeSet<&&str> = kinds.iter().collect();
+        assert_eq!(kinds.len(), distinct.len(), "{kinds:?}");
+        for project in projects() {
+            assert!(!project.files.is_empty() && !project.steps.is_empty(), "{}", project.kind);
+        }
+    }
+}

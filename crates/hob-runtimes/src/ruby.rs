@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::exec::no_files;
 use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::projects::Project;
 use crate::table::{App, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
@@ -39,7 +40,24 @@ pub(crate) const ROW: Runtime = Runtime {
     command,
     handlers: Handlers::Function,
     apps: &APPS,
+    new: &NEW,
 };
+
+const NEW: [Project; 1] = [Project {
+    kind: "rb",
+    title: "a script of Ruby, a function that answers, and a test",
+    files: &[
+        ("main.rb", include_str!("../../../runtimes/ruby/new/main.rb")),
+        ("core.rb", include_str!("../../../runtimes/ruby/new/core.rb")),
+        ("test.rb", include_str!("../../../runtimes/ruby/new/test.rb")),
+        ("hob.toml", include_str!("../../../runtimes/ruby/new/hob.toml")),
+    ],
+    steps: &[
+        ("hob run main.rb Ada", "Run it; from the second call on it is warm"),
+        ("hob trust && hob ask PROJECT Ada", "Ask its function"),
+        ("hob run test.rb", "Test it"),
+    ],
+}];
 
 /// What `rackup` takes, too.
 const APPS: [App; 1] = [App {

@@ -3,12 +3,13 @@
 //! A row is data, and a function that puts a command line together. What has to be looked for in a
 //! user's world (an interpreter, libraries) the row names, and the client looks.
 
+use crate::projects::Project;
 use crate::table::File;
 
 /// What hob must know of a language to keep a session of it.
 #[derive(Debug)]
 pub struct Sessions {
-    /// Its name in receipts and `hob sessions`.
+    /// Its name in receipts and `hob session list`.
     pub name: &'static str,
     /// What people call it.
     pub title: &'static str,
@@ -25,22 +26,9 @@ pub struct Sessions {
     /// Its files below the daemon's directory, the one that is started last.
     pub files: &'static [File],
     /// What `hob new` makes of it.
-    pub new: NewProject,
+    pub new: &'static [Project],
     /// The argv of a session.
     pub command: fn(Session<'_>) -> Vec<Vec<u8>>,
-}
-
-/// A small project that runs at once.
-#[derive(Debug, Clone, Copy)]
-pub struct NewProject {
-    /// The word for it on the command line.
-    pub kind: &'static str,
-    /// What stands in the texts for its name.
-    pub placeholder: &'static str,
-    /// Its files, and what is in them.
-    pub files: &'static [(&'static str, &'static str)],
-    /// Command lines to go on with, and what they do.
-    pub steps: &'static [(&'static str, &'static str)],
 }
 
 /// Where an interpreter is found.
@@ -277,13 +265,13 @@ const CLOJURE: Sessions = Sessions {
              `HOB_CLOJURE=clojure.jar:spec.alpha.jar:core.specs.alpha.jar`), or install the \
              `clojure` command",
     files: &FILES,
-    new: NEW,
+    new: &NEW,
     command,
 };
 
-const NEW: NewProject = NewProject {
+const NEW: [Project; 1] = [Project {
     kind: "clj",
-    placeholder: "PROJECT",
+    title: "a script of Clojure, what it uses, and a test",
     files: &[
         ("core.clj", include_str!("../../../runtimes/jvm/new/core.clj")),
         ("main.clj", include_str!("../../../runtimes/jvm/new/main.clj")),
@@ -292,9 +280,9 @@ const NEW: NewProject = NewProject {
     steps: &[
         ("hob run main.clj Ada", "Run it; from the second call on it is warm"),
         ("hob run test.clj", "Test it"),
-        ("hob repl --port", "Serve a session to an editor"),
+        ("hob session repl --port", "Serve a session to an editor"),
     ],
-};
+}];
 
 /// The one that is started is written last: it loads the others from beside it.
 const FILES: [File; 4] = [

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
+use crate::projects::Project;
 use crate::{exec, jvm, native, python, ruby};
 
 /// The runtimes, in the order of the table.
@@ -172,6 +173,8 @@ pub struct Runtime {
     pub handlers: Handlers,
     /// The web apps that it hosts, the most telling file first.
     pub apps: &'static [App],
+    /// What `hob new` makes of it.
+    pub new: &'static [Project],
 }
 
 /// Each runtime, by its [`RuntimeId`].

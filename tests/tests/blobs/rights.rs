@@ -105,16 +105,16 @@ fn what_is_forgotten_is_asked_again_at_once() {
     let site = serve(&world);
     assert_eq!((get(&site, "alice", ACME).status, get(&site, "bob", ACME).status), (200, 200));
     std::fs::remove_file(world.path("work/may")).unwrap();
-    let forgotten = world.hob(&["rights", "forget", "alice"]).go();
+    let forgotten = world.hob(&["serve", "rights", "forget", "alice"]).go();
     forgotten.succeeded();
     assert!(forgotten.text().contains("this user are forgotten, at 2 mounts"), "{forgotten:?}");
     assert_eq!((get(&site, "alice", ACME).status, get(&site, "bob", ACME).status), (404, 200));
-    world.hob(&["rights", "forget"]).go().succeeded();
+    world.hob(&["serve", "rights", "forget"]).go().succeeded();
     assert_eq!(get(&site, "bob", ACME).status, 404);
     // It cannot be asked of what others reach.
     assert_eq!(site.ask("POST", "/rights/forget", "", b"").status, 404);
     site.stop();
-    let none = world.hob(&["rights", "forget"]).go();
+    let none = world.hob(&["serve", "rights", "forget"]).go();
     assert!(none.complaint().contains("no such site runs"), "{none:?}");
 }
 

@@ -40,7 +40,11 @@ fn verbs_and_their_options_are_offered_without_a_daemon() {
     assert!(all.contains(&"run".to_owned()) && !all.contains(&"daemon".to_owned()), "{all:?}");
     assert_eq!(offered(&world, &["run", "--iso"]), ["--isolation"]);
     assert_eq!(offered(&world, &["run", "--isolation", "st"]), ["standby"]);
-    assert_eq!(offered(&world, &["kill", ""]), [""; 0]);
+    assert_eq!(offered(&world, &["session", "kill", ""]), [""; 0]);
+    assert_eq!(offered(&world, &["why", "--code", "copy-"]), ["copy-ready"]);
+    assert_eq!(offered(&world, &["shim", "remove", ""]), [""; 0]);
+    world.hob(&["shim", "add", "python3"]).go().succeeded();
+    assert_eq!(offered(&world, &["shim", "remove", ""]), ["python3"]);
     assert!(!world.hob_dir().exists(), "no daemon was started");
 }
 
@@ -54,7 +58,7 @@ fn programs_calls_and_files_are_those_that_there_are() {
     assert_eq!(offered(&world, &["run", "too"]), ["tool.py"]);
     world.hob(&["run", "/bin/true"]).go().succeeded();
     let call = world.records(1)[0]["call"].to_string();
-    assert_eq!(offered(&world, &["show", ""]), [call.as_str()]);
+    assert_eq!(offered(&world, &["last", "--call", ""]), [call.as_str()]);
     assert_eq!(offered(&world, &["run", "/bin/true"]), ["/bin/true"]);
     assert_eq!(offered(&world, &["run", "tool.py", "da"]), ["data.csv"]);
 }

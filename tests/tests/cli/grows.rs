@@ -26,7 +26,7 @@ fn is_loaded_ahead(world: &World, run: &Run) {
     let (_, record) =
         until(world, run, "it was never seen", |record| record["imported"]["ahead"] == true);
     assert!(record["imported"]["beyond"].as_u64() >= Some(1), "{record}");
-    let shown = world.hob(&["show", &record["call"].to_string()]).go().text();
+    let shown = world.hob(&["last", "--call", &record["call"].to_string()]).go().text();
     assert!(shown.contains("loaded ahead"), "{shown}");
     until(world, run, "it is imported in each call", |record| record["imported"].is_null());
 }

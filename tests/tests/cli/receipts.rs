@@ -283,12 +283,12 @@ fn a_past_call_is_found_by_its_number_and_by_what_it_was() {
     let slow = call(&world.hob(&["run", "--cold", "slow.py"]).within(&below));
     let warm = world.record(world.warmed(&["run", "hello.py"]).pid)["call"].as_u64().unwrap();
 
-    let shown = world.hob(&["show", &fails.to_string(), "--json"]).go();
+    let shown = world.hob(&["last", "--call", &fails.to_string(), "--json"]).go();
     let shown: Value = serde_json::from_slice(&shown.out).unwrap();
     assert_eq!((&shown["call"], &shown["outcome"]["code"]), (&fails.into(), &3.into()));
-    let shown = world.hob(&["show", &hello.to_string()]).go().text();
+    let shown = world.hob(&["last", "--call", &hello.to_string()]).go().text();
     assert!(shown.starts_with("hello.py") && shown.contains(&format!("call {hello} ")), "{shown}");
-    let none = world.hob(&["show", "999999"]).go();
+    let none = world.hob(&["last", "--call", "999999"]).go();
     assert_eq!(none.end, hob_tests::End::Code(1));
     assert!(none.complaint().contains("`hob log` lists calls"), "{none:?}");
 
@@ -313,10 +313,9 @@ fn a_past_call_is_found_by_its_number_and_by_what_it_was() {
     for words in [
         &["log", "--slower", "200"][..],
         &["log", "--since", "yesterday"],
-        &["log", "--export", "jaeger", "x"],
-        &["export", "jaeger"],
+        &["trace", "export", "jaeger"],
         &["last", "0"],
-        &["show", "first"],
+        &["last", "--call", "first"],
     ] {
         let wrong = world.hob(words).go();
         assert_eq!(wrong.end, hob_tests::End::Code(2), "{words:?}: {wrong:?}");
@@ -329,7 +328,7 @@ fn a_trace_for_perfetto_has_the_calls_that_are_listed() {
     world.file("hello.py", "print('hello')\n");
     world.warmed(&["run", "hello.py"]);
     world.hob(&["run", "true"]).go().succeeded();
-    let written = world.hob(&["log", "hello.py", "--export", "perfetto", "trace"]).go();
+    let written = world.hob(&["trace", "export", "perfetto", "hello.py", "-o", "trace"]).go();
     written.succeeded();
     assert!(written.text().contains("ui.perfetto.dev"), "{written:?}");
     let trace = read(world.path("work/trace"));
@@ -338,9 +337,9 @@ fn a_trace_for_perfetto_has_the_calls_that_are_listed() {
         assert!(contains(&trace, part), "{}", String::from_utf8_lossy(part));
     }
     assert!(!contains(&trace, b"true"), "a call that was not asked for");
-    let piped = world.hob(&["log", "hello.py", "--export", "perfetto", "-"]).go();
+    let piped = world.hob(&["trace", "export", "perfetto", "hello.py"]).go();
     assert_eq!(piped.out, trace);
-    let nowhere = world.hob(&["log", "--export", "perfetto", "no/such/place"]).go();
+    let nowhere = world.hob(&["trace", "export", "perfetto", "-o", "no/such/place"]).go();
     assert!(nowhere.complaint().contains("cannot write no/such/place"), "{nowhere:?}");
 }
 

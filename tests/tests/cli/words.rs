@@ -1,6 +1,6 @@
 //! The command line: help, mistakes, options.
 
-use hob_tests::{End, World};
+use hob_tests::{End, Terminal, World};
 
 /// The exit code and the one line of a call that is not run.
 fn refused(world: &World, words: &[&str]) -> (End, String) {
@@ -289,7 +289,7 @@ fn each_listing_names_its_format() {
             assert_eq!(line["schema"], schema, "{words:?}");
         }
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/receipts.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/json.md");
     let page = std::fs::read_to_string(page).unwrap();
     for schema in ["receipt", "fallback", "outcome", "status", "top", "doctor", "shims", "trust"] {
         assert!(page.contains(&format!("hob.{schema}/1")), "{schema} is not documented");
@@ -326,4 +326,26 @@ fn colour_is_where_it_is_asked_for_and_else_where_a_terminal_is() {
     let wrong = world.hob(&["last", "--color", "green"]).go();
     assert_eq!(wrong.end, End::Code(2), "{wrong:?}");
     assert!(wrong.complaint().contains("always"), "{wrong:?}");
+}
+
+#[test]
+fn a_verb_goes_on_under_its_former_name_and_says_the_new_one_on_a_terminal() {
+    let world = World::started();
+    world.file("hello.py", "print('hello')\n");
+    world.hob(&["run", "hello.py"]).go().succeeded();
+    let now = world.hob(&["last", "--call", "1", "--json"]).go();
+    let former = world.hob(&["show", "1", "--json"]).go();
+    assert_eq!((&former.out, &former.err), (&now.out, &now.err));
+    former.succeeded();
+    for (former, now) in [
+        (&["show", "--help"][..], "hob last "),
+        (&["help", "eval"], "hob session eval "),
+        (&["help", "record", "start"], "hob trace record start "),
+        (&["rights", "forget", "--help"], "hob serve rights forget "),
+    ] {
+        let help = world.hob(former).go();
+        assert!(help.text().contains(&format!("Usage: {now}")), "{former:?}: {help:?}");
+    }
+    let mut terminal = Terminal::open(&world.hob(&["sessions"]));
+    terminal.expect("hob: `hob sessions` is `hob session list` now\r\n");
 }

@@ -223,7 +223,7 @@ fn where_no_launcher_is_installed_tools_deps_says_what_a_manifest_means() {
     assert_eq!(main.go_long().end, End::Code(0));
     let warm = warm_as_cold(&world, &main);
     assert_eq!(warm.text(), "[b] :lib alias\n", "{warm:?}");
-    let eval = verb(&world, &["eval", "-S", "one", "(require 'own.lib) own.lib/name"]);
+    let eval = verb(&world, &["session", "eval", "-S", "one", "(require 'own.lib) own.lib/name"]);
     let eval = eval.within(world.path("work/project"));
     assert_eq!(eval.go_long().text(), "nil\n:lib\n");
     // A library's own manifest counts.

@@ -60,7 +60,7 @@ fn what_ends_a_handler_is_told_and_ends_nothing_else() {
     }
     assert_eq!(ask(&world, &["end", "fork"]), "from the parent");
     // What a handler prints, and whole tracebacks, are in its log.
-    let log = world.hob(&["logs", "end"]).go().text();
+    let log = world.hob(&["log", "--output", "end"]).go().text();
     assert!(log.contains("printed raise") && log.contains("line "), "{log}");
     // A receipt stands for the messages of the ten milliseconds before it, so that one message need
     // not have its own.

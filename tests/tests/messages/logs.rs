@@ -1,4 +1,4 @@
-//! `hob logs`: what a handler prints is found by its program's name.
+//! `hob log --output`: what a handler prints is found by its program's name.
 
 use hob_tests::{End, run, wait};
 use rustix::process::Signal;
@@ -21,11 +21,11 @@ def fails(payload, message):
 #[test]
 fn each_program_has_its_own_log_which_can_be_followed() {
     let world = project(HANDLERS, &(program("says", "says", "") + &program("fails", "fails", "")));
-    let none = world.hob(&["logs", "says"]).go();
+    let none = world.hob(&["log", "--output", "says"]).go();
     assert_eq!(none.end, End::Code(1), "{none:?}");
     assert!(none.complaint().contains("no daemon is running"), "{none:?}");
     assert_eq!(ask(&world, &["says", "one"]), "done");
-    let logs = |words: &[&str]| world.hob(&["logs"]).args(words).go();
+    let logs = |words: &[&str]| world.hob(&["log", "--output"]).args(words).go();
     wait::until("it is printed", || logs(&["says"]).text().contains("heard one").then_some(()));
     let failed = world.hob(&["ask", "fails", "x"]).go();
     assert_eq!(failed.end, End::Code(1), "{failed:?}");
@@ -35,7 +35,7 @@ fn each_program_has_its_own_log_which_can_be_followed() {
     assert!(logs(&["fails"]).text().contains("before it"), "{:?}", logs(&["fails"]));
     assert!(!logs(&["says"]).text().contains("traceback"), "another program's prints are in it");
 
-    let followed = world.hob(&["logs", "says", "-f", "-n", "1"]).start();
+    let followed = world.hob(&["log", "--output", "says", "-f", "-n", "1"]).start();
     followed.expect("heard one");
     ask(&world, &["says", "two"]);
     followed.expect("heard two");

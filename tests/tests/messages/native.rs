@@ -52,7 +52,7 @@ fn a_native_program_answers_and_knows_of_its_message_what_was_declared() {
     });
     assert_eq!(about, want);
     assert_eq!(ask(&world, &["native", "print aloud"]), "");
-    let log = world.hob(&["logs", "native"]).go().text();
+    let log = world.hob(&["log", "--output", "native"]).go().text();
     assert!(log.contains("printed aloud"), "{log}");
     let pool = &world.status()["pools"][0];
     assert_eq!((&pool["runtime"], &pool["isolation"]), (&"native".into(), &"prefork".into()));

@@ -1,4 +1,4 @@
-//! `hob repl`: what an editor finds, and what hob says to bytes that no editor sends.
+//! `hob session repl`: what an editor finds, and what hob says to bytes that no editor sends.
 
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ struct Repl {
 
 impl Repl {
     fn serve(world: &World, words: &[&str]) -> Repl {
-        let all = [&["repl", "-S", "work", "--port", "0"], words].concat();
+        let all = [&["session", "repl", "-S", "work", "--port", "0"], words].concat();
         Repl::of(world, hob(world, &all).start())
     }
 
@@ -85,7 +85,11 @@ fn an_editor_finds_what_nrepl_has_and_names_go_with_the_server() {
     repl.running.signal(Signal::TERM);
     assert_eq!(repl.running.finish().end, End::Code(0));
     assert!(!port_file(&world).exists() && !socket.exists());
-    assert_eq!(hob(&world, &["eval", "-S", "work", "x"]).go().text(), "41\n", "the session stays");
+    assert_eq!(
+        hob(&world, &["session", "eval", "-S", "work", "x"]).go().text(),
+        "41\n",
+        "the session stays"
+    );
 }
 
 #[test]
@@ -213,23 +217,31 @@ fn a_loop_that_heeds_no_interrupt_is_told_and_goes_on_until_kill() {
     let home = homes.map(|entry| entry.path()).find(|path| newer(&path.display().to_string()));
     let Some(home) = home else { return println!("no JDK that cannot stop a thread") };
     let world = World::new();
-    let served = hob(&world, &["repl", "-S", "work", "--port"]).env("JAVA_HOME", home);
+    let served = hob(&world, &["session", "repl", "-S", "work", "--port"]).env("JAVA_HOME", home);
     let repl = Repl::of(&world, served.start());
     let mut ada = repl.editor();
     ada.eval("(def turning (atom 0))");
     ada.send("eval", "loop", &[("code", "(while true (swap! turning inc))")]);
     ada.send("interrupt", "stop", &[("interrupt-id", "loop")]);
     let told = ada.until_done("loop");
-    assert!(told.says("interrupted") && told.text("err").contains("hob kill"), "{}", told.all());
+    assert!(
+        told.says("interrupted") && told.text("err").contains("hob session kill"),
+        "{}",
+        told.all()
+    );
     let turns = |ada: &mut Editor| ada.eval("@turning").text("value").parse::<u64>().unwrap();
     let before = turns(&mut ada);
     wait::until("it goes on", || (turns(&mut ada) > before).then_some(()));
-    world.hob(&["kill", "work"]).go().succeeded();
+    world.hob(&["session", "kill", "work"]).go().succeeded();
     let last = String::from_utf8_lossy(&ada.next().unwrap()).into_owned();
-    assert!(last.contains("`hob kill` ended the session"), "{last}");
+    assert!(last.contains("`hob session kill` ended the session"), "{last}");
     let end = repl.running.finish();
     assert_eq!(end.end, End::Code(125));
-    assert!(end.complaint().contains("`hob kill` ended the session"), "{}", end.complaint());
+    assert!(
+        end.complaint().contains("`hob session kill` ended the session"),
+        "{}",
+        end.complaint()
+    );
 }
 
 #[test]
@@ -351,8 +363,8 @@ fn a_client_that_others_wrote_is_served() {
 fn a_repl_that_is_started_again_or_twice_says_so() {
     let world = World::new();
     let repl = Repl::serve(&world, &[]);
-    let twice = hob(&world, &["repl", "-S", "work"]).go();
-    assert!(twice.complaint().contains("another `hob repl`"), "{}", twice.complaint());
+    let twice = hob(&world, &["session", "repl", "-S", "work"]).go();
+    assert!(twice.complaint().contains("another `hob session repl`"), "{}", twice.complaint());
     repl.running.signal(Signal::KILL);
     let _ = repl.running.finish();
     // What the killed one left is taken over.

@@ -16,7 +16,8 @@ fn a_script_has_its_arguments_and_its_input_and_is_forgotten_unless_it_is_to_be_
     let run = |words: &[&str]| hob(&world, words).stdin("typed\n").go_long();
     let first = run(&["run", "-S", "work", "report.clj", "a", "--b"]);
     assert_eq!(first.text(), "a,--b report typed\n", "{}", first.complaint());
-    let known = || hob(&world, &["eval", "-S", "work", "(some? (find-ns 'report))"]).go().text();
+    let known =
+        || hob(&world, &["session", "eval", "-S", "work", "(some? (find-ns 'report))"]).go().text();
     assert_eq!(known(), "false\n");
     run(&["run", "-S", "work", "--keep", "report.clj"]).succeeded();
     assert_eq!(known(), "true\n");
@@ -111,7 +112,7 @@ fn many_scripts_leave_the_memory_of_classes_flat() {
          (.getLoadedClassCount (java.lang.management.ManagementFactory/getClassLoadingMXBean)))"
     );
     let count = || {
-        let out = hob(&world, &["eval", "-S", "work", &round]).go_long();
+        let out = hob(&world, &["session", "eval", "-S", "work", &round]).go_long();
         out.text().trim().parse::<u64>().unwrap_or_else(|_| panic!("{}", out.complaint()))
     };
     count();

@@ -6,7 +6,7 @@ mod doctor;
 mod gain;
 mod heals;
 mod log;
-mod record;
+mod new;
 mod setup;
 mod shims;
 mod top;

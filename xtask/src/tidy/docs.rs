@@ -29,10 +29,10 @@ fn reason_codes(root: &Path, found: &mut Found) -> Result<()> {
     if codes.is_empty() {
         found.faults.push("crates/hob-core/src/outcome.rs: no reason code was found".to_owned());
     }
-    let page = std::fs::read_to_string(root.join("docs/receipts.md")).unwrap_or_default();
+    let page = std::fs::read_to_string(root.join("docs/reason-codes.md")).unwrap_or_default();
     for code in codes {
         if !page.contains(&format!("`{code}`")) {
-            found.faults.push(format!("docs/receipts.md: the reason code `{code}` is missing"));
+            found.faults.push(format!("docs/reason-codes.md: the reason code `{code}` is missing"));
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ const HELD: &str = "(do (dotimes [_ 3] (System/gc))
              (java.lang.management.ManagementFactory/getMemoryPoolMXBeans)))))
            (.getUsed (.getHeapMemoryUsage (java.lang.management.ManagementFactory/getMemoryMXBean)))))";
 
-/// One eval over TCP, one close, and `hob eval` as a whole process.
+/// One eval over TCP, one close, and `hob session eval` as a whole process.
 pub(super) fn evals(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     let repl = Repl::start(ground)?;
     let mut client = Client::connect(repl.port)?;
@@ -44,7 +44,7 @@ pub(super) fn evals(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
         "session: eval, TCP",
         "session: connect and clone",
         "session: close",
-        "hob eval, whole process",
+        "hob session eval, whole process",
     ]
     .map(Series::named);
     let mut progress = Progress::new("session");
@@ -60,9 +60,9 @@ pub(super) fn evals(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
         ensure!(said.contains("session-closed"), "a close says {said}");
         series[2].us.push(us(took));
         let start = Instant::now();
-        let output = ground.hob(&["eval", "-S", "bench", "(+ 1 2)"]).output()?;
+        let output = ground.hob(&["session", "eval", "-S", "bench", "(+ 1 2)"]).output()?;
         series[3].us.push(us(start.elapsed()));
-        ensure!(output.stdout == b"3\n", "`hob eval` says {output:?}");
+        ensure!(output.stdout == b"3\n", "`hob session eval` says {output:?}");
     }
     progress.done();
     series.iter().for_each(|one| figure.series(one));
@@ -75,7 +75,7 @@ pub(super) fn evals(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
 pub(super) fn lines(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     let script = ground.folder.join("lines.clj");
     std::fs::write(&script, READER)?;
-    ground.ask(&["eval", "-S", "bench", "-q", "1"])?;
+    ground.ask(&["session", "eval", "-S", "bench", "-q", "1"])?;
     for count in LINES {
         let input = ground.folder.join("input");
         let text = (0..count).fold(String::new(), |mut text, line| {
@@ -133,7 +133,7 @@ pub(super) fn many(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
             times.us.push(us(start.elapsed()));
             ensure!(output.stdout == b"2\n", "script {number} says {output:?}");
             if number == all / 10 || number == all {
-                let said = ground.ask(&["eval", "-S", session, "-q", HELD])?;
+                let said = ground.ask(&["session", "eval", "-S", session, "-q", HELD])?;
                 let bytes: Vec<f64> =
                     said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
                 held.push(<[f64; 2]>::try_from(bytes).ok().context("two numbers")?);
@@ -153,7 +153,7 @@ pub(super) fn many(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
                 );
             }
         }
-        ground.ask(&["kill", session])?;
+        ground.ask(&["session", "kill", session])?;
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn us(took: Duration) -> f64 {
     took.as_secs_f64() * 1e6
 }
 
-/// `hob repl` with a port.
+/// `hob session repl` with a port.
 struct Repl {
     running: Child,
     port: u16,
@@ -170,12 +170,12 @@ struct Repl {
 
 impl Repl {
     fn start(ground: &Ground<'_>) -> Result<Repl> {
-        let mut command = ground.hob(&["repl", "-S", "bench", "--port", "0"]);
+        let mut command = ground.hob(&["session", "repl", "-S", "bench", "--port", "0"]);
         let mut running = command.stdout(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(running.stdout.take().context("a pipe")?);
         let port = loop {
             let mut line = String::new();
-            ensure!(said.read_line(&mut line)? > 0, "`hob repl` says no port");
+            ensure!(said.read_line(&mut line)? > 0, "`hob session repl` says no port");
             if let Some((_, port)) = line.split_once("on port ") {
                 break port
                     .split(|one: char| !one.is_ascii_digit())

@@ -129,7 +129,7 @@ impl Dialogue {
         let read = Message::read(&bytes)?;
         if let Some(token) = &self.token {
             if !read.text("token").is_some_and(|given| is_same(given, token)) {
-                let text = "the first message has another `token` than `hob repl --token` named, \
+                let text = "the first message has another `token` than `hob session repl --token` named, \
                             or none";
                 acts.push(Act::Refuse(refusal(&read, text)));
                 return Ok(());
@@ -250,8 +250,8 @@ impl Dialogue {
                 all.extend_from_slice(pairs);
                 message(&all)
             };
-            let text = "hob: it does not heed the interrupt and goes on; `hob sessions` shows its \
-                        session, and `hob kill NAME` ends it\n";
+            let text = "hob: it does not heed the interrupt and goes on; `hob session list` shows its \
+                        session, and `hob session kill NAME` ends it\n";
             let mut told = said(&[("err", Item::Text(text.as_bytes()))]);
             told.extend(said(&[("status", Item::Texts(&[b"interrupted", b"done"]))]));
             acts.push(Act::ToClient(told));

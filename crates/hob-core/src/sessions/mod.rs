@@ -71,7 +71,7 @@ pub enum Why {
     Idle,
     /// It took more than [`Limits::memory_kib`].
     Memory,
-    /// `hob kill`.
+    /// `hob session kill`.
     Killed,
     /// The daemon stopped.
     Stopped,
@@ -154,7 +154,7 @@ enum State {
     Ending { why: Why, kill_at: Option<Time> },
 }
 
-/// A session as `hob sessions` shows it.
+/// A session as `hob session list` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View<'a> {
     /// Its number.

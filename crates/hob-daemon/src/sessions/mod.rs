@@ -194,7 +194,7 @@ impl Sessions {
         }
     }
 
-    /// What `hob sessions` shows.
+    /// What `hob session list` shows.
     pub(crate) fn list(&self) -> Value {
         let now = Time(clock::now_ns());
         let all = self.core.views().map(|view| {
@@ -318,13 +318,13 @@ impl Sessions {
         let (code, text) = match why {
             Refusal::NoSession => (
                 ExitCode::NotFound,
-                format!("{name}: there is no such session; `hob sessions` lists them"),
+                format!("{name}: there is no such session; `hob session list` lists them"),
             ),
             Refusal::OtherLibraries => (
                 ExitCode::Usage,
                 format!(
                     "{name}: the session has other libraries; leave --cp out to use it as it is, \
-                     name another with -S, or end it with `hob kill {name}`"
+                     name another with -S, or end it with `hob session kill {name}`"
                 ),
             ),
             Refusal::Ending => {
@@ -333,7 +333,7 @@ impl Sessions {
             Refusal::TooMany => (
                 ExitCode::Lost,
                 format!(
-                    "{name}: not started: there are {} sessions; end one with `hob kill NAME`",
+                    "{name}: not started: there are {} sessions; end one with `hob session kill NAME`",
                     self.limits.most
                 ),
             ),
@@ -358,7 +358,7 @@ impl Sessions {
                  HOB_SESSION_MEMORY_MB raises the limit",
                 self.limits.memory_kib / 1024
             ),
-            Why::Killed => format!("{name}: `hob kill` ended the session"),
+            Why::Killed => format!("{name}: `hob session kill` ended the session"),
             Why::Stopped => format!("{name}: the daemon stopped, and the session with it"),
             Why::NotReady => format!(
                 "{name}: the session was not ready after {} s, and was ended",

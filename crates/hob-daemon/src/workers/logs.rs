@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// Where handlers print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prints {
-    /// To a file for each, which `hob logs` shows.
+    /// To a file for each, which `hob log --output` shows.
     Files,
     /// To this process's standard error, which whoever runs it reads.
     Stderr,

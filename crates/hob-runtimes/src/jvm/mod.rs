@@ -51,6 +51,7 @@ pub(crate) const ROW: Runtime = Runtime {
     command,
     handlers: Handlers::No,
     apps: &[],
+    new: &[],
 };
 
 /// Standbys note in the first what later ones are not to load ahead.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::{no_files, no_words};
 use crate::program::{Lookup, Program, Start, TargetKind};
+use crate::projects::Project;
 use crate::table::{App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
@@ -44,7 +45,40 @@ pub(crate) const ROW: Runtime = Runtime {
     command,
     handlers: Handlers::Function,
     apps: &APPS,
+    new: &NEW,
 };
+
+const NEW: [Project; 2] = [
+    Project {
+        kind: "py",
+        title: "a script of Python, a function that answers, and a test",
+        files: &[
+            ("main.py", include_str!("../../../../runtimes/python/new/main.py")),
+            ("core.py", include_str!("../../../../runtimes/python/new/core.py")),
+            ("test_core.py", include_str!("../../../../runtimes/python/new/test_core.py")),
+            ("hob.toml", include_str!("../../../../runtimes/python/new/hob.toml")),
+        ],
+        steps: &[
+            ("hob run main.py Ada", "Run it; from the second call on it is warm"),
+            ("hob trust && hob ask PROJECT Ada", "Ask its function"),
+            ("hob run -m unittest", "Test it"),
+        ],
+    },
+    Project {
+        kind: "app",
+        title: "a web app in Python, and a page",
+        files: &[
+            ("app.py", include_str!("../../../../runtimes/python/new/app.py")),
+            ("public/index.html", include_str!("../../../../runtimes/python/new/index.html")),
+            ("hob.toml", include_str!("../../../../runtimes/python/new/app.toml")),
+        ],
+        steps: &[
+            ("hob trust && hob serve", "Serve it; the page is at http://127.0.0.1:8000"),
+            ("curl 'http://127.0.0.1:8000/hello?name=Ada'", "Ask the app"),
+            ("hob serve status", "Show what is served"),
+        ],
+    },
+];
 
 /// The files that frameworks make, and the names that servers look for in them.
 const APPS: [App; 3] = [

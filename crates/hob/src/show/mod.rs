@@ -6,7 +6,7 @@
 //! program goes through [`text::printable`], so that a file name cannot command a terminal.
 //!
 //! What is text here may change at any time. Programs read the JSON ([`entries::Entry::json`],
-//! `hob_core::status::Status`), which `docs/receipts.md` describes.
+//! `hob_core::status::Status`), which `docs/json.md` describes.
 
 pub mod clock;
 mod columns;

@@ -1,4 +1,4 @@
-//! `hob last` and `hob show`: receipts as figures, with what is still kept of their spans.
+//! `hob last`: receipts as figures, with what is still kept of their spans.
 
 use clap::Args;
 use hob_os::start::Start;
@@ -19,6 +19,9 @@ pub(crate) struct Last {
     #[arg(value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
+    /// The call with this number instead, as `hob log` lists it
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["count", "html"])]
+    call: Option<u64>,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -27,20 +30,12 @@ pub(crate) struct Last {
     html: bool,
 }
 
-/// What `hob show` is asked.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Show {
-    /// The call's number, as `hob log` lists it
-    #[arg(value_name = "CALL")]
-    call: u64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Shows the receipts of the last calls.
+/// Shows the receipts of the last calls, or of the one that is named.
 pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     flush(start);
+    if let Some(call) = asked.call {
+        return shown(start, &[numbered(call)?], asked.json);
+    }
     let used = |entry: &Entry| Made::ToUse.takes(entry);
     let entries = entries::recent_of(&state_dir()?, usize::from(asked.count), used);
     let entries = entries.map_err(unreadable)?;
@@ -53,18 +48,15 @@ pub(crate) fn run(start: &Start, asked: Last) -> Result<(), Failure> {
     shown(start, &entries, asked.json)
 }
 
-/// Shows the receipt of one call.
-pub(crate) fn show(start: &Start, asked: Show) -> Result<(), Failure> {
-    flush(start);
-    let found = entries::numbered(&state_dir()?, asked.call).map_err(unreadable)?;
-    let Some(entry) = found else {
-        return Err(Failure::new(format!(
-            "no receipt of call {} is kept (the newest 10,000 or so are); `hob log` lists calls \
-             with their numbers",
-            asked.call
-        )));
-    };
-    shown(start, &[entry], asked.json)
+/// The record of one call.
+fn numbered(call: u64) -> Result<Entry, Failure> {
+    let found = entries::numbered(&state_dir()?, call).map_err(unreadable)?;
+    found.ok_or_else(|| {
+        Failure::new(format!(
+            "no receipt of call {call} is kept (the newest 10,000 or so are); `hob log` lists \
+             calls with their numbers"
+        ))
+    })
 }
 
 fn shown(start: &Start, entries: &[Entry], json: bool) -> Result<(), Failure> {

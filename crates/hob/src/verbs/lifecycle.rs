@@ -6,7 +6,7 @@ use hob_os::start::Start;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::request::{self, RequestError};
-use super::{Failure, out, record};
+use super::{Failure, out, trace};
 use crate::connect::{self, Trouble};
 
 /// How long a daemon may take to be ready. Nothing waits for it but this verb.
@@ -95,7 +95,7 @@ pub(crate) fn stop(start: &Start) -> Result<(), Failure> {
         Ok((answer, socket)) => {
             let pid = answer.get("stopping").and_then(serde_json::Value::as_u64).unwrap_or(0);
             if request::wait_for_end(&socket, STOP_MS) {
-                record::wait_for_ends(start);
+                trace::record::wait_for_ends(start);
                 out(&format!("hob: stopped (pid {pid})\n"))
             } else {
                 Err(Failure::new(format!("the daemon (pid {pid}) has not stopped yet")))
@@ -118,7 +118,7 @@ pub(crate) fn restart(start: &Start) -> Result<(), Failure> {
     if !request::wait_for_end(&old, STOP_MS) {
         return Err(Failure::new(format!("the daemon (pid {pid}) has not stopped yet")));
     }
-    record::wait_for_ends(start);
+    trace::record::wait_for_ends(start);
     out(&format!("hob: stopped (pid {pid})\nhob: started (pid {new})\n"))
 }
 

@@ -16,7 +16,6 @@ pub mod log;
 pub mod message;
 mod named_file;
 pub mod new;
-pub mod record;
 mod repeated;
 pub mod request;
 mod rings;
@@ -66,18 +65,11 @@ enum Verb {
     Ask(message::Ask),
     /// Send a message to a program of hob.toml, and go on
     Tell(message::Tell),
-    /// Show what a program of hob.toml prints
-    Logs(message::logs::Logs),
     /// List dead letters, the tells that failed too often; try them again, or drop them
     Dead(message::dead::Dead),
-    /// Evaluate code in a session, a process that keeps what it defines
-    Eval(session::Evaluate),
-    /// Serve a session to editors, as nREPL: on a Unix socket, and on a port if asked for
-    Repl(session::repl::Repl),
-    /// List sessions: their state, memory, evals and clients
-    Sessions(Format),
-    /// End a session, or all of them
-    Kill(session::Kill),
+    /// Evaluate code in sessions, processes that keep what they define; serve them to editors
+    #[command(subcommand)]
+    Session(session::Session),
     /// List the programs that hosts offer, and how they do
     Hosts(Format),
     /// Make a small project that runs at once
@@ -87,22 +79,12 @@ enum Verb {
     Hooks(hooks::Hooks),
     /// Serve web apps and files at prefixes, each app with the isolation that it needs
     Serve(serve::Serve),
-    /// Forget who may do what at sites that run, so that it is asked for again
-    #[command(subcommand)]
-    Rights(serve::rights::Rights),
-    /// Show the receipt of the last call, or of the last N
+    /// Show the receipt of the last call, of the last N, or of the one with a number
     Last(last::Last),
-    /// Show the receipt of the call with this number
-    Show(last::Show),
-    /// Show where a call waited, and for whom: its phases, and what was beneath
+    /// Show where a call waited, and for whom; record what is noted, export it
     Trace(trace::Trace),
-    /// Keep what is noted of calls, for as long as it is asked to, in a file
-    #[command(subcommand)]
-    Record(record::Record),
-    /// List recent receipts, the newest last; find some, or export them
+    /// List recent receipts, the newest last; find some; or what a program printed
     Log(log::Log),
-    /// Write receipts and spans in another program's format: perfetto, otlp, chrome
-    Export(log::export::Export),
     /// Show time saved and time lost, per program and day
     Gain(gain::Gain),
     /// Compare a program's warm runs with its cold ones
@@ -185,7 +167,7 @@ struct Run {
     /// The verb of hob's that makes the call to compare it
     #[arg(long, value_name = "VERB", hide = true)]
     purpose: Option<String>,
-    /// Run a script in this session, a process that goes on; see `hob help eval`
+    /// Run a script in this session, a process that goes on; see `hob help session`
     #[arg(short = 'S', long, value_name = "NAME")]
     #[arg(conflicts_with_all = ["isolation", "cold", "timeout", "ahead", "status_fd"])]
     session: Option<String>,
@@ -251,6 +233,8 @@ pub fn run(start: &Start) -> u8 {
     if usage::complete::answer(start) {
         return 0;
     }
+    let renamed = usage::former::renamed(start);
+    let start = renamed.as_ref().unwrap_or(start);
     let words = start.argv.iter().map(|word| std::ffi::OsStr::from_bytes(word.to_bytes()));
     let parsed = usage::groups::first(command()).try_get_matches_from(words).and_then(|matches| {
         usage::looks::obey(&matches);
@@ -268,22 +252,14 @@ pub fn run(start: &Start) -> u8 {
         Verb::Ask(asked) => message::ask(start, asked),
         Verb::Tell(asked) => message::tell(start, asked),
         Verb::Hooks(what) => hooks::run(start, &what),
-        Verb::Eval(asked) => session::eval(start, &asked),
-        Verb::Repl(asked) => session::repl::run(start, &asked).map(done),
-        Verb::Sessions(format) => session::sessions(start, format).map(done),
-        Verb::Kill(asked) => session::kill(start, &asked).map(done),
+        Verb::Session(what) => session::verb(start, &what),
         Verb::Hosts(format) => hosts::run(start, format).map(done),
         Verb::New(asked) => new::run(&asked).map(done),
-        Verb::Logs(asked) => message::logs::run(start, &asked).map(done),
         Verb::Dead(asked) => message::dead::run(start, asked).map(done),
         Verb::Serve(asked) => serve::run(start, asked).map(done),
-        Verb::Rights(asked) => serve::rights::run(start, &asked).map(done),
         Verb::Last(asked) => last::run(start, asked).map(done),
-        Verb::Show(asked) => last::show(start, asked).map(done),
-        Verb::Trace(asked) => trace::run(start, &asked).map(done),
-        Verb::Record(what) => record::run(start, &what),
+        Verb::Trace(asked) => trace::run(start, &asked),
         Verb::Log(log) => log::run(start, &log).map(done),
-        Verb::Export(asked) => log::export::run(start, &asked).map(done),
         Verb::Verify(asked) => verify::run(start, &asked),
         Verb::Ab(asked) => ab::run(start, &asked),
         Verb::Check(asked) => check::run(&asked),

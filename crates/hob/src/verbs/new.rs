@@ -6,35 +6,37 @@
 //! Deliberately not here: what a project of a language is (the table of runtimes).
 
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::Args;
-use hob_runtimes::{Sessions, with_sessions};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use hob_runtimes::{PLACEHOLDER, Project, projects};
 
 use super::{Failure, out};
 
 /// What to make.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The project is a script, what it uses, and a test. It needs no file of libraries
-and no tool beside the language itself.")]
+The project needs no file of libraries and no tool beside the language itself.")]
 pub(crate) struct New {
-    /// Of which language
+    /// Of which kind
     #[arg(value_parser = kinds())]
     kind: String,
     /// Its name, and that of its directory: lower-case letters, digits and hyphens
     name: String,
 }
 
-fn kinds() -> clap::builder::PossibleValuesParser {
-    with_sessions().map(|row| row.new.kind).collect::<Vec<_>>().into()
+fn kinds() -> PossibleValuesParser {
+    let kind = |project: &Project| PossibleValue::new(project.kind).help(project.title);
+    projects().map(kind).collect::<Vec<_>>().into()
 }
 
 /// Makes the directory and its files, and says what to do with them.
 pub(crate) fn run(asked: &New) -> Result<(), Failure> {
     let New { kind, name } = asked;
-    let row = with_sessions().find(|row| row.new.kind == kind);
-    let row = row.ok_or_else(|| Failure::usage(format!("{kind}: not known here")))?;
+    let project = projects().find(|project| project.kind == kind);
+    let project = project.ok_or_else(|| Failure::usage(format!("{kind}: not known here")))?;
     if !is_name(name) {
         return Err(Failure::usage(format!(
             "{name}: no name for a project: it begins with a lower-case letter, and goes on with \
@@ -49,22 +51,35 @@ pub(crate) fn run(asked: &New) -> Result<(), Failure> {
             format!("{name}: cannot be made: {error}")
         })
     })?;
-    for (file, text) in row.new.files {
+    for (file, text) in project.files {
         let path = folder.join(file);
-        let text = text.replace(row.new.placeholder, name);
-        std::fs::write(&path, text).map_err(|error| {
+        write(&path, &text.replace(PLACEHOLDER, name)).map_err(|error| {
             let shown = path.display();
             Failure::new(format!("{shown}: cannot be written: {error}; {name} is not whole"))
         })?;
     }
-    out(&told(row, name))
+    out(&told(project, name))
 }
 
-fn told(row: &Sessions, name: &str) -> String {
-    let files: Vec<&str> = row.new.files.iter().map(|(file, _)| *file).collect();
+/// Writes a file of a project, with its folder. What names its interpreter is executable to those who
+/// can read it.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, text)?;
+    if text.starts_with("#!") {
+        let mut mode = path.metadata()?.permissions();
+        mode.set_mode(mode.mode() | (mode.mode() & 0o444) >> 2);
+        std::fs::set_permissions(path, mode)?;
+    }
+    Ok(())
+}
+
+fn told(project: &Project, name: &str) -> String {
+    let files: Vec<&str> = project.files.iter().map(|(file, _)| *file).collect();
     let mut text = format!("made {name}: {}\n\n  cd {name}\n", files.join(", "));
-    let width = row.new.steps.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
-    for (line, what) in row.new.steps {
+    let steps = || project.steps.iter().map(|(line, what)| (line.replace(PLACEHOLDER, name), what));
+    let width = steps().map(|(line, _)| line.len()).max().unwrap_or(0);
+    for (line, what) in steps() {
         text.push_str(&format!("  {line:width$}   {what}\n"));
     }
     text

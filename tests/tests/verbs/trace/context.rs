@@ -68,7 +68,8 @@ fn from_the_shell_to_the_daemon_to_a_worker_to_its_child_a_trace_is_one_tree() {
     assert_eq!(lines[1], format!("middle None 00-{TRACE}-{own}-01"));
     assert_eq!(inner["trace"]["parent"], own);
 
-    let export: Value = serde_json::from_slice(&world.hob(&["export", "otlp"]).go().out).unwrap();
+    let export: Value =
+        serde_json::from_slice(&world.hob(&["trace", "export", "otlp"]).go().out).unwrap();
     let mut spans = Vec::new();
     for resource in export["resourceSpans"].as_array().unwrap() {
         spans.extend(resource["scopeSpans"][0]["spans"].as_array().unwrap().iter());

@@ -2,6 +2,7 @@
 
 mod context;
 mod push;
+mod record;
 mod ruby;
 mod spans;
 
@@ -66,8 +67,8 @@ fn a_call_that_waited_says_for_whom_also_after_its_daemon_was_killed() {
     let shown = world.hob(&["trace", &call]).go().text();
     assert!(shown.contains(&format!("for call {first} (")), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    for words in [["show", &call], ["last", "1"]] {
-        let shown = world.hob(&words).go().text();
+    for words in [&["last", "--call", &call][..], &["last", "1"]] {
+        let shown = world.hob(words).go().text();
         assert!(shown.contains(&format!("for call {first} (")), "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     }

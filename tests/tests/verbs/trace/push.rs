@@ -186,7 +186,7 @@ fn a_collector_has_each_call_once_with_the_headers_that_the_user_names() {
     let (own, end) = found(&world);
     assert_eq!((&own["level"], end), (&json!("fine"), End::Code(0)), "{own}");
     assert!(![own, world.status()].iter().any(|said| said.to_string().contains("hunter2")));
-    let metrics = world.hob(&["export", "prometheus"]).go();
+    let metrics = world.hob(&["trace", "export", "prometheus"]).go();
     assert!(metrics.text().contains(&format!("hob_export_sent_total {}\n", sent["sent"])));
     assert!(world.hob(&["status"]).go().text().contains(&format!("to {}", collector.url)));
     calls(&world, 2);

@@ -100,12 +100,12 @@ fn what_handlers_raise_print_and_leave_undone() {
     world.file("hob.toml", "[program.a]\nhandler = \"a.py:f\"\ntries = 1\n");
     world.hob(&["trust"]).go().succeeded();
     told_everywhere(&world.hob(&["ask", "a", "x"]));
-    told_everywhere(&world.hob(&["logs", "a"]));
-    let raw = world.hob(&["logs", "a", "--raw"]).go();
+    told_everywhere(&world.hob(&["log", "--output", "a"]));
+    let raw = world.hob(&["log", "--output", "a", "--raw"]).go();
     assert!(raw.text().contains(HOSTILE), "as it was printed: {raw:?}");
     told_everywhere(&world.hob(&["ask", "a", "x", "--count", "2"]));
     told_everywhere(&world.hob(&["ask", HOSTILE, "x"]));
-    told_everywhere(&world.hob(&["logs", HOSTILE]));
+    told_everywhere(&world.hob(&["log", "--output", HOSTILE]));
     world.hob(&["tell", "a", "x"]).go().succeeded();
     wait::until("the dead letter", || {
         let listed = world.hob(&["dead"]).go();
@@ -165,7 +165,7 @@ fn a_program_of_a_hostile_name_in_all_that_lists_it() {
     told_everywhere(&world.hob(&["run", HOSTILE]));
     told_everywhere(&world.hob(&["run"]).args(&[&format!("--{HOSTILE}"), "x"]));
     told_everywhere(&world.hob(&[HOSTILE]));
-    told_everywhere(&world.hob(&["eval", "-s", HOSTILE, "1"]));
+    told_everywhere(&world.hob(&["session", "eval", "-s", HOSTILE, "1"]));
     told_everywhere(&world.hob(&["shim", "add", &HOSTILE.replace('/', "")]));
     let late = world.hob(&["run", "--timeout", "1ms"]).args(&[&path]).go();
     harmless(&late.err);

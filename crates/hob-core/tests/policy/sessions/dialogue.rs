@@ -122,7 +122,7 @@ fn an_interrupt_that_does_not_help_is_told_in_time_and_what_comes_later_is_not()
     let mut acts = Vec::new();
     story.dialogue.tick(story.now.after_us(INTERRUPT_US), &mut acts);
     let said = String::from_utf8_lossy(&told(&acts)).into_owned();
-    assert!(said.contains("interrupted") && said.contains("hob kill"), "{said}");
+    assert!(said.contains("interrupted") && said.contains("hob session kill"), "{said}");
     assert!(acts.iter().any(|act| matches!(act, Act::Ended(done) if done.interrupted)));
     assert_eq!(story.dialogue.next_due(), None);
     assert_eq!(story.session(done("1", &[b"done"])), []);

@@ -2,7 +2,7 @@
 //!
 //! It is added up from the daily sums (`hob_daemon::recorder::gain`) and from the lines of calls
 //! that no daemon took. Those lines know a name only: they count for the program that was called
-//! by that name last. `docs/receipts.md` describes the JSON.
+//! by that name last. `docs/gain.md` describes the JSON.
 
 mod notes;
 

@@ -1,15 +1,13 @@
-//! What a reason code means and what to do, in full: the rows of `docs/receipts.md`, which is the one
-//! place where they are written (`hob why --code`).
+//! What a reason code means and what to do, in full: the rows of `docs/reason-codes.md`, which is
+//! the one place where they are written (`hob why --code`).
 //!
 //! Deliberately not here: the sentence that a receipt is shown with (`reasons`).
 
 use crate::show::style::{Look, Tone};
 use crate::show::text::{printable, wrap};
 
-const PAGE: &str = include_str!("../../../../../docs/receipts.md");
-/// The part of the page that has the tables, up to the next of its rank.
-const BEGIN: &str = "\n## Reason codes\n";
-const END: &str = "\n## ";
+/// Its tables are all of codes.
+const PAGE: &str = include_str!("../../../../../docs/reason-codes.md");
 /// Where no terminal tells.
 const COLUMNS: usize = 80;
 
@@ -48,12 +46,10 @@ pub(crate) fn explained(code: &str, look: &Look) -> Option<String> {
 }
 
 fn rows() -> Vec<Row> {
-    let part = PAGE.split_once(BEGIN).map_or("", |(_, part)| part);
-    let part = part.split_once(END).map_or(part, |(part, _)| part);
     let (mut title, mut names) = ("", Vec::new());
     let mut rows = Vec::new();
-    for line in part.lines() {
-        if let Some(heading) = line.strip_prefix("### ") {
+    for line in PAGE.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
             title = heading;
         }
         let Some(row) = line.strip_prefix("| ").and_then(|line| line.strip_suffix('|')) else {

@@ -1,6 +1,6 @@
 //! What each reason code means, in one sentence for a person: what happened, and what to do if
-//! something can be done. `docs/receipts.md` says the same at length; tests hold the lists equal
-//! to the enums that the codes come from, and the page to the lists.
+//! something can be done. `docs/reason-codes.md` says the same at length; tests hold the lists
+//! equal to the enums that the codes come from, and the page to the lists.
 
 pub(crate) mod codes;
 
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn the_page_lists_every_code() {
-        let page = include_str!("../../../../../docs/receipts.md");
+        let page = include_str!("../../../../../docs/reason-codes.md");
         let lists = [WARM, COLD, REFUSED, NOT_RUN, NOT_GIVEN, ELSEWHERE, FALLBACK];
         for (code, _) in lists.into_iter().flatten() {
-            assert!(page.contains(&format!("\n| `{code}` |")), "docs/receipts.md lacks {code}");
+            assert!(page.contains(&format!("\n| `{code}` |")), "docs/reason-codes.md lacks {code}");
         }
     }
 

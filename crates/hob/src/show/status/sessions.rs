@@ -12,12 +12,12 @@ const HEADS: [&str; 7] =
 /// A name is not made wider than this.
 const NAME_COLUMNS_MAX: usize = 24;
 
-/// The sessions of `hob sessions --json`; a sentence if there are none.
+/// The sessions of `hob session list --json`; a sentence if there are none.
 #[must_use]
 pub fn table(answer: &Value, look: &Look) -> String {
     let sessions = answer.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
     if sessions.is_empty() {
-        return "there are no sessions; `hob eval CODE` starts one\n".to_owned();
+        return "there are no sessions; `hob session eval CODE` starts one\n".to_owned();
     }
     let rows: Vec<Vec<String>> = sessions.iter().map(|session| cells(session, look)).collect();
     let heads = HEADS.map(str::to_owned);

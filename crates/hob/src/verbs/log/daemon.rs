@@ -30,7 +30,7 @@ const SCHEMA: &str = "hob.log.line/1";
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Own {
     /// The daemon's own log instead: what it decided, and why
-    #[arg(long, conflicts_with_all = ["program", "cold", "failed", "slower", "since", "here", "export"])]
+    #[arg(long, conflicts_with_all = ["program", "cold", "failed", "slower", "since", "here"])]
     pub(super) daemon: bool,
     /// Turn categories on, as `pool,tells` or `all`; the daemon goes on meanwhile
     #[arg(long, value_name = "CATEGORIES", requires = "daemon", value_delimiter = ',')]

@@ -1,8 +1,7 @@
 //! `hob ask` and `hob tell`: messages to the programs of a `hob.toml`; `hob dead`: those that failed too
-//! often; `hob logs`: what the programs print.
+//! often; `hob log --output`: what the programs print.
 
 pub(crate) mod dead;
-pub(crate) mod logs;
 pub(super) mod many;
 mod reach;
 mod sender;

@@ -80,6 +80,9 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Forget who may do what at sites that run, so that it is asked for again
+    #[command(subcommand)]
+    Rights(rights::Rights),
     /// Show the sites that run: mounts, workers, requests, memory
     Status {
         #[command(flatten)]
@@ -108,6 +111,7 @@ enum Verb {
 /// Runs the verb.
 pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
     match asked.verb {
+        Some(Verb::Rights(asked)) => rights::run(start, &asked),
         Some(Verb::Status { format, limits: true }) => show_limits(format),
         Some(Verb::Status { format, limits: false }) => sites::status(start, format),
         Some(Verb::Reload { mount, site, format }) => {

@@ -1,4 +1,4 @@
-//! `hob rights forget`: sites that run ask again who may do what. And rights as the front has them.
+//! `hob serve rights forget`: sites that run ask again who may do what. And rights as the front has them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `hob eval`, `hob run -S`, `hob repl`, `hob sessions`, `hob kill`: processes that keep what they evaluate.
+//! `hob session` and `hob run -S`: processes that keep what they evaluate.
 //!
 //! ```text
 //!   eval ──▶ world (interpreter, libraries) ──▶ open (a connection) ──▶ dialogue (bencode)
@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 use serde_json::{Value, json};
@@ -36,6 +36,29 @@ was interrupted.";
 
 /// The session of who names none.
 const USUAL: &str = "main";
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// Evaluate code in a session, a process that keeps what it defines
+    Eval(Evaluate),
+    /// Serve a session to editors, as nREPL: on a Unix socket, and on a port if asked for
+    Repl(repl::Repl),
+    /// List sessions: their state, memory, evals and clients
+    List(Format),
+    /// End a session, or all of them
+    Kill(Kill),
+}
+
+/// Runs the verb; returns the exit code.
+pub(crate) fn verb(start: &Start, what: &Session) -> Result<u8, Failure> {
+    match what {
+        Session::Eval(asked) => eval(start, asked),
+        Session::Repl(asked) => repl::run(start, asked).map(|()| 0),
+        Session::List(format) => list(start, *format).map(|()| 0),
+        Session::Kill(asked) => kill(start, asked).map(|()| 0),
+    }
+}
 
 /// Which session, and how it is started where there is none.
 #[derive(Debug, Args)]
@@ -75,7 +98,7 @@ pub(crate) struct Kill {
 }
 
 /// Evaluates code in a session; returns the exit code.
-pub(crate) fn eval(start: &Start, asked: &Evaluate) -> Result<u8, Failure> {
+fn eval(start: &Start, asked: &Evaluate) -> Result<u8, Failure> {
     let code = match asked.code.as_str() {
         "-" => std::io::read_to_string(std::io::stdin().lock())
             .map_err(|error| Failure::usage(format!("standard input: cannot be read: {error}")))?,
@@ -157,7 +180,7 @@ fn text(word: &OsStr) -> Result<String, Failure> {
 }
 
 /// Lists sessions.
-pub(crate) fn sessions(start: &Start, format: Format) -> Result<(), Failure> {
+fn list(start: &Start, format: Format) -> Result<(), Failure> {
     let (answer, _) = request::ask(start, "sessions").map_err(|e| Failure::new(e.to_string()))?;
     if format.json {
         return out_json(&format!("{answer}\n"));
@@ -166,7 +189,7 @@ pub(crate) fn sessions(start: &Start, format: Format) -> Result<(), Failure> {
 }
 
 /// Ends sessions.
-pub(crate) fn kill(start: &Start, asked: &Kill) -> Result<(), Failure> {
+fn kill(start: &Start, asked: &Kill) -> Result<(), Failure> {
     let request = match asked.name.as_str() {
         "all" => json!({ "verb": "kill" }),
         name => json!({ "verb": "kill", "name": name }),
@@ -177,7 +200,7 @@ pub(crate) fn kill(start: &Start, asked: &Kill) -> Result<(), Failure> {
     if killed == 0 && asked.name != "all" {
         let name = &asked.name;
         return Err(Failure::new(format!(
-            "{name}: there is no such session; `hob sessions` lists them"
+            "{name}: there is no such session; `hob session list` lists them"
         )));
     }
     out(&format!("hob: {killed} ended\n"))

@@ -1,7 +1,7 @@
-//! `hob repl`: a session for editors, on a Unix socket in hob's directory and, if asked for, on a port.
+//! `hob session repl`: a session for editors, on a Unix socket in hob's directory and, if asked for, on a port.
 //!
 //! ```text
-//!   editor ── TCP, Unix ──▶ hob repl ── open session ──▶ daemon ──▶ session
+//!   editor ── TCP, Unix ──▶ hob session repl ── open session ──▶ daemon ──▶ session
 //! ```
 //! The daemon has no port: this process has, while it runs, and passes bytes. What is a message, the
 //! front decides (`fronts/repl`).
@@ -298,7 +298,7 @@ fn pass(client: Client, session: OwnedFd) {
 fn listen(path: &Path, name: &str) -> Result<(UnixListener, PathBuf), Failure> {
     if uds::connect(path).is_ok() {
         return Err(Failure::new(format!(
-            "{name}: another `hob repl` serves this session already"
+            "{name}: another `hob session repl` serves this session already"
         )));
     }
     // What one that was killed has left.

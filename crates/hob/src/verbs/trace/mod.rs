@@ -2,11 +2,15 @@
 //!
 //! Phases are the receipt's; what is beneath comes from the rings, which are of the last while. They
 //! are read from the disk: no daemon is needed, and that of a killed one is there still. A recording
-//! (`hob record`) has both.
+//! (`record`) has both, and `export` writes either for other programs.
+
+pub(crate) mod export;
+mod metrics;
+pub(crate) mod record;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use hob_core::receipt::Receipt;
 use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
@@ -22,7 +26,8 @@ use crate::show::trace;
 const SLOWEST_OF: usize = 1000;
 
 /// What is asked.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Trace {
     /// The call's number, as `hob log` lists it (the last call otherwise)
     #[arg(value_name = "CALL")]
@@ -30,16 +35,36 @@ pub(crate) struct Trace {
     /// The slowest of the last 1000 calls
     #[arg(long, conflicts_with = "call")]
     slowest: bool,
-    /// Of a recording, as `hob record` has written it
+    /// Of a recording, as `hob trace record` has written it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
 }
 
-/// Shows it.
-pub(crate) fn run(start: &Start, asked: &Trace) -> Result<(), Failure> {
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Keep what is noted of calls, for as long as it is asked to, in a file
+    #[command(subcommand)]
+    Record(record::Record),
+    /// Write receipts and spans in another program's format: perfetto, otlp, chrome
+    Export(export::Export),
+}
+
+/// Runs the verb; returns the exit code.
+pub(crate) fn run(start: &Start, asked: &Trace) -> Result<u8, Failure> {
+    match &asked.verb {
+        None => shown(start, asked).map(|()| 0),
+        Some(Verb::Record(what)) => record::run(start, what),
+        Some(Verb::Export(asked)) => export::run(start, asked).map(|()| 0),
+    }
+}
+
+/// Shows a call.
+fn shown(start: &Start, asked: &Trace) -> Result<(), Failure> {
     let (receipt, rings, gone) = match &asked.file {
         None => {
             flush(start);

@@ -22,6 +22,8 @@ use hob_daemon::{project, trust};
 use hob_os::start::Start;
 
 use crate::show::entries::{self, Entry};
+use crate::show::reasons::codes;
+use crate::verbs::shim::folder::Folder;
 use crate::verbs::{self, Failure, log, request};
 
 /// The variable by which a shell asks.
@@ -75,13 +77,16 @@ static STARTED: OnceLock<Start> = OnceLock::new();
 
 /// The command, with who knows what there is.
 fn add(command: Command) -> Command {
-    let with = |command: Command, verb: &str, argument: &str, what: Offers| {
-        command.mut_subcommand(verb, |verb| {
-            // Each in its place: the order of arguments is their meaning.
-            verb.mut_args(|arg| if arg.get_id() == argument { what.of(arg) } else { arg })
-        })
-    };
-    OFFERED.iter().fold(command, |command, (verb, arg, what)| with(command, verb, arg, *what))
+    OFFERED.iter().fold(command, |command, (verb, arg, what)| add_to(command, verb, arg, *what))
+}
+
+fn add_to(command: Command, words: &str, argument: &str, what: Offers) -> Command {
+    let (verb, below) = words.split_once(' ').unwrap_or((words, ""));
+    command.mut_subcommand(verb, |verb| match below {
+        // Each in its place: the order of arguments is their meaning.
+        "" => verb.mut_args(|arg| if arg.get_id() == argument { what.of(arg) } else { arg }),
+        below => add_to(verb, below, argument, what),
+    })
 }
 
 /// What is offered for an argument.
@@ -91,6 +96,8 @@ enum Offers {
     Programs,
     Calls,
     Called,
+    Shims,
+    Codes,
 }
 
 impl Offers {
@@ -99,6 +106,8 @@ impl Offers {
             Offers::Sessions => arg.add(ArgValueCandidates::new(sessions)),
             Offers::Programs => arg.add(ArgValueCandidates::new(programs)),
             Offers::Calls => arg.add(ArgValueCandidates::new(calls)),
+            Offers::Shims => arg.add(ArgValueCandidates::new(shims)),
+            Offers::Codes => arg.add(ArgValueCandidates::new(codes)),
             Offers::Called => arg.add(ArgValueCompleter::new(called)),
         }
     }
@@ -110,12 +119,15 @@ const OFFERED: &[(&str, &str, Offers)] = &[
     ("run", "program", Offers::Called),
     ("warm", "words", Offers::Called),
     ("why", "program", Offers::Called),
-    ("eval", "session", Offers::Sessions),
-    ("kill", "name", Offers::Sessions),
+    ("why", "code", Offers::Codes),
+    ("shim remove", "names", Offers::Shims),
+    ("session eval", "session", Offers::Sessions),
+    ("session repl", "session", Offers::Sessions),
+    ("session kill", "name", Offers::Sessions),
     ("ask", "program", Offers::Programs),
     ("tell", "program", Offers::Programs),
-    ("logs", "program", Offers::Programs),
-    ("show", "call", Offers::Calls),
+    ("log", "program", Offers::Called),
+    ("last", "call", Offers::Calls),
     ("trace", "call", Offers::Calls),
 ];
 
@@ -166,6 +178,17 @@ fn calls() -> Vec<CompletionCandidate> {
     recent().iter().map(numbered).collect()
 }
 
+/// The shims that there are, and what each is a link to.
+fn shims() -> Vec<CompletionCandidate> {
+    let shims = started().and_then(|start| Folder::of(start)?.shims(start).ok());
+    shims.into_iter().flatten().map(|shim| candidate(shim.name, shim.state.code())).collect()
+}
+
+/// The codes that a receipt can have.
+fn codes() -> Vec<CompletionCandidate> {
+    codes::all().map(|code| candidate(code, "")).collect()
+}
+
 /// Files, and before a program is named those that were called lately.
 fn called(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut all = Vec::new();
@@ -202,8 +225,9 @@ mod tests {
     #[test]
     fn each_argument_that_is_completed_is_there() {
         let command = add(verbs::command());
-        for (verb, argument, _) in OFFERED {
-            let verb = command.find_subcommand(verb).unwrap();
+        for (words, argument, _) in OFFERED {
+            let words = words.split(' ');
+            let verb = words.fold(&command, |verb, word| verb.find_subcommand(word).unwrap());
             assert!(verb.get_arguments().any(|arg| arg.get_id() == *argument), "{argument}");
         }
         command.debug_assert();

@@ -49,22 +49,25 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     (
-        "logs",
-        &[
-            ("hob logs greet -n 20", "The last 20 lines that `greet` printed"),
-            ("hob logs greet -f", "And what it prints from now on"),
-        ],
-    ),
-    (
         "dead",
         &[("hob dead", "List dead letters"), ("hob dead retry --all", "Try all of them again")],
     ),
     (
-        "eval",
+        "session",
         &[
-            ("hob eval -S work '(def x 1)'", "Define something in the session `work`"),
-            ("hob eval -S work x", "And use it in another command"),
-            ("cat script.clj | hob eval -S work -", "Evaluate what comes on standard input"),
+            ("hob session eval -S work '(def x 1)'", "Define something in the session `work`"),
+            ("hob session list", "What is kept, and how much memory it takes"),
+        ],
+    ),
+    (
+        "session eval",
+        &[
+            ("hob session eval -S work '(def x 1)'", "Define something in the session `work`"),
+            ("hob session eval -S work x", "And use it in another command"),
+            (
+                "cat script.clj | hob session eval -S work -",
+                "Evaluate what comes on standard input",
+            ),
         ],
     ),
     (
@@ -75,17 +78,26 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob setup --remove", "Take all of them away"),
         ],
     ),
-    ("new", &[("hob new clj hello", "A script with a test, in the directory `hello`")]),
     (
-        "repl",
+        "new",
         &[
-            ("hob repl -S work", "For editors that connect to a Unix socket"),
-            ("hob repl -S work --port 0", "And on a free port, which .nrepl-port names"),
+            ("hob new py hello", "A script, a function and a test, in the directory `hello`"),
+            ("hob new app shop", "A web app, and a page"),
+        ],
+    ),
+    (
+        "session repl",
+        &[
+            ("hob session repl -S work", "For editors that connect to a Unix socket"),
+            ("hob session repl -S work --port 0", "And on a free port, which .nrepl-port names"),
         ],
     ),
     ("hosts", &[("hob hosts", "Which hosts offer what, and how it does there")]),
-    ("sessions", &[("hob sessions", "What is kept, and how much memory it takes")]),
-    ("kill", &[("hob kill work", "End one session"), ("hob kill all", "End each of them")]),
+    ("session list", &[("hob session list", "What is kept, and how much memory it takes")]),
+    (
+        "session kill",
+        &[("hob session kill work", "End one session"), ("hob session kill all", "End all")],
+    ),
     ("dead list", &[("hob dead list --json", "List them for a program")]),
     ("dead retry", &[("hob dead retry --all", "Once their handler is repaired")]),
     ("dead drop", &[("hob dead drop --all", "Forget them")]),
@@ -135,22 +147,22 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("serve stop", &[("hob serve stop 8000", "Stop the site at a port")]),
-    ("rights", &[("hob rights forget", "Ask again for the rights of all users")]),
+    ("serve rights", &[("hob serve rights forget", "Ask again for the rights of all users")]),
     (
-        "rights forget",
+        "serve rights forget",
         &[
-            ("hob rights forget", "Ask again for the rights of all users"),
-            ("hob rights forget 192.0.2.7 --site 8000", "Those of one, at one site"),
+            ("hob serve rights forget", "Ask again for the rights of all users"),
+            ("hob serve rights forget 192.0.2.7 --site 8000", "Those of one, at one site"),
         ],
     ),
     (
         "last",
         &[
             ("hob last --json", "Print the receipt for a program"),
+            ("hob last --call 412", "Show the receipt of call 412"),
             ("hob last 20 --html > calls.html", "Show the last 20 calls as a page"),
         ],
     ),
-    ("show", &[("hob show 412", "Show the receipt of call 412")]),
     (
         "trace",
         &[
@@ -158,25 +170,32 @@ const TABLE: &[(&str, &[Example])] = &[
             ("hob trace --slowest", "The same of the slowest of the last 1000"),
             ("hob trace 412 --json", "Of call 412, for a program"),
             ("hob trace --file now.recording", "Of the last call of a recording"),
+            ("hob trace export perfetto -o trace", "All of them, for https://ui.perfetto.dev"),
         ],
     ),
-    ("record", &[("hob record start night", "Keep what is noted from now on")]),
+    ("trace record", &[("hob trace record start night", "Keep what is noted from now on")]),
     (
-        "record start",
+        "trace record start",
         &[
-            ("hob record start night --for 8h", "Keep what is noted from now on, for 8 hours"),
-            ("hob record start slow --when slower=200ms", "Until a call takes 200 ms"),
+            (
+                "hob trace record start night --for 8h",
+                "Keep what is noted from now on, for 8 hours",
+            ),
+            ("hob trace record start slow --when slower=200ms", "Until a call takes 200 ms"),
         ],
     ),
-    ("record list", &[("hob record list", "Show those that go on, and those that are kept")]),
     (
-        "record dump",
+        "trace record list",
+        &[("hob trace record list", "Show those that go on, and those that are kept")],
+    ),
+    (
+        "trace record dump",
         &[
-            ("hob record dump -o now.recording", "Keep what is noted of the last while"),
-            ("hob record dump night -o so-far", "Write what a recording has"),
+            ("hob trace record dump -o now.recording", "Keep what is noted of the last while"),
+            ("hob trace record dump night -o so-far", "Write what a recording has"),
         ],
     ),
-    ("record stop", &[("hob record stop night", "End it, and say where it is kept")]),
+    ("trace record stop", &[("hob trace record stop night", "End it, and say where it is kept")]),
     (
         "log",
         &[
@@ -188,14 +207,15 @@ const TABLE: &[(&str, &[Example])] = &[
             ),
             ("hob log --daemon --on pool,tells --follow", "Why the daemon does what it does, live"),
             ("hob log --daemon --off all", "No more of that"),
+            ("hob log greet --output -f", "What the program `greet` of hob.toml prints, live"),
         ],
     ),
     (
-        "export",
+        "trace export",
         &[
-            ("hob export perfetto --last 1h -o trace", "For https://ui.perfetto.dev"),
-            ("hob export otlp black -n 100 > spans.json", "For a collector of OpenTelemetry"),
-            ("hob export prometheus -o hob.prom", "The daemon's counts, for Prometheus"),
+            ("hob trace export perfetto --since 1h -o trace", "For https://ui.perfetto.dev"),
+            ("hob trace export otlp black -n 100 > spans.json", "For a collector of OpenTelemetry"),
+            ("hob trace export prometheus -o hob.prom", "The daemon's counts, for Prometheus"),
         ],
     ),
     ("gain", &[("hob gain --days 7", "Show the last week")]),

@@ -10,10 +10,10 @@ use crate::show::text::{width, wrap};
 
 /// What people want, and the verbs for it. Each visible verb stands in one of them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run programs", &["run", "warm", "eval", "sessions", "kill", "repl", "hooks"]),
-    ("Send messages", &["ask", "tell", "logs", "dead", "hosts", "trust"]),
-    ("Serve the web", &["serve", "rights"]),
-    ("See what became of a call", &["last", "show", "log", "trace", "record", "export", "gain"]),
+    ("Run programs", &["run", "warm", "session", "hooks"]),
+    ("Send messages", &["ask", "tell", "dead", "hosts", "trust"]),
+    ("Serve the web", &["serve"]),
+    ("See what became of a call", &["last", "log", "trace", "gain"]),
     ("Prove it", &["why", "verify", "ab", "check"]),
     ("Look after the daemon", &["status", "top", "doctor", "start", "stop", "restart"]),
     ("Set up", &["new", "shim", "activate", "setup", "completions", "help"]),
@@ -24,7 +24,7 @@ const FIRST: &[(&str, &str)] = &[
     ("run", "Run a program: warm if it can be, cold if not"),
     ("shim", "Make commands warm wherever they are called"),
     ("last", "Show what became of the last call, and where its time went"),
-    ("log", "List recent calls; find some, or export them"),
+    ("log", "List recent calls; find some, or see what a program printed"),
     ("why", "Show where a cold start's time goes, and what warmth would save"),
     ("doctor", "Look for what keeps calls cold, and name each fault with its fix"),
     ("hooks", "Run a directory of hooks, for one target or for thousands"),

@@ -18,6 +18,7 @@ pub(crate) struct Help {
 /// Prints the help; returns the exit code.
 pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
     let mut here = verbs::command();
+    let asked = &Help { verb: super::former::words(&asked.verb), ..*asked };
     for (at, word) in asked.verb.iter().enumerate() {
         here = match here.find_subcommand(word) {
             Some(verb) => verb.clone(),

@@ -10,6 +10,7 @@
 
 pub(crate) mod complete;
 mod examples;
+pub(crate) mod former;
 mod found;
 pub(crate) mod groups;
 pub(crate) mod help;

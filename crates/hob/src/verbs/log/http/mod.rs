@@ -27,10 +27,10 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Requests {
     /// The requests of sites instead, from their access logs
-    #[arg(long, conflicts_with_all = ["program", "cold", "here", "export"])]
+    #[arg(long, conflicts_with_all = ["program", "cold", "here"])]
     pub(super) http: bool,
     /// Go on with requests as they end, or with lines as they come
-    #[arg(long, requires = "other")]
+    #[arg(short, long, requires = "other")]
     pub(super) follow: bool,
     /// Only requests like that: `status>=500`, `total>200ms and path~/shop`; may be given more
     /// than once

@@ -1,4 +1,4 @@
-//! `hob logs PROGRAM`: what a handler prints, and with `-f` what it prints from now on.
+//! `hob log PROGRAM --output`: what a handler prints, and with `-f` what it prints from now on.
 //!
 //! The daemon has a file for each handler (`hob_daemon::project::Declared::log`), begun anew when it
 //! starts and when it is too long. It is read here as it lies.
@@ -18,33 +18,41 @@ use crate::{connect, fallback, say};
 /// Between two looks at a file that is followed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Whose log, and how much of it.
-#[derive(Debug, Args)]
-pub(crate) struct Logs {
-    /// The program's name in hob.toml
-    #[arg(value_name = "PROGRAM")]
-    program: String,
-    /// Go on with what it prints from now on, until interrupted
-    #[arg(short, long)]
-    follow: bool,
-    /// Only the last lines
-    #[arg(short = 'n', value_name = "N")]
-    count: Option<usize>,
-    /// As it was printed, with what a terminal obeys
-    #[arg(long)]
-    raw: bool,
+/// What is asked of what a program prints alone.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Printed {
+    /// What this program of hob.toml prints instead
+    #[arg(long, requires = "program")]
+    #[arg(conflicts_with_all = ["cold", "failed", "slower", "since", "here", "json", "http", "daemon"])]
+    pub(super) output: bool,
+    /// With --output: as it was printed, with what a terminal obeys
+    #[arg(long, requires = "output")]
+    pub(super) raw: bool,
 }
 
-/// Runs the verb.
-pub(crate) fn run(start: &Start, asked: &Logs) -> Result<(), Failure> {
+/// Whose output, and how much of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// The program's name in hob.toml.
+    pub(super) program: &'a str,
+    /// How many lines, the last; all otherwise.
+    pub(super) count: Option<usize>,
+    /// Whether what it prints from now on follows, until interrupted.
+    pub(super) follow: bool,
+    /// Whether what a terminal obeys reaches it.
+    pub(super) raw: bool,
+}
+
+/// Prints it.
+pub(super) fn run(start: &Start, asked: &Asked<'_>) -> Result<(), Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::new(format!("there is no directory to look in: {error}")))?;
-    let found = project::find(fallback::state_dir().as_deref(), &here, &asked.program);
+    let found = project::find(fallback::state_dir().as_deref(), &here, asked.program);
     let declared = found.handler.map_err(|error| Failure::new(error.text))?;
     let mut shown = Shown { raw: asked.raw, torn: Vec::new() };
     let path = declared.log(&connect::directory(start));
     let Some(mut log) = Tail::open(&path) else {
-        let program = &asked.program;
+        let program = asked.program;
         let text = match connect::connect(&connect::directory(start)) {
             Ok(_) => format!("{program}: it has not been started yet; `hob ask {program}` does"),
             Err(_) => format!(

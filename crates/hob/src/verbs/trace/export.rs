@@ -1,7 +1,6 @@
-//! `hob export`: receipts and spans in the formats of other programs.
+//! `hob trace export`: receipts and spans in the formats of other programs.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hob_core::receipt::Receipt;
@@ -9,13 +8,11 @@ use hob_daemon::recorder::export::Format;
 use hob_daemon::recorder::recording::Recording;
 use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
-use jiff::Timestamp;
 
-use super::super::{Failure, rings};
-use super::{flush, metrics, state_dir, unreadable, write};
-use crate::durations;
+use super::super::log::{Choice, flush, state_dir, unreadable};
+use super::super::{Failure, named_file, out, out_bytes, rings};
+use super::metrics;
 use crate::say;
-use crate::show::entries::filter::Filter;
 use crate::show::entries::{self, Entry};
 
 /// What is asked.
@@ -24,19 +21,15 @@ pub(crate) struct Export {
     /// The format: perfetto, otlp or chrome; prometheus: the daemon's counts as they are now
     #[arg(value_name = "FORMAT", value_parser = format)]
     format: Wanted,
-    /// Only calls of this program: its name, its file, or the end of its path
-    #[arg(value_name = "PROGRAM")]
-    program: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// How many, the newest; calls that no daemon took do not count
     #[arg(short = 'n', value_name = "N", default_value_t = 10_000)]
     count: usize,
-    /// Only calls of the last while, such as 1h or 7d
-    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
-    last: Option<Duration>,
     /// Only the call with this number
-    #[arg(long, value_name = "N", conflicts_with_all = ["program", "last", "count"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["program", "since", "count"])]
     call: Option<u64>,
-    /// Of a recording, as `hob record` has written it
+    /// Of a recording, as `hob trace record` has written it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Of the recording of this name that is kept
@@ -53,9 +46,8 @@ pub(crate) struct Export {
 impl Export {
     /// Whether something chooses calls.
     fn is_of_some(&self) -> bool {
-        let Export { program, last, call, file, recording, .. } = self;
-        let chosen = [program.is_some(), last.is_some(), call.is_some(), recording.is_some()];
-        chosen.contains(&true) || file.is_some()
+        let Export { choice, call, file, recording, .. } = self;
+        !choice.is_empty() || call.is_some() || file.is_some() || recording.is_some()
     }
 }
 
@@ -81,7 +73,9 @@ fn format(name: &str) -> Result<Wanted, String> {
 pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
     let format = match asked.format {
         Wanted::Calls(_) if asked.openmetrics => {
-            return Err(Failure::usage("--openmetrics: it is a form of `hob export prometheus`"));
+            return Err(Failure::usage(
+                "--openmetrics: it is a form of `hob trace export prometheus`",
+            ));
         }
         Wanted::Calls(format) => format,
         Wanted::Metrics if asked.is_of_some() => {
@@ -111,7 +105,7 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
     let found = match asked.call {
         Some(call) => entries::numbered(&place, call).map(|entry| entry.into_iter().collect()),
         None => entries::receipts_of(&place, asked.count, {
-            let filter = filter(asked)?;
+            let filter = asked.choice.filter()?;
             move |entry| filter.takes(entry)
         }),
     };
@@ -129,7 +123,7 @@ fn recorded((format, asked): (Format, &Export), recording: Recording) -> Result<
     if let Some(gone) = rings::gone(&recording) {
         say::line(gone.as_bytes());
     }
-    let (filter, rings) = (filter(asked)?, Rings::recorded(&recording.rings));
+    let (filter, rings) = (asked.choice.filter()?, Rings::recorded(&recording.rings));
     let is_asked = |receipt: &Receipt| asked.call.is_none_or(|call| call == receipt.call);
     let receipts = recording.receipts.into_iter().filter(is_asked);
     let entries = receipts.map(|receipt| Entry::Receipt(Box::new(receipt)));
@@ -140,10 +134,34 @@ fn recorded((format, asked): (Format, &Export), recording: Recording) -> Result<
     write((format, asked.output.as_deref()), &found, &rings)
 }
 
-fn filter(asked: &Export) -> Result<Filter, Failure> {
-    let since = asked.last.map(|length| Timestamp::now().checked_sub(length)).transpose();
-    let since = since.map_err(|_| Failure::usage("--last: that is before time began"))?;
-    Ok(Filter { program: asked.program.clone(), since, ..Filter::default() })
+/// Writes receipts in a foreign format, with what rings have of them, to standard output if there is
+/// no file. What no daemon saw has no times, and is in none.
+fn write(
+    (format, file): (Format, Option<&Path>),
+    found: &[Entry],
+    rings: &Rings,
+) -> Result<(), Failure> {
+    let receipts = found.iter().filter_map(|entry| match entry {
+        Entry::Receipt(receipt) => Some(&**receipt),
+        Entry::Fallback(_) => None,
+    });
+    let receipts: Vec<_> = receipts.collect();
+    let bytes = format.bytes(&receipts, rings);
+    let Some(file) = file else { return out_bytes(&bytes) };
+    named_file::write(file, |out| std::io::Write::write_all(out, &bytes))
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    let calls = |count: usize| match count {
+        1 => "1 call".to_owned(),
+        count => format!("{count} calls"),
+    };
+    let mut said =
+        format!("{} written to {}: {}\n", calls(receipts.len()), file.display(), format.hint());
+    let others = found.len() - receipts.len();
+    if others > 0 {
+        let others = calls(others);
+        said += &format!("not in it: {others} that no daemon took, whose times are not known\n");
+    }
+    out(&said)
 }
 
 fn is_terminal() -> bool {

@@ -7,7 +7,7 @@ use hob_daemon::recorder::recording::{Head, read_head};
 use hob_os::start::Start;
 use serde_json::{Value, json};
 
-use super::super::rings::{ENDING, RECORDINGS};
+use super::super::super::rings::{ENDING, RECORDINGS};
 use super::talk;
 use crate::{connect, fallback};
 
@@ -49,7 +49,7 @@ pub(super) fn list(start: &Start, as_json: bool) -> String {
         return all.iter().map(|one| format!("{one}\n")).collect();
     }
     if all.is_empty() {
-        return "no recordings; `hob record start NAME` begins one\n".to_owned();
+        return "no recordings; `hob trace record start NAME` begins one\n".to_owned();
     }
     let text = |one: &Value, key: &str| match (one[key].as_str(), one[key].as_u64()) {
         (Some(text), _) => text.to_owned(),

@@ -1,8 +1,8 @@
-//! `hob record`: copies of the rings, kept on purpose.
+//! `hob trace record`: copies of the rings, kept on purpose.
 //!
 //! A recording that goes on is a process of its own (`keeper`), which reads what the daemon and the
 //! sites note, and is reached by a socket in the daemon's directory. It ends with the daemon. What
-//! it has kept lies in the state directory, and is read by `hob trace --file` and `hob export`.
+//! it has kept lies in the state directory, and is read by `hob trace --file` and `hob trace export`.
 
 mod ended;
 mod keeper;
@@ -22,8 +22,8 @@ use hob_os::start::Start;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::log::{flush, state_dir};
-use super::{Failure, named_file, out, out_json, rings};
+use super::super::log::{flush, state_dir};
+use super::super::{Failure, named_file, out, out_bytes, out_json, rings};
 use crate::{connect, durations, say};
 use when::When;
 
@@ -147,7 +147,7 @@ fn begin(start: &Start, asked: &Begin) -> Result<(), Failure> {
     let running = talk::running(&directory);
     if running.contains(&asked.name) {
         return Err(Failure::new(format!(
-            "a recording {0} goes on; `hob record stop {0}` ends it",
+            "a recording {0} goes on; `hob trace record stop {0}` ends it",
             asked.name
         )));
     }
@@ -162,14 +162,15 @@ fn begin(start: &Start, asked: &Begin) -> Result<(), Failure> {
         return Err(Failure::new("the recording did not begin"));
     }
     out(&format!(
-        "recording {0}; `hob record stop {0}` ends it, `hob record list` shows it\n",
+        "recording {0}; `hob trace record stop {0}` ends it, `hob trace record list` shows it\n",
         asked.name
     ))
 }
 
 /// The words of the process that records. It has no directory of its own, so that it holds none.
 fn words(asked: &Begin) -> Result<Vec<CString>, Failure> {
-    let mut words: Vec<Vec<u8>> = ["hob", "record", "keep", &asked.name].map(Vec::from).to_vec();
+    let mut words: Vec<Vec<u8>> =
+        ["hob", "trace", "record", "keep", &asked.name].map(Vec::from).to_vec();
     let mut add = |option: &str, value: &[u8]| {
         words.extend([[b"--", option.as_bytes(), b"=", value].concat()]);
     };
@@ -212,11 +213,11 @@ fn dump(start: &Start, asked: &Dump) -> Result<(), Failure> {
     if let Some(gone) = rings::gone(&recording) {
         say::line(gone.as_bytes());
     }
-    let Some(file) = &asked.output else { return super::out_bytes(&bytes) };
+    let Some(file) = &asked.output else { return out_bytes(&bytes) };
     named_file::write(file, |out| std::io::Write::write_all(out, &bytes))
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     out(&format!(
-        "{} and {} written to {}: `hob trace --file` and `hob export --file` read it\n",
+        "{} and {} written to {}: `hob trace --file` and `hob trace export --file` read it\n",
         counted(recording.receipts.len() as u64, "call"),
         counted(recording.head.rings.iter().map(|ring| ring.records).sum(), "note"),
         file.display()
@@ -252,13 +253,13 @@ fn stop(start: &Start, asked: &Stop) -> Result<(), Failure> {
     let what = if asked.drop { talk::DROP } else { talk::STOP };
     let Some(answer) = talk::ask(&directory, name, what) else {
         return Err(Failure::new(format!(
-            "no recording {name} goes on; `hob record list` lists them"
+            "no recording {name} goes on; `hob trace record list` lists them"
         )));
     };
     let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
     if let Some(error) = answer["error"].as_str() {
         return Err(Failure::new(format!(
-            "{error}; the recording goes on: `hob record dump {name} -o FILE` writes it elsewhere"
+            "{error}; the recording goes on: `hob trace record dump {name} -o FILE` writes it elsewhere"
         )));
     }
     talk::wait_for_end(&directory, name);

@@ -21,8 +21,8 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 
-use super::super::log::flush;
-use super::super::rings::{self, RECORDINGS};
+use super::super::super::log::flush;
+use super::super::super::rings::{self, RECORDINGS};
 use super::{Begin, ended, talk};
 use crate::show::clock::moment;
 use crate::show::entries;

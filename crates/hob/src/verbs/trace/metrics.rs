@@ -1,4 +1,4 @@
-//! `hob export prometheus`: the daemon's counts as metrics, in the text that Prometheus has always
+//! `hob trace export prometheus`: the daemon's counts as metrics, in the text that Prometheus has always
 //! read, or in that of OpenMetrics.
 //!
 //! Values are those of `hob status`, at this moment. Counters begin with the daemon. Names do not

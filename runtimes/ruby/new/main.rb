@@ -1,0 +1,4 @@
+# hob run main.rb NAME...
+require_relative "core"
+
+puts greeting(ARGV)
