@@ -27,7 +27,9 @@ class Script
   # whether another text than that of the start may be run here.
   def renew
     return identify == @identity && !@identity.nil? if KEPT_UNSEEN
-    return false if @file.nil? || @read_on
+    # It keeps nothing open of an empty one, and runs nothing.
+    return @text.empty? && File.file?(@name) && File.empty?(@name) if @file.nil?
+    return false if @read_on
 
     line = @file.lineno
     @file.reopen(@name, "rb")

@@ -1,6 +1,6 @@
 //! Start, stop, restart, and what is left afterwards.
 
-use hob_tests::{End, World, wait};
+use hob_tests::{End, World, leftovers, wait};
 
 #[test]
 fn start_stop_and_restart_may_be_repeated() {
@@ -128,4 +128,33 @@ fn asking_without_a_daemon_says_so() {
         assert!(outcome.complaint().lines().count() <= 1, "{words:?}: {outcome:?}");
     }
     assert!(!world.hob_dir().exists(), "no daemon was started");
+}
+
+/// One in the foreground has what a shell had open: a pipe of its caller's would stay open in copies
+/// that wait for as long as these do.
+#[test]
+fn what_a_daemon_starts_holds_nothing_that_its_starter_had_open() {
+    let world = World::new();
+    world.file("hello.py", "print('hello')\n");
+    world.file("hello.rb", "puts :hello\n");
+    let script = r#"exec 9>held; exec "$@""#;
+    let hob = world.binary().to_string_lossy().into_owned();
+    let daemon = world.run(&["sh", "-c", script, "sh", &hob, "daemon"]).start();
+    let held = world.path("work/held");
+    let holders = || {
+        let pids = leftovers::all().into_iter();
+        let holds = |pid: &u32| {
+            std::fs::read_link(format!("/proc/{pid}/fd/9")).is_ok_and(|file| file == held)
+        };
+        pids.filter(holds).collect::<Vec<u32>>()
+    };
+    wait::until("a daemon", || world.daemon_if_any());
+    for name in ["hello.py", "hello.rb"] {
+        // A caller that has the same number open may be warm.
+        let run = world.run(&["sh", "-c", script, "sh", &hob, "run", name]);
+        world.warm(&run, |outcome| outcome.succeeded());
+    }
+    assert_eq!(holders(), [daemon.pid()]);
+    world.hob(&["stop"]).go().succeeded();
+    daemon.finish().succeeded();
 }

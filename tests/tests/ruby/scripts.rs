@@ -109,3 +109,18 @@ fn bytes_that_are_no_text_pass_as_they_are() {
     let run = world.hob(&["run", "main.rb"]).args(&[&odd]).env("ODD", &odd);
     world.warm_as_cold(&run);
 }
+
+#[test]
+fn a_script_without_a_statement_is_warm_and_one_that_gets_some_runs_them() {
+    let world = World::started();
+    for (number, text) in ["", "\n", "# said\n", "__END__\n", "=begin\n=end\n"].iter().enumerate() {
+        let name = format!("none{number}.rb");
+        world.file(&name, text);
+        let run = world.hob(&["run", &name]);
+        world.warm_as_cold(&run).succeeded();
+        world.file(&name, "puts :now\n");
+        assert_eq!(run.go().text(), "now\n", "{text:?}");
+        world.file(&name, text);
+        assert_eq!(run.go().text(), "", "{text:?}");
+    }
+}

@@ -93,7 +93,7 @@ const MARKED_MAX: i32 = 1 << 16;
 /// Marks every descriptor from `first` on close-on-exec: the caller's own too, of which a daemon
 /// that kept one would hold a lock or a pipe for as long as it lives. Allocates nothing, and closes
 /// none under an owner's feet.
-pub(crate) fn inherit_none_from(first: u32) {
+pub fn inherit_none_from(first: u32) {
     // SAFETY: only marks descriptors.
     let in_one = unsafe {
         libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0

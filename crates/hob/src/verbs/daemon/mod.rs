@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use hob_daemon::Config;
 use hob_daemon::config::StartAs;
+use hob_os::process::inherited::inherit_none_from;
 use hob_os::signals;
 use hob_os::start::Start;
 use hob_os::surroundings::ordinary;
@@ -23,11 +24,16 @@ const SIGHUP: i32 = 1;
 pub(crate) const SIGPIPE: i32 = 13;
 pub(crate) const SIGXFSZ: i32 = 25;
 
+/// From here on, what its starter had open stays with the process that was started: a worker that had it
+/// too would hold a caller's pipe, and take no call that has this number open.
+pub(crate) const FIRST_INHERITED: u32 = 3;
+
 /// Serves until stopped. Another daemon that serves already is no failure: whoever wanted one has
 /// one.
 #[must_use]
 pub fn run(start: &Start) -> u8 {
     IGNORED.into_iter().for_each(signals::ignore);
+    inherit_none_from(FIRST_INHERITED);
     ordinary::take();
     let replace = start.argv.iter().skip(2).any(|word| word.to_bytes() == b"--replace");
     let start_as = if replace { StartAs::Replacement } else { StartAs::Only };

@@ -26,12 +26,13 @@ use hob_daemon::config::{Prints, StartAs, Tells};
 use hob_daemon::project::git::Git;
 use hob_daemon::project::site::{self, Mount, Site};
 use hob_http::Pattern;
+use hob_os::process::inherited::inherit_none_from;
 use hob_os::start::Start;
 use hob_os::{build_id, clock, signals};
 use hob_wire::message::Attach;
 use serde_json::{Value, json};
 
-use super::daemon::{SIGPIPE, SIGXFSZ, push};
+use super::daemon::{FIRST_INHERITED, SIGPIPE, SIGXFSZ, push};
 use super::request::{self, ANSWER_MS};
 use super::{Failure, Format, out, out_json, trust};
 use crate::show::style::Look;
@@ -128,6 +129,7 @@ pub(crate) fn run(start: &Start, asked: Serve) -> Result<(), Failure> {
 
 fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> {
     IGNORED.into_iter().for_each(signals::ignore);
+    inherit_none_from(FIRST_INHERITED);
     let site = if site::is_configured(&dir) {
         site::configured(fallback::state_dir().as_deref(), &dir)
     } else {

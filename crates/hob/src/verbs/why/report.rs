@@ -397,8 +397,13 @@ fn warm(known: &Known<'_>, middle: &Round, cold: Figure, parts: Parts) -> WarmPa
     let stamps = middle.stamps.as_ref();
     let hosted = why_not.is_none();
     let unseen = hosted && stamps.is_none_or(|stamps| stamps.installed_ns.is_none());
-    let why_not = if unseen {
-        Some("its imports could not be seen, so nothing is predicted".to_owned())
+    let tried_warm = matches!(known.trial, Trial::Warm(_));
+    let why_not = if unseen && !tried_warm {
+        Some(
+            "which of its imports a warm call repeats is not known, and no warm call of it was \
+             tried: nothing is predicted"
+                .to_owned(),
+        )
     } else {
         why_not
     };
@@ -634,6 +639,18 @@ mod tests {
         let tried = |ns| Trial::Warm(Tried { calls: 9, ns, low_ns: ns, high_ns: ns });
         check(&tried(5_000_000), (5_000, 1_500, 3_500), 0);
         check(&tried(1_000_000), (1_000, 1_000, 0), 0);
+        let unseen = Round { stamps: None, ..round(Kind::Python, Some((3, 11))) };
+        let known = Known {
+            argv: &argv,
+            program: &python(),
+            call_ns: 1_500_000,
+            trial: tried(5_000_000),
+            repeated: None,
+            measured: None,
+            next: String::new(),
+        };
+        let warm = report(&known, &[unseen]).warm;
+        assert_eq!((warm.predicted_us, warm.why_not), (Some(5_000), None), "a call was tried");
         check(&Trial::Cold("memory".to_owned()), (13_000, 1_500, 11_500), 1);
         check(&Trial::Differs, (13_000, 1_500, 11_500), 1);
     }
