@@ -1,16 +1,65 @@
 //! Each guide of the documents, run from top to bottom as a reader would: its blocks of `sh` by one
 //! shell, in an empty folder, with hob on PATH. A block of `text` behind one is what that prints; `…`
-//! stands for anything.
+//! stands for anything. A call of which a page says that it is warm is made until it is, before the
+//! page goes on, and its receipt is read.
 
 use std::path::{Path, PathBuf};
 
-use hob_tests::World;
+use hob_tests::{World, is_warm};
+use serde_json::Value;
 
 /// A port that a reader's site has, and a test's must not.
 const PORT: &str = "8000";
 /// The page of several machines: `hosts/recipe` follows it.
 const ELSEWHERE: &str = "hosts.md";
 const MARK: &str = "==== the end of a block ====";
+
+/// A call of which a page says that it is warm, from the second one on.
+struct Warm {
+    page: &'static str,
+    /// The line of the page that makes it.
+    line: &'static str,
+    /// The program, as its receipts name it: by its name, or by its file's.
+    program: &'static str,
+}
+
+const WARM: &[Warm] = &[
+    Warm { page: "tutorial.md", line: "hob run report.py tuesday", program: "report.py" },
+    Warm { page: "tutorial.md", line: "python-report friday", program: "python-report" },
+    Warm { page: "tutorial.md", line: "hob ask greeter '{\"name\": \"you\"}'", program: "greeter" },
+    Warm { page: "editors.md", line: "printf 'd\\nc\\n' | tidy-lines", program: "tidy-lines" },
+    Warm {
+        page: "agents.md",
+        line: "echo '{\"tool_input\": {\"command\": \"ls\"}}' | hook && echo allowed",
+        program: "guard.py",
+    },
+    Warm {
+        page: "git-hooks.md",
+        line: "git commit --quiet --allow-empty --message again",
+        program: "pre-commit",
+    },
+    Warm { page: "functions.md", line: "hob ask words 'one two three'", program: "words" },
+    Warm { page: "clojure.md", line: "hob run report.clj words: < words", program: "clojure.main" },
+];
+/// Receipts of one page: more than its calls make, those until one is warm too.
+const RECEIPTS_MAX: usize = 2000;
+
+/// Calls again until the newest receipt of a program is a warm one of its own, and says nothing; a
+/// copy of a layer has none of the program's own state. Calls that end before have begun what is
+/// waited for, so that they are the mark.
+const UNTIL_WARM: &str = r#"
+until_warm() {
+  for _ in $(seq 300); do
+    if hob log -n 50 --json | grep -e "\"name\":\"$1\"" -e "/$1\",\"runtime\"" | tail -n 1 | grep '"warm":true' |
+      grep -qv 'bare-interpreter\|installed-packages'; then return; fi
+    eval "$2" > /dev/null 2>&1 || true
+    sleep 0.1
+  done
+  echo "never warm: $2"
+  hob log -n 9
+  exit 1
+}
+"#;
 
 /// A block of `sh`.
 #[derive(Debug, Default)]
@@ -106,11 +155,22 @@ fn followed(name: &str, is_judged: impl Fn(&str) -> bool) -> bool {
     std::os::unix::fs::symlink(jars(), world.path("home/.m2/repository")).unwrap();
     let port = free_port();
     let as_here = |text: &str| text.replace(PORT, &port);
-    let mut script = String::from("set -eu\n");
+    let mut script = format!("set -eu\n{UNTIL_WARM}");
+    let mut wanted: Vec<&Warm> = WARM.iter().filter(|warm| warm.page == name).collect();
     for block in &blocks {
         script.push_str(&as_here(&block.commands));
         script.push_str(&format!("echo '{MARK}'\n"));
+        wanted.retain(|warm| {
+            let is_here = block.commands.lines().any(|line| line == warm.line);
+            if is_here {
+                let quoted = warm.line.replace('\'', "'\\''");
+                script.push_str(&format!("until_warm {} '{quoted}'\n", warm.program));
+            }
+            !is_here
+        });
     }
+    let lines: Vec<&str> = wanted.iter().map(|warm| warm.line).collect();
+    assert_eq!(lines, [""; 0], "{name} has no such lines");
     script.push_str("hob stop\n");
     let path = format!("{}:{}", world.path("bin").display(), "/usr/local/bin:/usr/bin:/bin");
     let run = world.run(&["bash", "-c", &format!("exec 2>&1\n{script}")]).env("PATH", path);
@@ -132,7 +192,23 @@ fn followed(name: &str, is_judged: impl Fn(&str) -> bool) -> bool {
     let last = blocks.get(printed.len() - 1).map_or(0, |block| block.line);
     assert!(printed.len() > blocks.len(), "{name}:{last} failed:\n{text}");
     outcome.succeeded();
+    were_warm(name, &world);
     true
+}
+
+/// What a page says is warm was: by its receipts.
+fn were_warm(name: &str, world: &World) {
+    let records = world.records(RECEIPTS_MAX);
+    for warm in WARM.iter().filter(|warm| warm.page == name) {
+        let is_own = |name: &Value| {
+            let name = name.as_str().unwrap_or_default();
+            name.rsplit('/').next() == Some(warm.program)
+        };
+        let mut own = records
+            .iter()
+            .filter(|one| ["name", "target"].iter().any(|part| is_own(&one["program"][part])));
+        assert!(own.any(is_warm), "{name}: no call of {} was warm: {records:?}", warm.program);
+    }
 }
 
 macro_rules! guides {
