@@ -2,6 +2,7 @@
 //! time, and that a second run does the rest.
 
 mod given;
+mod retries;
 
 use std::fs::OpenOptions;
 use std::io::Write;

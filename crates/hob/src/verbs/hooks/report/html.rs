@@ -90,6 +90,10 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
         let left = thousands(overview.left);
         writeln!(out, "<li><b>{left}</b><i class=\"left\"></i>not ended</li>")?;
     }
+    if tally.retried > 0 {
+        let retried = thousands(tally.retried);
+        writeln!(out, "<li><b>{retried}</b>needed more than one try</li>")?;
+    }
     out.write_all(b"</ul>\n")
 }
 
@@ -139,11 +143,12 @@ fn failure(out: &mut impl Write, ended: &Ended) -> io::Result<()> {
     writeln!(
         out,
         "<details><summary><span class=\"word {word}\">{word}</span> {} <span class=\"soft\">line \
-         {} · {} · {}</span></summary>",
+         {} · {} · {}{}</span></summary>",
         name(set),
         ended.line,
         text(why.as_bytes()),
         duration(set.wall_us, Micro::Sign),
+        ended.in_which_try(),
         word = set.outcome.word(),
     )?;
     for hook in set.hooks.iter() {
@@ -241,10 +246,11 @@ fn targets(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> 
         let word = set.outcome.word();
         writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"word {word}\">{word}</td><td class=\"figure\">{}\
-             </td><td class=\"figure\">{}</td><td class=\"figure\">{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td class=\"word {word}\">{word}{}</td>\
+             <td class=\"figure\">{}</td><td class=\"figure\">{}</td><td class=\"figure\">{}</td></tr>",
             ended.line,
             name(set),
+            ended.in_which_try(),
             duration(set.at_us, Micro::Sign),
             duration(set.wall_us, Micro::Sign),
             set.hooks.len(),

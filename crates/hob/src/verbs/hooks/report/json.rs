@@ -88,6 +88,7 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
         "outcomes": counts(&tally.targets),
         "ended": tally.ended(),
         "left": overview.left,
+        "retried": tally.retried,
         "hooks_run": tally.hooks_run(),
         "wall_us": tally.wall_us(),
         "sittings": sittings,

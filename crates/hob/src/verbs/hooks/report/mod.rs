@@ -58,7 +58,7 @@ pub(crate) fn of_one(
     tally.sit(at, 1);
     let target = Bytes::from(dir.as_os_str().as_bytes());
     let set = SetRecord { target, ..record.clone() };
-    let ended = Ended { line: 1, digest: String::new(), lane: 0, set };
+    let ended = Ended { line: 1, digest: String::new(), lane: 0, tries: 1, set };
     tally.add(&ended);
     journal.end(&ended).map_err(|error| in_words(&error))?;
     let overview = Overview { dir, targets: "", tally: &tally, left: 0 };

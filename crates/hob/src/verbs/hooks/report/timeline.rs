@@ -365,7 +365,7 @@ mod tests {
             message: None,
             host: None,
         };
-        Ended { line: 1, digest: String::new(), lane, set }
+        Ended { line: 1, digest: String::new(), lane, tries: 1, set }
     }
 
     fn picture(all: &[Ended]) -> String {
