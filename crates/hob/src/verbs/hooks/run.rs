@@ -26,7 +26,7 @@ use super::super::{Failure, out_json};
 use super::list::Ignored;
 use super::options::{Many, time};
 use super::receipt::Told;
-use super::report::{self, Report};
+use super::report::{self, Reports};
 use super::{dry, tag};
 use crate::show::text::{Charset, printable};
 use crate::{connect, say};
@@ -75,7 +75,8 @@ pub(crate) struct Run {
     /// Print one JSON object with everything, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
+    /// Write a report: .json, .xml (JUnit) or .html; or .jsonl, which has a line for each target as it
+    /// ends; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(super) report: Vec<PathBuf>,
     /// Show which hooks would run for which targets, and run nothing
@@ -146,13 +147,10 @@ impl Run {
     }
 
     /// The reports that are wanted, each of which can be written.
-    pub(super) fn reports(&self) -> Result<Vec<Report>, Failure> {
-        let reports: Result<Vec<Report>, String> =
-            self.report.iter().map(|path| Report::new(path)).collect();
+    pub(super) fn reports(&self) -> Result<Reports, Failure> {
+        let reports = Reports::new(&self.report);
         let reports = reports.map_err(|why| Failure::usage(format!("--report {why}")))?;
-        for report in &reports {
-            report.check().map_err(|why| Failure::new(format!("--report {why}")))?;
-        }
+        reports.check().map_err(|why| Failure::new(format!("--report {why}")))?;
         Ok(reports)
     }
 
@@ -194,7 +192,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     if asked.dry_run {
         return dry::hooks(&set).map(|()| 0);
     }
-    let reports = asked.reports()?;
+    let mut reports = asked.reports()?;
     let begun = Timestamp::now();
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
     if let Some(connect) = Run::warm(start) {
@@ -212,7 +210,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let Some(record) = shown.record else { return Err(Failure::lost("the set has no end")) };
     told.add(&record);
     told.tell(start);
-    let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &reports);
+    let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &mut reports);
     if asked.json {
         let value = json!({"schema": SCHEMA, "set": &record});
         out_json(&format!("{value}\n"))?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::hooks::{HookOutcome, HookRecord, SetRecord, signal_name};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Spread;
@@ -227,6 +228,14 @@ impl Tally {
                 output: hook.map(end_of_output).unwrap_or_default(),
             });
         }
+    }
+
+    /// The moment that is so long after a sitting began.
+    pub(crate) fn moment(&self, sitting: u32, at_us: u64) -> Timestamp {
+        let begun = usize::try_from(sitting).ok().and_then(|index| self.sittings.get(index));
+        let begun = begun.and_then(|one| one.at.parse::<Timestamp>().ok()).unwrap_or_default();
+        let at = SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(0));
+        begun.checked_add(at).unwrap_or(begun)
     }
 
     /// How many targets have ended.

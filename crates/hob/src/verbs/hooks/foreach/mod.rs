@@ -28,7 +28,7 @@ use super::super::{Failure, out, out_json};
 use super::dry;
 use super::progress::{Counts, thousands};
 use super::receipt::Told;
-use super::report::{self, Overview, Report};
+use super::report::{self, Overview, Reports};
 use super::resume::{self, Earlier, Journal, Past, ResumeError};
 use super::run::{Run, SIGNALLED, Signals, Wish};
 use super::screen::{DRAW, Screen};
@@ -77,8 +77,10 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         let past = past.transpose().map_err(|error| Failure::new(error.to_string()))?;
         return dry::show(&set, &mut source, past.unwrap_or_else(Past::none), total).map(|()| 0);
     }
-    let reports = asked.reports()?;
+    let mut reports = asked.reports()?;
     let (journal, past) = open(path.as_deref(), many.earlier())?;
+    let begun = reports.begin(&journal, &past.tally);
+    begun.map_err(|why| Failure::new(format!("--report {why}")))?;
     greet(&past, many.earlier(), total);
     let dir = PathBuf::from(&asked.dir);
     let (mut performer, jobs) = performer(start, asked, &dir, (limits, total))?;
@@ -101,6 +103,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         halt: many.halt(total),
         failed: 0,
         tagged: many.tag.then(Tagged::default),
+        reports,
     };
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
@@ -110,7 +113,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         round.ending = Some(Ending::Fault(why));
     }
     round.told.tell(start);
-    round.close(&dir, source.path(), &reports, asked.json)
+    round.close(&dir, source.path(), asked.json)
 }
 
 /// Who performs the sets, and how many at one time.
@@ -248,6 +251,7 @@ struct Round {
     failed: u64,
     /// What hooks write, if it is shown as it comes.
     tagged: Option<Tagged>,
+    reports: Reports,
 }
 
 impl Round {
@@ -370,7 +374,9 @@ impl Round {
         self.counts.failed += is_failed;
         self.failed += is_failed;
         self.tally.add(&ended);
-        if let Err(error) = self.journal.end(&ended) {
+        let written = self.journal.end(&ended);
+        self.reports.ended(&self.tally, &ended);
+        if let Err(error) = written {
             self.unwritten.push(ended);
             self.written(Err(error));
         }
@@ -390,13 +396,7 @@ impl Round {
     }
 
     /// Everything has ended that was begun: the summary, the reports, and what is left.
-    fn close(
-        mut self,
-        dir: &Path,
-        targets: &str,
-        reports: &[Report],
-        json: bool,
-    ) -> Result<u8, Failure> {
+    fn close(mut self, dir: &Path, targets: &str, json: bool) -> Result<u8, Failure> {
         self.screen.close();
         let lost = self.write_again();
         let left = self.counts.total.saturating_sub(self.tally.ended());
@@ -415,10 +415,7 @@ impl Round {
         } else {
             out(&summary::text(&self.tally, &Look::of_stdout()))
         };
-        let unwritten: Vec<String> = reports
-            .iter()
-            .filter_map(|report| report.write(&overview, &self.journal).err())
-            .collect();
+        let unwritten = self.reports.end(&overview, &self.journal);
         // A full disk is no reason to lose what is in memory.
         let _ = self.journal.sync();
         for why in &unwritten {

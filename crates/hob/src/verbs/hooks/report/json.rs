@@ -17,10 +17,10 @@ const SCHEMA: &str = "hob.hooks-report/1";
 
 /// A target with the number of its sitting.
 #[derive(Serialize)]
-struct Row<'a> {
-    sitting: u32,
+pub(super) struct Row<'a> {
+    pub(super) sitting: u32,
     #[serde(flatten)]
-    ended: &'a Ended,
+    pub(super) ended: &'a Ended,
 }
 
 /// Writes it.

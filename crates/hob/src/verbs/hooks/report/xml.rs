@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use hob_core::hooks::{Capture, HookOutcome, HookRecord};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::Overview;
 use super::spool::{Part, Spool};
@@ -36,13 +36,7 @@ pub(super) fn write(
     let mut suites: BTreeMap<Vec<u8>, Suite> = BTreeMap::new();
     let mut spool = Spool::new()?;
     journal.each(|sitting, ended| {
-        let begun = usize::try_from(sitting)
-            .ok()
-            .and_then(|index| overview.tally.sittings.get(index))
-            .and_then(|sitting| sitting.at.parse::<Timestamp>().ok())
-            .unwrap_or_default();
-        let at = i64::try_from(ended.set.at_us).unwrap_or(0);
-        let at = begun.checked_add(SignedDuration::from_micros(at)).unwrap_or(begun);
+        let at = overview.tally.moment(sitting, ended.set.at_us);
         target(&mut suites, &mut spool, ended, at)
     })?;
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
