@@ -4,9 +4,11 @@
 //! show in memory; and they appear whole, by a rename, or not at all. JSON lines are the exception:
 //! they grow while targets end.
 
+mod causes;
 mod html;
 mod json;
 mod lines;
+mod search;
 mod spool;
 mod timeline;
 mod xml;
