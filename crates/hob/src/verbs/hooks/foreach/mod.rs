@@ -79,11 +79,12 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     }
     let mut reports = asked.reports()?;
     let (journal, past) = open(path.as_deref(), many.earlier())?;
-    let begun = reports.begin(&journal, &past.tally);
-    begun.map_err(|why| Failure::new(format!("--report {why}")))?;
     greet(&past, many.earlier(), total);
     let dir = PathBuf::from(&asked.dir);
     let (mut performer, jobs) = performer(start, asked, &dir, (limits, total))?;
+    // Now that something can run; and while a signal still ends the wait for a FIFO's reader.
+    let begun = reports.begin(&journal, &past.tally);
+    begun.map_err(|why| Failure::new(format!("--report {why}")))?;
     let signals = Signals::new(&mut performer)?;
     let screen = Screen::new(&mut performer, asked.json, past.tally.ended());
     let mut round = Round {

@@ -194,7 +194,8 @@ fn key(set: &SetRecord) -> Key {
 fn error_line(said: &str, target: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
-    let line = if first.starts_with(TRACEBACK) { lines.last().unwrap_or(first) } else { first };
+    let line =
+        if first.starts_with(TRACEBACK) { lines.next_back().unwrap_or(first) } else { first };
     let line = without_name(line, target);
     match line.char_indices().nth(LINE_CHARS_MAX) {
         Some((at, _)) => format!("{} (cut)", &line[..at]),

@@ -18,7 +18,7 @@ pub(super) fn field(out: &mut impl Write) -> io::Result<()> {
 
 /// What makes it work.
 pub(super) fn script(out: &mut impl Write) -> io::Result<()> {
-    write!(out, "<script>{SCRIPT}</script>\n")
+    writeln!(out, "<script>{SCRIPT}</script>")
 }
 
 #[cfg(test)]
