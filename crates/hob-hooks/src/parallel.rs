@@ -35,8 +35,8 @@ const RUNNERS_MAX: usize = 16;
 /// Gives a parallel runner its sets, and is told what becomes of them; one call at a time, each from any of
 /// the runner's threads.
 pub trait WorkSource: Send {
-    /// The next set, which has this number from now on; `None`: there are no more. Asked again
-    /// after that, it says the same.
+    /// The next set, which has this number from now on; `None`: there is none until a set has ended.
+    /// A runner asks again when one of its own has: what is to run again finds a place there.
     fn next(&mut self, id: SetId) -> Option<Set>;
 
     /// What has happened. Descriptors that are watched are told of by the first runner's thread.
@@ -195,11 +195,16 @@ fn work(runner: &mut Runner, source: &Asked<'_>, all_done: impl Fn() -> bool) ->
         if (!more || runner.is_draining()) && runner.is_idle() && all_done() {
             return Ok(());
         }
-        runner.turn(Wait::Forever, &mut |event| locked(source).event(event))?;
+        let mut has_ended = false;
+        runner.turn(Wait::Forever, &mut |event| {
+            has_ended |= matches!(event, Event::SetEnded(_));
+            locked(source).event(event);
+        })?;
+        more |= has_ended;
     }
 }
 
-/// Takes the sets that begin in the next turn; whether there may be more.
+/// Takes the sets that begin in the next turn; whether there may be more at once.
 fn take(runner: &mut Runner, source: &Asked<'_>) -> bool {
     while !runner.is_draining() && runner.places() > 0 {
         let id = runner.shared().next_id();
@@ -399,5 +404,54 @@ mod tests {
             .run(&mut meeting)
             .unwrap();
         assert_eq!(meeting.ok, 40 + jobs);
+    }
+
+    /// Sets of which each is given again as often as it is to be, only after it has ended.
+    struct Again {
+        left: usize,
+        dir: Vec<u8>,
+        waiting: Vec<usize>,
+        open: std::collections::HashMap<SetId, usize>,
+        tries: usize,
+    }
+
+    impl WorkSource for Again {
+        fn next(&mut self, id: SetId) -> Option<Set> {
+            let tries = match self.waiting.pop() {
+                Some(tries) => tries,
+                None => {
+                    self.left = self.left.checked_sub(1)?;
+                    3
+                }
+            };
+            self.open.insert(id, tries);
+            Some(Set::new(&self.dir[..], &Variables::default()))
+        }
+
+        fn event(&mut self, event: Event<'_>) {
+            let Event::SetEnded(record) = event else { return };
+            self.tries += 1;
+            let left = self.open.remove(&SetId(record.set)).unwrap() - 1;
+            self.waiting.extend((left > 0).then_some(left));
+        }
+    }
+
+    #[test]
+    fn what_is_given_again_after_the_source_was_empty_runs() {
+        let processors = std::thread::available_parallelism().unwrap().get();
+        for (jobs, sets) in [(1, 1), (1, 7), (processors, 1), (4 * processors, 9)] {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = dir.path().to_str().unwrap().as_bytes().to_vec();
+            let mut again = Again {
+                left: sets,
+                dir,
+                waiting: Vec::new(),
+                open: std::collections::HashMap::new(),
+                tries: 0,
+            };
+            let limits = Limits { jobs, ..Limits::default() };
+            ParallelRunner::new(limits).unwrap().run(&mut again).unwrap();
+            assert_eq!((again.tries, again.waiting.len()), (3 * sets, 0), "{jobs} jobs");
+        }
     }
 }

@@ -97,14 +97,15 @@ fn the_page_is_shown_by_a_browser_as_it_is_meant() {
     let outcome = reporting(&world, &["r.html"]).go();
     assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
     let page = std::fs::read_to_string(work(&world, "r.html")).unwrap();
-    for foreign in ["http:", "https:", "src=", "url(", "@import", "<script"] {
+    for foreign in ["http:", "https:", "src=", "url(", "@import"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
+    assert_eq!(page.matches("<script").count(), 1, "its own search");
     let url = format!("file://{}", work(&world, "r.html").display());
     let shown = browse(&world, &["--dump-dom", &url]);
     let dom = shown.text();
     assert!(dom.contains("<title>Hooks: hooks.d</title>"), "no hook has named it: {dom}");
-    assert!(dom.contains("<svg id=\"timeline\""), "{dom}");
+    assert!(dom.contains("<div id=\"timeline\""), "{dom}");
     for (outcome, least) in [("ok", 3), ("error", 1), ("warning", 1), ("interrupt", 1)] {
         let bars = dom.matches(&format!("<rect class=\"{outcome}\"")).count();
         assert!(bars >= least, "{bars} of {outcome}: {dom}");
@@ -129,8 +130,73 @@ fn one_failure_among_hundreds_is_seen_in_the_picture() {
     assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
     let page = std::fs::metadata(work(&world, "r.html")).unwrap().len();
     assert!(page < 1_000_000, "{page} bytes");
-    let found = pixels(&world, "r.html", &[], &["d92d20", "2e9e5b"]);
-    assert!(found[0] > 10 && found[1] > 5_000, "{found:?}");
+    for (width, least) in [("1200", 5_000), ("420", 2_000)] {
+        let window = format!("--window-size={width},900");
+        let found = pixels(&world, "r.html", &[&window], &["d92d20", "2e9e5b"]);
+        assert!(found[0] > 10 && found[1] > least, "{width}: {found:?}");
+    }
+}
+
+#[test]
+fn failures_of_one_cause_stand_together_and_a_search_finds_their_targets() {
+    let world = World::new();
+    let hook = "#!/bin/sh\ncase $HOST in *-bad) exit 3;; \
+                *-full) echo \"disk of $HOST is full\" >&2; exit 4;; esac\n";
+    world.executable("hooks.d/10-check", hook);
+    world.file("t.csv", "HOST\na\nb-bad\nc-full\nd-full\ne-full\nf\n");
+    assert_eq!(reporting(&world, &["r.html"]).go().end, End::Code(1));
+    let page = std::fs::read_to_string(work(&world, "r.html")).unwrap();
+    let causes: Vec<&str> = page.split("<details class=\"cause\">").skip(1).collect();
+    assert_eq!(causes.len(), 2, "{page}");
+    for part in ["<b>3 targets</b>", "10-check, exit code 4", "disk of … is full", "d-full"] {
+        assert!(causes[0].contains(part), "{part}: {page}");
+    }
+    assert!(causes[1].contains("<b>1 target</b>") && causes[1].contains("b-bad"), "{page}");
+    let shown = |find: &str| {
+        let url = format!("file://{}{find}", work(&world, "r.html").display());
+        browse(&world, &["--dump-dom", &url]).text()
+    };
+    let all = shown("");
+    assert!(all.contains("<p class=\"search\"><input") && !all.contains("hidden=\"\""), "{all}");
+    // Words of a name and of an error, in any case: one target has both.
+    let one = shown("#find=D-%20FULL");
+    assert!(one.contains(">1 of 6 targets shown here</output>"), "{one}");
+    for line in 2..=7 {
+        for part in ["tr", "div"] {
+            let hidden = if line == 5 { "" } else { " hidden=\"\"" };
+            let begin = format!("<{part} data-line=\"{line}\"{hidden}>");
+            assert!(one.contains(&begin), "{begin}: {one}");
+        }
+    }
+    let open = "<details class=\"cause\" data-opened=\"\" open=\"\">";
+    let hidden = "<details class=\"cause\" hidden=\"\">";
+    assert_eq!((one.matches(open).count(), one.matches(hidden).count()), (1, 1), "{one}");
+}
+
+#[test]
+fn thousands_of_causes_and_failures_make_no_page_that_nobody_can_read() {
+    let world = World::new();
+    let hook = "#!/bin/sh\n[ \"$WHY\" != head ] || head -c 20000 /dev/zero | tr '\\0' x\n\
+                echo \"it is $WHY\" >&2\nexit 4\n";
+    world.executable("hooks.d/10-check", hook);
+    let own: String = (0..130).map(|n| format!("own-{n},{n}\n")).collect();
+    let same: String = (0..300).map(|n| format!("same-{n},head\n")).collect();
+    world.file("t.csv", format!("HOST,WHY\n{own}{same}"));
+    assert_eq!(reporting(&world, &["r.html"]).go().end, End::Code(1));
+    let page = std::fs::read_to_string(work(&world, "r.html")).unwrap();
+    let causes: Vec<&str> = page.split("<details class=\"cause\">").skip(1).collect();
+    assert_eq!(causes.len(), 101, "{}", causes.len());
+    // The most frequent one has its place though it came last, and each of its targets is there.
+    let (same, others) = (causes[0], causes[100].split("</section>").next().unwrap());
+    for (cause, head, targets) in
+        [(same, "<b>300 targets</b>", 300), (others, "<b>31 targets</b> by other causes", 31)]
+    {
+        assert!(cause.contains(head), "{head}: {cause}");
+        assert_eq!(cause.matches("data-line=").count(), targets, "{cause}");
+        assert_eq!(cause.matches("<details data-line=").count(), 20, "{cause}");
+    }
+    assert!(same.contains("it is head") && same.contains("10-check, stdout, its end"), "{same}");
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
 }
 
 #[test]

@@ -187,7 +187,8 @@ fn what_a_killed_host_had_is_lost_once_and_the_rest_runs_at_the_others() {
     let webs = ["web-1", "web-2"].map(|name| project.host(name, &server));
     let desk = desk(&server, 50);
     hold(&webs[1]);
-    let words = ["--report", "r.json", "--lost-after", "3s"];
+    // What is lost is not tried again either: a host may have run it.
+    let words = ["--report", "r.json", "--lost-after", "3s", "--retries", "2"];
     let run = project.run(&desk, &words).start();
     let hook = until_held(&webs[1]);
     let daemon = webs[1].daemon();
@@ -356,4 +357,36 @@ fn one_host(more: &str) {
     std::fs::remove_dir_all(project.path("deploy.d")).unwrap();
     let gone = desk.hob(&["ask", "deploy@web-1", "{}"]).go();
     assert!(gone.complaint().contains("deploy.d: there is no such directory"), "{gone:?}");
+}
+
+#[test]
+fn what_failed_at_a_host_is_tried_again() {
+    let server = Server::start("");
+    let project = Project::new("workers = 2");
+    // The second try of `t-late` is well, at whichever host; no variable says which it is.
+    let late =
+        "case $HOST in t-late) [ $(grep -c '^t-late ' \"$here/ran\") -ge 2 ] || exit 3;; *bad)";
+    let hook = NOTES.replace("case $HOST in *bad)", late);
+    assert_ne!(hook, NOTES);
+    std::fs::write(project.path("deploy.d/10-note"), hook).unwrap();
+    let _webs = ["web-1", "web-2"].map(|name| project.host(name, &server));
+    let desk = desk(&server, 0);
+    desk.file("t.csv", "HOST\nt-late\nx-bad\na\n");
+    let words = ["--retries", "2", "--report", "r.json"];
+    let outcome = project.run(&desk, &words).go();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    let text = outcome.text();
+    assert!(text.starts_with("3 targets · 2 ok · 1 error · 2 needed more than one try"), "{text}");
+    let ran = project.ran();
+    let of = |name: &str| ran.iter().filter(|(target, ..)| target == name).count();
+    assert_eq!((of("t-late"), of("x-bad"), of("a"), ran.len()), (2, 3, 1, 6), "{ran:?}");
+    let tries: BTreeMap<String, Value> = report(&desk)["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| {
+            (target["set"]["target"].as_str().unwrap().to_owned(), target["tries"].clone())
+        })
+        .collect();
+    assert_eq!((&tries["t-late"], &tries["x-bad"], &tries["a"]), (&2.into(), &3.into(), &1.into()));
 }

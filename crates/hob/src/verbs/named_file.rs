@@ -1,5 +1,6 @@
 //! A file whose name a user has given to be written: there whole, or as it was; and what is no file
-//! (a device, a FIFO) is written to, never put aside.
+//! (a device, a FIFO) is written to, never put aside. One that grows ([`open_growing`]) is the only
+//! one that is seen before it is whole.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -58,6 +59,31 @@ pub(in crate::verbs) fn write(
         // A part would be taken for all of it.
         let _ = std::fs::remove_file(&beside);
     })
+}
+
+/// The same as [`check`] of what [`open_growing`] opens. Nothing is emptied.
+///
+/// # Errors
+/// It cannot be written.
+pub(in crate::verbs) fn check_growing(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?),
+        Err(_) => check(path),
+    }
+}
+
+/// Opens it to be written bit by bit, behind whatever is there by then: a regular file is emptied, so
+/// that whoever follows it by its name or its descriptor sees what comes.
+///
+/// # Errors
+/// It cannot be opened. To open a FIFO waits for who reads it.
+pub(in crate::verbs) fn open_growing(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o666).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 fn filled(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
@@ -162,6 +188,29 @@ mod tests {
             entry.as_ref().unwrap().file_name().to_string_lossy().contains(".hob-")
         });
         assert_eq!(left.count(), 0);
+    }
+
+    #[test]
+    fn what_grows_is_the_file_that_was_there_emptied() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("old"), "before").unwrap();
+        std::fs::hard_link(at("old"), at("other")).unwrap();
+        symlink("new", at("link")).unwrap();
+        for name in ["old", "link", "/dev/null"] {
+            check_growing(&at(name)).unwrap();
+        }
+        assert_eq!(std::fs::read(at("old")).unwrap(), b"before");
+        assert!(!at("new").exists());
+        for name in ["old", "link", "/dev/null"] {
+            let mut file = open_growing(&at(name)).unwrap();
+            file.write_all(b"1").unwrap();
+            file.write_all(b"2").unwrap();
+        }
+        let all = ["old", "other", "new"].map(|name| std::fs::read(at(name)).unwrap());
+        assert_eq!(all, [b"12", b"12", b"12"]);
+        assert!(at("link").is_symlink());
+        assert!(check_growing(place.path()).is_err() && check_growing(&at("no/file")).is_err());
     }
 
     #[test]

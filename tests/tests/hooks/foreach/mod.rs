@@ -2,6 +2,8 @@
 //! time, and that a second run does the rest.
 
 mod given;
+mod lines;
+mod retries;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -127,7 +129,7 @@ fn a_mistake_is_named_with_its_place_and_nothing_runs() {
     check(&["--for-each", "none.csv"], 2, "none.csv: No such file");
     world.file("t.csv", "HOST\na\n");
     check(&["--for-each", "t.csv", "--jobs", "0"], 2, "--jobs 0");
-    check(&["--for-each", "t.csv", "--report", "r.pdf"], 2, ".json, .xml (JUnit) or .html");
+    check(&["--for-each", "t.csv", "--report", "r.pdf"], 2, ".json, .jsonl, .xml (JUnit) or .html");
     check(&["--for-each", "t.csv", "--report", "no/r.xml"], 5, "no/r.xml: No such file");
     assert_eq!(ran(&world), [""; 0]);
 }

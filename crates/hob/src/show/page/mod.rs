@@ -1,5 +1,5 @@
-//! Pages of HTML: one file that needs nothing else, no script, and no network. Light or dark as the
-//! reader's system is, readable on a narrow screen and on paper.
+//! Pages of HTML: one file that needs nothing else, and no network. Light or dark as the reader's
+//! system is, readable on a narrow screen, on paper, and without script.
 
 pub(crate) mod calls;
 pub(crate) mod markup;
@@ -11,10 +11,19 @@ const STYLE: &str = include_str!("page.css");
 
 /// What a page begins with, up to its body. It forbids scripts and foreign resources to itself.
 pub(crate) fn head(title: &str) -> String {
+    head_and(title, "")
+}
+
+/// The same of a page with one script, of this SHA-256 (in base64): no other runs.
+pub(crate) fn head_with_script(title: &str, sha256: &'static str) -> String {
+    head_and(title, &format!("; script-src 'sha256-{sha256}'"))
+}
+
+fn head_and(title: &str, policy: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         'unsafe-inline'{policy}\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
         markup::text(title.as_bytes())
     )

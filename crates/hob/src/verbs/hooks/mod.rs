@@ -5,6 +5,7 @@ mod adopt;
 mod dry;
 mod foreach;
 mod list;
+mod options;
 mod perform;
 mod progress;
 mod receipt;

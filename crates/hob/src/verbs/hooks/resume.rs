@@ -430,7 +430,7 @@ mod tests {
             message: None,
             host: None,
         };
-        Box::new(Ended { line: 1, digest: target.digest().hex(), lane: 0, set })
+        Box::new(Ended { line: 1, digest: target.digest().hex(), lane: 0, tries: 1, set })
     }
 
     /// A run in which `a` ended well, `b` badly, and `c` has begun.

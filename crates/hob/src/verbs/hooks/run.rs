@@ -24,12 +24,12 @@ use serde_json::json;
 
 use super::super::{Failure, out_json};
 use super::list::Ignored;
+use super::options::{Many, time};
 use super::receipt::Told;
-use super::report::{self, Report};
-use super::resume::Earlier;
+use super::report::{self, Reports};
 use super::{dry, tag};
 use crate::show::text::{Charset, printable};
-use crate::{connect, durations, say};
+use crate::{connect, say};
 
 /// The name of the format.
 const SCHEMA: &str = "hob.hooks/1";
@@ -75,7 +75,8 @@ pub(crate) struct Run {
     /// Print one JSON object with everything, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a report: .json, .xml (JUnit) or .html; may be given more than once
+    /// Write a report: .json, .xml (JUnit) or .html; or .jsonl, which has a line for each target as it
+    /// ends; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(super) report: Vec<PathBuf>,
     /// Show which hooks would run for which targets, and run nothing
@@ -146,13 +147,10 @@ impl Run {
     }
 
     /// The reports that are wanted, each of which can be written.
-    pub(super) fn reports(&self) -> Result<Vec<Report>, Failure> {
-        let reports: Result<Vec<Report>, String> =
-            self.report.iter().map(|path| Report::new(path)).collect();
+    pub(super) fn reports(&self) -> Result<Reports, Failure> {
+        let reports = Reports::new(&self.report);
         let reports = reports.map_err(|why| Failure::usage(format!("--report {why}")))?;
-        for report in &reports {
-            report.check().map_err(|why| Failure::new(format!("--report {why}")))?;
-        }
+        reports.check().map_err(|why| Failure::new(format!("--report {why}")))?;
         Ok(reports)
     }
 
@@ -186,115 +184,6 @@ impl Run {
     }
 }
 
-/// Running for many targets.
-#[derive(Debug, Args)]
-pub(crate) struct Many {
-    /// Run for every target of this file: a JSON object a line, a table (CSV), or a plain list; its
-    /// members or columns are variables (of a list TARGET), the first one names the target; - reads
-    /// standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) for_each: Option<PathBuf>,
-    /// How many targets run at once at most, such as 8, or 200% of the processors; as many as there
-    /// are of those if not said
-    #[arg(long, value_name = "N", requires = "for_each")]
-    jobs: Option<Amount>,
-    /// Write whole lines of what hooks write as they come, each below its target's name and a tab
-    #[arg(long, requires = "for_each", conflicts_with = "json")]
-    pub(super) tag: bool,
-    /// Begin no further target once so many have failed, such as 10, or 1% of all
-    #[arg(long, value_name = "N", requires = "for_each")]
-    halt: Option<Amount>,
-    /// Leave out what ended in an earlier run that was ended before its time; `--resume=failed`
-    /// runs again what failed
-    #[arg(long, value_name = "WHAT", requires = "for_each", num_args = 0..=1)]
-    #[arg(require_equals = true, default_missing_value = "rest")]
-    resume: Option<ResumeName>,
-    /// Run on the hosts that offer the directory and whose names are such as web-* (* is any
-    /// characters, ? one); may be given more than once
-    #[arg(long, value_name = "GLOB", requires = "for_each", conflicts_with_all = ["tag", "dry_run"])]
-    pub(super) hosts: Vec<String>,
-    /// What a host has for so long, while it says nothing, is lost
-    #[arg(long, value_name = "TIME", requires = "hosts", default_value = "30s")]
-    lost_after: String,
-}
-
-/// How many, at least one: a number, or a share of what there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Amount {
-    Number(u64),
-    /// In hundredths.
-    Percent(u64),
-}
-
-impl Amount {
-    /// Of so many; a share of them is rounded up.
-    fn of(self, all: u64) -> u64 {
-        match self {
-            Amount::Number(number) => number,
-            Amount::Percent(percent) => all.saturating_mul(percent).div_ceil(100).max(1),
-        }
-    }
-}
-
-impl std::str::FromStr for Amount {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Amount, &'static str> {
-        let (number, amount): (&str, fn(u64) -> Amount) = match text.strip_suffix('%') {
-            Some(percent) => (percent, Amount::Percent),
-            None => (text, Amount::Number),
-        };
-        match number.parse() {
-            Ok(number) if number > 0 => Ok(amount(number)),
-            Ok(_) | Err(_) => Err("not a whole number of at least 1, or a share such as 50%"),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ResumeName {
-    /// What has not ended
-    Rest,
-    /// That, and what failed
-    Failed,
-}
-
-impl Many {
-    pub(super) fn earlier(&self) -> Earlier {
-        match self.resume {
-            None => Earlier::Nothing,
-            Some(ResumeName::Rest) => Earlier::Ended,
-            Some(ResumeName::Failed) => Earlier::EndedWell,
-        }
-    }
-
-    /// Whether it is said how many run at one time.
-    pub(super) fn has_jobs(&self) -> bool {
-        self.jobs.is_some()
-    }
-
-    pub(super) fn lost_after(&self) -> Result<Duration, Failure> {
-        Ok(time("--lost-after", Some(&self.lost_after))?.unwrap_or_default())
-    }
-
-    pub(super) fn limits(&self, asked: &Run) -> Result<Limits, Failure> {
-        let usual = Limits::default().jobs;
-        let jobs = self.jobs.map(|jobs| jobs.of(usual as u64));
-        asked.limits(jobs.map_or(usual, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX)))
-    }
-
-    /// How many of so many may fail before no further one is begun.
-    pub(super) fn halt(&self, total: u64) -> Option<u64> {
-        self.halt.map(|halt| halt.of(total))
-    }
-}
-
-fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
-    let Some(text) = text else { return Ok(None) };
-    let time = durations::parse(text);
-    time.map(Some).map_err(|wrong| Failure::usage(format!("{option} {text}: {wrong}")))
-}
-
 /// Runs the verb; returns its exit code.
 pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     asked.look_for_directory()?;
@@ -303,7 +192,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     if asked.dry_run {
         return dry::hooks(&set).map(|()| 0);
     }
-    let reports = asked.reports()?;
+    let mut reports = asked.reports()?;
     let begun = Timestamp::now();
     let mut runner = Runner::new(asked.limits(1)?).map_err(|error| runner_failed(&error))?;
     if let Some(connect) = Run::warm(start) {
@@ -321,7 +210,7 @@ pub(crate) fn run(start: &Start, asked: &Run) -> Result<u8, Failure> {
     let Some(record) = shown.record else { return Err(Failure::lost("the set has no end")) };
     told.add(&record);
     told.tell(start);
-    let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &reports);
+    let unwritten = report::of_one(asked.dir.as_ref(), &record, begun, &mut reports);
     if asked.json {
         let value = json!({"schema": SCHEMA, "set": &record});
         out_json(&format!("{value}\n"))?;

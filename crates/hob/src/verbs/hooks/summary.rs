@@ -44,6 +44,10 @@ fn counts(tally: &Tally, look: &Look) -> Vec<(Tone, String)> {
             parts.push((tone, format!("{} {}", thousands(count), outcome.word())));
         }
     }
+    if tally.retried > 0 {
+        let text = format!("{} needed more than one try", thousands(tally.retried));
+        parts.push((Tone::Watch, text));
+    }
     let wall_us = tally.wall_us();
     let hooks = plural(tally.hooks_run(), "hook");
     parts.push((Tone::Plain, format!("{hooks} in {}", duration(wall_us, look.micro()))));
@@ -170,7 +174,7 @@ fn title(cause: &Cause, look: &Look) -> String {
     let named = named.collect::<Vec<_>>().join(", ");
     let rest = if cause.count == 1 {
         let took = duration(cause.wall_us, look.micro());
-        format!(" {named}: {hook}{}, after {took}", cause.how)
+        format!(" {named}: {hook}{}, after {took}{}", cause.how, cause.in_which_try)
     } else {
         let more = cause.count - cause.first.len() as u64;
         let more = if more == 0 { String::new() } else { format!(" and {} more", thousands(more)) };

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::hooks::{HookOutcome, HookRecord, SetRecord, signal_name};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::spread::Spread;
@@ -28,8 +29,22 @@ pub(crate) struct Ended {
     pub(crate) digest: String,
     /// Which of those that ran at once it was: the least number that was free.
     pub(crate) lane: u32,
+    /// How often it was tried; its record is that of the last try.
+    #[serde(default = "once")]
+    pub(crate) tries: u32,
     /// What became of it.
     pub(crate) set: SetRecord,
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl Ended {
+    /// What is worth saying of its tries, behind something else.
+    pub(crate) fn in_which_try(&self) -> String {
+        if self.tries > 1 { format!(", in try {}", self.tries) } else { String::new() }
+    }
 }
 
 /// Whether an outcome is a failure. An interrupt is none: a hook asked for it.
@@ -98,6 +113,8 @@ pub(crate) struct Cause {
     pub(crate) first: Vec<(u64, Vec<u8>)>,
     /// How long the first one took.
     pub(crate) wall_us: u64,
+    /// In which try that was, if not in the first: words behind it.
+    pub(crate) in_which_try: String,
     /// The end of what it wrote: stderr, or stdout if that is empty.
     pub(crate) output: Vec<u8>,
 }
@@ -125,6 +142,8 @@ pub(crate) struct Tally {
     pub(crate) sittings: Vec<Sitting>,
     /// How many targets ran at once, at most.
     pub(crate) lanes: u32,
+    /// How many targets were tried more than once.
+    pub(crate) retried: u64,
 }
 
 impl Tally {
@@ -138,6 +157,7 @@ impl Tally {
             causes: Vec::new(),
             sittings: Vec::new(),
             lanes: 0,
+            retried: 0,
         }
     }
 
@@ -151,6 +171,7 @@ impl Tally {
         self.targets[place(set.outcome)] += 1;
         self.spread.add(set.wall_us);
         self.lanes = self.lanes.max(ended.lane + 1);
+        self.retried += u64::from(ended.tries > 1);
         if let Some(sitting) = self.sittings.last_mut() {
             sitting.wall_us = sitting.wall_us.max(set.at_us + set.wall_us);
             sitting.targets += 1;
@@ -174,11 +195,12 @@ impl Tally {
             keep(&mut self.slowest_hooks, hook.wall_us, || slow(hook.wall_us, Some(hook)));
         }
         if told(set.outcome) {
-            self.add_cause(ended.line, set);
+            self.add_cause(ended);
         }
     }
 
-    fn add_cause(&mut self, line: u64, set: &SetRecord) {
+    fn add_cause(&mut self, ended: &Ended) {
+        let (line, set) = (ended.line, &ended.set);
         let hook = set.hooks.iter().rev().find(|hook| told(hook.outcome));
         let name = hook.map(|hook| hook.name.0.clone());
         let how = match (hook, &set.message) {
@@ -202,9 +224,18 @@ impl Tally {
                 count: 1,
                 first: vec![(line, set.target.0.clone())],
                 wall_us: set.wall_us,
+                in_which_try: ended.in_which_try(),
                 output: hook.map(end_of_output).unwrap_or_default(),
             });
         }
+    }
+
+    /// The moment that is so long after a sitting began.
+    pub(crate) fn moment(&self, sitting: u32, at_us: u64) -> Timestamp {
+        let begun = usize::try_from(sitting).ok().and_then(|index| self.sittings.get(index));
+        let begun = begun.and_then(|one| one.at.parse::<Timestamp>().ok()).unwrap_or_default();
+        let at = SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(0));
+        begun.checked_add(at).unwrap_or(begun)
     }
 
     /// How many targets have ended.

@@ -1,4 +1,5 @@
-//! A report's file: its form by the ending of its name, and there whole, by a rename, or not at all.
+//! A report's file: its form by the ending of its name, and there whole, by a rename, or not at all;
+//! but for JSON lines, which grow.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -10,6 +11,8 @@ use super::super::named_file;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) enum Form {
     Json,
+    /// JSON lines: grows while what it reports goes on.
+    Lines,
     /// JUnit's.
     Xml,
     Html,
@@ -21,6 +24,7 @@ impl Form {
     fn ending(self) -> &'static str {
         match self {
             Form::Json => ".json",
+            Form::Lines => ".jsonl",
             Form::Xml => ".xml (JUnit)",
             Form::Html => ".html",
             Form::Markdown => ".md",
@@ -46,6 +50,7 @@ impl ReportFile {
     pub(in crate::verbs) fn new(path: &Path, forms: &[Form]) -> Result<ReportFile, Refused> {
         let form = match path.extension().and_then(|end| end.to_str()) {
             Some("json") => Some(Form::Json),
+            Some("jsonl" | "ndjson") => Some(Form::Lines),
             Some("xml") => Some(Form::Xml),
             Some("html" | "htm") => Some(Form::Html),
             Some("md") => Some(Form::Markdown),
@@ -76,7 +81,19 @@ impl ReportFile {
     /// # Errors
     /// It cannot.
     pub(in crate::verbs) fn check(&self) -> Result<(), Refused> {
-        named_file::check(&self.path).map_err(|error| self.refused(&error))
+        let checked = match self.form {
+            Form::Lines => named_file::check_growing(&self.path),
+            Form::Json | Form::Xml | Form::Html | Form::Markdown => named_file::check(&self.path),
+        };
+        checked.map_err(|error| self.refused(&error))
+    }
+
+    /// Opens it to grow; a regular file is emptied.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(in crate::verbs) fn open_growing(&self) -> Result<File, Refused> {
+        named_file::open_growing(&self.path).map_err(|error| self.refused(&error))
     }
 
     /// Writes it.
@@ -91,7 +108,8 @@ impl ReportFile {
             .map_err(|error| self.refused(&error))
     }
 
-    fn refused(&self, error: &io::Error) -> Refused {
+    /// Why it is not written, with its name.
+    pub(in crate::verbs) fn refused(&self, error: &io::Error) -> Refused {
         format!("{}: {error}", self.path.display())
     }
 }

@@ -60,7 +60,8 @@ impl Report {
         match self.0.form() {
             Form::Html => html::page(all),
             Form::Xml => xml::xml(all),
-            Form::Json => format!("{}\n", json::report(all, code)),
+            // JSON lines are not taken.
+            Form::Json | Form::Lines => format!("{}\n", json::report(all, code)),
             Form::Markdown => markdown::markdown(all),
         }
     }

@@ -6,12 +6,15 @@
 //!            ▲          └──────────────────▶ tally ───────▶ progress line, summary
 //!            └── ^C, a full disk, a mistake in the file: nothing more is begun
 //! ```
+//! One that failed may be tried again before the next target (`tries`).
+//!
 //! Invariants: what ended is in the resume file before the next target is taken; memory does not
 //! grow with the number of targets.
 
 mod hosts;
 mod performer;
 mod queue;
+mod tries;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -25,20 +28,21 @@ use super::super::{Failure, out, out_json};
 use super::dry;
 use super::progress::{Counts, thousands};
 use super::receipt::Told;
-use super::report::{self, Overview, Report};
+use super::report::{self, Overview, Reports};
 use super::resume::{self, Earlier, Journal, Past, ResumeError};
 use super::run::{Run, SIGNALLED, Signals, Wish};
 use super::screen::{DRAW, Screen};
 use super::summary;
 use super::tag::{self, Tagged};
 use super::tally::{Ended, Tally, failed};
-use super::targets::{Source, Target, TargetError};
+use super::targets::{Source, TargetError};
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};
 use crate::{fallback, say};
 use hosts::{Hosts, Wanted};
 use performer::{Performer, Stop};
 use queue::Queue;
+use tries::{Given, Tries};
 
 /// The name of the summary's format.
 const SCHEMA: &str = "hob.hooks-summary/1";
@@ -54,12 +58,17 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
     }
     // A host has an environment of its own.
     let own = if is_elsewhere { &[] } else { start.env.as_slice() };
-    let variables = asked.variables(own)?;
+    let mut variables = asked.variables(own)?;
+    // A host has its own say of what an asker may set.
+    if many.retries > 0 && !is_elsewhere {
+        let set = variables.set(tries::VARIABLE.as_bytes(), b"1");
+        set.map_err(|why| Failure::usage(why.to_string()))?;
+    }
     let set = asked.set(&variables)?;
     if is_elsewhere {
         hosts::can_go(&set).map_err(Failure::usage)?;
     }
-    let limits = many.limits(asked)?;
+    let limits = many.limits(asked.limits(Limits::default().jobs)?);
     let mut source = Source::open(file).map_err(|error| wrong(&error))?;
     let total = source.count().map_err(|error| wrong(&error))?;
     let path = fallback::state_dir().map(|dir| resume::path(&dir, asked.dir.as_ref(), file));
@@ -68,11 +77,14 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         let past = past.transpose().map_err(|error| Failure::new(error.to_string()))?;
         return dry::show(&set, &mut source, past.unwrap_or_else(Past::none), total).map(|()| 0);
     }
-    let reports = asked.reports()?;
+    let mut reports = asked.reports()?;
     let (journal, past) = open(path.as_deref(), many.earlier())?;
     greet(&past, many.earlier(), total);
     let dir = PathBuf::from(&asked.dir);
     let (mut performer, jobs) = performer(start, asked, &dir, (limits, total))?;
+    // Now that something can run; and while a signal still ends the wait for a FIFO's reader.
+    let begun = reports.begin(&journal, &past.tally);
+    begun.map_err(|why| Failure::new(format!("--report {why}")))?;
     let signals = Signals::new(&mut performer)?;
     let screen = Screen::new(&mut performer, asked.json, past.tally.ended());
     let mut round = Round {
@@ -83,6 +95,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         counts: Counts { ended: past.tally.ended(), failed: past.tally.failed(), total },
         tally: past.tally.clone(),
         given: HashMap::new(),
+        tries: Tries::new(many.retries),
         free: BTreeSet::new(),
         lanes: 0,
         ending: None,
@@ -91,6 +104,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         halt: many.halt(total),
         failed: 0,
         tagged: many.tag.then(Tagged::default),
+        reports,
     };
     round.sit(&dir, source.path(), jobs);
     let targets = source.targets().map_err(|error| wrong(&error))?;
@@ -100,7 +114,7 @@ pub(crate) fn run(start: &Start, asked: &Run, file: &Path) -> Result<u8, Failure
         round.ending = Some(Ending::Fault(why));
     }
     round.told.tell(start);
-    round.close(&dir, source.path(), &reports, asked.json)
+    round.close(&dir, source.path(), asked.json)
 }
 
 /// Who performs the sets, and how many at one time.
@@ -198,14 +212,6 @@ enum Ending {
     Fault(String),
 }
 
-/// A target that was given to the performer.
-#[derive(Debug)]
-struct Given {
-    target: Target,
-    digest: String,
-    lane: Option<u32>,
-}
-
 /// What the performer does: every target of the file.
 struct Work<'a> {
     round: &'a mut Round,
@@ -231,6 +237,7 @@ struct Round {
     performer: Stop,
     counts: Counts,
     given: HashMap<u64, Given>,
+    tries: Tries,
     /// The lanes that are free, of those that were used.
     free: BTreeSet<u32>,
     lanes: u32,
@@ -245,6 +252,7 @@ struct Round {
     failed: u64,
     /// What hooks write, if it is shown as it comes.
     tagged: Option<Tagged>,
+    reports: Reports,
 }
 
 impl Round {
@@ -257,13 +265,22 @@ impl Round {
 
     /// The set of the next target, unless nothing more is begun.
     fn next(&mut self, queue: &mut Queue, id: SetId) -> Option<Set> {
-        if self.ending.is_some() || queue.ended {
+        if self.ending.is_some() {
+            return None;
+        }
+        if let Some(given) = self.tries.next_one() {
+            let set = given.set.clone();
+            self.given.insert(id.0, given);
+            return Some(set);
+        }
+        if queue.ended {
             return None;
         }
         match queue.next_one() {
             Ok(Some((target, set))) => {
                 let digest = target.digest().hex();
-                self.given.insert(id.0, Given { target, digest, lane: None });
+                let given = Given { target, digest, lane: None, set: set.clone(), tries: 1 };
+                self.given.insert(id.0, given);
                 Some(set)
             }
             Ok(None) => {
@@ -333,28 +350,34 @@ impl Round {
     }
 
     fn ended(&mut self, record: SetRecord) {
-        let Some(Given { target, digest, lane }) = self.given.remove(&record.set) else { return };
-        if let Some(lane) = lane {
+        let Some(given) = self.given.remove(&record.set) else { return };
+        if let Some(lane) = given.lane {
             self.free.insert(lane);
         }
         if let Some(tagged) = &mut self.tagged {
             self.screen.clear();
-            for (stream, lines) in tagged.rest(record.set, &target.name) {
+            for (stream, lines) in tagged.rest(record.set, &given.target.name) {
                 tag::put(stream, &lines);
             }
         }
+        // What waits for another try when nothing more is begun has not ended: `--resume` runs it.
+        let Some(given) = self.tries.keep(given, record.outcome) else { return };
         self.told.add(&record);
-        // What was cancelled has not ended: `--resume` runs it.
+        // Nor has what was cancelled.
         if record.outcome == HookOutcome::Cancelled {
             return;
         }
-        let ended = Ended { line: target.line, digest, lane: lane.unwrap_or(0), set: record };
+        let Given { target, digest, lane, tries, set: _ } = given;
+        let (line, lane) = (target.line, lane.unwrap_or(0));
+        let ended = Ended { line, digest, lane, tries, set: record };
         self.counts.ended += 1;
         let is_failed = u64::from(failed(ended.set.outcome));
         self.counts.failed += is_failed;
         self.failed += is_failed;
         self.tally.add(&ended);
-        if let Err(error) = self.journal.end(&ended) {
+        let written = self.journal.end(&ended);
+        self.reports.ended(&self.tally, &ended);
+        if let Err(error) = written {
             self.unwritten.push(ended);
             self.written(Err(error));
         }
@@ -374,13 +397,7 @@ impl Round {
     }
 
     /// Everything has ended that was begun: the summary, the reports, and what is left.
-    fn close(
-        mut self,
-        dir: &Path,
-        targets: &str,
-        reports: &[Report],
-        json: bool,
-    ) -> Result<u8, Failure> {
+    fn close(mut self, dir: &Path, targets: &str, json: bool) -> Result<u8, Failure> {
         self.screen.close();
         let lost = self.write_again();
         let left = self.counts.total.saturating_sub(self.tally.ended());
@@ -399,10 +416,7 @@ impl Round {
         } else {
             out(&summary::text(&self.tally, &Look::of_stdout()))
         };
-        let unwritten: Vec<String> = reports
-            .iter()
-            .filter_map(|report| report.write(&overview, &self.journal).err())
-            .collect();
+        let unwritten = self.reports.end(&overview, &self.journal);
         // A full disk is no reason to lose what is in memory.
         let _ = self.journal.sync();
         for why in &unwritten {

@@ -1,30 +1,25 @@
-//! The report for people: one page that needs nothing else, no script, and no network. Light or
-//! dark as the reader's system is.
+//! The report for people: one page that needs nothing else, and no network. Light or dark as the
+//! reader's system is. What failed comes first.
 //!
-//! What hooks wrote is text within it and nothing more: it is escaped, and the page forbids
-//! scripts and foreign resources to itself.
+//! What hooks wrote is text within it and nothing more: it is escaped, and the page forbids foreign
+//! resources to itself, and scripts but for its own (`search`), without which it shows everything.
 
 use std::io::{self, Write};
 
-use hob_core::hooks::{Bytes, HookOutcome, HookRecord, SetRecord};
+use hob_core::hooks::HookOutcome;
 
-use super::Overview;
 use super::timeline::Timeline;
+use super::{Overview, causes, search};
 use crate::show::page;
 use crate::show::page::markup::text;
 use crate::show::units::{Micro, duration};
 use crate::spread::Spread;
 use crate::verbs::hooks::progress::{per_second, thousands};
 use crate::verbs::hooks::resume::Journal;
-use crate::verbs::hooks::tally::Ended;
-use crate::verbs::hooks::tally::{failed, how, place};
+use crate::verbs::hooks::tally::{failed, place};
 
-/// So many failures are shown with their output; a browser has to lay them all out.
-const FAILURES_MAX: u64 = 200;
 /// So many targets are listed.
 const TARGETS_MAX: u64 = 2_000;
-/// How much of the end of a hook's output is shown.
-const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 
 /// Writes it.
 pub(super) fn write(
@@ -34,23 +29,31 @@ pub(super) fn write(
 ) -> io::Result<()> {
     head(out, overview)?;
     let tally = overview.tally;
+    let is_searched = tally.ended() > 1;
+    if is_searched {
+        search::field(out)?;
+    }
+    if tally.failed() > 0 {
+        causes::write(out, journal)?;
+    }
     let mut timeline = Timeline::new(tally);
     journal.each(|sitting, ended| {
         timeline.add(sitting, ended);
         Ok::<(), io::Error>(())
     })?;
     let caption = timeline.caption();
-    let svg = timeline.svg(&tally.sittings);
+    let picture = timeline.html(&tally.sittings);
     writeln!(
         out,
-        "<h2>Time</h2>\n<figure>\n{svg}<figcaption class=\"soft\">{caption}</figcaption>\n</figure>"
+        "<h2>Time</h2>\n<figure>\n{picture}<figcaption class=\"soft\">{caption}</figcaption>\n\
+         </figure>"
     )?;
     drop(timeline);
-    if tally.failed() > 0 {
-        failures(out, overview, journal)?;
-    }
     times(out, overview)?;
     targets(out, overview, journal)?;
+    if is_searched {
+        search::script(out)?;
+    }
     out.write_all(b"</body>\n</html>\n")
 }
 
@@ -59,7 +62,7 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
     let tally = overview.tally;
     let dir = text(overview.dir.as_os_str().as_bytes());
     let title = format!("Hooks: {}", overview.dir.display());
-    writeln!(out, "{}<h1>{dir}</h1>", page::head(&title))?;
+    writeln!(out, "{}<h1>{dir}</h1>", page::head_with_script(&title, search::SCRIPT_SHA256))?;
     let first = tally.sittings.first().map_or("", |sitting| sitting.at.as_str());
     let resumed = match tally.sittings.len() {
         0 | 1 => String::new(),
@@ -90,6 +93,10 @@ fn head(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
         let left = thousands(overview.left);
         writeln!(out, "<li><b>{left}</b><i class=\"left\"></i>not ended</li>")?;
     }
+    if tally.retried > 0 {
+        let retried = thousands(tally.retried);
+        writeln!(out, "<li><b>{retried}</b>needed more than one try</li>")?;
+    }
     out.write_all(b"</ul>\n")
 }
 
@@ -102,79 +109,10 @@ fn begun(at: &str) -> String {
     )
 }
 
-fn failures(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> io::Result<()> {
-    out.write_all(b"<h2>Failures</h2>\n<section id=\"failures\">\n")?;
-    let mut shown = 0;
-    journal.each(|_, ended| {
-        if failed(ended.set.outcome) && shown < FAILURES_MAX {
-            shown += 1;
-            failure(out, ended)?;
-        }
-        Ok::<(), io::Error>(())
-    })?;
-    if overview.tally.failed() > shown {
-        let more = thousands(overview.tally.failed() - shown);
-        writeln!(out, "<p class=\"soft\">and {more} more; the JSON report has all of them</p>")?;
-    }
-    out.write_all(b"</section>\n")
-}
-
-/// A target's name, with the host that it ran on where that was another one.
-fn name(set: &SetRecord) -> String {
-    let name = text(&set.target.0);
-    match &set.host {
-        Some(host) => format!("{name} <span class=\"soft\">on {}</span>", text(host.as_bytes())),
-        None => name,
-    }
-}
-
-fn failure(out: &mut impl Write, ended: &Ended) -> io::Result<()> {
-    let set = &ended.set;
-    let hook = set.hooks.iter().rev().find(|hook| failed(hook.outcome));
-    let why = match (hook, &set.message) {
-        (Some(hook), _) => format!("{}, {}", hook.name.text(), how(hook)),
-        (None, Some(message)) => message.clone(),
-        (None, None) => String::new(),
-    };
-    writeln!(
-        out,
-        "<details><summary><span class=\"word {word}\">{word}</span> {} <span class=\"soft\">line \
-         {} · {} · {}</span></summary>",
-        name(set),
-        ended.line,
-        text(why.as_bytes()),
-        duration(set.wall_us, Micro::Sign),
-        word = set.outcome.word(),
-    )?;
-    for hook in set.hooks.iter() {
-        output(out, hook)?;
-    }
-    if !set.not_run.is_empty() {
-        let names: Vec<_> = set.not_run.iter().map(Bytes::text).collect();
-        writeln!(out, "<p class=\"soft\">not run: {}</p>", text(names.join(", ").as_bytes()))?;
-    }
-    out.write_all(b"</details>\n")
-}
-
-fn output(out: &mut impl Write, hook: &HookRecord) -> io::Result<()> {
-    let streams = [("stdout", &hook.stdout), ("stderr", &hook.stderr)];
-    for (name, stream) in streams.into_iter().filter(|(_, stream)| stream.total > 0) {
-        let mut shown = stream.shown();
-        let mut cut = "";
-        if shown.len() > OUTPUT_BYTES_MAX {
-            shown.drain(..shown.len() - OUTPUT_BYTES_MAX);
-            cut = ", its end";
-        }
-        let (hook, shown) = (text(&hook.name.0), text(&shown));
-        writeln!(out, "<p class=\"soft\">{hook}, {name}{cut}</p>\n<pre>{shown}</pre>")?;
-    }
-    Ok(())
-}
-
 fn times(out: &mut impl Write, overview: &Overview<'_>) -> io::Result<()> {
     let tally = overview.tally;
     out.write_all(
-        b"<h2>Times</h2>\n<div class=\"wide\"><table>\n<tr><th></th><th class=\"figure\">count</th>\
+        b"<h2>Times</h2>\n<div class=\"wide\"><table class=\"times\">\n<tr><th></th><th class=\"figure\">count</th>\
           <th class=\"figure\">p50</th><th class=\"figure\">p99</th><th class=\"figure\">slowest\
           </th><th>failed</th></tr>\n",
     )?;
@@ -227,7 +165,7 @@ fn targets(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> 
         )?;
     }
     out.write_all(
-        b"<details><summary>in the order in which they ended</summary>\n<div class=\"wide\"><table>\
+        b"<details id=\"targets\"><summary>in the order in which they ended</summary>\n<div class=\"wide\"><table>\
           \n<tr><th>line</th><th>target</th><th>outcome</th><th class=\"figure\">began</th>\
           <th class=\"figure\">took</th><th class=\"figure\">hooks</th></tr>\n",
     )?;
@@ -241,13 +179,14 @@ fn targets(out: &mut impl Write, overview: &Overview<'_>, journal: &Journal) -> 
         let word = set.outcome.word();
         writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"word {word}\">{word}</td><td class=\"figure\">{}\
-             </td><td class=\"figure\">{}</td><td class=\"figure\">{}</td></tr>",
-            ended.line,
-            name(set),
+            "<tr data-line=\"{line}\"><td>{line}</td><td>{}</td><td class=\"word {word}\">{word}{}</td>\
+             <td class=\"figure\">{}</td><td class=\"figure\">{}</td><td class=\"figure\">{}</td></tr>",
+            causes::name(set),
+            ended.in_which_try(),
             duration(set.at_us, Micro::Sign),
             duration(set.wall_us, Micro::Sign),
             set.hooks.len(),
+            line = ended.line,
         )
     })?;
     out.write_all(b"</table></div></details>\n")

@@ -17,10 +17,10 @@ const SCHEMA: &str = "hob.hooks-report/1";
 
 /// A target with the number of its sitting.
 #[derive(Serialize)]
-struct Row<'a> {
-    sitting: u32,
+pub(super) struct Row<'a> {
+    pub(super) sitting: u32,
     #[serde(flatten)]
-    ended: &'a Ended,
+    pub(super) ended: &'a Ended,
 }
 
 /// Writes it.
@@ -88,6 +88,7 @@ pub(crate) fn summary(overview: &Overview<'_>) -> Map<String, Value> {
         "outcomes": counts(&tally.targets),
         "ended": tally.ended(),
         "left": overview.left,
+        "retried": tally.retried,
         "hooks_run": tally.hooks_run(),
         "wall_us": tally.wall_us(),
         "sittings": sittings,

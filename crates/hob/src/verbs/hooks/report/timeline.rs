@@ -5,15 +5,17 @@
 //! they ran, and time is divided into columns; a column that holds several targets has the colour
 //! of the worst, so that one failure among thousands is still seen. So the picture's size does
 //! not grow with the number of targets.
+//!
+//! Each row is a picture of its own, which is stretched to the page's width; what is to be read
+//! stands beside it as text, so that its size is that of other text on any screen.
 
 use std::fmt::Write;
 
 use hob_core::hooks::HookOutcome;
 
 use crate::show::page::markup::{attribute, text};
-use crate::show::text::{Charset, fit};
 use crate::show::units::{Micro, duration};
-use crate::verbs::hooks::tally::{Ended, Sitting, Tally};
+use crate::verbs::hooks::tally::{Ended, Sitting, Tally, failed};
 
 /// So many targets have a row each.
 pub(super) const ROWS_EACH_MAX: u64 = 40;
@@ -21,19 +23,17 @@ pub(super) const ROWS_EACH_MAX: u64 = 40;
 const ROWS_MAX: usize = 32;
 /// How finely time is divided.
 const COLUMNS: usize = 800;
-/// How wide the picture is, in its own units; what is left of the time is for names.
-const WIDTH: usize = 1000;
-const NAMES: usize = 140;
-const MARGIN: usize = 8;
-/// How high the lower picture is, and what is between the two.
+/// How wide each row's picture is, in its own units.
+const WIDTH: u64 = 1000;
+/// How high the picture of the processes is.
 const PROCESSES: usize = 72;
-const GAP: usize = 30;
 /// About so many marks of time.
 const TICKS: u64 = 8;
 
 /// One target with a row of its own.
 #[derive(Debug)]
 struct Row {
+    line: u64,
     name: String,
     outcome: HookOutcome,
     at_us: u64,
@@ -92,6 +92,7 @@ impl Timeline {
                 (name, hook.outcome, offset_us + hook.at_us, hook.wall_us)
             };
             rows.push(Row {
+                line: ended.line,
                 name: set.target.text().into_owned(),
                 outcome: set.outcome,
                 at_us,
@@ -137,89 +138,102 @@ impl Timeline {
         }
     }
 
-    /// The picture, as SVG within HTML.
-    pub(super) fn svg(&mut self, sittings: &[Sitting]) -> String {
+    /// The picture, as HTML with SVG in it.
+    pub(super) fn html(&mut self, sittings: &[Sitting]) -> String {
         if let Some(rows) = &mut self.rows {
             rows.sort_by_key(|row| row.at_us);
         }
-        let (left, row_height, rows) = match &self.rows {
-            Some(rows) => (NAMES, 16, rows.len().max(1)),
-            None => (MARGIN, if self.shared > 8 { 10 } else { 20 }, self.shared),
-        };
-        let upper = rows * row_height;
-        let height = upper + GAP + PROCESSES + MARGIN + 20;
-        let mut svg = format!(
-            "<svg id=\"timeline\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" \
-             aria-label=\"Targets over time, and the processes at work\">\n"
+        let scale = Scale { total_us: self.total_us };
+        let behind = self.marks(&scale, sittings);
+        let named = if self.rows.is_some() { " class=\"named\"" } else { "" };
+        let mut html = format!(
+            "<div id=\"timeline\"{named} role=\"img\" aria-label=\"Targets over time, and the \
+             processes at work\">\n"
         );
-        let scale = Scale { left, right: WIDTH - MARGIN, total_us: self.total_us };
-        self.ticks(&mut svg, &scale, upper);
         match &self.rows {
-            Some(rows) => draw_rows(&mut svg, &scale, rows, row_height),
-            None => self.draw_lanes(&mut svg, &scale, row_height),
+            Some(rows) => rows.iter().for_each(|row| draw_row(&mut html, &scale, row, &behind)),
+            None => self.draw_lanes(&mut html, &scale, &behind),
         }
-        for (offset_us, sitting) in self.offsets.iter().zip(sittings).skip(1) {
-            let x = scale.x(*offset_us);
-            let _ = writeln!(
-                svg,
-                "<line class=\"resumed\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{}\"><title>resumed at \
-                 {}</title></line>",
-                upper + GAP + PROCESSES,
-                text(sitting.at.as_bytes())
-            );
-        }
-        self.draw_processes(&mut svg, &scale, upper + GAP);
-        svg += "</svg>\n";
-        svg
+        self.draw_processes(&mut html, &scale, &behind);
+        self.ticks(&mut html, &scale);
+        html += "</div>\n";
+        html
     }
 
-    fn ticks(&self, svg: &mut String, scale: &Scale, upper: usize) {
-        let bottom = upper + GAP + PROCESSES;
-        let step_us = step(self.total_us);
-        let mut at_us = 0;
-        while at_us <= self.total_us {
+    /// What stands behind every row: lines at the marks of time, and where a run was resumed.
+    fn marks(&self, scale: &Scale, sittings: &[Sitting]) -> String {
+        let mut lines = String::new();
+        let mut line = |class: &str, at_us: u64, title: &str| {
             let x = scale.x(at_us);
-            let _ = writeln!(
-                svg,
-                "<line class=\"tick\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{bottom}\"/>\
-                 <text class=\"axis\" x=\"{x}\" y=\"{}\">{}</text>",
-                bottom + 14,
-                if at_us == 0 { "0".to_owned() } else { duration(at_us, Micro::Sign) }
+            let _ = write!(
+                lines,
+                "<line class=\"{class}\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"100%\">{title}</line>"
             );
-            at_us += step_us;
+        };
+        for at_us in ticks(self.total_us) {
+            line("tick", at_us, "");
         }
+        for (offset_us, sitting) in self.offsets.iter().zip(sittings).skip(1) {
+            let at = text(sitting.at.as_bytes());
+            line("resumed", *offset_us, &format!("<title>resumed at {at}</title>"));
+        }
+        lines
+    }
+
+    /// The times of the marks. On a narrow page every other one has room.
+    fn ticks(&self, html: &mut String, scale: &Scale) {
+        *html += if self.rows.is_some() { "<div><span></span>" } else { "<div>" };
+        *html += "<div class=\"ticks\">";
+        for (index, at_us) in ticks(self.total_us).enumerate() {
+            let tenths = scale.tenths(at_us);
+            let class = match (index, tenths) {
+                (0, _) => "first",
+                (_, tenths) if tenths > WIDTH * 10 * 19 / 20 && index % 2 == 1 => "odd last",
+                (_, tenths) if tenths > WIDTH * 10 * 19 / 20 => "last",
+                _ if index % 2 == 1 => "odd",
+                _ => "even",
+            };
+            let time = if at_us == 0 { "0".to_owned() } else { duration(at_us, Micro::Sign) };
+            let (whole, part) = (tenths / 100, tenths % 100);
+            let _ =
+                write!(html, "<i class=\"{class}\" style=\"left:{whole}.{part:02}%\">{time}</i>");
+        }
+        *html += "</div></div>\n";
     }
 
     /// Neighbouring cells of one outcome are one rectangle.
-    fn draw_lanes(&self, svg: &mut String, scale: &Scale, row_height: usize) {
+    fn draw_lanes(&self, html: &mut String, scale: &Scale, behind: &str) {
+        let height = if self.shared > 8 { 10 } else { 20 };
         for row in 0..self.shared {
             let cells = &self.cells[row * COLUMNS..(row + 1) * COLUMNS];
+            // What failed is drawn over what did not, whose edges may be wider than itself.
+            let (mut well, mut badly) = (String::new(), String::new());
             let mut begin = 0;
             while begin < COLUMNS {
                 let run = cells[begin..].iter().take_while(|cell| **cell == cells[begin]).count();
                 if let Some(outcome) = cells[begin] {
                     let (from, to) = (self.column_us(begin), self.column_us(begin + run));
-                    let at = Place { y: row * row_height + 1, height: row_height - 2 };
+                    let at = Place { y: 1, height: height - 2 };
                     let title = format!(
                         "{} to {}: {}",
                         duration(from, Micro::Sign),
                         duration(to, Micro::Sign),
                         outcome.word()
                     );
-                    rectangle(
-                        svg,
-                        scale,
-                        at,
-                        Bar { from_us: from, to_us: to, outcome, title: &title },
-                    );
+                    let bar = Bar { from_us: from, to_us: to, outcome, title: &title };
+                    let svg = if failed(outcome) { &mut badly } else { &mut well };
+                    rectangle(svg, scale, at, bar);
                 }
                 begin += run;
             }
+            *html += "<div>";
+            open(html, height);
+            let _ = writeln!(html, "{behind}{well}{badly}</svg></div>");
         }
     }
 
-    fn draw_processes(&self, svg: &mut String, scale: &Scale, top: usize) {
-        let bottom = top + PROCESSES;
+    fn draw_processes(&self, html: &mut String, scale: &Scale, behind: &str) {
+        let bottom = PROCESSES;
         // In hundredths of a process. Columns differ by a microsecond, and so may hooks that follow
         // each other: no more are at work than there are lanes.
         let level = |(column, busy_us): (usize, &u64)| {
@@ -238,16 +252,13 @@ impl Timeline {
         }
         let _ = write!(path, "V{bottom}Z");
         let count = full / 100;
+        let es = if count == 1 { "" } else { "es" };
+        let _ = write!(html, "<div class=\"busy-row\"><span>{count} process{es} at work</span>");
+        open(html, PROCESSES);
         let _ = writeln!(
-            svg,
-            "<path id=\"processes\" class=\"busy\" d=\"{path}\"/>\
-             <line class=\"level\" x1=\"{}\" x2=\"{}\" y1=\"{top}\" y2=\"{top}\"/>\
-             <text class=\"name\" x=\"{}\" y=\"{}\">{count} process{} at work</text>",
-            scale.left,
-            scale.right,
-            scale.left,
-            top - 5,
-            if count == 1 { "" } else { "es" }
+            html,
+            "{behind}<path id=\"processes\" class=\"busy\" d=\"{path}\"/>\
+             <line class=\"level\" x1=\"0\" x2=\"{WIDTH}\" y1=\"0\" y2=\"0\"/></svg></div>"
         );
     }
 }
@@ -255,24 +266,29 @@ impl Timeline {
 /// From time to the picture's units.
 #[derive(Debug)]
 struct Scale {
-    left: usize,
-    right: usize,
     total_us: u64,
 }
 
 impl Scale {
     /// With one digit behind the point.
     fn x(&self, us: u64) -> String {
-        let tenths = (self.right - self.left) as u128 * 10;
-        let x = self.left as u128 * 10
-            + u128::from(us.min(self.total_us)) * tenths / u128::from(self.total_us);
-        format!("{}.{}", x / 10, x % 10)
+        let tenths = self.tenths(us);
+        format!("{}.{}", tenths / 10, tenths % 10)
     }
 
-    fn tenths(&self, us: u64) -> u128 {
-        u128::from(us.min(self.total_us)) * (self.right - self.left) as u128 * 10
-            / u128::from(self.total_us)
+    fn tenths(&self, us: u64) -> u64 {
+        let all = u128::from(us.min(self.total_us)) * u128::from(WIDTH) * 10;
+        u64::try_from(all / u128::from(self.total_us)).unwrap_or(WIDTH * 10)
     }
+}
+
+/// Begins a row's picture.
+fn open(html: &mut String, height: usize) {
+    let _ = write!(
+        html,
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=\"none\" \
+         style=\"height:{height}px\">"
+    );
 }
 
 /// Where a rectangle stands in its row.
@@ -294,7 +310,7 @@ fn rectangle(svg: &mut String, scale: &Scale, at: Place, bar: Bar<'_>) {
     let Bar { from_us, to_us, outcome, title } = bar;
     // Nothing is so short that it cannot be seen.
     let width = scale.tenths(to_us).saturating_sub(scale.tenths(from_us)).max(8);
-    let _ = writeln!(
+    let _ = write!(
         svg,
         "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}.{}\" height=\"{}\"><title>{title}</title></rect>",
         outcome.word(),
@@ -306,34 +322,35 @@ fn rectangle(svg: &mut String, scale: &Scale, at: Place, bar: Bar<'_>) {
     );
 }
 
-fn draw_rows(svg: &mut String, scale: &Scale, rows: &[Row], row_height: usize) {
-    for (index, row) in rows.iter().enumerate() {
-        let y = index * row_height;
-        let name = fit(&row.name, 20, Charset::Unicode);
-        let _ = writeln!(
-            svg,
-            "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
-            MARGIN,
-            y + row_height - 4,
-            text(name.as_bytes())
-        );
-        let title = |name: &str, outcome: HookOutcome, wall_us: u64| {
-            let name = attribute(name.as_bytes());
-            format!("{name}: {}, {}", outcome.word(), duration(wall_us, Micro::Sign))
-        };
-        let whole = Place { y: y + row_height / 2 - 1, height: 2 };
-        let end = row.at_us + row.wall_us;
-        let line = title(&row.name, row.outcome, row.wall_us);
-        let bar = Bar { from_us: row.at_us, to_us: end, outcome: row.outcome, title: &line };
-        rectangle(svg, scale, whole, bar);
-        for (name, outcome, at_us, wall_us) in &row.hooks {
-            let at = Place { y: y + 2, height: row_height - 4 };
-            let title = title(&format!("{} · {name}", row.name), *outcome, *wall_us);
-            let (outcome, title) = (*outcome, title.as_str());
-            let bar = Bar { from_us: *at_us, to_us: at_us + wall_us, outcome, title };
-            rectangle(svg, scale, at, bar);
-        }
+fn draw_row(html: &mut String, scale: &Scale, row: &Row, behind: &str) {
+    const HEIGHT: usize = 16;
+    let (name, line) = (text(row.name.as_bytes()), row.line);
+    let whole = attribute(row.name.as_bytes());
+    let _ = write!(html, "<div data-line=\"{line}\"><span title=\"{whole}\">{name}</span>");
+    open(html, HEIGHT);
+    *html += behind;
+    let title = |name: &str, outcome: HookOutcome, wall_us: u64| {
+        let name = attribute(name.as_bytes());
+        format!("{name}: {}, {}", outcome.word(), duration(wall_us, Micro::Sign))
+    };
+    let line = title(&row.name, row.outcome, row.wall_us);
+    let (from_us, to_us) = (row.at_us, row.at_us + row.wall_us);
+    let bar = Bar { from_us, to_us, outcome: row.outcome, title: &line };
+    rectangle(html, scale, Place { y: HEIGHT / 2 - 1, height: 2 }, bar);
+    for (name, outcome, at_us, wall_us) in &row.hooks {
+        let at = Place { y: 2, height: HEIGHT - 4 };
+        let title = title(&format!("{} · {name}", row.name), *outcome, *wall_us);
+        let (outcome, title) = (*outcome, title.as_str());
+        let bar = Bar { from_us: *at_us, to_us: at_us + wall_us, outcome, title };
+        rectangle(html, scale, at, bar);
     }
+    *html += "</svg></div>\n";
+}
+
+/// The marks of time.
+fn ticks(total_us: u64) -> impl Iterator<Item = u64> {
+    let step_us = step(total_us);
+    (0..=total_us / step_us).map(move |index| index * step_us)
 }
 
 /// A round time between two marks: 1, 2 or 5 and zeros.
@@ -365,7 +382,7 @@ mod tests {
             message: None,
             host: None,
         };
-        Ended { line: 1, digest: String::new(), lane, set }
+        Ended { line: 1, digest: String::new(), lane, tries: 1, set }
     }
 
     fn picture(all: &[Ended]) -> String {
@@ -374,7 +391,7 @@ mod tests {
         all.iter().for_each(|ended| tally.add(ended));
         let mut timeline = Timeline::new(&tally);
         all.iter().for_each(|ended| timeline.add(0, ended));
-        timeline.svg(&tally.sittings)
+        timeline.html(&tally.sittings)
     }
 
     #[test]
@@ -403,7 +420,7 @@ mod tests {
         ]);
         assert_eq!(
             (svg.matches("a&lt;b").count(), svg.matches("class=\"timeout\"").count()),
-            (4, 1)
+            (6, 1)
         );
         assert!(picture(&[]).contains("processes"));
     }
@@ -421,7 +438,7 @@ mod tests {
         for at_us in [0, 0, 999, 1_000] {
             timeline.at_work(at_us, 1_000);
         }
-        let svg = timeline.svg(&tally.sittings);
+        let svg = timeline.html(&tally.sittings);
         assert!(svg.contains("2 processes at work"), "{svg}");
     }
 

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use hob_core::hooks::{Capture, HookOutcome, HookRecord, SetRecord};
-use jiff::{SignedDuration, Timestamp};
+use hob_core::hooks::{Capture, HookOutcome, HookRecord};
+use jiff::Timestamp;
 
 use super::Overview;
 use super::spool::{Part, Spool};
@@ -36,13 +36,7 @@ pub(super) fn write(
     let mut suites: BTreeMap<Vec<u8>, Suite> = BTreeMap::new();
     let mut spool = Spool::new()?;
     journal.each(|sitting, ended| {
-        let begun = usize::try_from(sitting)
-            .ok()
-            .and_then(|index| overview.tally.sittings.get(index))
-            .and_then(|sitting| sitting.at.parse::<Timestamp>().ok())
-            .unwrap_or_default();
-        let at = i64::try_from(ended.set.at_us).unwrap_or(0);
-        let at = begun.checked_add(SignedDuration::from_micros(at)).unwrap_or(begun);
+        let at = overview.tally.moment(sitting, ended.set.at_us);
         target(&mut suites, &mut spool, ended, at)
     })?;
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
@@ -123,10 +117,13 @@ fn target(
         spool.add(&mut suite.out, out)?;
         spool.add(&mut suite.err, err)
     };
-    for hook in &set.hooks {
-        let shown = [&hook.stdout, &hook.stderr].map(|written| stream(set, written));
-        let [out, err] = &shown;
-        of(&hook.name.0, hook.wall_us, &case(hook), [out, err])?;
+    for (index, hook) in set.hooks.iter().enumerate() {
+        let [mut out, err] = [&hook.stdout, &hook.stderr].map(|written| stream(ended, written));
+        if ended.tries > 1 && index + 1 == set.hooks.len() && out.is_empty() {
+            // No attribute says it that both schemas know.
+            out = head(ended);
+        }
+        of(&hook.name.0, hook.wall_us, &case(ended, hook), [&out, &err])?;
     }
     if let Some(message) = set.message.as_deref().filter(|_| set.hooks.is_empty()) {
         let message = attribute(message.as_bytes());
@@ -141,7 +138,7 @@ fn target(
 
 /// What became of a hook, behind the attributes of its case. An interrupt is what its hook asked
 /// for, and no failure.
-fn case(hook: &HookRecord) -> String {
+fn case(ended: &Ended, hook: &HookRecord) -> String {
     let element = match hook.outcome {
         HookOutcome::Ok | HookOutcome::Warning | HookOutcome::Interrupt => return "/>".to_owned(),
         HookOutcome::Cancelled => return "><skipped/></testcase>".to_owned(),
@@ -152,19 +149,24 @@ fn case(hook: &HookRecord) -> String {
     format!(
         "><{element} type=\"{}\" message=\"{}\">{}</{element}></testcase>",
         hook.outcome.word(),
-        attribute(how(hook).as_bytes()),
+        attribute(format!("{}{}", how(hook), ended.in_which_try()).as_bytes()),
         text(&end(stream)),
     )
 }
 
 /// What the hook wrote for this target, below its name.
-fn stream(set: &SetRecord, written: &Capture) -> String {
+fn stream(ended: &Ended, written: &Capture) -> String {
     if written.total == 0 {
         return String::new();
     }
     let shown = text(&end(written));
     let line_end = if shown.ends_with('\n') { "" } else { "\n" };
-    format!("[{}]\n{shown}{line_end}", text(&set.target.0))
+    head(ended) + &shown + line_end
+}
+
+/// The target's name, on a line of its own.
+fn head(ended: &Ended) -> String {
+    format!("[{}{}]\n", text(&ended.set.target.0), ended.in_which_try())
 }
 
 /// The end of what was written.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use hob_core::hooks::{AskedSet, Bytes, HookOutcome};
+use hob_core::hooks::{AskedSet, Bytes, HookOutcome, SetRecord};
 use hob_core::hosts::reply::was_not_given;
 use hob_core::hosts::{ASKS_MAX, WITHIN_US};
 use hob_hooks::{Event, Isolation, Set, SetId, WorkSource};
@@ -88,6 +88,8 @@ pub(super) struct Hosts {
     last: u64,
     /// Nothing more is taken of the source.
     is_over: bool,
+    /// The source has nothing until a set has ended.
+    is_empty: bool,
     /// Since when no host takes anything.
     without_ns: Option<u64>,
 }
@@ -139,6 +141,7 @@ impl Hosts {
             again: VecDeque::new(),
             last: 0,
             is_over: false,
+            is_empty: false,
             without_ns: None,
         })
     }
@@ -178,8 +181,12 @@ impl Hosts {
                 _ => {}
             }
             let given = self.give(source);
-            if self.is_over && self.open.is_empty() && self.again.is_empty() {
-                return None;
+            if self.open.is_empty() && self.again.is_empty() {
+                // Where no host has room, nobody has asked the source yet.
+                match self.next(source) {
+                    Some(next) => self.again.push_back(next),
+                    None => return None,
+                }
             }
             let now_ns = clock::now_ns();
             if let Some(why) = self.without_hosts(now_ns) {
@@ -216,7 +223,7 @@ impl Hosts {
                 let open = Open::nowhere(set);
                 let text = format!("its variables have more than {BODY_MAX} bytes");
                 let record = open.ended((id.0, self.begun_ns), HookOutcome::SystemError, text);
-                source.event(Event::SetEnded(record));
+                self.end(source, record);
                 continue;
             }
             let sent = self.asks.ask(id.0, &program, (CONTENT_TYPE, &payload), SET_US);
@@ -233,12 +240,12 @@ impl Hosts {
 
     /// The next set of the source, which begins.
     fn next(&mut self, source: &mut dyn WorkSource) -> Option<(SetId, Set)> {
-        if self.is_over {
+        if self.is_over || self.is_empty {
             return None;
         }
         let id = SetId(self.last + 1);
         let Some(set) = source.next(id) else {
-            self.is_over = true;
+            self.is_empty = true;
             return None;
         };
         self.last = id.0;
@@ -307,7 +314,7 @@ impl Hosts {
                         }
                     }
                     let record = open.record(number, &payload, self.begun_ns);
-                    source.event(Event::SetEnded(record));
+                    self.end(source, record);
                 }
                 Err(Unanswered { reason, text }) if goes_again(reason) => {
                     if reason == Reason::Busy {
@@ -321,11 +328,17 @@ impl Hosts {
                     self.places.ended(&open.host);
                     let record =
                         open.ended((number, self.begun_ns), HookOutcome::SystemError, text);
-                    source.event(Event::SetEnded(record));
+                    self.end(source, record);
                 }
             }
         }
         Ok(())
+    }
+
+    /// A set has ended: the source may have another now.
+    fn end(&mut self, source: &mut dyn WorkSource, record: SetRecord) {
+        self.is_empty = false;
+        source.event(Event::SetEnded(record));
     }
 
     /// Ends those that this is true of, as lost.
@@ -338,7 +351,7 @@ impl Hosts {
             let text = format!("{} may have run it, and its answer is lost: {why}", open.host);
             self.places.gone(&open.host, why.to_owned());
             let record = open.ended((number, self.begun_ns), HookOutcome::SystemError, text);
-            source.event(Event::SetEnded(record));
+            self.end(source, record);
         }
     }
 
@@ -349,7 +362,7 @@ impl Hosts {
             let open = Open::nowhere(set);
             let text = "no host has begun it".to_owned();
             let record = open.ended((id.0, self.begun_ns), HookOutcome::Cancelled, text);
-            source.event(Event::SetEnded(record));
+            self.end(source, record);
         }
     }
 
@@ -359,7 +372,7 @@ impl Hosts {
             self.asks.take_back(number);
             let text = format!("{} was not waited for", open.host);
             let record = open.ended((number, self.begun_ns), HookOutcome::Cancelled, text);
-            source.event(Event::SetEnded(record));
+            self.end(source, record);
         }
         self.drain(source);
     }
