@@ -169,7 +169,12 @@ async fn serve(
         all_rights.iter().for_each(|each: &Arc<Rights>| each.forget(who.as_ref()));
         all_rights.len()
     };
-    let own = control::Own { forget: Box::new(forget), log: log.clone() };
+    let lines = log.clone();
+    let flush: control::Flush = Box::new(move || {
+        let lines = lines.clone();
+        Box::pin(async move { lines.flush().await })
+    });
+    let own = control::Own { forget: Box::new(forget), flush };
     control::begin(site.control, Arc::clone(&meter), own)?;
     let (limits, proxies) = (site.limits, site.proxies);
     let front = Arc::new(Front { mounts, link, limits, proxies, log, meter });

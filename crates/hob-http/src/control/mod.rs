@@ -10,6 +10,7 @@ pub(crate) mod slow;
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,6 @@ use tokio::sync::Semaphore;
 use self::meter::Meter;
 use self::metrics::Text;
 use crate::body::{Body, plain};
-use crate::log::Log;
 
 /// Who asks more at one time waits.
 const CONNECTIONS_MAX: usize = 32;
@@ -59,9 +59,12 @@ struct Asked {
 pub(crate) struct Own {
     /// Forgets rights.
     pub(crate) forget: Forget,
-    /// Whose lines are written at once.
-    pub(crate) log: Log,
+    /// Writes the lines of the access log that wait.
+    pub(crate) flush: Flush,
 }
+
+/// Resolves once they are written.
+pub(crate) type Flush = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Forgets the rights of a user, or of all; how many mounts have some.
 pub(crate) type Forget = Box<dyn Fn(Option<&str>) -> usize + Send + Sync>;
@@ -121,7 +124,7 @@ async fn answer<B>(request: &Request<B>, asked: &Asked, is_own: bool) -> Respons
         match request.uri().path() {
             FORGET => return forget(request, asked),
             FLUSH => {
-                asked.own.log.flush().await;
+                (asked.own.flush)().await;
                 return plain(StatusCode::OK, "written\n");
             }
             _ => {}
