@@ -5,6 +5,7 @@
 
 mod descriptors;
 mod figures;
+mod headline;
 mod hob;
 mod measure;
 mod progress;
@@ -44,6 +45,7 @@ const USAGE: &str =
   ends      objects that do something when they end: the same cold and through hob?
   nats      programs of other hosts beside bare async-nats (downloads its server)
   outbox    tells that are on the disk, against NATS JetStream (downloads its server)
+  headline  measures a few rounds of what the README's table has, in ten minutes
   all       measures every figure, one after the other
   readme    renders the README's table from bench/results.json
 
@@ -68,7 +70,7 @@ const USAGE: &str =
   --strict     fail when a target is missed, not only when a result is wrong";
 
 /// What stays the same for all figures of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Setting {
     /// The repository.
     pub(crate) root: PathBuf,
@@ -114,6 +116,16 @@ impl Setting {
         self.only.as_deref().is_none_or(|only| only == name)
     }
 
+    /// The same for one part of a figure, with so many rounds where nobody said how many.
+    fn of_part(&self, only: Option<&str>, rounds: usize) -> Setting {
+        let rounds = match (self.rounds, self.pace) {
+            (Some(asked), _) => asked,
+            (None, Pace::Full) => rounds,
+            (None, Pace::Quick) => rounds.min(3),
+        };
+        Setting { only: only.map(str::to_owned), rounds: Some(rounds), ..self.clone() }
+    }
+
     /// Whether it is only to be seen that everything works.
     pub(crate) fn is_quick(&self) -> bool {
         self.pace == Pace::Quick
@@ -152,6 +164,7 @@ fn run() -> Result<ExitCode> {
             readme::render(&setting.root)?;
             Ok(ExitCode::SUCCESS)
         }
+        headline::NAME => headline::measure(&setting).map(|()| ExitCode::SUCCESS),
         "all" => measure(&setting, "all", &figures::ALL),
         // No figures of the README: they take long, and what they find is a fault or nothing.
         "stale" => measure(&setting, "stale", &[("stale", figures::stale::measure)]),

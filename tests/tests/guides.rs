@@ -38,6 +38,11 @@ const WARM: &[Warm] = &[
         line: "git commit --quiet --allow-empty --message again",
         program: "pre-commit",
     },
+    Warm {
+        page: "ruby.md",
+        line: "rspec --format failures sum_spec.rb && echo passed",
+        program: "rspec",
+    },
     Warm { page: "functions.md", line: "hob ask words 'one two three'", program: "words" },
     Warm { page: "clojure.md", line: "hob run report.clj words: < words", program: "clojure.main" },
 ];
@@ -236,6 +241,7 @@ guides! {
     faster_or_slower: "faster-or-slower.md",
     slow_calls: "slow-calls.md",
     clojure_scripts: "clojure.md",
+    ruby: "ruby.md",
 }
 
 #[test]
