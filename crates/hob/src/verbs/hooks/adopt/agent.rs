@@ -13,9 +13,11 @@ use hob_core::hooks::Bytes;
 use hob_os::start::Start;
 use rustix::fd::{AsFd, OwnedFd};
 
+use super::hook::Hook;
 use super::kept::{self, Adopted, Change, Kept};
 use super::repository;
-use super::settings::{self, Format, Hook};
+
+use super::settings::{self, Format};
 use super::shell::{self, Called, Simple};
 
 /// An agent whose settings hob knows, by the folder that they are in.

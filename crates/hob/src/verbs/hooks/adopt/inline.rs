@@ -7,7 +7,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::settings::{Entry, Hook};
+use super::hook::{Entry, Hook};
 
 /// The command hooks of a file, in its order; or why it is no settings file with hooks.
 pub(super) fn hooks(text: &str) -> Result<Vec<Hook>, String> {

@@ -13,6 +13,7 @@
 
 mod agent;
 mod edit;
+mod hook;
 mod inline;
 mod kept;
 mod repository;

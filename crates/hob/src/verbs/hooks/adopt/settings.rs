@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 
 use hob_core::hooks::Bytes;
@@ -11,20 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::edit::Edit;
+use super::hook::{Entry, Hook};
 use super::inline;
-
-/// One command hook.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hook {
-    /// When it runs, in the agent's word.
-    pub(super) event: String,
-    /// What the shell is given.
-    pub(super) command: String,
-    /// The string in the text, with its quotes.
-    pub(super) at: Range<usize>,
-    /// Why it cannot run through hob, if it cannot.
-    pub(super) refused: Option<&'static str>,
-}
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,31 +27,6 @@ impl Format {
             true => Format::Toml,
             false => Format::Json,
         }
-    }
-}
-
-/// What a hook says of how its command is run.
-#[derive(Debug)]
-pub(super) struct Entry<'a> {
-    pub(super) kind: Option<&'a str>,
-    pub(super) shell: Option<&'a str>,
-    pub(super) has_args: bool,
-}
-
-impl Entry<'_> {
-    /// The hook, if it is one whose command a shell runs.
-    pub(super) fn hook(&self, event: &str, command: String, at: Range<usize>) -> Option<Hook> {
-        if self.kind.is_some_and(|kind| kind != "command") {
-            return None;
-        }
-        let refused = match self.shell {
-            _ if self.has_args => Some("its \"args\" mean that no shell runs it"),
-            Some(shell) if !["bash", "sh", "zsh"].contains(&shell) => {
-                Some("another shell than sh, bash or zsh runs it")
-            }
-            Some(_) | None => None,
-        };
-        Some(Hook { event: event.to_owned(), command, at, refused })
     }
 }
 
