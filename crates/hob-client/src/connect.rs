@@ -30,6 +30,9 @@ pub const START_MS: u64 = 40;
 pub enum Trouble {
     /// Nobody listens, and none could be started in time.
     NoDaemon,
+    /// The system refuses a socket here, or to write in its directory: a daemon that was started here
+    /// could not begin.
+    Sandbox,
     /// The listener's queue stayed full.
     ConnectTimeout,
     /// Connected, and no answer came in time.
@@ -60,6 +63,7 @@ impl Trouble {
     pub fn reason(self) -> FallbackReason {
         match self {
             Trouble::NoDaemon => FallbackReason::NoDaemon,
+            Trouble::Sandbox => FallbackReason::Sandbox,
             Trouble::ConnectTimeout => FallbackReason::ConnectTimeout,
             Trouble::NoAnswer => FallbackReason::NoAnswer,
             Trouble::OtherBuild => FallbackReason::OtherBuild,
@@ -98,13 +102,17 @@ pub const SOCKET: &[u8] = c"socket".to_bytes();
 
 /// Connects to the daemon if one listens.
 pub fn connect(directory: &std::path::Path) -> Result<OwnedFd, Trouble> {
-    match dir::check(directory) {
-        Ok(()) => {}
-        Err(dir::Unsafe::Missing) => return Err(Trouble::NoDaemon),
-        Err(why) => return Err(Trouble::UnsafeDir(why)),
-    }
     let path = dir::inside(directory.as_os_str().as_bytes(), SOCKET);
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(&path));
+    match dir::check(directory) {
+        Ok(()) => {}
+        // Tried all the same: where sockets are refused, no daemon is worth a start.
+        Err(dir::Unsafe::Missing) => {
+            let tried = uds::connect(path);
+            return Err(tried.map_or_else(unconnected, |_| Trouble::NoDaemon));
+        }
+        Err(why) => return Err(Trouble::UnsafeDir(why)),
+    }
     let mut deadline_ns = None;
     let socket = loop {
         match uds::connect(path) {
@@ -117,12 +125,33 @@ pub fn connect(directory: &std::path::Path) -> Result<OwnedFd, Trouble> {
                 }
                 let _ = poll(&mut [], Some(&milliseconds(1)));
             }
-            Err(_) => return Err(Trouble::NoDaemon),
+            Err(error) => return Err(unconnected(error)),
         }
     };
     match uds::peer_uid(&socket) {
         Ok(uid) if uid == rustix::process::getuid().as_raw() => Ok(socket),
         Ok(_) | Err(_) => Err(Trouble::PeerUid),
+    }
+}
+
+/// Why there is no connection. What the system refuses this process it refuses a daemon too: a filter
+/// says `EPERM`, `EACCES` or `ENOSYS`, a list of allowed kinds `EAFNOSUPPORT`.
+#[cold]
+#[inline(never)]
+fn unconnected(error: Errno) -> Trouble {
+    match error {
+        Errno::PERM | Errno::ACCESS | Errno::NOSYS | Errno::AFNOSUPPORT => Trouble::Sandbox,
+        _ => Trouble::NoDaemon,
+    }
+}
+
+/// Whether a daemon could begin in the directory, as far as can be seen without making it.
+#[cold]
+#[inline(never)]
+fn can_begin(directory: &std::path::Path) -> Result<(), Trouble> {
+    match dir::could_hold(directory) {
+        Err(Errno::ROFS | Errno::PERM | Errno::ACCESS) => Err(Trouble::Sandbox),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -133,6 +162,7 @@ pub fn connect_or_start(start: &Start, wait_ms: u64) -> Result<OwnedFd, Trouble>
         Err(Trouble::NoDaemon) => {}
         other => return other,
     }
+    can_begin(&directory)?;
     launch(start, &[c"hob", c"daemon"], (Session::New, wait_ms))?;
     connect(&directory)
 }

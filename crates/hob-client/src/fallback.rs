@@ -39,6 +39,8 @@ const NAME_BYTES_MAX: usize = 256;
 pub enum FallbackReason {
     /// Nothing listens on the socket, and a daemon was started for the calls to come.
     NoDaemon,
+    /// The system refuses the socket, or to write in its directory: none was started.
+    Sandbox,
     /// The daemon did not take the connection in time.
     ConnectTimeout,
     /// It took the connection and said nothing in time.
@@ -67,8 +69,9 @@ pub enum FallbackReason {
 
 impl FallbackReason {
     /// Every reason, for tables and tests.
-    pub const ALL: [FallbackReason; 13] = [
+    pub const ALL: [FallbackReason; 14] = [
         FallbackReason::NoDaemon,
+        FallbackReason::Sandbox,
         FallbackReason::ConnectTimeout,
         FallbackReason::NoAnswer,
         FallbackReason::OtherBuild,
@@ -88,6 +91,7 @@ impl FallbackReason {
     pub fn code(self) -> &'static str {
         match self {
             FallbackReason::NoDaemon => "no-daemon",
+            FallbackReason::Sandbox => "sandbox",
             FallbackReason::ConnectTimeout => "connect-timeout",
             FallbackReason::NoAnswer => "no-answer",
             FallbackReason::OtherBuild => "other-build",

@@ -173,15 +173,29 @@ pub fn try_to_write(directory: &Path) -> Result<(), Errno> {
 /// Whether a directory that does not exist could be made, and written in, as far as can be seen
 /// without making it.
 pub fn could_be_made(directory: &Path) -> Result<(), Errno> {
-    let exists = |path: &&Path| path.exists();
-    let Some(parent) = directory.ancestors().skip(1).find(exists) else { return Ok(()) };
-    rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)?;
+    let Some(parent) = directory.parent().and_then(existing) else { return Ok(()) };
+    may_write(parent)?;
     let room = rustix::fs::statvfs(parent)?;
     // What does not count its files says 0 of all.
     if room.f_bavail == 0 && room.f_blocks > 0 || room.f_favail == 0 && room.f_files > 0 {
         return Err(Errno::NOSPC);
     }
     Ok(())
+}
+
+/// Whether files may be made in a directory, or it itself where it does not exist, as far as can be
+/// seen without making any.
+pub fn could_hold(directory: &Path) -> Result<(), Errno> {
+    existing(directory).map_or(Ok(()), may_write)
+}
+
+/// The nearest directory that exists.
+fn existing(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|path| path.exists())
+}
+
+fn may_write(directory: &Path) -> Result<(), Errno> {
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
 }
 
 #[cfg(test)]

@@ -76,10 +76,9 @@ pub fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
 
-/// The process at the other end.
+/// The process at the other end; 0 as in [`Peer`].
 pub fn peer_pid(socket: impl AsFd) -> io::Result<u32> {
-    let pid = rustix::net::sockopt::socket_peercred(socket)?.pid;
-    Ok(pid.as_raw_nonzero().get().unsigned_abs())
+    Ok(peer(socket)?.pid)
 }
 
 /// Both ends of a connection, non-blocking and close-on-exec.

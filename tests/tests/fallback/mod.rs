@@ -8,3 +8,4 @@ mod directory;
 mod platforms;
 mod refused;
 mod rights;
+mod sandbox;

@@ -113,6 +113,86 @@ fn an_activated_shell_calls_shims_in_a_virtual_environment_too() {
     }
 }
 
+/// An environment with a command as installers write them, one of a shell, and what it has itself.
+fn environment(world: &World, name: &str) -> PathBuf {
+    world.run(&["python3", "-m", "venv", "--without-pip", name]).go().succeeded();
+    let dir = world.path("work").join(name);
+    let shebang = format!("#!{}/bin/python", dir.display());
+    let tool = format!("{shebang}\nimport sys\nprint(sys.prefix)\n");
+    world.executable(&format!("{name}/bin/tool"), &tool);
+    world.executable(&format!("{name}/bin/shell-tool"), "#!/bin/sh\necho x\n");
+    dir
+}
+
+/// The shims with their states.
+fn states(world: &World) -> Vec<(String, String)> {
+    let list = shim(world, &["list", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&list.out).unwrap();
+    let word = |shim: &serde_json::Value, name: &str| shim[name].as_str().unwrap().to_owned();
+    let shims = list["shims"].as_array().unwrap().iter();
+    shims.map(|shim| (word(shim, "name"), word(shim, "state"))).collect()
+}
+
+#[test]
+fn the_commands_of_an_environment_are_warm_where_it_is_active_and_no_others() {
+    let world = World::started();
+    let (first, second) = (environment(&world, "a/.venv"), environment(&world, "other"));
+    world.executable("other/bin/extra-tool", std::fs::read(second.join("bin/tool")).unwrap());
+    let added = shim(&world, &["add", "--venv", "a"]);
+    added.succeeded();
+    let text = added.text();
+    assert_eq!(text, format!("tool: hob runs {}/bin/tool\n", first.display()), "{added:?}");
+    let state = |state: &str| ("tool".to_owned(), state.to_owned());
+    assert_eq!(states(&world), [state("inactive")]);
+    let doctor = shimmed(&world, &[world.binary()]).args(&["doctor"]).go().text();
+    assert!(doctor.contains("1 in ") && !doctor.contains("tool:"), "{doctor}");
+    // Not active: no such command, as without hob.
+    assert_eq!(shimmed(&world, &["tool"]).go().end, End::Code(127));
+    let active = |dir: &PathBuf, command: &str| {
+        let path = [folder(&world), dir.join("bin"), "/usr/bin".into(), "/bin".into()];
+        world.run(&[command]).env("PATH", std::env::join_paths(path).unwrap())
+    };
+    for dir in [&first, &second] {
+        let want = format!("{}\n", dir.display());
+        world.warm(&active(dir, "tool"), |outcome| assert_eq!(outcome.text(), want));
+    }
+    shim(&world, &["add", "--venv", "other"]).succeeded();
+    assert_eq!(states(&world).len(), 2);
+    shim(&world, &["remove", "--venv", "a"]).succeeded();
+    assert_eq!(states(&world).len(), 2, "the other environment has one of that name");
+    // One that was asked for by its name is no environment's, and an environment may be gone.
+    active(&second, world.binary().to_str().unwrap())
+        .args(&["shim", "add", "extra-tool"])
+        .go()
+        .succeeded();
+    std::fs::remove_dir_all(&second).unwrap();
+    shim(&world, &["remove", "--venv", "other"]).succeeded();
+    assert_eq!(states(&world), [("extra-tool".to_owned(), "no-command".to_owned())]);
+    shim(&world, &["remove", "extra-tool"]).succeeded();
+    assert_eq!(std::fs::read_dir(folder(&world)).unwrap().count(), 0, "nothing is left");
+    for (words, why) in [
+        (["remove", "--venv", "a"], "no shims were made for it"),
+        (["add", "--venv", "none"], "no virtual environment"),
+    ] {
+        let refused = shim(&world, &words);
+        assert!(refused.end == End::Code(1) && refused.complaint().contains(why), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_shim_that_is_made_behind_its_command_says_that_no_call_comes_to_it() {
+    let world = World::started();
+    world.executable("tool", TOOL);
+    let path = [world.path("work"), "/usr/bin".into(), "/bin".into(), folder(&world)];
+    let add = world.hob(&["shim", "add", "tool"]).env("PATH", std::env::join_paths(path).unwrap());
+    std::fs::create_dir_all(folder(&world)).unwrap();
+    let added = add.go();
+    added.succeeded();
+    let text = added.text();
+    assert!(text.contains("PATH finds another first: tool\n"), "{text}");
+    assert!(text.contains("hob activate bash"), "{text}");
+}
+
 #[test]
 fn a_shim_of_any_program_runs_it_and_a_removed_target_is_not_found() {
     let world = World::started();

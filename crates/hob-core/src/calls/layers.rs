@@ -93,6 +93,14 @@ impl Calls {
         }
     }
 
+    /// A layer has other keys from now on: no call that came before begins a pool of an older one,
+    /// which no later call would find.
+    pub(super) fn forget_layer(&mut self, layer: ProgramId) {
+        for call in self.calls.values_mut() {
+            call.layers.retain(|one| one.program != layer);
+        }
+    }
+
     fn begin_layer(&mut self, engine: &mut Engine, Layer { program, key, .. }: Layer, aim: Aim) {
         self.remember_program(engine, program);
         if let Some(known) = self.programs.get_mut(&program) {

@@ -89,6 +89,7 @@ impl Calls {
     /// call brings the new key. A lesson that never settles sends the program cold for a while.
     fn amended(&mut self, engine: &mut Engine, pool: PoolId, id: ProgramId) {
         self.drop_pool(engine, pool, ColdReason::Warming);
+        self.forget_layer(id);
         let Some(program) = self.programs.get_mut(&id) else {
             return;
         };

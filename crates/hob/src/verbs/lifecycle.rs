@@ -45,6 +45,7 @@ pub(crate) fn start(start: &Start) -> Result<(), Failure> {
                 let error = request::not_used(&connect::directory(start), why);
                 return Err(Failure::new(error.to_string()));
             }
+            Err(Trouble::Sandbox) => RequestError::Sandbox,
             Err(Trouble::DaemonClosed) => RequestError::Ended,
             Err(_) => RequestError::NoAnswer,
         };

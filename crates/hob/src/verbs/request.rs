@@ -19,6 +19,9 @@ pub enum RequestError {
     /// No daemon runs.
     #[error("no daemon is running; `hob start` starts one, and so does the first `hob run`")]
     NoDaemon,
+    /// None can be reached or started from here.
+    #[error("a sandbox refuses hob's socket here; `hob doctor` says what allows it")]
+    Sandbox,
     /// The peer is not to be trusted.
     #[error("{0}: not asked, since the socket there is not safely ours")]
     NotOurs(String),
@@ -61,6 +64,7 @@ pub fn send_to(
 ) -> Result<(Value, OwnedFd), RequestError> {
     let socket = connect::connect(directory).map_err(|trouble| match trouble {
         Trouble::NoDaemon => RequestError::NoDaemon,
+        Trouble::Sandbox => RequestError::Sandbox,
         Trouble::UnsafeDir(why) => not_used(directory, why),
         Trouble::PeerUid => RequestError::NotOurs(directory.display().to_string()),
         Trouble::ConnectTimeout

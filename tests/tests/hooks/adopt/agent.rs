@@ -207,6 +207,71 @@ fn every_agents_settings_are_changed_in_the_commands_alone() {
     }
 }
 
+/// Codex's other file, in a style of its own.
+const CODEX: &str = "model = \"x\"  # mine\r\n\n[[hooks.PreToolUse]]\nmatcher = '^Bash$'\n\
+    [[hooks.PreToolUse.hooks]]\ntype = \"command\"\ncommand = 'python3 hooks/guard.py 2'\n\
+    [hooks.state]\n[mcp_servers.a]\ncommand = \"python3\"\nargs = [ \"b\" ]\n";
+
+#[test]
+fn hooks_in_a_file_of_toml_are_warm_and_given_back() {
+    let world = World::started();
+    let file = settings(&world, ".codex/config.toml", CODEX);
+    let named = "project/.codex/config.toml";
+    let adopted = hooks(&world, &["adopt", "agent", named]);
+    adopted.succeeded();
+    assert!(adopted.text().contains("reviewed it"), "{adopted:?}");
+    let after = text(&file);
+    let literal = after.lines().find_map(|line| line.strip_prefix("command = ")).unwrap();
+    assert_eq!(after.replace(literal, "'python3 hooks/guard.py 2'"), CODEX);
+    let command: String = serde_json::from_str(literal).unwrap();
+    let want = called(&world, "sh", "python3 hooks/guard.py 2").go();
+    assert_eq!(want.end, End::Code(2), "{want:?}");
+    warm_in_the_end(&world, &called(&world, "sh", &command), &want);
+    let again = hooks(&world, &["adopt", "agent", named]);
+    assert!(again.text().contains("is adopted already"), "{again:?}");
+    hooks(&world, &["restore", named]).succeeded();
+    assert_eq!(text(&file), CODEX);
+    // Codex has written to it since.
+    hooks(&world, &["adopt", "agent", named]).succeeded();
+    std::fs::write(&file, text(&file).replace("\"x\"", "\"y\"")).unwrap();
+    hooks(&world, &["restore", named]).succeeded();
+    assert_eq!(text(&file), CODEX.replace("\"x\"", "\"y\""));
+}
+
+/// Each command with what is said of it.
+#[test]
+fn a_command_behind_a_change_of_directory_is_found_there_or_told() {
+    let world = World::started();
+    let warm = [
+        "cd \"$CLAUDE_PROJECT_DIR\" && python3 hooks/guard.py 2",
+        "cd hooks && ./guard.py 2",
+        "cd \"$CLAUDE_PROJECT_DIR/hooks\"; python3 guard.py 1 || exit 2",
+    ];
+    let told = [
+        ("cd \"$ELSEWHERE\" && ./guard.py 2", "`cd $ELSEWHERE` leads where hob cannot tell"),
+        ("cd none && python3 guard.py 2", "name the program by a path from the project"),
+        ("cd hooks && python3 none.py", "left as it is: "),
+    ];
+    let all = warm.iter().chain(told.iter().map(|(command, _)| command));
+    let hook = |command: &&str| serde_json::json!({"type": "command", "command": command});
+    let list: Vec<_> = all.map(hook).collect();
+    let before = serde_json::json!({"hooks": {"PreToolUse": [{"hooks": list}]}}).to_string();
+    let file = settings(&world, ".claude/settings.json", &before);
+    let adopted = hooks(&world, &["adopt", "agent", "project/.claude/settings.json"]);
+    adopted.succeeded();
+    let said = adopted.text();
+    for (command, why) in told {
+        let line = said.lines().find(|line| line.contains(command)).unwrap();
+        assert!(line.contains("left as it is: ") && line.contains(why), "{line}");
+    }
+    assert_eq!(said.matches("runs through hob from now on").count(), warm.len(), "{said}");
+    for (was, is) in warm.iter().zip(&commands(&world, &file)) {
+        let want = called(&world, "sh", was).go();
+        assert_eq!(want.end, End::Code(2), "{was}: {want:?}");
+        warm_in_the_end(&world, &called(&world, "sh", is), &want);
+    }
+}
+
 #[test]
 fn what_the_agent_wrote_since_stays() {
     let world = World::new();

@@ -1,7 +1,7 @@
 //! Calls to be profiled, in copies of what is loaded below their program.
 
 use hob_core::event::{
-    Effect, Event, Found, GiveFailure, Layer, Learning, Lesson, Pages, Performed, Told,
+    Effect, Event, Found, GiveFailure, Layer, Learning, Lesson, Pages, Performed, Preload, Told,
 };
 use hob_core::ids::{CallId, ProgramId, WorkerId};
 use hob_core::isolation::Name;
@@ -73,6 +73,19 @@ fn a_call_to_be_profiled_is_given_to_a_copy_of_the_bare_interpreter() {
         Event::Learned { program: PROGRAM, lesson: Lesson::Notes, key: Some(other_key(1)) };
     let effects = desk.tell(learned);
     assert!(matches!(effects[..], [Effect::StartZygote { .. }]), "{effects:?}");
+}
+
+#[test]
+fn a_call_that_came_before_its_layer_had_another_key_begins_no_pool_of_the_old_one() {
+    let mut desk = Desk::new();
+    let (first, _) = desk.call_as(Ask { program: ProgramId(2), ..unknown() });
+    let (second, _) = desk.call_as(Ask { program: ProgramId(3), ..unknown() });
+    let zygote = started(&desk.cold_ends(first)).expect("it begins when a call has ended");
+    desk.tell(Event::ZygoteReady { zygote, threads: 1, preload: Preload::Amended });
+    assert_eq!(started(&desk.cold_ends(second)), None);
+    // One that comes later has the key that there is now.
+    let (third, _) = desk.call_as(Ask { program: ProgramId(4), ..unknown() });
+    assert!(started(&desk.cold_ends(third)).is_some());
 }
 
 #[test]

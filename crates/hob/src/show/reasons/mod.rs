@@ -91,6 +91,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
 /// Why no daemon took a call.
 pub const FALLBACK: &[(&str, &str)] = &[
     ("no-daemon", "no daemon was running; one was started for the next call"),
+    ("sandbox", "a sandbox refuses hob's socket, or writing beside it; see `hob doctor`"),
     ("connect-timeout", "the daemon did not take the connection in time"),
     ("no-answer", "the daemon did not answer in time"),
     ("other-build", "the daemon is of another build; `hob restart` replaces it"),

@@ -163,7 +163,7 @@ fn shims(start: &Start) -> Vec<Finding> {
         let word = String::from_utf8_lossy(&say::command([shim.name.as_bytes()])).into_owned();
         let name = shown(&shim.name);
         match shim.state {
-            State::Works | State::OffPath => {
+            State::Works | State::OffPath | State::Inactive => {
                 findings.extend(other_hob(&folder, shim, (&name, &word)));
             }
             State::Dangling => findings.push(fault(

@@ -7,11 +7,11 @@ use hob_core::status::Status;
 use hob_os::process::limits;
 use hob_os::start::Start;
 use hob_os::surroundings::priority;
-use hob_os::{build_id, dir, process};
+use hob_os::{build_id, dir, process, uds};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::{Finding, fault, fine, warning};
+use super::{Finding, fault, fine, sandbox, warning};
 use crate::connect::{self, Trouble};
 use crate::say;
 use crate::verbs::request;
@@ -26,7 +26,7 @@ pub(super) fn look(start: &Start) -> Vec<Finding> {
     let mut findings: Vec<Finding> = self::directory(&directory).into_iter().collect();
     match connect::connect(&directory) {
         Ok(socket) => findings.extend(running(start, &socket)),
-        Err(trouble) => findings.extend(silent(trouble)),
+        Err(trouble) => findings.extend(silent(start, trouble)),
     }
     findings
 }
@@ -84,10 +84,11 @@ fn quoted(path: &Path) -> String {
 }
 
 /// No connection. What the directory's own finding says is not said again.
-fn silent(trouble: Trouble) -> Option<Finding> {
+fn silent(start: &Start, trouble: Trouble) -> Option<Finding> {
     const CHECK: &str = "daemon";
     match trouble {
         Trouble::UnsafeDir(_) => None,
+        Trouble::Sandbox => Some(sandbox::found(start)),
         Trouble::NoDaemon => Some(fine(CHECK, "none runs; the first `hob run` starts one")),
         Trouble::PeerUid => Some(fault(
             CHECK,
@@ -110,8 +111,7 @@ fn silent(trouble: Trouble) -> Option<Finding> {
 
 fn running(start: &Start, socket: &OwnedFd) -> Vec<Finding> {
     const CHECK: &str = "daemon";
-    let pid = rustix::net::sockopt::socket_peercred(socket)
-        .map_or(0, |peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
+    let pid = uds::peer_pid(socket).unwrap_or(0);
     let status = match request::ask_within(start, "status", ANSWER_MS) {
         Ok((answer, _)) => serde_json::from_value::<Status>(answer),
         Err(_) => return vec![mute(pid)],

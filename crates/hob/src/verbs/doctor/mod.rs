@@ -23,6 +23,7 @@ mod log;
 mod machine;
 mod outbox;
 mod push;
+mod sandbox;
 
 use hob_os::start::Start;
 use serde_json::json;

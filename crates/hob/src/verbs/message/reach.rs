@@ -101,6 +101,7 @@ impl Search {
             Trouble::ConnectTimeout | Trouble::NoAnswer | Trouble::DaemonClosed => true,
             Trouble::OtherBuild
             | Trouble::UnsafeDir(_)
+            | Trouble::Sandbox
             | Trouble::PeerUid
             | Trouble::Descriptors
             | Trouble::Traced

@@ -13,6 +13,8 @@ use rustix::fd::AsFd;
 use hob_os::process;
 use hob_os::start::Start;
 
+use super::venv::Venvs;
+
 /// Where shims are.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -31,7 +33,7 @@ pub(crate) struct Found {
     pub(crate) name: OsString,
     /// The hob that it links to.
     pub(crate) target: PathBuf,
-    /// The command's own file, if there is one.
+    /// The command's own file, if there is one: on `PATH`, or in an environment that is not.
     pub(crate) command: Option<PathBuf>,
     /// What it does now.
     pub(crate) state: State,
@@ -44,6 +46,8 @@ pub(crate) enum State {
     Works,
     /// The hob that it links to is gone: calls by the name fail.
     Dangling,
+    /// It was made for a virtual environment that is not on `PATH`.
+    Inactive,
     /// There is no such command any more: calls by the name are answered with 127.
     NoCommand,
     /// The folder is not on `PATH`: calls by the name do not come here.
@@ -58,6 +62,7 @@ impl State {
         match self {
             State::Works => "works",
             State::Dangling => "dangling",
+            State::Inactive => "inactive",
             State::NoCommand => "no-command",
             State::OffPath => "off-path",
             State::Shadowed => "shadowed",
@@ -95,18 +100,25 @@ impl Folder {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
+        let venvs = Venvs::of(&self.dir);
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
-        let mut found: Vec<Found> = names.filter_map(|name| self.shim(name, start)).collect();
+        let found = names.filter_map(|name| self.shim(name, start, &venvs));
+        let mut found: Vec<Found> = found.collect();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
     /// What lies under this name, if it is a shim.
-    pub(crate) fn shim(&self, name: OsString, start: &Start) -> Option<Found> {
+    fn shim(&self, name: OsString, start: &Start, venvs: &Venvs) -> Option<Found> {
         let target = target(&self.dir.join(&name))?;
-        let command = command(&name, start);
+        let on_path = command(&name, start);
+        let elsewhere = on_path.is_none().then(|| venvs.command(&name)).flatten();
+        let is_inactive = elsewhere.is_some();
+        let command = on_path.or(elsewhere);
         let state = if !self.dir.join(&target).exists() {
             State::Dangling
+        } else if is_inactive {
+            State::Inactive
         } else if command.is_none() {
             State::NoCommand
         } else {

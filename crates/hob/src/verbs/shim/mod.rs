@@ -9,6 +9,7 @@
 pub(crate) mod activate;
 pub(crate) mod folder;
 mod home;
+mod venv;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +21,7 @@ use hob_wire::exit::ExitCode;
 use serde_json::json;
 
 use self::folder::{Folder, State};
+use self::venv::Venvs;
 use super::{Failure, Format, out, out_json};
 use crate::say;
 use crate::show::style::{Look, Tone};
@@ -34,8 +36,11 @@ pub(crate) enum Shim {
     /// Make links to hob under the names of these commands
     Add {
         /// Commands on PATH
-        #[arg(required = true, value_name = "NAME")]
+        #[arg(required_unless_present = "venv", value_name = "NAME")]
         names: Vec<OsString>,
+        /// All commands of this virtual environment, or of the .venv in DIR, that hob keeps warm
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "home"])]
+        venv: Option<PathBuf>,
         /// Make DIR, which looks like the home of this one interpreter, for commands that find it by
         /// a variable (JAVA_HOME)
         #[arg(long, value_name = "DIR")]
@@ -44,8 +49,11 @@ pub(crate) enum Shim {
     /// Remove such links
     Remove {
         /// Commands that were added
-        #[arg(required = true, value_name = "NAME")]
+        #[arg(required_unless_present = "venv", value_name = "NAME")]
         names: Vec<OsString>,
+        /// Those that were made for this virtual environment, or for the .venv in DIR
+        #[arg(long, value_name = "DIR", conflicts_with = "names")]
+        venv: Option<PathBuf>,
     },
     /// List them, and say of each whether it works
     List(Format),
@@ -55,18 +63,23 @@ pub(crate) enum Shim {
 pub(crate) fn run(start: &Start, what: Shim) -> Result<(), Failure> {
     let folder = Folder::of(start).ok_or_else(no_place)?;
     match what {
-        Shim::Add { names, home: Some(dir) } => match &names[..] {
+        Shim::Add { names, home: Some(dir), venv: _ } => match &names[..] {
             [name] => {
                 let made = home::make(start, name, &dir);
                 out(&made.map_err(|why| Failure::new(format!("{}: {why}", shown(name))))?)
             }
             _ => Err(Failure::with_code("--home is for one command", ExitCode::Usage as u8)),
         },
-        Shim::Add { names, home: None } => {
-            each(&names, |name| add(start, &folder, name))?;
-            advice(&folder)
+        Shim::Add { venv: Some(dir), .. } => {
+            add_all(start, &folder, &dir)?;
+            advice(start, &folder)
         }
-        Shim::Remove { names } => each(&names, |name| remove(&folder, name)),
+        Shim::Add { names, home: None, venv: None } => {
+            each(&names, |name| add(start, &folder, name))?;
+            advice(start, &folder)
+        }
+        Shim::Remove { venv: Some(dir), .. } => remove_all(&folder, &dir),
+        Shim::Remove { names, venv: None } => each(&names, |name| remove(&folder, name)),
         Shim::List(format) => list(start, &folder, format),
     }
 }
@@ -98,6 +111,65 @@ fn add(start: &Start, folder: &Folder, name: &OsStr) -> Result<String, String> {
     check(name)?;
     let command = folder::command(name, start)
         .ok_or("no such command on PATH; install it first, then add its shim")?;
+    link(start, folder, name)?;
+    forget(folder, name)?;
+    Ok(format!("{}: hob runs {}", shown(name), shown(command.as_os_str())))
+}
+
+/// A shim that was asked for by its name stays when an environment's are removed.
+fn forget(folder: &Folder, name: &OsStr) -> Result<(), String> {
+    let mut venvs = Venvs::of(&folder.dir);
+    if !venvs.knows(name) {
+        return Ok(());
+    }
+    venvs.forget(name);
+    venvs.write(&folder.dir).map_err(|error| unwritten(folder, &error))
+}
+
+/// Makes the shims of an environment's commands.
+fn add_all(start: &Start, folder: &Folder, given: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::new(format!("{}: {why}", shown(given.as_os_str())));
+    let dir = venv::directory(given).map_err(failed)?;
+    let mut names = venv::commands(start, &dir).map_err(failed)?;
+    names.retain(|name| check(name).is_ok());
+    if names.is_empty() {
+        return Err(failed("no command there is one that hob keeps warm".to_owned()));
+    }
+    let mut venvs = Venvs::of(&folder.dir);
+    let theirs: Vec<_> = names
+        .iter()
+        .filter(|name| venvs.knows(name) || folder::target(&folder.dir.join(name)).is_none())
+        .cloned()
+        .collect();
+    for name in &theirs {
+        venvs.add(&dir, name);
+    }
+    each(&names, |name| {
+        link(start, folder, name)?;
+        let file = dir.join("bin").join(name);
+        Ok(format!("{}: hob runs {}", shown(name), shown(file.as_os_str())))
+    })?;
+    venvs.write(&folder.dir).map_err(|error| failed(unwritten(folder, &error)))
+}
+
+/// Removes the shims that were made for an environment, which may be gone itself.
+fn remove_all(folder: &Folder, given: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::new(format!("{}: {why}", shown(given.as_os_str())));
+    let mut venvs = Venvs::of(&folder.dir);
+    let names = venv::places(given).iter().find_map(|dir| venvs.remove(dir));
+    let Some(names) = names else {
+        return Err(failed("no shims were made for it".to_owned()));
+    };
+    venvs.write(&folder.dir).map_err(|error| failed(unwritten(folder, &error)))?;
+    each(&names, |name| remove(folder, name))
+}
+
+fn unwritten(folder: &Folder, error: &std::io::Error) -> String {
+    format!("cannot write to {}: {error}", shown(folder.dir.as_os_str()))
+}
+
+/// Makes the link under a command's name.
+fn link(start: &Start, folder: &Folder, name: &OsStr) -> Result<(), String> {
     let hob = own_path(start).ok_or("cannot tell where hob itself is; is /proc mounted?")?;
     if !hob.file_name().is_some_and(|file| hob_resolve::is_hob(file.as_bytes())) {
         let file = shown(hob.as_os_str());
@@ -108,10 +180,7 @@ fn add(start: &Start, folder: &Folder, name: &OsStr) -> Result<String, String> {
     if place && folder::target(&link).is_none() {
         return Err(format!("{} is not hob's, and is left as it is", shown(link.as_os_str())));
     }
-    let unwritten = |error: std::io::Error| {
-        format!("cannot write to {}: {error}", shown(folder.dir.as_os_str()))
-    };
-    std::fs::create_dir_all(&folder.dir).map_err(unwritten)?;
+    std::fs::create_dir_all(&folder.dir).map_err(|error| unwritten(folder, &error))?;
     // Beside the link and then in its place, so that nobody ever finds the name without a file.
     let beside = folder.dir.join(format!(".hob-{}", std::process::id()));
     std::os::unix::fs::symlink(&hob, &beside)
@@ -119,9 +188,8 @@ fn add(start: &Start, folder: &Folder, name: &OsStr) -> Result<String, String> {
         .map_err(|error| {
             // What could not be put in its place is of no use where it is.
             let _ = std::fs::remove_file(&beside);
-            unwritten(error)
-        })?;
-    Ok(format!("{}: hob runs {}", shown(name), shown(command.as_os_str())))
+            unwritten(folder, &error)
+        })
 }
 
 fn remove(folder: &Folder, name: &OsStr) -> Result<String, String> {
@@ -136,6 +204,7 @@ fn remove(folder: &Folder, name: &OsStr) -> Result<String, String> {
         return Err(format!("{} is not hob's, and is left as it is", shown(link.as_os_str())));
     }
     std::fs::remove_file(&link).map_err(|error| format!("cannot remove it: {error}"))?;
+    forget(folder, name)?;
     Ok(format!("{}: removed", shown(name)))
 }
 
@@ -172,9 +241,9 @@ pub(crate) fn own_path(start: &Start) -> Option<PathBuf> {
 }
 
 /// What is still to be done for the shims to be found.
-fn advice(folder: &Folder) -> Result<(), Failure> {
+fn advice(start: &Start, folder: &Folder) -> Result<(), Failure> {
     if folder.place.is_some() {
-        return Ok(());
+        return shadowed(start, folder);
     }
     let dir = say::command([folder.dir.as_os_str().as_bytes()]);
     out(&format!(
@@ -183,6 +252,21 @@ fn advice(folder: &Folder) -> Result<(), Failure> {
          eval \"$(hob activate bash)\"\n",
         printable(&String::from_utf8_lossy(&dir), Look::of_stdout().charset)
     ))
+}
+
+/// Says of which commands `PATH` has another file first, so that no call of theirs comes to hob.
+fn shadowed(start: &Start, folder: &Folder) -> Result<(), Failure> {
+    let mut shims = folder.shims(start).unwrap_or_default();
+    shims.retain(|shim| shim.state == State::Shadowed);
+    let names: Vec<_> = shims.iter().map(|shim| shown(&shim.name)).collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => out(&format!(
+            "Not called yet, since PATH finds another first: {}\nThis keeps shims first, in your \
+             shell's start file (`hob help activate`):\n  eval \"$(hob activate bash)\"\n",
+            names.join(", ")
+        )),
+    }
 }
 
 fn list(start: &Start, folder: &Folder, format: Format) -> Result<(), Failure> {

@@ -284,7 +284,13 @@ const TABLE: &[(&str, &[Example])] = &[
         ],
     ),
     ("activate", &[("hob activate bash", "Print what ~/.bashrc is to evaluate")]),
-    ("shim add", &[("hob shim add black ruff", "Make two commands warm")]),
+    (
+        "shim add",
+        &[
+            ("hob shim add black ruff", "Make two commands warm"),
+            ("hob shim add --venv .", "Make the commands of ./.venv warm"),
+        ],
+    ),
     ("shim remove", &[("hob shim remove black", "Let `black` be called without hob")]),
     ("shim list", &[("hob shim list", "Show whether each shim works")]),
     ("help", &[("hob help hooks run", "Show the help of `hob hooks run`")]),

@@ -13,9 +13,11 @@ use hob_core::hooks::Bytes;
 use hob_os::start::Start;
 use rustix::fd::{AsFd, OwnedFd};
 
+use super::hook::Hook;
 use super::kept::{self, Adopted, Change, Kept};
 use super::repository;
-use super::settings::{self, Hook};
+
+use super::settings::{self, Format};
 use super::shell::{self, Called, Simple};
 
 /// An agent whose settings hob knows, by the folder that they are in.
@@ -42,7 +44,7 @@ const PLUGIN: (&str, &str) = ("hooks", "CLAUDE_PLUGIN_ROOT");
 /// Which file.
 #[derive(Debug, Args)]
 pub(crate) struct Of {
-    /// A settings file in JSON: .claude/settings.json, .cursor/hooks.json, .codex/hooks.json,
+    /// A settings file: .claude/settings.json, .cursor/hooks.json, .codex/hooks.json or config.toml,
     /// .gemini/settings.json, or a plugin's hooks.json
     pub(super) file: PathBuf,
     /// Say what would be changed, and change nothing
@@ -85,7 +87,8 @@ pub(super) fn adopt(start: &Start, of: &Of, file: &Path, hob: &Path) -> Result<D
     let hob = hob.ok_or("hob has a name that would have to be quoted: install it elsewhere")?;
     let bytes = std::fs::read(file).map_err(|error| format!("{shown}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: it is not UTF-8"))?;
-    let hooks = settings::hooks(&text).map_err(|why| format!("{shown}: {why}"))?;
+    let format = Format::of(file);
+    let hooks = settings::hooks(&text, format).map_err(|why| format!("{shown}: {why}"))?;
     let is_shared = repository::shares(file);
     let hob = if is_shared { Called::by_name() } else { Called::by_path(hob) };
     let mut kept = kept(file)?;
@@ -119,7 +122,7 @@ pub(super) fn adopt(start: &Start, of: &Of, file: &Path, hob: &Path) -> Result<D
         done.lines.push(note.to_owned());
     }
     if !with.is_empty() && !of.dry_run {
-        let (changed, edits) = settings::exchanged(&text, &with);
+        let (changed, edits) = settings::exchanged(&text, &with, format);
         let adopted = Adopted {
             file: Bytes::from(std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str())),
             digest: kept::digest(changed.as_bytes()),
@@ -139,13 +142,15 @@ fn is_on_path(start: &Start) -> bool {
     folders.into_iter().any(|folder| Path::new(folder).join("hob").is_file())
 }
 
+/// A directory, or the `cd` that leads where hob cannot tell.
+type Place = Result<PathBuf, String>;
+
 /// What is around the hooks when the agent runs them, as far as it can be known before.
 struct Around<'a> {
     start: &'a Start,
     agent: Option<&'static Agent>,
     /// The project, or the home of the user, whose hooks they are.
     root: PathBuf,
-    directory: Option<OwnedFd>,
 }
 
 impl<'a> Around<'a> {
@@ -155,8 +160,7 @@ impl<'a> Around<'a> {
         let agent = AGENTS.iter().find(|agent| named == Some(agent.folder));
         let is_inside = agent.is_some() || named == Some(PLUGIN.0);
         let root = dir.parent().filter(|_| is_inside).unwrap_or(dir).to_owned();
-        let directory = std::fs::File::open(&root).ok().map(OwnedFd::from);
-        Around { start, agent, root, directory }
+        Around { start, agent, root }
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -177,8 +181,14 @@ impl<'a> Around<'a> {
         let commands = shell::commands(&hook.command, &|name| self.variable(name))?;
         let mut chosen: Vec<&Simple> = Vec::new();
         let mut why = None;
+        // Where a command is run, or the `cd` that goes where hob cannot tell.
+        let mut here = Ok(self.root.clone());
         for command in &commands {
-            match self.is_warm(command) {
+            if command.words.first().is_some_and(|first| first == "cd") {
+                here = self.moved(here, &command.words);
+                continue;
+            }
+            match self.is_warm(command, &here) {
                 Ok(()) => chosen.push(command),
                 Err(other) => why = why.or(Some(other)),
             }
@@ -189,8 +199,24 @@ impl<'a> Around<'a> {
         Ok(shell::through(&hook.command, &chosen, hob))
     }
 
+    /// Where a `cd` leads from here, or its words.
+    fn moved(&self, here: Place, words: &[String]) -> Place {
+        let home = self.variable("HOME");
+        let target = match words {
+            [_] => home.as_deref(),
+            [_, target] if !target.starts_with('-') => Some(target.as_str()),
+            [_, mark, target] if mark == "--" => Some(target.as_str()),
+            _ => None,
+        };
+        let to = target.map(|target| {
+            // An absolute one leads there from anywhere.
+            here.as_deref().unwrap_or(Path::new("")).join(target)
+        });
+        to.filter(|to| to.is_absolute() && to.is_dir()).ok_or_else(|| words.join(" "))
+    }
+
     /// Whether hob would keep what a command runs warm.
-    fn is_warm(&self, command: &Simple) -> Result<(), String> {
+    fn is_warm(&self, command: &Simple, here: &Place) -> Result<(), String> {
         let Some(first) = command.words.first() else {
             return Err("it runs no program".to_owned());
         };
@@ -199,13 +225,18 @@ impl<'a> Around<'a> {
         }
         let words: Vec<&[u8]> = command.words.iter().map(String::as_bytes).collect();
         let lookup = |name: &[u8]| self.start.variable(name);
-        let cwd = self.directory.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
-        let program = hob_resolve::resolve(&words, &lookup, cwd)
-            .map_err(|error| format!("{error} (looked for from {})", self.root.display()))?;
-        if program.is_hosted() {
-            return Ok(());
+        // Where that is unknown, only what is named by a whole path is found.
+        let from = here.as_deref().unwrap_or(Path::new("/"));
+        let directory = std::fs::File::open(from).ok().map(OwnedFd::from);
+        let cwd = directory.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
+        match (hob_resolve::resolve(&words, &lookup, cwd), here) {
+            (Ok(program), _) if program.is_hosted() => Ok(()),
+            (_, Err(cd)) => Err(format!(
+                "`{cd}` leads where hob cannot tell; name the program by a path from the project"
+            )),
+            (Ok(_), Ok(_)) => Err(format!("hob does not keep what `{first}` runs warm")),
+            (Err(error), Ok(here)) => Err(format!("{error} (looked for from {})", here.display())),
         }
-        Err(format!("hob does not keep what `{first}` runs warm"))
     }
 }
 

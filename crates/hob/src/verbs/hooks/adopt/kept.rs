@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::edit::Edit;
 use super::repository::Repository;
-use super::settings;
+use super::settings::{self, Format};
 
 /// The name of the list's format.
 const SCHEMA: &str = "hob.hooks-adopted/1";
@@ -41,16 +41,20 @@ pub(super) struct Adopted {
 pub(super) enum Change {
     /// One line of a hook.
     Line(Edit),
-    /// Strings of JSON: commands of an agent's hooks.
+    /// Strings of JSON or TOML: commands of an agent's hooks.
     Commands(Vec<Edit>),
 }
 
-impl Change {
+impl Adopted {
+    fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.file.0))
+    }
+
     /// The text with the change taken back; `None` if it is not in there.
     fn undone(&self, text: &[u8]) -> Option<Vec<u8>> {
-        match self {
+        match &self.edit {
             Change::Line(edit) => edit.undone(text),
-            Change::Commands(edits) => settings::undone(text, edits),
+            Change::Commands(edits) => settings::undone(text, edits, Format::of(self.path())),
         }
     }
 }
@@ -120,10 +124,12 @@ impl Kept {
 
     /// Whether an agent's command is one that hob wrote.
     pub(super) fn has(&self, command: &str) -> bool {
-        let ours = settings::literal(command);
         self.adopted.iter().any(|one| match &one.edit {
             Change::Line(_) => false,
-            Change::Commands(edits) => edits.iter().any(|edit| edit.ours.0 == ours.as_bytes()),
+            Change::Commands(edits) => {
+                let ours = settings::literal(command, Format::of(one.path()));
+                edits.iter().any(|edit| edit.ours.0 == ours.as_bytes())
+            }
         })
     }
 
@@ -139,7 +145,7 @@ impl Kept {
     pub(super) fn holds(&self, file: &Path, text: &[u8]) -> bool {
         self.adopted
             .iter()
-            .any(|one| one.file.0 == file.as_os_str().as_bytes() && one.edit.undone(text).is_some())
+            .any(|one| one.file.0 == file.as_os_str().as_bytes() && one.undone(text).is_some())
     }
 
     /// Keeps the file that is there, and puts the new text in its place with this mode.
@@ -195,7 +201,7 @@ impl Kept {
         self.elsewhere(&list);
         for adopted in list.into_iter().rev() {
             let restored = self.restore_one(&adopted);
-            let file = Path::new(OsStr::from_bytes(&adopted.file.0));
+            let file = adopted.path();
             let name = file.file_name().unwrap_or_default().as_bytes().to_vec();
             kept_back |= matches!(&restored, Ok(Restored::Replaced(_) | Restored::Gone(_)));
             if restored.is_err() {
@@ -228,7 +234,7 @@ impl Kept {
     }
 
     fn restore_one(&self, adopted: &Adopted) -> Result<Restored, String> {
-        let file = Path::new(OsStr::from_bytes(&adopted.file.0));
+        let file = adopted.path();
         let original = self.original(&adopted.original);
         let meta = match file.symlink_metadata() {
             Ok(meta) => meta,
@@ -248,7 +254,7 @@ impl Kept {
             return Ok(Restored::AsItWas);
         }
         let text = std::fs::read(file).map_err(|error| error.to_string())?;
-        let Some(undone) = adopted.edit.undone(&text) else {
+        let Some(undone) = adopted.undone(&text) else {
             return Ok(Restored::Replaced(original));
         };
         let mode = meta.permissions().mode();

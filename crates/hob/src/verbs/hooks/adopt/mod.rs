@@ -1,8 +1,8 @@
 //! `hob hooks adopt git|pre-commit DIR`, `hob hooks adopt agent FILE` and `hob hooks restore PATH`:
 //! the hooks of a repository or of a coding agent run warm.
 //!
-//! One line of a hook's file, or one string of an agent's settings, is changed, so that everything a hook can see is as it was: its path,
-//! its arguments, its standard input, its environment, its exit code, the lines of its text; and
+//! One line of a hook's file, or one string of an agent's settings, is changed, so that everything a
+//! hook can see is as it was: its path, its arguments, its standard input, its environment, its exit code, the lines of its text; and
 //! so that it runs without hob where there is none, in a copy of the repository too. A hook for
 //! which that is not possible is left as it is, with the reason.
 //!
@@ -13,6 +13,8 @@
 
 mod agent;
 mod edit;
+mod hook;
+mod inline;
 mod kept;
 mod repository;
 mod settings;

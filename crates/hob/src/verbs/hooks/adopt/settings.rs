@@ -1,32 +1,38 @@
 //! The command hooks in an agent's settings, and where in the file's text they stand: so that they
-//! can be exchanged without touching another byte. Pure.
+//! can be exchanged without touching another byte. Of JSON here; of TOML in `inline`. Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::path::Path;
 
 use hob_core::hooks::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::edit::Edit;
+use super::hook::{Entry, Hook};
+use super::inline;
 
-/// One command hook.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hook {
-    /// When it runs, in the agent's word.
-    pub(super) event: String,
-    /// What the shell is given.
-    pub(super) command: String,
-    /// The JSON string in the text.
-    pub(super) at: Range<usize>,
-    /// Why it cannot run through hob, if it cannot.
-    pub(super) refused: Option<&'static str>,
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Toml,
+}
+
+impl Format {
+    /// By the file's name.
+    pub(super) fn of(file: &Path) -> Format {
+        match file.extension().is_some_and(|extension| extension == "toml") {
+            true => Format::Toml,
+            false => Format::Json,
+        }
+    }
 }
 
 /// One entry of an event: a group of hooks (Claude Code, Gemini CLI, Codex), or a hook (Cursor).
 #[derive(Debug, Deserialize)]
-struct Entry<'a> {
+struct Read<'a> {
     #[serde(borrow)]
     hooks: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
@@ -40,7 +46,14 @@ struct Entry<'a> {
 }
 
 /// The command hooks of a file, in its order; or why it is no settings file with hooks.
-pub(super) fn hooks(text: &str) -> Result<Vec<Hook>, String> {
+pub(super) fn hooks(text: &str, format: Format) -> Result<Vec<Hook>, String> {
+    match format {
+        Format::Json => of_json(text),
+        Format::Toml => inline::hooks(text),
+    }
+}
+
+fn of_json(text: &str) -> Result<Vec<Hook>, String> {
     let text = &strict(text);
     let top: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(|error| {
         format!("it is no JSON object ({error}); hob changes no file that it cannot read wholly")
@@ -63,23 +76,20 @@ pub(super) fn hooks(text: &str) -> Result<Vec<Hook>, String> {
 }
 
 fn add(text: &str, event: &str, raw: &RawValue, found: &mut Vec<Hook>) {
-    let Ok(entry) = serde_json::from_str::<Entry<'_>>(raw.get()) else { return };
+    let Ok(entry) = serde_json::from_str::<Read<'_>>(raw.get()) else { return };
     for hook in entry.hooks.iter().flatten() {
         add(text, event, hook, found);
     }
     let Some(raw) = entry.command else { return };
     let Ok(command) = serde_json::from_str::<String>(raw.get()) else { return };
-    let refused = match (entry.kind.as_deref(), entry.shell.as_deref()) {
-        (Some(kind), _) if kind != "command" => return,
-        _ if entry.args.is_some() => Some("its \"args\" mean that no shell runs it"),
-        (_, Some(shell)) if !["bash", "sh", "zsh"].contains(&shell) => {
-            Some("another shell than sh, bash or zsh runs it")
-        }
-        _ => None,
-    };
     let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
     let at = start..start + raw.get().len();
-    found.push(Hook { event: event.to_owned(), command, at, refused });
+    let terms = Entry {
+        kind: entry.kind.as_deref(),
+        shell: entry.shell.as_deref(),
+        has_args: entry.args.is_some(),
+    };
+    found.extend(terms.hook(event, command, at));
 }
 
 /// The text as JSON without what agents take beside it: a byte order mark, comments and commas before a
@@ -140,11 +150,15 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
 }
 
 /// The text with other commands in these places, which are in its order, and what was changed.
-pub(super) fn exchanged(text: &str, with: &[(&Hook, String)]) -> (String, Vec<Edit>) {
+pub(super) fn exchanged(
+    text: &str,
+    with: &[(&Hook, String)],
+    format: Format,
+) -> (String, Vec<Edit>) {
     let (mut changed, mut edits, mut from) = (String::new(), Vec::new(), 0);
     for (hook, command) in with {
         let was = &text[hook.at.clone()];
-        let ours = literal(command);
+        let ours = literal(command, format);
         changed += &text[from..hook.at.start];
         changed += &ours;
         from = hook.at.end;
@@ -156,18 +170,21 @@ pub(super) fn exchanged(text: &str, with: &[(&Hook, String)]) -> (String, Vec<Ed
     (changed + &text[from..], edits)
 }
 
-/// A command as a string of JSON.
-pub(super) fn literal(command: &str) -> String {
-    serde_json::Value::from(command).to_string()
+/// A command as a string of the file.
+pub(super) fn literal(command: &str, format: Format) -> String {
+    match format {
+        Format::Json => serde_json::Value::from(command).to_string(),
+        Format::Toml => inline::literal(command),
+    }
 }
 
 /// The text with the commands taken back, wherever they stand now and however they are escaped;
 /// `None` if none of them is in there.
-pub(super) fn undone(text: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
+pub(super) fn undone(text: &[u8], edits: &[Edit], format: Format) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let (mut undone, mut from) = (String::new(), 0);
-    for hook in hooks(text).ok()? {
-        let ours = literal(&hook.command);
+    for hook in hooks(text, format).ok()? {
+        let ours = literal(&hook.command, format);
         let edit = edits.iter().find(|edit| edit.ours.0 == ours.as_bytes());
         let Some(was) = edit.and_then(|edit| edit.was.as_ref()) else { continue };
         undone += &text[from..hook.at.start];
@@ -180,6 +197,18 @@ pub(super) fn undone(text: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn hooks(text: &str) -> Result<Vec<Hook>, String> {
+        super::hooks(text, Format::Json)
+    }
+
+    fn exchanged(text: &str, with: &[(&Hook, String)]) -> (String, Vec<Edit>) {
+        super::exchanged(text, with, Format::Json)
+    }
+
+    fn undone(text: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
+        super::undone(text, edits, Format::Json)
+    }
 
     const CLAUDE: &str = "{\r\n\t\"model\": \"x\",  \"hooks\" : {\"PreToolUse\":[{\"matcher\":\"Bash\",\
         \"hooks\":[{ \"type\":\"command\", \"command\" : \"python3 \\u0061.py\", \"timeout\": 5 },\
