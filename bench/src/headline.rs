@@ -70,103 +70,158 @@ pub(crate) fn table(figures: &[Figure]) -> String {
     out
 }
 
-/// The rows of one figure. Names are those that the figures give to their series.
+/// Where a row's time stands in a figure, in microseconds.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    /// The median of the first series whose name has this in it.
+    Series(&'static str),
+    /// A fact of this name.
+    Fact(&'static str),
+    /// A fact in nanoseconds whose name begins so.
+    Nanoseconds(&'static str),
+}
+
+/// A row whose names are known: of a figure, with what stands without and with hob.
+type Row = (&'static str, &'static str, Of, Of);
+
+/// What a figure gives for each of its programs is not here, see [`of_programs`].
+const ROWS: [Row; 14] = [
+    (
+        "hello",
+        "a Python script that prints one line",
+        // Beside cold, as the ratio is measured: the first pass has another company.
+        Of::Series("hello.py, cold"),
+        Of::Series("hob, beside cold"),
+    ),
+    (
+        "hello",
+        "the same, its output read to the end (`x=$(...)`)",
+        Of::Series("cold, through a pipe"),
+        Of::Series("hello.py, hob, through a pipe"),
+    ),
+    (
+        "pandas",
+        "a script that imports numpy and pandas",
+        Of::Series("imports.py, cold"),
+        Of::Series("imports.py, hob"),
+    ),
+    (
+        "pandas",
+        "the same, which groups a few rows",
+        Of::Series("frame.py, cold"),
+        Of::Series("frame.py, hob"),
+    ),
+    (
+        "ruby",
+        "a Ruby script that prints one line",
+        Of::Series("hello.rb, cold"),
+        Of::Series("hob, beside cold"),
+    ),
+    (
+        "hooks",
+        "a tiny shell hook, beside `run-parts`",
+        Of::Series("run-parts"),
+        Of::Series("hob, beside peers"),
+    ),
+    (
+        "messages",
+        "an ask of a function, beside an echo over a bare socket",
+        Of::Series("bare socket echo"),
+        Of::Series("hob.ask"),
+    ),
+    (
+        "http",
+        "processor time of a Rack request, new connections, beside puma",
+        Of::Fact("puma 2x5: processor time a request in us, 16 at a time"),
+        Of::Fact("hob, prefork: processor time a request in us, 16 at a time"),
+    ),
+    (
+        "http",
+        "the same, beside unicorn",
+        Of::Fact("unicorn 2: processor time a request in us, 16 at a time"),
+        Of::Fact("hob, prefork: processor time a request in us, 16 at a time"),
+    ),
+    (
+        "http",
+        "the same, beside Thin",
+        Of::Fact("thin: processor time a request in us, 16 at a time"),
+        Of::Fact("hob, prefork: processor time a request in us, 16 at a time"),
+    ),
+    (
+        "http",
+        "the same on kept connections, beside puma",
+        Of::Fact("puma 2x5: on kept connections, 16 at a time: processor time a request in us"),
+        Of::Fact("hob, prefork: on kept connections, 16 at a time: processor time a request in us"),
+    ),
+    (
+        "http",
+        "24 KiB of one branch of a repository, in process, beside `git show`",
+        Of::Fact("git show: p50 in us"),
+        Of::Fact("24 KiB by branch, in process: p50 in us"),
+    ),
+    (
+        "http",
+        "the same beside a `git cat-file --batch` that runs",
+        Of::Fact("git cat-file --batch: p50 in us"),
+        Of::Fact("24 KiB by branch, in process: p50 in us"),
+    ),
+    (
+        "actors",
+        "a tell between actors in Rust, beside actix",
+        Of::Nanoseconds("ring_tell: actix"),
+        Of::Nanoseconds("ring_tell: hob-actor"),
+    ),
+];
+
+impl Of {
+    fn us(self, figure: &Figure) -> Option<f64> {
+        let mut facts = figure.facts.iter();
+        match self {
+            Of::Series(part) => median(figure, part),
+            Of::Fact(name) => facts.find(|one| one.name == name).map(|one| one.value),
+            Of::Nanoseconds(start) => {
+                facts.find(|one| one.name.starts_with(start)).map(|one| one.value / 1e3)
+            }
+        }
+    }
+}
+
+fn median(figure: &Figure, part: &str) -> Option<f64> {
+    figure.series.iter().find(|one| one.name.contains(part)).map(|one| one.p50_us)
+}
+
+/// The rows of one figure.
 fn rows(figure: &Figure, out: &mut String) {
-    let p50 =
-        |part: &str| figure.series.iter().find(|one| one.name.contains(part)).map(|one| one.p50_us);
-    let fact = |name: &str| figure.facts.iter().find(|one| one.name == name).map(|one| one.value);
-    let mut row = |what: &str, cold: Option<f64>, warm: Option<f64>| {
-        if let (Some(cold), Some(warm)) = (cold, warm) {
-            let (without, with) = (time(cold), time(warm));
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "| {what} | {without} | {with} | **{}** |", times(cold / warm));
-        }
-    };
+    for (_, what, without, with) in ROWS.iter().filter(|(name, ..)| *name == figure.name) {
+        row(out, what, without.us(figure), with.us(figure));
+    }
     match figure.name.as_str() {
-        "hello" => {
-            // Beside cold, as the ratio is measured: the first pass has another company.
-            let what = "a Python script that prints one line";
-            row(what, p50("hello.py, cold"), p50("hob, beside cold"));
-            let read = "the same, its output read to the end (`x=$(...)`)";
-            row(read, p50("cold, through a pipe"), p50("hob, through a pipe"));
-            beside_true(figure, out);
-        }
-        "commands" | "ruby" => {
-            row(
-                "a Ruby script that prints one line",
-                p50("hello.rb, cold"),
-                p50("hob, beside cold"),
-            );
-            for name in figure.series.iter().filter_map(|one| one.name.strip_suffix(", cold")) {
-                if name != "hello.rb" {
-                    let (cold, warm) =
-                        (p50(&format!("{name}, cold")), p50(&format!("{name}, hob")));
-                    row(&format!("`{name}`"), cold, warm);
-                }
-            }
-        }
-        "pandas" => {
-            let what = "a script that imports numpy and pandas";
-            row(what, p50("imports.py, cold"), p50("imports.py, hob"));
-            let more = format!("{what}, and groups a few rows");
-            row(&more, p50("frame.py, cold"), p50("frame.py, hob"));
-        }
-        "jvm" => {
-            for name in figure.series.iter().filter_map(|one| one.name.strip_suffix(", cold")) {
-                let (cold, warm) = (p50(&format!("{name}, cold")), p50(&format!("{name}, hob")));
-                row(&format!("{name}, on a JVM"), cold, warm);
-                let beside = format!("{name}, beside nailgun");
-                row(&beside, p50(&format!("{name}, nailgun")), warm);
-            }
-        }
-        "hooks" => {
-            row(
-                "a tiny shell hook, beside `run-parts`",
-                p50("run-parts"),
-                p50("hob, beside peers"),
-            );
-        }
-        "messages" => {
-            let what = "an ask of a function, beside an echo over a bare socket";
-            row(what, p50("bare socket echo"), p50("hob.ask"));
-        }
-        "http" => {
-            for (peer, called) in [("puma 2x5", "puma"), ("unicorn 2", "unicorn"), ("thin", "Thin")]
-            {
-                let of = |name: &str| {
-                    fact(&format!("{name}: processor time a request in us, 16 at a time"))
-                };
-                let what = format!(
-                    "a Rack request on a new connection, its processor time, beside {called}"
-                );
-                row(&what, of(peer), of("hob, prefork"));
-            }
-            let of = |name: &str| {
-                fact(&format!(
-                    "{name}: on kept connections, 16 at a time: processor time a request in us"
-                ))
-            };
-            let what = "the same on kept connections, beside puma";
-            row(what, of("puma 2x5"), of("hob, prefork"));
-            let file = "24 KiB of one branch of a repository, in process, beside";
-            let warm = fact("24 KiB by branch, in process: p50 in us");
-            row(&format!("{file} `git show`"), fact("git show: p50 in us"), warm);
-            row(
-                &format!("{file} `git cat-file --batch`"),
-                fact("git cat-file --batch: p50 in us"),
-                warm,
-            );
-        }
-        "actors" => {
-            let hop = |side: &str| {
-                let prefix = format!("ring_tell: {side}");
-                let found = figure.facts.iter().find(|one| one.name.starts_with(&prefix));
-                found.map(|one| one.value / 1e3)
-            };
-            row("a tell between actors in Rust, beside actix", hop("actix"), hop("hob-actor"));
-        }
+        "hello" => beside_true(figure, out),
         "throughput" => throughput(figure, out),
+        "commands" | "ruby" | "jvm" => of_programs(figure, out),
         _ => (),
+    }
+}
+
+/// A row for each program that ran cold and warm, and one for each that ran by nailgun, too.
+fn of_programs(figure: &Figure, out: &mut String) {
+    let programs = figure.series.iter().filter_map(|one| one.name.strip_suffix(", cold"));
+    for name in programs.filter(|name| *name != "hello.rb") {
+        let of = |side: &str| median(figure, &format!("{name}, {side}"));
+        let what = match figure.name.as_str() {
+            "jvm" => format!("{name}, on a JVM"),
+            _ => format!("`{name}`"),
+        };
+        row(out, &what, of("cold"), of("hob"));
+        row(out, &format!("{what}, beside nailgun"), of("nailgun"), of("hob"));
+    }
+}
+
+fn row(out: &mut String, what: &str, without: Option<f64>, with: Option<f64>) {
+    if let (Some(without), Some(with)) = (without, with) {
+        let faster = times(without / with);
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "| {what} | {} | {} | **{faster}** |", time(without), time(with));
     }
 }
 
