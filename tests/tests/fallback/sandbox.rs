@@ -105,6 +105,19 @@ fn where_hobs_directory_is_read_only_a_call_runs_in_place_and_starts_nothing() {
 }
 
 #[test]
+fn a_daemon_in_another_pid_namespace_is_named() {
+    let world = World::started();
+    let within = ["unshare", "--pid", "--fork", "--mount-proc"];
+    if world.run(&["true"]).under(&within).go().end != End::Code(0) {
+        return hob_tests::skipped("no namespace can be made here");
+    }
+    let outcome = world.hob(&["doctor"]).under(&within).go();
+    let text = outcome.text();
+    assert_eq!(outcome.end, End::Code(1), "{outcome:?}");
+    assert!(text.contains("another pid namespace") && text.contains("1 fault,"), "{text}");
+}
+
+#[test]
 fn where_no_state_can_be_written_calls_are_warm_all_the_same() {
     let world = world();
     let state = world.path("state");

@@ -139,13 +139,25 @@ fn running(start: &Start, socket: &OwnedFd) -> Vec<Finding> {
             "hob restart",
         ));
     }
-    findings.push(context(status.pid));
-    findings.push(hard_limits(status.pid));
-    findings.push(rank(status.pid));
-    findings.push(bounds(status.pid));
+    // By the number that it has here: what it says is that of its own namespace.
+    if pid == 0 {
+        findings.push(elsewhere());
+    } else {
+        findings.extend([context(pid), hard_limits(pid), rank(pid), bounds(pid)]);
+    }
     findings.extend(receipts(&status));
     findings.extend(programs(&status));
     findings
+}
+
+/// It is where this process sees no process of it.
+fn elsewhere() -> Finding {
+    fault(
+        "context",
+        "the daemon is in another pid namespace, as one outside of a sandbox is: every call from \
+         here runs cold",
+        "set HOB_DIR to another directory here, so that a daemon begins here",
+    )
 }
 
 /// It takes connections and says nothing.
