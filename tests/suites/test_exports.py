@@ -168,7 +168,8 @@ class Exports(unittest.TestCase):
     def test_perfetto(self):
         trace = perfetto_trace_pb2.Trace()
         exported = self.hob("trace", "export", "perfetto")
-        self.assertEqual(exported, self.hob("trace", "export", "perfetto"), "the same notes, the same bytes")
+        again = self.hob("trace", "export", "perfetto")
+        self.assertEqual(exported, again, "the same notes, the same bytes")
         trace.ParseFromString(exported)
         processes, names, open_slices, calls, waits = set(), {}, {}, 0, []
         own, ended = {}, {}
@@ -214,7 +215,8 @@ class Exports(unittest.TestCase):
 
     def test_chrome(self):
         exported = self.hob("trace", "export", "chrome")
-        self.assertEqual(exported, self.hob("trace", "export", "chrome"), "the same notes, the same bytes")
+        again = self.hob("trace", "export", "chrome")
+        self.assertEqual(exported, again, "the same notes, the same bytes")
         events = json.loads(exported)["traceEvents"]
         lines = {}
         for event in events:

@@ -1,5 +1,5 @@
-"""nREPL's own tests, asked of the port of `hob session repl` and of a server of nREPL's beside it. What the
-plain server passes, hob passes.
+"""nREPL's own tests, asked of the port of `hob session repl` and of a server of nREPL's
+beside it. What the plain server passes, hob passes.
 """
 
 import contextlib

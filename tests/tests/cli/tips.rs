@@ -6,7 +6,7 @@ use hob_tests::{End, Outcome, World};
 type Case = (&'static [&'static str], i32, &'static str);
 
 /// A mistyped verb, or a program in its place.
-const VERBS: [Case; 12] = [
+const VERBS: [Case; 14] = [
     (&["rnu", "hello.py"], 2, "did you mean `hob run hello.py`?"),
     (&["sh", "--version"], 2, "to run the program: `hob run sh --version`"),
     (&["hello.py", "a b"], 2, "to run the program: `hob run hello.py 'a b'`"),
@@ -18,6 +18,8 @@ const VERBS: [Case; 12] = [
     (&["help", "hooks", "nothing"], 2, "`hob help hooks` lists"),
     (&["hooks", "help", "run"], 2, "did you mean `hob help hooks run`?"),
     (&["hooks", "lsit", "hooks"], 2, "did you mean `hob hooks list hooks`?"),
+    (&["trace", "exprt", "otlp"], 2, "did you mean `hob trace export otlp`?"),
+    (&["serve", "relod", "/shop"], 2, "did you mean `hob serve reload /shop`?"),
     (&["shim", "install", "black"], 2, "there are add, remove, list"),
 ];
 

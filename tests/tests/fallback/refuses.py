@@ -1,8 +1,8 @@
 """Executes a program where the kernel does not know some system calls, as an older one does not.
 
 Arguments: the numbers with commas between, and the program with its words. Behind a colon another
-answer may be named: an error as `errno` has it, or `KILL`, the end of whoever asks. What it starts, and a
-daemon with all that is warm, is under the same filter.
+answer may be named: an error as `errno` has it, or `KILL`, the end of whoever asks. What it starts,
+and a daemon with all that is warm, is under the same filter.
 """
 
 import ctypes

@@ -300,6 +300,12 @@ const TABLE: &[(&str, &[Example])] = &[
     ),
 ];
 
+/// Each example with the words of its verb.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.iter().flat_map(|(verb, lines)| lines.iter().map(move |(line, _)| (*verb, *line)))
+}
+
 /// The width of a help page that fits everywhere.
 const COLUMNS: usize = 80;
 

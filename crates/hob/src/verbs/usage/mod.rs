@@ -17,6 +17,9 @@ pub(crate) mod help;
 pub(crate) mod looks;
 mod wording;
 
+#[cfg(test)]
+mod mistyped;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 

@@ -62,6 +62,10 @@ impl Place<'_> {
             let word = context(error, ContextKind::InvalidSubcommand);
             return self.no_verb(&word.unwrap_or_default());
         }
+        // clap takes it for the verb's own argument.
+        if let Some(line) = self.mistyped_verb() {
+            return line;
+        }
         if kind == ErrorKind::UnknownArgument {
             return self.unknown(&argument);
         }
@@ -73,6 +77,7 @@ impl Place<'_> {
         }
         if kind == ErrorKind::ArgumentConflict {
             let text = match context(error, ContextKind::PriorArg) {
+                _ if argument.is_empty() => "its words do not go together".to_owned(),
                 None => format!("{argument} does not go with the rest"),
                 Some(same) if same == argument => format!("{argument} is given more than once"),
                 Some(other) => format!("{argument} does not go with {other}"),
@@ -113,6 +118,44 @@ impl Place<'_> {
         self.words[from..].iter().position(is_it).map_or(from, |at| from + at)
     }
 
+    /// A word that is nearly one of the verbs below a verb which has arguments of its own, too, if the
+    /// line with that one is taken.
+    fn mistyped_verb(&self) -> Option<String> {
+        let word = self.words.get(self.behind)?.to_str()?;
+        if !self.command.is_args_conflicts_with_subcommands_set() || word.starts_with('-') {
+            return None;
+        }
+        let mut words = self.words.to_vec();
+        words[self.behind] = nearest(word, verbs(self.command))?.into();
+        self.is_taken(&words).then(|| self.no_verb(word))
+    }
+
+    /// Whether this is a line that can be typed.
+    fn is_taken(&self, words: &[OsString]) -> bool {
+        self.root.clone().try_get_matches_from(words).is_ok()
+    }
+
+    /// The line with the verb that is nearest to the word at this place, of those with which it is
+    /// taken; with none, how the nearest is helped with.
+    fn with_near_verb(&self, word: &str, at: usize) -> Option<String> {
+        let with = |verb: &str| {
+            let mut words = self.words.to_vec();
+            if let Some(word) = words.get_mut(at) {
+                *word = verb.into();
+            }
+            words
+        };
+        let near = nearest(word, verbs(self.command))?;
+        let others = || verbs(self.command).filter(|verb| self.is_taken(&with(verb)));
+        let taken = if self.is_taken(&with(near)) { Some(near) } else { nearest(word, others()) };
+        if let Some(near) = taken {
+            return Some(quoted(&with(near)));
+        }
+        let above = self.verb.split(' ').filter(|word| !word.is_empty()).map(OsString::from);
+        let words = ["hob", "help"].map(OsString::from).into_iter().chain(above);
+        Some(quoted(&words.chain([near.into()]).collect::<Vec<_>>()))
+    }
+
     /// A word in the place of a verb.
     fn no_verb(&self, word: &str) -> String {
         let at = self.place_of(word);
@@ -124,11 +167,8 @@ impl Place<'_> {
         }
         let shown = quoted(&[word.into()]);
         if !self.verb.is_empty() {
-            return match nearest(word, verbs(self.command)) {
-                Some(near) => {
-                    let line = replaced(self.words, at, near);
-                    self.said(&format!("{shown}: no such verb; did you mean `{line}`?"))
-                }
+            return match self.with_near_verb(word, at) {
+                Some(line) => self.said(&format!("{shown}: no such verb; did you mean `{line}`?")),
                 None => {
                     let all: Vec<&str> = verbs(self.command).collect();
                     let all = all.join(", ");
@@ -136,12 +176,13 @@ impl Place<'_> {
                 }
             };
         }
-        let near = OTHER_WORDS.iter().find(|(other, _)| *other == word).map(|(_, verb)| *verb);
-        let near = near.or_else(|| nearest(word, verbs(self.root)));
-        let near = near.map(|near| match near.starts_with('-') {
-            true => format!("`hob {near}`"),
-            false => format!("`{}`", replaced(self.words, at, near)),
+        let other = OTHER_WORDS.iter().find(|(other, _)| *other == word).map(|(_, verb)| *verb);
+        let other = other.map(|verb| match verb.starts_with('-') {
+            true => format!("hob {verb}"),
+            false => replaced(self.words, at, verb),
         });
+        let near = other.or_else(|| self.with_near_verb(word, at));
+        let near = near.map(|line| format!("`{line}`"));
         let run = self.is_program(word).then(|| {
             let mut words = self.words.to_vec();
             words.insert(1, "run".into());
@@ -179,8 +220,7 @@ impl Place<'_> {
         }
         let mut words = words.to_vec();
         words[1..before + 2].rotate_right(1);
-        let taken = self.root.clone().try_get_matches_from(&words).is_ok();
-        taken.then(|| quoted(&words))
+        self.is_taken(&words).then(|| quoted(&words))
     }
 
     /// An option, or a word too many.
