@@ -233,7 +233,8 @@ readme: ## Renders the README's table from bench/results.json.
 	$(BENCH) readme
 
 .PHONY: headline
-headline: binary test-deps bench-deps ## Measures what the README's table has (ten minutes once all is built; quiet machine).
+headline: binary test-deps ## Measures what the README's table has (ten minutes once all is built; quiet machine).
+	@bash .ci/deps $(TRIPLE) headline
 	$(BENCH) headline
 
 .PHONY: results
