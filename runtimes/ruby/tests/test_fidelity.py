@@ -356,8 +356,10 @@ class Ends(Case):
 
     def test_does_not_parse(self):
         self.end("puts 1\nif true\n", 1, b"syntax error")
-        # The interpreter has closed it by then: the copy executes the cold command.
-        self.end("", 0, told=False)
+
+    def test_nothing_to_run(self):
+        self.end("", 0)
+        self.end("# said\n", 0)
 
     def test_ends_by_a_signal(self):
         self.end("Process.kill(:TERM, $$); sleep", -signal.SIGTERM, told=False)

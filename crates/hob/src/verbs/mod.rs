@@ -59,7 +59,7 @@ pub struct Hob {
 enum Verb {
     /// Run a program: warm if it can be, cold if not, with a receipt either way
     Run(Run),
-    /// Make ready what would perform a program, and perform nothing
+    /// Have a program ready before its first call, and run nothing of it
     Warm(warm::Warm),
     /// Send a message to a program of hob.toml, and print its answer
     Ask(message::Ask),

@@ -18,7 +18,7 @@ use super::{Failure, out};
 /// What to make.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The project needs no file of libraries and no tool beside the language itself.")]
+A project needs no tool beside those of its language.")]
 pub(crate) struct New {
     /// Of which kind
     #[arg(value_parser = kinds())]
