@@ -94,8 +94,9 @@ pub(super) fn run(start: &Start, asked: &Requests, selection: Selection) -> Resu
     selection.slower_us.inspect(|us| condition.add_slower(*us));
     let form = asked.format.unwrap_or(if selection.json { Form::Json } else { Form::Text });
     let chosen = Chosen { condition, selection };
-    let logs = logs(asked)?;
+    // The first line makes the file.
     sites::flush(start);
+    let logs = logs(asked)?;
     // What ends while the newest are read is among what follows.
     let mut followed: Vec<_> = logs.iter().map(|log| Followed::new(log.clone(), false)).collect();
     let newest = newest(&logs, &chosen)?;
