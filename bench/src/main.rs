@@ -116,14 +116,16 @@ impl Setting {
         self.only.as_deref().is_none_or(|only| only == name)
     }
 
-    /// The same for one part of a figure, with so many rounds where nobody said how many.
+    /// The same for one part of a figure, with so many rounds where nobody said how many, and little of
+    /// what it does beside them.
     fn of_part(&self, only: Option<&str>, rounds: usize) -> Setting {
         let rounds = match (self.rounds, self.pace) {
             (Some(asked), _) => asked,
             (None, Pace::Full) => rounds,
             (None, Pace::Quick) => rounds.min(3),
         };
-        Setting { only: only.map(str::to_owned), rounds: Some(rounds), ..self.clone() }
+        let only = only.map(str::to_owned);
+        Setting { only, rounds: Some(rounds), pace: Pace::Quick, ..self.clone() }
     }
 
     /// Whether it is only to be seen that everything works.
