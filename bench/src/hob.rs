@@ -275,6 +275,8 @@ impl Hob {
             .args(arguments)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            // What is shown has figures, whoever measures.
+            .env("TERM", "xterm")
             .stdin(Stdio::null())
             .output()?;
         ensure!(
