@@ -7,6 +7,7 @@
 //! Deliberately not here: what a call by such a name runs. `PATH` says that, as for every shim.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use hob_core::hooks::Bytes;
 use hob_os::start::Start;
 use serde::{Deserialize, Serialize};
+
+use crate::verbs::named_file;
 
 /// The name of the list's format.
 const SCHEMA: &str = "hob.shim-venvs/1";
@@ -107,9 +110,8 @@ impl Venvs {
             };
         }
         SCHEMA.clone_into(&mut self.schema);
-        let beside = folder.join(format!(".venvs-{}", std::process::id()));
         let text = serde_json::to_vec(self)?;
-        std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &file))
+        named_file::write(&file, |out| out.write_all(&text))
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
         None => asked.file.clone(),
     };
     if let Some(file) = kept {
-        return recorded((format, asked), rings::recording(&file)?);
+        return recorded(format, asked, rings::recording(&file)?);
     }
     flush(start);
     let place = state_dir()?;
@@ -115,11 +115,11 @@ pub(crate) fn run(start: &Start, asked: &Export) -> Result<(), Failure> {
             "no receipt of call {call} is kept; `hob log` lists calls with their numbers"
         )));
     }
-    write((format, asked.output.as_deref()), &found, &rings::read(start))
+    write(format, asked.output.as_deref(), &found, &rings::read(start))
 }
 
 /// Exports of a recording what is asked for.
-fn recorded((format, asked): (Format, &Export), recording: Recording) -> Result<(), Failure> {
+fn recorded(format: Format, asked: &Export, recording: Recording) -> Result<(), Failure> {
     if let Some(gone) = rings::gone(&recording) {
         say::line(gone.as_bytes());
     }
@@ -131,13 +131,14 @@ fn recorded((format, asked): (Format, &Export), recording: Recording) -> Result<
     if let (Some(call), true) = (asked.call, found.is_empty()) {
         return Err(Failure::new(format!("the recording has no call {call}")));
     }
-    write((format, asked.output.as_deref()), &found, &rings)
+    write(format, asked.output.as_deref(), &found, &rings)
 }
 
 /// Writes receipts in a foreign format, with what rings have of them, to standard output if there is
 /// no file. What no daemon saw has no times, and is in none.
 fn write(
-    (format, file): (Format, Option<&Path>),
+    format: Format,
+    file: Option<&Path>,
     found: &[Entry],
     rings: &Rings,
 ) -> Result<(), Failure> {
