@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use hob_core::ids::CallId;
 use hob_core::phase::Mark;
 
-use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
+use crate::freshness::{Before, FingerprintId, Freshness, NotYet, Sources, Verdict};
 pub use crate::recorder::export::measured::{EXPORTS, Exported};
 use crate::recorder::ring;
 
@@ -70,7 +70,7 @@ impl Check {
             names: names.collect(),
         };
         let mut freshness = by.freshness();
-        let id = freshness.keep(patiently(&program)?);
+        let id = keep_patiently(&mut freshness, &program)?;
         Ok(Check { freshness, id })
     }
 
@@ -160,7 +160,7 @@ fn one_generation(
     }
     let mut ids = Vec::with_capacity(kinds.len());
     for (program, _) in &programs {
-        ids.push(freshness.keep(patiently(program)?));
+        ids.push(keep_patiently(&mut freshness, program)?);
     }
     for ((kind, id), (_, base)) in kinds.iter().zip(ids).zip(programs) {
         if freshness.verdict(id) != Verdict::Fresh {
@@ -363,8 +363,8 @@ struct Loaded {
     names: BTreeSet<Vec<u8>>,
 }
 
-/// The fingerprint, as soon as what was written is old enough.
-fn patiently(program: &Loaded) -> io::Result<Fingerprint> {
+/// Keeps the fingerprint, as soon as what was written is old enough.
+fn keep_patiently(freshness: &mut Freshness, program: &Loaded) -> io::Result<FingerprintId> {
     let begin = Instant::now();
     let none = BTreeSet::new();
     loop {
@@ -377,8 +377,8 @@ fn patiently(program: &Loaded) -> io::Result<Fingerprint> {
             asked: &BTreeMap::new(),
             links: &BTreeMap::new(),
         };
-        match Fingerprint::build(sources, &Before::default(), SystemTime::now()) {
-            Ok(fingerprint) => return Ok(fingerprint),
+        match freshness.build(sources, &Before::default(), SystemTime::now()) {
+            Ok(fingerprint) => return Ok(freshness.keep(fingerprint)),
             Err(NotYet { .. }) if begin.elapsed() < PATIENCE => std::thread::yield_now(),
             Err(error) => return Err(io::Error::other(error)),
         }

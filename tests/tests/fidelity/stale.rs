@@ -504,6 +504,51 @@ fn an_overlay_and_a_mount_over_a_watched_directory_are_seen_through() {
     assert_eq!(outcome.text(), "1\n2\n3\n4\n5\n4\n", "{outcome:?}");
 }
 
+/// In a mount namespace of its own: programs are loaded for the first time, each while another
+/// directory is mounted over theirs for a part of that time, at another moment each.
+const MOUNTED_MEANWHILE: &str = "\
+set -eu
+for moment in 1 2 3 4 5 6; do
+    mkdir \"plain$moment\" \"over$moment\"
+    for folder in plain over; do
+        cd \"$folder$moment\"
+        printf 'import early, part, late\\nprint(part.VALUE)\\n' > main.py
+        echo 'sum(range(15000000))' | tee early.py > late.py
+        echo \"VALUE = '$folder'\" > part.py
+        cd ..
+    done
+done
+for moment in 1 2 3 4 5 6; do
+    \"$HOB_BINARY\" run \"plain$moment/main.py\"
+    sleep \"0.0$moment\"
+    mount --bind \"over$moment\" \"plain$moment\"
+    sleep \"0.3$moment\"
+    umount -l \"plain$moment\"
+    \"$HOB_BINARY\" run \"plain$moment/main.py\"; sleep 0.8
+    \"$HOB_BINARY\" run \"plain$moment/main.py\"
+done
+\"$HOB_BINARY\" stop >/dev/null
+";
+
+#[test]
+fn a_mount_that_comes_and_goes_while_a_zygote_loads_is_seen_through() {
+    let world = World::new();
+    if world.run(&["unshare", "-m", "true"]).go().end != hob_tests::End::Code(0) {
+        hob_tests::skipped("no right to make a mount namespace");
+        return;
+    }
+    world.file("meanwhile.sh", MOUNTED_MEANWHILE);
+    let run = world
+        .run(&["unshare", "-m", "sh", "meanwhile.sh"])
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("HOB_BINARY", world.binary());
+    let outcome = run.go_long();
+    assert_eq!(outcome.text(), "plain\n".repeat(18), "{outcome:?}");
+    let from_zygote = |record: &serde_json::Value| record["reason"] != "bare-interpreter";
+    let records = world.records(18);
+    assert!(records.iter().any(|record| hob_tests::is_warm(record) && from_zygote(record)));
+}
+
 /// The largest resident memory of a world's processes, in KiB.
 fn largest(world: &World) -> u64 {
     let folder = world.path("");

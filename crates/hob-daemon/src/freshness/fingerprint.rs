@@ -119,6 +119,7 @@ impl fmt::Display for Change {
             What::Removed => "was removed",
             What::Appeared => "appeared",
             What::Forgotten => "is no longer known",
+            What::Mounted => return f.write_str("something was mounted or unmounted"),
         };
         write!(f, "{} {what}", String::from_utf8_lossy(&self.path))
     }
@@ -181,7 +182,7 @@ pub(super) enum Place<'p> {
 impl Fingerprint {
     /// Takes the fingerprint of what a zygote that was started at `started_at` has loaded. `before`
     /// is what was there before.
-    pub(crate) fn build(
+    pub(super) fn build(
         sources: Sources<'_>,
         before: &Before,
         started_at: SystemTime,

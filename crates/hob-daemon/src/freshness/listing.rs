@@ -24,6 +24,8 @@ pub(crate) enum What {
     Appeared,
     /// Nothing is known of it: the fingerprint was given up.
     Forgotten,
+    /// Something was mounted or unmounted, so that its name may have led elsewhere for a while.
+    Mounted,
 }
 
 /// How much of a directory one system call reads.

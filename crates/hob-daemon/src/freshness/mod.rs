@@ -1,7 +1,7 @@
 //! Is the warm state still what a cold start would load?
 //!
 //! ```text
-//!   notes ─▶ Fingerprint::build ─▶ keep ─▶ verdict, before every call ─▶ forget
+//!   notes ─▶ Freshness::build ─▶ keep ─▶ verdict, before every call ─▶ forget
 //!
 //!   verdict:   Clear ──entry, content──▶ Touched ──compared: equal──▶ Clear
 //!                └────way, mount──▶ Moved ──watched anew, compared──▶ Clear
@@ -27,6 +27,7 @@ mod watch;
 mod ways;
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 pub(crate) use before::Before;
 pub(crate) use fingerprint::{Change, Fingerprint, NotYet, Presence, Sources, Verdict};
@@ -81,6 +82,24 @@ impl Freshness {
 
     fn with(watch: Watch) -> Freshness {
         Freshness { watch, kept: HashMap::new(), next: 0 }
+    }
+
+    /// Takes the fingerprint of what a process that was started at `started_at` has loaded. `before`
+    /// is what was there before. What came with a mount, and went with it, leaves no trace at any
+    /// file: so nothing counts that was loaded while something was mounted or unmounted.
+    pub(crate) fn build(
+        &mut self,
+        sources: Sources<'_>,
+        before: &Before,
+        started_at: SystemTime,
+    ) -> Result<Fingerprint, NotYet> {
+        let fingerprint = Fingerprint::build(sources, before, started_at)?;
+        // Asked after all files were looked at: a mount from here on is told to what is kept.
+        self.drain();
+        if self.watch.mounted_since(started_at) {
+            return Err(NotYet { change: Change { path: b"/".to_vec(), what: What::Mounted } });
+        }
+        Ok(fingerprint)
     }
 
     /// Keeps a fingerprint under watch until it is forgotten.

@@ -6,12 +6,16 @@
 //! between fingerprints, and removed with the last one that needs them. One `poll` asks both: it
 //! is all that an untouched program costs.
 //!
+//! Where there is no inotify (its instances have a limit), the table of mounts is asked alone: it says
+//! whether what a process loaded can be what its names lead to afterwards.
+//!
 //! Invariants: what cannot be watched is never assumed to be unchanged; losing a watch, an event
 //! or a mount is told to all who relied on it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::time::SystemTime;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -74,53 +78,38 @@ pub(super) enum Touch<'e> {
 #[derive(Debug)]
 pub(super) struct Watch {
     /// `None`: nothing can be watched.
-    sources: Option<Sources>,
+    inotify: Option<OwnedFd>,
+    /// `None`: what is mounted is not told.
+    mounts: Option<OwnedFd>,
+    /// When the table of mounts was last found to have changed, at the latest.
+    mounted_at: Option<SystemTime>,
     owners: HashMap<Descriptor, HashMap<FingerprintId, Interest>>,
     held: HashMap<FingerprintId, HashSet<Descriptor>>,
-}
-
-#[derive(Debug)]
-struct Sources {
-    inotify: OwnedFd,
-    mounts: OwnedFd,
 }
 
 /// It cannot be watched: no inotify, the limit of watches, a file system that others write.
 #[derive(Debug)]
 pub(super) struct Unwatchable;
 
-impl Sources {
-    fn open() -> Result<Sources, Errno> {
-        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        let mounts = rustix::fs::open(MOUNTS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Sources { inotify, mounts })
-    }
-
-    /// Whether there are events, and whether the table of mounts has changed since last asked.
-    fn ready(&self) -> Result<(bool, bool), Errno> {
-        let mut both =
-            [PollFd::new(&self.inotify, PollFlags::IN), PollFd::new(&self.mounts, PollFlags::PRI)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        while let Err(error) = poll(&mut both, Some(&at_once)) {
-            if error != Errno::INTR {
-                return Err(error);
-            }
-        }
-        let mounted = PollFlags::PRI | PollFlags::ERR;
-        Ok((!both[0].revents().is_empty(), both[1].revents().intersects(mounted)))
-    }
-}
-
 impl Watch {
     /// An instance of inotify, if the kernel gives one.
     pub(super) fn new() -> Watch {
-        Watch { sources: Sources::open().ok(), owners: HashMap::new(), held: HashMap::new() }
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
+        let mounts = rustix::fs::open(MOUNTS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        // Without the table, a mount over what is watched would not be seen.
+        let inotify = inotify.filter(|_| mounts.is_some());
+        Watch { inotify, mounts, ..Watch::none() }
     }
 
     /// No watch at all: everything is always looked at.
-    #[cfg(any(test, feature = "measure"))]
     pub(super) fn none() -> Watch {
-        Watch { sources: None, owners: HashMap::new(), held: HashMap::new() }
+        Watch {
+            inotify: None,
+            mounts: None,
+            mounted_at: None,
+            owners: HashMap::new(),
+            held: HashMap::new(),
+        }
     }
 
     /// How many watches there are.
@@ -131,15 +120,15 @@ impl Watch {
 
     /// Whether events wait. Where nothing can be watched, or the kernel does not say: yes.
     pub(super) fn rings(&self) -> bool {
-        let Some(sources) = self.sources.as_ref() else { return true };
-        let mut fds = [PollFd::new(&sources.inotify, PollFlags::IN)];
+        let Some(inotify) = self.inotify.as_ref() else { return true };
+        let mut fds = [PollFd::new(inotify, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&at_once)) != Ok(0)
     }
 
     /// Another descriptor of the events, to be looked at by others.
     pub(super) fn doorbell(&self) -> Option<OwnedFd> {
-        self.sources.as_ref()?.inotify.try_clone().ok()
+        self.inotify.as_ref()?.try_clone().ok()
     }
 
     /// Watches a path for a fingerprint, beside what is already watched there.
@@ -149,7 +138,7 @@ impl Watch {
         (target, interest): (Target, Interest),
         owner: FingerprintId,
     ) -> Result<(), Unwatchable> {
-        let sources = self.sources.as_ref().ok_or(Unwatchable)?;
+        let inotify = self.inotify.as_ref().ok_or(Unwatchable)?;
         let itself = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
         let entries = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
         let content = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE;
@@ -159,8 +148,7 @@ impl Watch {
             Target::File => itself | content,
         };
         let flags = flags | WatchFlags::MASK_ADD;
-        let descriptor =
-            inotify::add_watch(&sources.inotify, path, flags).map_err(|_| Unwatchable)?;
+        let descriptor = inotify::add_watch(inotify, path, flags).map_err(|_| Unwatchable)?;
         let known = self.owners.entry(descriptor).or_default().entry(owner).or_insert(interest);
         *known = interest.max(*known);
         self.held.entry(owner).or_default().insert(descriptor);
@@ -174,9 +162,9 @@ impl Watch {
             owners.remove(&owner);
             if owners.is_empty() {
                 self.owners.remove(&descriptor);
-                if let Some(sources) = &self.sources {
+                if let Some(inotify) = &self.inotify {
                     // It fails only if the kernel has dropped the watch by itself.
-                    let _ = inotify::remove_watch(&sources.inotify, descriptor);
+                    let _ = inotify::remove_watch(inotify, descriptor);
                 }
             }
         }
@@ -189,28 +177,54 @@ impl Watch {
         &mut self,
         mut touch: impl FnMut(FingerprintId, Touch<'_>),
     ) -> Result<(), Lost> {
-        let Some(sources) = self.sources.as_ref() else { return Ok(()) };
-        let (queued, mounted) = sources.ready().map_err(|_| Lost::Mounts)?;
-        if queued {
-            let drained = drain_queue(sources, &mut self.owners, &mut touch);
+        let (queued, mounted) = self.ready().unwrap_or((false, true));
+        if mounted {
+            self.mounted_at = Some(SystemTime::now());
+        }
+        if queued && let Some(inotify) = &self.inotify {
+            let drained = drain_queue(inotify, &mut self.owners, &mut touch);
             drained.map_err(|_| if mounted { Lost::Mounts } else { Lost::Events })?;
         }
         if mounted { Err(Lost::Mounts) } else { Ok(()) }
     }
+
+    /// Whether something may have been mounted or unmounted after `since`, as far as `drain` was told.
+    pub(super) fn mounted_since(&self, since: SystemTime) -> bool {
+        self.mounted_at.is_some_and(|at| at >= since)
+    }
+
+    /// Whether there are events, and whether the table of mounts has changed since last asked.
+    fn ready(&self) -> Result<(bool, bool), Errno> {
+        let Some(mounts) = self.mounts.as_ref() else { return Ok((false, false)) };
+        let table = PollFd::new(mounts, PollFlags::PRI);
+        let mut asked = [table.clone(), table];
+        if let Some(inotify) = self.inotify.as_ref() {
+            asked[1] = PollFd::new(inotify, PollFlags::IN);
+        }
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while let Err(error) = poll(&mut asked, Some(&at_once)) {
+            if error != Errno::INTR {
+                return Err(error);
+            }
+        }
+        let mounted = PollFlags::PRI | PollFlags::ERR;
+        let [table, events] = asked.map(|fd| fd.revents());
+        Ok((events.contains(PollFlags::IN), table.intersects(mounted)))
+    }
 }
 
 fn drain_queue(
-    sources: &Sources,
+    inotify: &OwnedFd,
     owners: &mut HashMap<Descriptor, HashMap<FingerprintId, Interest>>,
     touch: &mut impl FnMut(FingerprintId, Touch<'_>),
 ) -> Result<(), Errno> {
-    let queued = rustix::io::ioctl_fionread(&sources.inotify)?;
+    let queued = rustix::io::ioctl_fionread(inotify)?;
     // A read that leaves events behind had no room for one more.
     let queued = usize::try_from(queued).unwrap_or(usize::MAX);
     let mut reads_left = queued.div_ceil(READ_BYTES - EVENT_BYTES_MAX);
     let mut verdict = Ok(());
     let mut room = [MaybeUninit::uninit(); READ_BYTES];
-    let mut reader = Reader::new(&sources.inotify, &mut room);
+    let mut reader = Reader::new(inotify, &mut room);
     loop {
         if reader.is_buffer_empty() {
             match reads_left.checked_sub(1) {

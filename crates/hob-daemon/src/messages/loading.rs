@@ -149,7 +149,7 @@ impl Loaded {
 
     /// The fingerprint of what could not be loaded: by what it told that it had read, and by what was
     /// read of the old, of which anything may be gone.
-    fn fingerprint_of(&self, attempt: &Attempt) -> Result<Fingerprint, NotYet> {
+    fn fingerprint_of(&mut self, attempt: &Attempt) -> Result<Fingerprint, NotYet> {
         let old = &self.lesson;
         let told = attempt.lesson.as_ref().unwrap_or(old);
         let lessons = [old, told].into_iter();
@@ -164,7 +164,7 @@ impl Loaded {
             asked: &BTreeMap::new(),
             links: &BTreeMap::new(),
         };
-        Fingerprint::build(sources, &Before::default(), attempt.since)
+        self.freshness.build(sources, &Before::default(), attempt.since)
     }
 }
 
@@ -198,7 +198,7 @@ impl Messages {
         let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
         let names = lesson.names();
         let sources = lesson.sources(&candidates, &names);
-        let built = Fingerprint::build(sources, &Before::default(), since);
+        let built = loaded.freshness.build(sources, &Before::default(), since);
         let Some(id) = loaded.keep(built) else { return false };
         loaded.unload();
         loaded.fingerprint = Some(id);

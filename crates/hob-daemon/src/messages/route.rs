@@ -124,12 +124,12 @@ impl Absences {
     /// Remembers that none of the files that were looked at names the program.
     fn keep(&mut self, way: Way, refused: &Refused, looked: Looked<'_>) {
         let Looked { candidates, since, register } = looked;
-        // What was edited this very moment is read anew for the next message.
-        let Ok(fingerprint) = judged_by(candidates, since) else { return };
         if self.known.len() >= ROUTES_MAX {
             self.clear();
         }
         let freshness = self.freshness.get_or_insert_with(Freshness::new);
+        // What was edited this very moment is read anew for the next message.
+        let Ok(fingerprint) = judged_by(freshness, candidates, since) else { return };
         let fingerprint = freshness.keep(fingerprint);
         // The first look puts it under watch.
         let _ = freshness.verdict(fingerprint);
@@ -151,7 +151,11 @@ impl Absences {
 }
 
 /// The fingerprint of configuration that was read after `since`.
-fn judged_by(candidates: &[Vec<u8>], since: SystemTime) -> Result<Fingerprint, NotYet> {
+fn judged_by(
+    freshness: &mut Freshness,
+    candidates: &[Vec<u8>],
+    since: SystemTime,
+) -> Result<Fingerprint, NotYet> {
     let none = BTreeSet::new();
     let sources = Sources {
         files: &none,
@@ -162,7 +166,7 @@ fn judged_by(candidates: &[Vec<u8>], since: SystemTime) -> Result<Fingerprint, N
         asked: &BTreeMap::new(),
         links: &BTreeMap::new(),
     };
-    Fingerprint::build(sources, &Before::default(), since)
+    freshness.build(sources, &Before::default(), since)
 }
 
 /// What tells that the register is the same file with the same content.
@@ -325,7 +329,7 @@ impl Messages {
         candidates.extend(loaded.host.watch.iter().cloned());
         // What was edited this very moment is read anew for the next message.
         let mut kept = None;
-        if let Ok(fingerprint) = judged_by(&candidates, since) {
+        if let Ok(fingerprint) = judged_by(&mut loaded.freshness, &candidates, since) {
             let fingerprint = loaded.freshness.keep(fingerprint);
             // The first look puts it under watch.
             let _ = loaded.freshness.verdict(fingerprint);

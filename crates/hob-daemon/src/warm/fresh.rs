@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use hob_core::ids::ProgramId;
 use hob_core::key::Key;
 
-use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Verdict};
+use crate::freshness::{Before, FingerprintId, Freshness, NotYet, Verdict};
 use crate::warm::lesson::Lesson;
 use crate::warm::programs::Seed;
 
@@ -58,7 +58,7 @@ impl Fingerprints {
         let candidates: Vec<_> = candidates.filter(|path| *path != script).cloned().collect();
         let names = lesson.names();
         let sources = lesson.sources(&candidates, &names);
-        match Fingerprint::build(sources, before, since) {
+        match self.freshness.build(sources, before, since) {
             Ok(fingerprint) => {
                 let id = self.freshness.keep(fingerprint);
                 if let Some((_, old)) = self.by_key.insert(key, (seed.id, id)) {

@@ -21,7 +21,7 @@ use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::FileType;
 
-use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, Sources, Verdict};
+use crate::freshness::{Before, FingerprintId, Freshness, Sources, Verdict};
 
 /// Answers that are remembered.
 const REMEMBERED_MAX: usize = 64;
@@ -183,7 +183,7 @@ impl Resolutions {
             links: &BTreeMap::new(),
         };
         // What changed while it was looked at is asked anew the next time.
-        let Ok(fingerprint) = Fingerprint::build(sources, &Before::default(), since) else {
+        let Ok(fingerprint) = freshness.build(sources, &Before::default(), since) else {
             return self.ask(question);
         };
         let fingerprint = freshness.keep(fingerprint);
