@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{HookOutcome, SetRecord, Way};
-use crate::receipt::{HooksPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart};
+use crate::receipt::{HooksPart, OutcomePart, PhasePart, ProgramPart, Receipt, UsagePart};
 
 /// The sum of the sets that have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,37 +68,15 @@ impl Account {
     pub fn receipt(&self, call: u64, at: String, caller_pid: u32, reason: &str) -> Receipt {
         let HooksPart { spawned, prestarted, forked, warm, .. } = self.hooks;
         let all_warm = warm > 0 && spawned + prestarted + forked == 0;
-        Receipt {
-            schema: SCHEMA.to_owned(),
-            call,
-            at,
-            program: ProgramPart {
-                id: None,
-                target: self.dir.clone(),
-                name: self.dir.clone(),
-                runtime: "exec".to_owned(),
-                interpreter: None,
-                arguments: 0,
-            },
-            caller_pid,
-            directory: None,
-            purpose: None,
-            warm: all_warm,
-            reason: reason.to_owned(),
-            isolation: if all_warm { "fork" } else { "spawn" }.to_owned(),
-            outcome: self.part(),
-            phases: vec![PhasePart { name: "run".to_owned(), start_us: 0, us: self.wall_us }],
-            total_us: self.wall_us,
-            usage: self.usage,
-            worker: None,
-            cold_us: None,
-            gain: None,
-            demoted: None,
-            imported: None,
-            message: None,
-            hooks: Some(self.hooks),
-            trace: None,
-        }
+        let program = ProgramPart::named(self.dir.clone(), "exec");
+        let mut receipt = Receipt::new(call, at, program, self.part());
+        (receipt.caller_pid, receipt.warm) = (caller_pid, all_warm);
+        receipt.reason = reason.to_owned();
+        receipt.isolation = if all_warm { "fork" } else { "spawn" }.to_owned();
+        receipt.phases = vec![PhasePart { name: "run".to_owned(), start_us: 0, us: self.wall_us }];
+        receipt.total_us = self.wall_us;
+        (receipt.usage, receipt.hooks) = (self.usage, Some(self.hooks));
+        receipt
     }
 
     fn part(&self) -> OutcomePart {

@@ -90,6 +90,42 @@ pub const STREAM: &str = "stream";
 pub const ACCEPTED: &str = "accepted";
 
 impl Receipt {
+    /// The one way to make a receipt: of which call, when it came (RFC 3339), what was called, and what
+    /// became of it. All else is as of a call of which nothing more is known, for its maker to say.
+    #[must_use]
+    pub fn new(call: u64, at: String, program: ProgramPart, outcome: OutcomePart) -> Receipt {
+        Receipt {
+            schema: SCHEMA.to_owned(),
+            call,
+            at,
+            program,
+            caller_pid: 0,
+            directory: None,
+            purpose: None,
+            warm: false,
+            reason: String::new(),
+            isolation: String::new(),
+            outcome,
+            phases: Vec::new(),
+            total_us: 0,
+            usage: None,
+            worker: None,
+            cold_us: None,
+            gain: None,
+            imported: None,
+            demoted: None,
+            message: None,
+            hooks: None,
+            trace: None,
+        }
+    }
+
+    /// Where its time went: the phases between these marks, and their sum.
+    pub fn time(&mut self, marks: &Marks) {
+        self.phases = PhasePart::all(marks);
+        self.total_us = self.phases.last().map_or(0, |last| last.start_us + last.us);
+    }
+
     /// Whether the call found warm state of its own program: a copy of a layer, which is warm too,
     /// has none.
     #[must_use]
@@ -227,6 +263,12 @@ pub struct OutcomePart {
 }
 
 impl OutcomePart {
+    /// An outcome of this kind, of which there is no more to say.
+    #[must_use]
+    pub fn of(kind: &str) -> OutcomePart {
+        OutcomePart { kind: kind.to_owned(), code: None, signal: None, phase: None }
+    }
+
     /// Whether nothing failed: the program exited with 0, a message was answered, or a stream has it.
     #[must_use]
     pub fn went_well(&self) -> bool {

@@ -82,6 +82,14 @@ impl Trace {
         (id != 0).then(|| Parent { id, span: 0, flags: 1 }.call(seed))
     }
 
+    /// What a front has said of a request; `None`: it is in no trace.
+    #[must_use]
+    pub fn of(said: Traced) -> Option<Trace> {
+        let id = u128::from(said.high) << 64 | u128::from(said.low);
+        let parent = Parent { id, span: said.parent, flags: 0 };
+        (id != 0).then_some(Trace { parent, span: said.span })
+    }
+
     /// What the call calls in turn.
     #[must_use]
     pub fn below(&self, seed: u64) -> Trace {
@@ -112,16 +120,6 @@ impl From<Trace> for Traced {
     fn from(trace: Trace) -> Traced {
         let [high, low] = halves(trace.parent.id);
         Traced { high, low, parent: trace.parent.span, span: trace.span }
-    }
-}
-
-impl TracePart {
-    /// What a receipt says of a request of which a front has said this; `None`: it is in no trace.
-    #[must_use]
-    pub fn of(said: Traced) -> Option<TracePart> {
-        let id = u128::from(said.high) << 64 | u128::from(said.low);
-        let parent = Parent { id, span: said.parent, flags: 0 };
-        (id != 0).then(|| Trace { parent, span: said.span }.part())
     }
 }
 
@@ -194,7 +192,7 @@ mod tests {
         assert_eq!(begun.below(2).parent.span, begun.span);
         assert_eq!(Trace::begun(0, 1), None);
         assert_eq!(part.span, format!("{:016x}", one.span));
-        assert_eq!(TracePart::of(Traced::from(one)), Some(part));
-        assert_eq!(TracePart::of(Traced::default()), None);
+        assert_eq!(Trace::of(Traced::from(one)).map(|said| said.part()), Some(part));
+        assert_eq!(Trace::of(Traced::default()), None);
     }
 }

@@ -11,9 +11,7 @@ use hob_core::key::Key;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome};
 use hob_core::phase::{Mark, Marks};
 use hob_core::receipt::trace::{Parent, TracePart};
-use hob_core::receipt::{
-    ImportedPart, OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, UsagePart, WorkerPart,
-};
+use hob_core::receipt::{ImportedPart, OutcomePart, ProgramPart, Receipt, UsagePart, WorkerPart};
 use hob_core::status::ColdPart;
 use hob_resolve::Program;
 use hob_runtimes::RuntimeId;
@@ -248,42 +246,29 @@ impl Entry {
     /// The receipt of a settled call.
     pub(crate) fn receipt(&self, id: CallId, known: &Known) -> Option<Receipt> {
         let (outcome, how) = self.settled?;
-        let phases = PhasePart::all(&self.marks);
-        let total_us = phases.last().map_or(0, |last| last.start_us + last.us);
         let (isolation, reason) = match how {
             Performed::Warm { recipe, found, .. } => (recipe.name().code(), found_code(found)),
             Performed::Cold(reason) | Performed::InPlace(reason) => ("spawn", reason.code()),
             Performed::Not => ("none", outcome_code(outcome)),
         };
-        Some(Receipt {
-            schema: SCHEMA.to_owned(),
-            call: id.0,
-            at: format::moment(self.at),
-            program: self.program_part(known),
-            caller_pid: self.caller_pid,
-            directory: Some(String::from_utf8_lossy(&self.directory).into_owned())
-                .filter(|directory| !directory.is_empty()),
-            purpose: self.purpose.word().map(str::to_owned),
-            warm: matches!(how, Performed::Warm { .. }),
-            reason: reason.to_owned(),
-            isolation: isolation.to_owned(),
-            outcome: outcome_part(outcome),
-            phases,
-            total_us,
-            usage: self.usage.map(|usage| UsagePart {
-                user_us: usage.user_us,
-                system_us: usage.system_us,
-                peak_kib: usage.peak_kib,
-            }),
-            worker: self.worker_part,
-            cold_us: known.cold_us,
-            gain: None,
-            demoted: self.demoted.clone(),
-            imported: self.imported,
-            message: None,
-            hooks: None,
-            trace: self.trace(id),
-        })
+        let (program, outcome) = (self.program_part(known), outcome_part(outcome));
+        let mut receipt = Receipt::new(id.0, format::moment(self.at), program, outcome);
+        receipt.time(&self.marks);
+        receipt.caller_pid = self.caller_pid;
+        receipt.directory = Some(String::from_utf8_lossy(&self.directory).into_owned())
+            .filter(|directory| !directory.is_empty());
+        receipt.purpose = self.purpose.word().map(str::to_owned);
+        receipt.warm = matches!(how, Performed::Warm { .. });
+        (receipt.reason, receipt.isolation) = (reason.to_owned(), isolation.to_owned());
+        receipt.usage = self.usage.map(|usage| UsagePart {
+            user_us: usage.user_us,
+            system_us: usage.system_us,
+            peak_kib: usage.peak_kib,
+        });
+        (receipt.worker, receipt.cold_us) = (self.worker_part, known.cold_us);
+        (receipt.demoted, receipt.imported) = (self.demoted.clone(), self.imported);
+        receipt.trace = self.trace(id);
+        Some(receipt)
     }
 
     /// Where its worker has told the daemon no end, that of the process is the program's, unless the

@@ -13,7 +13,7 @@ use hob_wire::message::{Attach, Named, Numbered, Passed, Served};
 use crate::channel::{Frame, Outlet, Reader, Stream};
 use crate::fronts::Front;
 use crate::inputs::{Input, SenderEvent, SenderId, Sent};
-use crate::messages;
+use crate::tables::senders;
 
 /// How many messages of a sender are one input of the loop at most: others have their turn.
 const TOGETHER_MAX: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) async fn serve(first: Frame, mut reader: Reader, stream: Arc<Stream>,
     loop {
         if front.owner.send(Input::Sender { sender, event }).await.is_err() {
             // The loop has ended, and has not heard of this.
-            return messages::leave(&outlet);
+            return senders::leave(&outlet);
         }
         let next = match ahead.take() {
             Some(frame) => Ok(Some(frame)),

@@ -11,8 +11,9 @@ use hob_wire::frame::Kind;
 use hob_wire::message::{Attach, Failure, Manner, Message, Reason};
 
 use crate::channel::Outlet;
+use crate::hosts::Hosts;
 use crate::inputs::{SenderEvent, SenderId, Sent};
-use crate::messages::{Hosts, Messages};
+use crate::messages::Messages;
 use crate::outbox::Outbox;
 use crate::recording::{OtherEnd, Recording, connection};
 use crate::trust;
@@ -80,7 +81,7 @@ fn told(recording: &mut Recording) -> Vec<Event> {
 }
 
 async fn failure(messages: &mut Messages, other: &mut OtherEnd) -> (u64, Reason, String) {
-    messages.flush();
+    messages.tables.senders.flush();
     let frame = other.next().await.unwrap();
     assert_eq!(frame.kind, Kind::Failure);
     let Failure { id, reason, text } = Failure::decode(&frame.payload).unwrap();
@@ -135,7 +136,7 @@ async fn a_give_that_does_not_reach_its_worker_is_told_at_once() {
     let Some(Event::Arrived { call, .. }) = told(&mut recording).pop() else { panic!("none") };
     let worker = WorkerId(5);
     let give = Effect::Give { call, worker, found: Found::Waiting };
-    messages.perform_message(&mut recording.ctx(), give);
+    messages.perform(&mut recording.ctx(), give);
     assert_eq!(told(&mut recording), [Event::Unsent { worker, call }]);
 }
 
@@ -147,13 +148,13 @@ async fn what_is_settled_as_lost_is_told_once_and_its_number_is_free_again() {
     let Some(Event::Arrived { call, .. }) = told(&mut recording).pop() else { panic!("none") };
     for _ in 0..2 {
         let outcome = Settled::Lost;
-        messages.perform_message(&mut recording.ctx(), Effect::Settle { call, outcome });
+        messages.perform(&mut recording.ctx(), Effect::Settle { call, outcome });
     }
     let (id, reason, _) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (1, Reason::Lost));
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
     assert!(matches!(told(&mut recording).as_slice(), [Event::Arrived { .. }]));
-    messages.flush();
+    messages.tables.senders.flush();
     drop(messages);
     assert!(other.next().await.is_none(), "the second settlement was told too");
 }
@@ -180,7 +181,7 @@ fn asks_until(
 async fn a_look_holds_for_what_had_come_before_it_and_not_for_what_comes_later() {
     let mut recording = Recording::new();
     let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
-    asks_until(&mut recording, &mut messages, |messages| !messages.routes.is_empty());
+    asks_until(&mut recording, &mut messages, |messages| messages.tables.catalog.has_routes());
     let came_ns = clock::now_ns();
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
     std::fs::write(recording.home().join(trust::FILE), format!("{NATIVE}# more\n")).unwrap();
@@ -198,8 +199,8 @@ async fn that_no_file_names_a_program_is_remembered_until_one_does() {
     let mut recording = Recording::new();
     let config = NATIVE.replace("greeter", "other");
     let (mut messages, mut other) = attached(&mut recording, &config, true);
-    asks_until(&mut recording, &mut messages, |messages| messages.absences.has_some());
-    messages.flush();
+    asks_until(&mut recording, &mut messages, |messages| messages.tables.catalog.has_absences());
+    messages.tables.senders.flush();
     while !other.has_nothing() {
         other.next().await.unwrap();
         while other.at_hand().is_some() {}
@@ -207,12 +208,12 @@ async fn that_no_file_names_a_program_is_remembered_until_one_does() {
     messages.sender(&mut recording.ctx(), SENDER, asks(&[1]));
     let (id, reason, _) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (1, Reason::NoProgram));
-    assert!(messages.absences.has_some(), "it is still known");
+    assert!(messages.tables.catalog.has_absences(), "it is still known");
     std::fs::write(recording.home().join(trust::FILE), NATIVE).unwrap();
     messages.sender(&mut recording.ctx(), SENDER, asks(&[2]));
     let (id, reason, _) = failure(&mut messages, &mut other).await;
     assert_eq!((id, reason), (2, Reason::Untrusted));
-    assert!(!messages.absences.has_some());
+    assert!(!messages.tables.catalog.has_absences());
 }
 
 #[tokio::test]
@@ -229,7 +230,7 @@ async fn what_senders_are_told_of_what_came_together_is_one_write() {
         .collect();
     for call in calls {
         let outcome = Settled::Lost;
-        messages.perform_message(&mut recording.ctx(), Effect::Settle { call, outcome });
+        messages.perform(&mut recording.ctx(), Effect::Settle { call, outcome });
     }
     assert!(other.has_nothing(), "it is sent when all that has come is taken");
     let mut ids = vec![failure(&mut messages, &mut other).await.0];

@@ -1,5 +1,6 @@
 //! What handlers' processes say, and how they end.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,8 +8,6 @@ use hob_core::event::{self, ForkFailure};
 use hob_core::http::answer::HINT_BYTES_MAX;
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
-use hob_core::status::PoolPart;
-use hob_core::supervisor::{PoolView, Supervisor};
 use hob_wire::exit::Exit;
 use hob_wire::frame::Kind;
 use hob_wire::frames::http::{Hint, Respond};
@@ -18,20 +17,35 @@ use rustix::fd::OwnedFd;
 
 use crate::channel;
 use crate::ctx::Ctx;
-use crate::inputs::WorkerEvent;
+use crate::inputs::{SenderId, WorkerEvent};
+use crate::jobs::job::Said;
 use crate::messages::Messages;
 use crate::recorder::ring;
 use crate::workers::hands::{Ended, Process};
 
-use super::Said;
-
-/// A handler's process that has ended, while its last word is not read.
+/// A handler's process that has ended, and how.
 #[derive(Debug)]
-pub(super) struct Leaving {
+struct Leaving {
     pool: PoolId,
     exit: Exit,
     unread: Arc<AtomicBool>,
     newest: Option<CallId>,
+}
+
+/// Processes that have ended, or whose channel has, and not both yet.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// Those that have ended: their last words come before their end.
+    leaving: HashMap<WorkerId, Leaving>,
+    /// Those whose channel has ended.
+    silent: HashSet<WorkerId>,
+}
+
+impl Ends {
+    /// Whether a worker's process has ended, or its channel has.
+    pub(super) fn has_left(&self, worker: WorkerId) -> bool {
+        self.silent.contains(&worker) || self.leaving.contains_key(&worker)
+    }
 }
 
 impl Messages {
@@ -93,29 +107,30 @@ impl Messages {
                 Ok(hint) => self.hints(worker, hint),
                 Err(_) => ctx.hands.retire(worker),
             },
-            WorkerEvent::Handled(handled) => self.handled(ctx, worker, &handled),
+            WorkerEvent::Handled(handled) => {
+                self.active = true;
+                self.leases.handled(ctx, &mut self.tables, worker, &handled);
+            }
             WorkerEvent::Notes(notes) => {
-                if let Some(pool) = self.pool_of(ctx, worker) {
-                    self.attempt_noted(pool, worker, &notes.notes);
-                }
+                let Some(pool) = self.pool_of(ctx, worker) else { return };
+                self.tables.catalog.attempt_noted(pool, worker, &notes.notes);
             }
             WorkerEvent::Spans(spans) => self.spans_said(worker, &spans),
             WorkerEvent::Launched(..) | WorkerEvent::Finished(_) => {}
             WorkerEvent::Joined(_) | WorkerEvent::Executes(_) => {}
             WorkerEvent::Closed => {
-                if let Some(left) = self.leaving.remove(&worker) {
+                if let Some(left) = self.ends.leaving.remove(&worker) {
                     self.has_gone(ctx, worker, &left);
                 } else if ctx.hands.get(worker).is_some() {
-                    self.silent.insert(worker);
+                    self.ends.silent.insert(worker);
                 }
             }
         }
     }
 
     /// What a message's program says that it did, if the message is this worker's.
-    fn spans_said(&self, worker: WorkerId, spans: &Spans) {
-        let open = self.open.get(&CallId(spans.call));
-        if open.is_some_and(|open| open.worker == Some(worker)) {
+    fn spans_said(&mut self, worker: WorkerId, spans: &Spans) {
+        if self.tables.jobs.of_worker(CallId(spans.call), worker).is_some() {
             ring::own(spans);
         }
     }
@@ -127,61 +142,13 @@ impl Messages {
         let text = text.lines().next().unwrap_or_default();
         let text = text.strip_prefix("LoadError: ").unwrap_or(text).to_owned();
         if let Some(pool) = self.pool_of(ctx, worker) {
-            self.attempt_explained(ctx, pool, worker, text);
+            self.tables.catalog.attempt_explained(ctx, pool, worker, text);
         }
         ctx.hands.retire(worker);
     }
 
-    /// What handlers' pools are doing, for `hob status`; those that have processes, or trouble.
-    pub(crate) fn pools(&self, core: &Supervisor, now_ns: u64) -> Vec<PoolPart> {
-        let part = |view: PoolView| {
-            let loaded = self.handlers.get(&view.id)?;
-            let is_old = view.behind && loaded.is_old();
-            let state = match (&loaded.trouble, view.idle + view.busy) {
-                (Some(_), _) if !is_old => "cold",
-                (_, 0) if view.state != "ready" => "warming",
-                (_, _) => "warm",
-            };
-            let why = match &loaded.trouble {
-                Some(trouble) if is_old => {
-                    Some(format!("the new code does not load, the old goes on: {trouble}"))
-                }
-                trouble => trouble.clone(),
-            };
-            if view.kib == 0 && view.idle + view.busy + view.queued == 0 && loaded.trouble.is_none()
-            {
-                return None;
-            }
-            Some(PoolPart {
-                program: loaded.name.clone(),
-                target: String::new(),
-                interpreter: None,
-                runtime: loaded.host.row().name.to_owned(),
-                isolation: view.recipe.name().code().to_owned(),
-                state: state.to_owned(),
-                ready: view.idle,
-                busy: view.busy,
-                queued: view.queued,
-                ahead: view.recipe.ahead,
-                calls: view.requests,
-                workers: view.workers,
-                recycled: view.recycled,
-                memory_kib: view.kib,
-                idle_s: now_ns.saturating_sub(view.last_used.0) / 1_000_000_000,
-                old: is_old,
-                why,
-            })
-        };
-        core.pools().into_iter().filter_map(part).collect()
-    }
-
-    /// Whether a worker's process has ended, or its channel has.
-    pub(super) fn has_left(&self, worker: WorkerId) -> bool {
-        self.silent.contains(&worker) || self.leaving.contains_key(&worker)
-    }
-
     fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
-        let leaving = self.leaving.get(&worker).map(|left| left.pool);
+        let leaving = self.ends.leaving.get(&worker).map(|left| left.pool);
         ctx.hands.get(worker).and_then(|process| process.handler).or(leaving)
     }
 
@@ -190,13 +157,13 @@ impl Messages {
         let since = process.loads_since;
         if ready.role != Role::Copy {
             let Some(pool) = self.pool_of(ctx, worker) else { return };
-            if ready.role == Role::Zygote && !self.is_attempt(pool, worker) {
+            if ready.role == Role::Zygote && !self.tables.catalog.is_attempt(pool, worker) {
                 // Another one took its place meanwhile.
                 return;
             }
-            if !self.admit(pool, &ready.notes, since) {
+            if !self.tables.catalog.admit(pool, &ready.notes, since) {
                 // Edited while it was loaded: what it has may be either.
-                self.load_anew(ctx, pool);
+                self.tables.catalog.load_anew(ctx, pool);
                 return;
             }
         }
@@ -220,36 +187,38 @@ impl Messages {
         body: OwnedFd,
     ) {
         let call = CallId(respond.id);
-        let Some(open) = self.open.get_mut(&call) else { return };
-        if open.worker != Some(worker) || open.said.is_some() {
-            return;
-        }
-        let Some((id, number)) = open.sender else { return };
-        let Some(sender) = self.senders.get(&id) else { return };
+        let Some((id, number)) = self.unanswered(call, worker) else { return };
+        let Some(sender) = self.tables.senders.get(id) else { return };
         let respond = Respond { id: number, ..respond };
         let bytes = channel::encode(Kind::Respond, 1, |out| respond.encode(out));
         sender.outlet.pass(bytes, body);
         ctx.request(Event::Begun { worker, call });
     }
 
+    /// Who waits for a job that this worker has not answered yet.
+    fn unanswered(&mut self, call: CallId, worker: WorkerId) -> Option<(SenderId, u64)> {
+        let asked = self.tables.jobs.of_worker(call, worker)?;
+        if asked.said.is_some() {
+            return None;
+        }
+        self.tables.jobs.get(call)?.origin.sender()
+    }
+
     /// What an app says before its answer is passed on to whoever asked, and changes nothing here.
     fn hints(&mut self, worker: WorkerId, hint: Hint<'_>) {
-        let Some(open) = self.open.get(&CallId(hint.id)) else { return };
-        let fits = hint.head.len() <= HINT_BYTES_MAX;
-        if !fits || open.worker != Some(worker) || open.said.is_some() {
+        if hint.head.len() > HINT_BYTES_MAX {
             return;
         }
-        let Some((id, number)) = open.sender else { return };
+        let Some((id, number)) = self.unanswered(CallId(hint.id), worker) else { return };
         let hint = Hint { id: number, ..hint };
-        self.say(id, Kind::Hint, |out| hint.encode(out));
+        self.tables.senders.say(id, Kind::Hint, |out| hint.encode(out));
     }
 
     fn said(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, call: CallId, said: Said) {
-        if let Some(open) = self.open.get_mut(&call) {
-            if open.worker != Some(worker) {
-                return;
-            }
-            open.said.get_or_insert(said);
+        if let Some(job) = self.tables.jobs.get_mut(call) {
+            let asked = job.asked_mut().filter(|asked| asked.worker() == Some(worker));
+            let Some(asked) = asked else { return };
+            asked.said.get_or_insert(said);
         }
         // One that is settled already was let go by this.
         ctx.request(Event::Answered { worker, call });
@@ -265,24 +234,24 @@ impl Messages {
         pool: PoolId,
     ) {
         let worker = ended.worker;
-        self.lane_cut(worker, process);
+        self.leases.cut(worker, process);
         let (unread, newest) = (Arc::clone(process.unread()), process.newest());
         let left = Leaving { pool, exit: ended.exit, unread, newest };
-        if self.silent.remove(&worker) {
+        if self.ends.silent.remove(&worker) {
             self.has_gone(ctx, worker, &left);
         } else {
-            self.leaving.insert(worker, left);
+            self.ends.leaving.insert(worker, left);
         }
     }
 
     /// A handler's process has ended, and its last word was read.
     fn has_gone(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, left: &Leaving) {
-        self.lane_lost(ctx, worker);
-        self.attempt_ended(ctx, left.pool, worker, left.exit);
+        self.leases.lost(ctx, &mut self.tables, worker);
+        self.tables.catalog.attempt_ended(ctx, left.pool, worker, left.exit);
         // Of what was sent before the last it is not known whether it was read.
         if left.unread.load(Ordering::Relaxed)
             && let Some(call) = left.newest
-            && self.open.get(&call).is_some_and(|open| open.worker == Some(worker))
+            && self.tables.jobs.of_worker(call, worker).is_some()
         {
             ctx.request(Event::Unreached { worker, unread: Some(call) });
         }

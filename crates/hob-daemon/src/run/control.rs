@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::channel::Listener;
 use crate::fronts::Front;
 use crate::fronts::local::Accepting;
+use crate::messages::Messages;
 use crate::run::{Daemon, log};
 use crate::socket::Name;
 
@@ -37,14 +38,17 @@ impl Daemon {
                 let (_, messages, mut ctx) = self.parts();
                 return messages.reload(&mut ctx, request, reply);
             }
-            Some("hosts") => return self.messages.survey(reply),
+            Some("hosts") => return self.messages.hosts.survey(reply),
             Some("sessions") => self.sessions.list(),
             Some("kill") => {
                 let name = request.get("name").and_then(Value::as_str);
                 return self.sessions.kill(name, reply);
             }
             Some("log") => log::control(request),
-            Some("dead") => return self.messages.dead_letters(request, reply),
+            Some("dead") => {
+                let Messages { tells, hosts, .. } = &mut self.messages;
+                return tells.dead_letters(hosts, request, reply);
+            }
             Some("hooks") => self.hooks_ran(request),
             Some("flush") => return self.flushes.push(reply),
             Some("stop") => {
@@ -102,8 +106,9 @@ impl Daemon {
     /// Answers those who wait for the receipts, once no settled call's is outstanding. The disk
     /// may be slow, and the loop does not wait for it.
     pub(crate) fn flush_when_complete(&mut self) {
-        let waiting =
-            self.calls.ledger.is_waiting() || !self.runs.is_empty() || self.messages.is_counting();
+        let waiting = self.calls.ledger.is_waiting()
+            || !self.runs.is_empty()
+            || self.messages.leases.is_counting();
         if self.flushes.is_empty() || waiting {
             return;
         }
@@ -180,10 +185,10 @@ impl Daemon {
                 .iter()
                 .map(|pool| self.pool(pool, now_ns))
                 .chain(self.core.resting().into_iter().map(|program| self.resting(program)))
-                .chain(self.messages.pools(&self.core, now_ns))
+                .chain(self.messages.tables.catalog.pools(&self.core, now_ns))
                 .collect(),
-            messages: self.messages.told(),
-            hosts: self.messages.hosts_status(),
+            messages: self.messages.tells.status(),
+            hosts: self.messages.hosts.status(),
             recorder: self.recorder.status(),
             push: self.recorder.push_status(),
             log: log::part(),

@@ -28,11 +28,12 @@ use crate::calls::Calls;
 use crate::ctx::Ctx;
 use crate::fronts::local::Accepting;
 use crate::inputs::{Input, SenderEvent, WorkerEvent};
-use crate::messages::{Messages, leave};
+use crate::messages::Messages;
 use crate::recorder::{Recorder, ring};
 use crate::sessions::Sessions;
 use crate::sets::Sets;
 use crate::socket::Socket;
+use crate::tables::senders::leave;
 use crate::warm::Warm;
 use crate::workers::hands::{Ended, Hands};
 use crate::workers::memory;
@@ -122,8 +123,7 @@ impl Daemon {
                 }
             }
             self.settle_events();
-            self.messages.note_waits(&self.core);
-            self.messages.accept_tells();
+            self.messages.decided(&self.core);
             let handed_over = self.messages.hand_over();
             let ended = self.retired && self.sets.is_empty() && self.sessions.is_empty();
             self.leaving = ended && (handed_over || self.messages.gives_up());
@@ -132,7 +132,7 @@ impl Daemon {
             together += 1;
             // What else has come is answered in the same write: who waits for it is woken once.
             if inputs.is_empty() || together >= TOGETHER_MAX {
-                self.messages.flush();
+                self.messages.tables.senders.flush();
                 together = 0;
             }
         }
@@ -141,10 +141,7 @@ impl Daemon {
         calls.close_all_settled(&mut ctx);
         self.runs.drain(..).for_each(|run| self.recorder.record(run));
         let (_, messages, mut ctx) = self.parts();
-        messages.leave_held(&mut ctx);
-        messages.leave_hosts(&mut ctx).await;
-        messages.flush();
-        self.messages.leave_senders();
+        messages.leave(&mut ctx).await;
         self.leave_all_receipts();
         self.recorder.flush();
         self.recorder.end_push();
@@ -172,7 +169,7 @@ impl Daemon {
     /// Says to other hosts what this one offers.
     pub(crate) fn offer_programs(&mut self) {
         let (_, messages, ctx) = self.parts();
-        messages.offer(ctx.home);
+        messages.offer(&ctx);
     }
 
     /// How long until something is due.
@@ -189,18 +186,16 @@ impl Daemon {
 
     fn tick_messages(&mut self) {
         let (_, messages, mut ctx) = self.parts();
-        messages.tick_tells(&mut ctx);
-        messages.tick_receipts(&mut ctx);
-        messages.tick_hosts(&mut ctx);
+        messages.tick(&mut ctx);
     }
 
     /// Leaves receipts of all messages that have ended by now.
     fn leave_all_receipts(&mut self) {
         let (_, messages, mut ctx) = self.parts();
-        messages.count_lanes(&mut ctx);
+        messages.leases.count(&mut ctx, &mut messages.tables);
         self.settle_events();
-        let (_, messages, mut ctx) = self.parts();
-        messages.leave_all_receipts(&mut ctx);
+        let (_, messages, ctx) = self.parts();
+        messages.leave_all_receipts(&ctx);
     }
 
     fn tick(&mut self) {
@@ -284,13 +279,13 @@ impl Daemon {
         match effect {
             Effect::StartZygote { pool, zygote, key } => {
                 hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, zygote, key)));
-                if !messages.start_handler(&mut ctx, pool, zygote, Role::Zygote) {
+                if !messages.tables.catalog.start(&mut ctx, pool, zygote, Role::Zygote) {
                     calls.start(&mut ctx, zygote, Role::Zygote, key);
                 }
             }
             Effect::StartStandby { pool, worker, key } => {
                 hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, worker, key)));
-                if !messages.start_handler(&mut ctx, pool, worker, Role::Standby) {
+                if !messages.tables.catalog.start(&mut ctx, pool, worker, Role::Standby) {
                     calls.start(&mut ctx, worker, Role::Standby, key);
                 }
             }
@@ -307,7 +302,7 @@ impl Daemon {
                 ctx.hands.retire(worker);
             }
             Effect::Overstays { worker } => say_overstay(&mut ctx, messages, worker),
-            Effect::Request(effect) => messages.perform_message(&mut ctx, effect),
+            Effect::Request(effect) => messages.perform(&mut ctx, effect),
             Effect::Exit => {
                 hob_os::debug!(Category::Daemon, "nothing is left to do");
                 self.retired = true;
@@ -404,7 +399,7 @@ fn say_overstay(ctx: &mut Ctx<'_>, messages: &Messages, worker: WorkerId) {
     let Some(process) = ctx.hands.get(worker) else { return };
     let (pid, key, handler) = (process.pid, process.key, process.handler);
     let after = process.call.map_or_else(String::new, |call| format!(" after call {}", call.0));
-    let name = handler.and_then(|pool| messages.name_of(pool));
+    let name = handler.and_then(|pool| messages.tables.catalog.name_of(pool));
     let name = name.or_else(|| ctx.warm.programs.name_of(key)).unwrap_or("?");
     hob_os::log!(
         Warn,
@@ -420,6 +415,11 @@ fn starts(
     messages: &Messages,
     (pool, worker, key): (PoolId, WorkerId, Key),
 ) -> String {
-    let name = messages.name_of(pool).or_else(|| ctx.warm.programs.name_of(key)).unwrap_or("?");
+    let name = messages
+        .tables
+        .catalog
+        .name_of(pool)
+        .or_else(|| ctx.warm.programs.name_of(key))
+        .unwrap_or("?");
     format!("pool {}: worker {} is started for {name}", pool.0, worker.0)
 }

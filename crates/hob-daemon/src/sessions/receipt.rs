@@ -2,7 +2,7 @@
 
 use hob_core::ids::Time;
 use hob_core::phase::{Mark, Marks};
-use hob_core::receipt::{OutcomePart, PhasePart, ProgramPart, Receipt, SCHEMA, WorkerPart};
+use hob_core::receipt::{OutcomePart, ProgramPart, Receipt, WorkerPart};
 use hob_core::sessions::dialogue::Done;
 use hob_core::sessions::{ClientId, SessionId};
 use hob_os::clock;
@@ -21,7 +21,6 @@ impl Sessions {
         let mut marks = Marks::default();
         marks.stamp(Mark::Received, done.began);
         marks.stamp(Mark::Finished, now);
-        let phases = PhasePart::all(&marks);
         let total_us = now.us_since(done.began);
         let (kind, code) = match (done.lost, done.interrupted, done.ok) {
             (true, false, _) => ("lost", None),
@@ -29,41 +28,20 @@ impl Sessions {
             (false, false, ok) => ("exited", Some(u8::from(!ok))),
         };
         let began = Timestamp::now() - SignedDuration::from_micros(total_us.cast_signed());
-        self.recorder.record(Receipt {
-            schema: SCHEMA.to_owned(),
-            call: self.recorder.next_call(),
-            at: format::moment(began),
-            program: ProgramPart {
-                id: None,
-                name: process.name.clone(),
-                target: process.name.clone(),
-                runtime: process.language.to_owned(),
-                interpreter: Some(process.interpreter.clone()),
-                arguments: 0,
-            },
-            caller_pid: known.pid,
-            directory: None,
-            purpose: None,
-            warm: !fresh,
-            reason: if fresh { "session-started" } else { "session" }.to_owned(),
-            isolation: "session".to_owned(),
-            outcome: OutcomePart {
-                kind: kind.to_owned(),
-                code,
-                signal: None,
-                phase: (kind == "lost").then(|| "main".to_owned()),
-            },
-            phases,
-            total_us,
-            usage: None,
-            worker: Some(WorkerPart { pid: process.pid, generation: session.0 }),
-            cold_us: None,
-            gain: None,
-            demoted: None,
-            imported: None,
-            message: None,
-            hooks: None,
-            trace: None,
-        });
+        let program = ProgramPart {
+            interpreter: Some(process.interpreter.clone()),
+            ..ProgramPart::named(process.name.clone(), process.language)
+        };
+        let phase = (kind == "lost").then(|| "main".to_owned());
+        let outcome = OutcomePart { code, phase, ..OutcomePart::of(kind) };
+        let call = self.recorder.next_call();
+        let mut receipt = Receipt::new(call, format::moment(began), program, outcome);
+        receipt.time(&marks);
+        receipt.total_us = total_us;
+        (receipt.caller_pid, receipt.warm) = (known.pid, !fresh);
+        receipt.reason = if fresh { "session-started" } else { "session" }.to_owned();
+        "session".clone_into(&mut receipt.isolation);
+        receipt.worker = Some(WorkerPart { pid: process.pid, generation: session.0 });
+        self.recorder.record(receipt);
     }
 }

@@ -150,7 +150,6 @@ pub(crate) struct Hands {
     log: OwnedFd,
     /// Where all handlers print, if not to files.
     prints: Option<OwnedFd>,
-    /// Where logs are.
     directory: PathBuf,
     /// The processes of ours in terminals' sessions, by session.
     launchers: HashMap<u32, Arc<Stream>>,
@@ -176,21 +175,20 @@ impl Ended {
 }
 
 impl Process {
-    /// Whether the process has ended without having read the call that was sent to it,
-    /// so that nothing of the call can have run. Asked when the process's end is known.
+    /// Whether the process has ended without having read its call, so that nothing of that can have
+    /// run. Asked when the process's end is known.
     ///
-    /// The kernel says it: a stream socket whose last descriptor is closed with bytes unread gives
-    /// its other end a reset instead of an end. After a call nothing else is sent, so that the
-    /// bytes are the call's. A process that was sent a signal from here may have died by the
-    /// caller's own wish, which is an outcome of the call, so that nothing is said of it.
+    /// The kernel says it: a stream socket whose last descriptor is closed with bytes unread gives its
+    /// other end a reset. After a call nothing else is sent. A process that was sent a signal from
+    /// here may have died by the caller's own wish, so that nothing is said of it.
     pub(crate) fn left_its_call_unread(&self) -> bool {
         self.call.is_some()
             && !self.signalled
             && (self.unread.load(Ordering::Relaxed) || uds::is_reset(&*self.stream))
     }
 
-    /// Whether what was sent to it last lies unread in its channel. That is known when its process
-    /// has ended and its channel was read to its end, whichever comes last.
+    /// Whether what was sent to it last lies unread in its channel: known when its process has ended
+    /// and its channel was read to its end.
     pub(crate) fn unread(&self) -> &Arc<AtomicBool> {
         &self.unread
     }
@@ -244,6 +242,10 @@ impl Hands {
 
     pub(crate) fn runtimes(&self) -> &Runtimes {
         &self.runtimes
+    }
+
+    pub(crate) fn look(&self, worker: WorkerId) -> Option<&Process> {
+        self.processes.get(&worker)
     }
 
     pub(crate) fn get(&mut self, worker: WorkerId) -> Option<&mut Process> {

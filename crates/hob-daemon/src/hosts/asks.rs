@@ -1,105 +1,112 @@
 //! Asks of this host's senders whose program is not here.
 
-use hob_core::hosts::asker::{Effect, Ended, Event, NotGiven};
-use hob_core::hosts::reply::Reply;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hob_core::hosts::affinity::KeyAffinity;
+use hob_core::hosts::asker::{Asker, Effect, Ended, Event, NotGiven};
+use hob_core::hosts::reply::{self, Reply};
 use hob_core::hosts::trail::Trail;
 use hob_core::hosts::{Attempt, Order, Published, Way, addressed};
 use hob_core::ids::{CallId, Time};
-use hob_core::phase::{Mark, Marks};
+use hob_core::phase::Mark;
 use hob_core::receipt::trace::{self, Trace};
-use hob_core::receipt::{ELSEWHERE, MessagePart, ProgramPart, Receipt};
+use hob_core::receipt::{ELSEWHERE, ProgramPart};
 use hob_os::clock;
-use hob_wire::frame::Kind;
 use hob_wire::message::{Answer, Manner, Message, Reason};
 
+use super::Connection;
 use crate::ctx::Ctx;
+use crate::handlers::route::Refused;
 use crate::inputs::SenderId;
-use crate::messages::Messages;
-use crate::messages::route::Refused;
-use crate::messages::settle::receipt;
-use crate::messages::thin::ANSWERED;
+use crate::jobs::job::{Away, Job, Kind, Performer, Work};
+use crate::jobs::origin::Origin;
+use crate::jobs::receipts::{self, ANSWERED};
+use crate::tables::Tables;
 
-use super::sampled::Due;
+/// What is asked by a sender of this host's.
+pub(crate) struct AskedOf<'a> {
+    pub(crate) message: &'a Message<'a>,
+    pub(crate) sender: SenderId,
+    pub(crate) received_ns: u64,
+    /// Why no program of this host's is meant.
+    pub(crate) absent: Refused,
+}
 
-/// An ask that is open elsewhere.
-#[derive(Debug)]
-pub(in crate::messages) struct Away {
-    sender: (SenderId, u64),
-    pid: u32,
-    trail: Trail,
-    /// Whether somebody else's trace goes on in it, who looks for its receipt.
-    is_followed: bool,
-    program: String,
-    bytes: usize,
-    at: jiff::Timestamp,
-    received_ns: u64,
-    planned_ns: u64,
-    published_ns: Option<u64>,
-    /// When its sender no longer waits.
-    deadline: Option<Time>,
-    /// The last attempt to have it performed.
-    attempts: u32,
-    /// Whether it goes to the host that has answered the one before with its key.
-    by_affinity: bool,
-    /// The sender's key.
-    key: Vec<u8>,
-    /// What is asked, as long as it may go to another host.
-    message: Option<Published>,
+/// The asks that other hosts perform.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    asker: Asker,
+    affinity: KeyAffinity,
 }
 
 impl Away {
     /// What the machine knows of it: its program as it is asked, and its bytes.
-    fn asked(&self) -> (String, usize) {
-        let Some(message) = &self.message else { return (self.program.clone(), self.bytes) };
+    fn asked(&self, bytes: usize) -> (String, usize) {
+        let Some(message) = &self.message else { return (self.program.clone(), bytes) };
         let program = match message.host.as_str() {
             "" => message.program.clone(),
             host => format!("{}@{host}", message.program),
         };
-        (program, self.bytes + 3 * (message.key.len() + message.content_type.len()))
+        (program, bytes + 3 * (message.key.len() + message.content_type.len()))
     }
 }
 
-impl Messages {
-    /// An ask whose program no `hob.toml` of its sender's names: another host may have it.
-    pub(in crate::messages) fn ask_elsewhere(
+impl Asks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.asker.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.asker.len()
+    }
+
+    pub(super) fn has(&self, call: CallId) -> bool {
+        self.asker.has(call)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.asker.next_deadline()
+    }
+
+    /// An ask whose program no `hob.toml` of its sender's names: another host may have it. `before` is
+    /// the way of what its sender performs.
+    pub(super) fn ask(
         &mut self,
         ctx: &mut Ctx<'_>,
-        id: SenderId,
-        message: &Message<'_>,
-        (received_ns, absent): (u64, Refused),
+        tables: &mut Tables,
+        connection: &Connection,
+        asked: AskedOf<'_>,
+        before: Option<Trail>,
     ) -> Result<(), (Reason, String)> {
+        let AskedOf { message, sender, received_ns, absent } = asked;
         let program = String::from_utf8_lossy(message.program).into_owned();
-        let is_for_others = self.hosts.is_configured() && message.manner == Manner::Ask;
+        let is_for_others = connection.is_configured() && message.manner == Manner::Ask;
         let Some((name, host)) = addressed(&program).filter(|_| is_for_others) else {
             let host = addressed(&program).and_then(|(name, host)| Some((name, host?)));
             return Err(host.map_or(absent.into(), |parts| not_asked(parts, message.manner)));
         };
-        if self.hosts.link.is_none() {
-            let why = self.hosts.trouble.clone().unwrap_or_default();
+        if connection.link.is_none() {
+            let why = connection.why_off();
             let text =
                 format!("{program}: not a program of this host, and no other is asked: {why}");
             return Err((Reason::Config, text));
         }
-        if self.stopping {
+        if tables.is_stopping {
             return Err((Reason::Stopping, format!("{program}: hob stops")));
         }
-        let Some(sender) = self.senders.get_mut(&id) else { return Ok(()) };
-        let sender_pid = sender.pid;
+        let Ok(from) = tables.senders.from(sender) else { return Ok(()) };
         let call = CallId(ctx.recorder.next_call());
-        sender.open.insert(message.id, call);
+        tables.senders.waits(sender, message.id, call);
         let deadline =
             (message.remaining_us > 0).then(|| Time(received_ns).after_us(message.remaining_us));
-        let bytes = message.payload.len();
         let seed = trace::seed(call, received_ns);
-        let before = self.trail_of(ctx, sender_pid);
-        let parent = self.from(id).ok().and_then(|from| from.parent);
-        let is_followed = parent.is_some() || before.is_some();
-        let new = match parent {
+        let new = match from.parent {
             Some(parent) => Some(parent.call(seed)),
             None => Trace::begun(drawn(), seed),
         };
         let trail = Trail::on(before, new, seed);
-        let known = self.hosts.affinity.find(name, message.key).filter(|_| host.is_none());
+        let known = self.affinity.find(name, message.key).filter(|_| host.is_none());
         let (host, by_affinity) = (host.or(known).unwrap_or_default(), known.is_some());
         let published = Published {
             trail,
@@ -113,138 +120,145 @@ impl Messages {
             payload: message.payload.to_vec(),
         };
         let away = Away {
-            sender: (id, message.id),
-            pid: sender_pid,
-            trail,
-            is_followed,
+            is_followed: from.parent.is_some() || before.is_some(),
             program: program.clone(),
             deadline,
             attempts: 0,
             by_affinity,
             key: message.key.to_vec(),
-            bytes,
-            at: jiff::Timestamp::now(),
-            received_ns,
-            planned_ns: clock::now_ns(),
-            published_ns: None,
             message: Some(published),
         };
-        self.open_bytes += bytes;
-        let (program, bytes) = away.asked();
-        self.hosts.away.insert(call, away);
-        self.decide(ctx, Event::Ask { call, program, bytes, deadline, after: 0 });
+        let performer = Performer {
+            kind: Kind::Elsewhere(program.clone()),
+            program: ProgramPart::named(program, ELSEWHERE),
+            isolation: ELSEWHERE,
+        };
+        let mut job = Job::new(Origin::Sender(sender, message.id), Arc::new(performer));
+        job.marks.stamp(Mark::Received, Time(received_ns));
+        job.marks.stamp(Mark::Planned, Time(clock::now_ns()));
+        job.pid = tables.senders.pid(sender);
+        (job.trace, job.hops, job.bytes) = (trail.trace, trail.hops, message.payload.len());
+        let (program, bytes) = away.asked(job.bytes);
+        job.work = Work::Elsewhere(away);
+        tables.jobs.open(call, job);
+        let event = Event::Ask { call, program, bytes, deadline, after: 0 };
+        self.decide(ctx, tables, connection, event);
         Ok(())
     }
 
-    /// A sender does not wait for this any more; `false`: it is not asked elsewhere.
-    pub(in crate::messages) fn take_back_elsewhere(
+    /// Hands an event to the machine, and does what comes of it.
+    pub(super) fn decide(
         &mut self,
         ctx: &mut Ctx<'_>,
-        call: CallId,
-    ) -> bool {
-        let is_away = self.hosts.asker.has(call);
-        if is_away {
-            self.decide(ctx, Event::TakenBack { call });
-        }
-        is_away
-    }
-
-    /// Hands an event to the machine, and does what comes of it.
-    pub(super) fn decide(&mut self, ctx: &mut Ctx<'_>, event: Event) {
-        let mut effects = Vec::new();
-        self.hosts.asker.handle(Time(clock::now_ns()), event, &mut effects);
-        for effect in effects {
-            match effect {
-                Effect::Publish { attempt, way, within_us } => {
-                    self.publish(ctx, attempt, (way, within_us));
-                }
-                Effect::Go { attempt, to, within_us } => {
-                    self.send(ctx, attempt, Order::Go { attempt, to, within_us });
-                }
-                Effect::End { call, ended } => self.end_away(ctx, call, ended),
+        tables: &mut Tables,
+        connection: &Connection,
+        event: Event,
+    ) {
+        let (mut events, mut effects) = (VecDeque::from([event]), Vec::new());
+        while let Some(event) = events.pop_front() {
+            self.asker.handle(Time(clock::now_ns()), event, &mut effects);
+            for effect in effects.drain(..) {
+                events.extend(match effect {
+                    Effect::Publish { attempt, way, within_us } => {
+                        publish(tables, connection, attempt, way, within_us)
+                    }
+                    Effect::Go { attempt, to, within_us } => {
+                        let order = Order::Go { attempt, to, within_us };
+                        send(tables, connection, attempt, order)
+                    }
+                    Effect::End { call, ended } => self.end(ctx, tables, call, ended),
+                });
             }
         }
     }
 
-    fn publish(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, (way, within_us): (Way, u64)) {
-        let Some(away) = self.hosts.away.get_mut(&attempt.call) else { return };
-        // A claim may have to be asked again, and so may what goes to the host of its key.
-        let message = match way {
-            Way::Plain if !away.by_affinity => away.message.take(),
-            Way::Plain | Way::Claim | Way::ClaimOfAll => away.message.clone(),
+    /// An ask has its outcome, but for one that is asked again of any host.
+    fn end(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        tables: &mut Tables,
+        call: CallId,
+        ended: Ended,
+    ) -> Option<Event> {
+        let mut job = tables.jobs.close(call)?;
+        let Work::Elsewhere(mut away) = std::mem::replace(&mut job.work, Work::Done) else {
+            return None;
         };
-        let Some(message) = message else { return };
-        away.published_ns.get_or_insert_with(clock::now_ns);
-        let order = Order::Publish(Published { attempt, way, within_us, ..message });
-        self.send(ctx, attempt, order);
-    }
-
-    fn send(&mut self, ctx: &mut Ctx<'_>, attempt: Attempt, order: Order) {
-        if let Some(away) = self.hosts.away.get_mut(&attempt.call) {
-            away.attempts = attempt.number;
-        }
-        if !self.hosts.order(order) {
-            let why = "the connection to other hosts takes no more".to_owned();
-            self.decide(ctx, Event::NotSent { attempt, why });
-        }
-    }
-
-    fn end_away(&mut self, ctx: &mut Ctx<'_>, call: CallId, ended: Ended) {
-        let Some(mut away) = self.hosts.away.remove(&call) else { return };
         let name = addressed(&away.program).map_or("", |(name, _)| name);
         if away.by_affinity && has_left(&ended) {
             // Nothing was performed, and what its key had there is gone: any host may have it now.
-            self.hosts.affinity.forget(name, &away.key);
+            self.affinity.forget(name, &away.key);
             away.by_affinity = false;
             if let Some(message) = &mut away.message {
                 message.host.clear();
             }
-            let ((program, bytes), deadline, after) = (away.asked(), away.deadline, away.attempts);
-            self.hosts.away.insert(call, away);
-            return self.decide(ctx, Event::Ask { call, program, bytes, deadline, after });
+            let ((program, bytes), deadline) = (away.asked(job.bytes), away.deadline);
+            let after = away.attempts;
+            job.work = Work::Elsewhere(away);
+            tables.jobs.put_back(call, job);
+            return Some(Event::Ask { call, program, bytes, deadline, after });
         }
         if let Ended::Replied(Reply::Answer { by, .. }) = &ended
             && let Some((host, _)) = by.split_once('/')
         {
-            self.hosts.affinity.learn(name, &away.key, host);
+            self.affinity.learn(name, &away.key, host);
         }
-        self.open_bytes -= away.bytes;
         let outcome = Outcome::of(&away.program, ended);
-        let (id, number) = away.sender;
-        if let Some(sender) = self.senders.get_mut(&id) {
-            sender.open.remove(&number);
+        if let Some((id, number)) = job.origin.sender()
+            && tables.senders.is_told(id, number)
+        {
             match &outcome.answer {
                 Some((content_type, payload)) => {
                     let answer = Answer { id: number, content_type, payload };
-                    self.say(id, Kind::Answer, |out| answer.encode(out));
+                    tables.senders.answer(id, &answer);
                 }
-                None => self.tell_failure(id, number, outcome.reason, &outcome.text),
+                None => tables.senders.fail(id, number, outcome.reason, &outcome.text),
             }
         }
-        self.leave_receipt_of(ctx, call, away, outcome);
-    }
-
-    /// Leaves its receipt now; or keeps it, for a later one to stand for it.
-    fn leave_receipt_of(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        call: CallId,
-        mut away: Away,
-        outcome: Outcome,
-    ) {
-        // What was asked and answered is not kept longer than who asked needs it.
-        (away.message, away.key) = (None, Vec::new());
         let is_sampled = outcome.answer.is_some() && !away.is_followed;
-        let at = Time(clock::now_ns());
-        let performed = Performed { call, away, ended: outcome.without_its_bytes(), at };
-        let due = if is_sampled {
-            let program = performed.away.program.clone();
-            self.hosts.performed.take(program.as_str(), at, performed)
+        outcome.end(&mut job);
+        if is_sampled {
+            tables.receipts.leave(ctx.recorder, job, 1);
         } else {
-            Some((performed, 1))
-        };
-        due.into_iter().for_each(|due| record(ctx, due));
+            receipts::write_own(ctx.recorder, job, 1);
+        }
+        None
     }
+}
+
+fn publish(
+    tables: &mut Tables,
+    connection: &Connection,
+    attempt: Attempt,
+    way: Way,
+    within_us: u64,
+) -> Option<Event> {
+    let job = tables.jobs.get_mut(attempt.call)?;
+    let Work::Elsewhere(away) = &mut job.work else { return None };
+    // A claim may have to be asked again, and so may what goes to the host of its key.
+    let message = match way {
+        Way::Plain if !away.by_affinity => away.message.take(),
+        Way::Plain | Way::Claim | Way::ClaimOfAll => away.message.clone(),
+    }?;
+    let now = Time(clock::now_ns());
+    job.marks.stamp(Mark::Queued, now);
+    job.marks.stamp(Mark::Main, now);
+    let order = Order::Publish(Published { attempt, way, within_us, ..message });
+    send(tables, connection, attempt, order)
+}
+
+fn send(
+    tables: &mut Tables,
+    connection: &Connection,
+    attempt: Attempt,
+    order: Order,
+) -> Option<Event> {
+    if let Some(away) = tables.jobs.away(attempt.call) {
+        away.attempts = attempt.number;
+    }
+    let is_sent = connection.order(order);
+    let why = || "the connection to other hosts takes no more".to_owned();
+    (!is_sent).then(|| Event::NotSent { attempt, why: why() })
 }
 
 /// Whether the host that was asked offers the program no more, or may not be asked by its name.
@@ -296,15 +310,6 @@ fn drawn() -> u128 {
     }
 }
 
-/// An ask that has ended, as its receipt will tell of it.
-#[derive(Debug)]
-pub(super) struct Performed {
-    call: CallId,
-    away: Away,
-    ended: Outcome,
-    at: Time,
-}
-
 /// What a sender is told, and a receipt.
 #[derive(Debug)]
 struct Outcome {
@@ -318,10 +323,22 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The same without what was answered.
-    fn without_its_bytes(self) -> Outcome {
-        let answer = self.answer.map(|_| (Vec::new(), Vec::new()));
-        Outcome { answer, text: String::new(), ..self }
+    /// What the receipt of its job says.
+    fn end(self, job: &mut Job) {
+        let now = Time(clock::now_ns());
+        if job.marks.get(Mark::Queued).is_some() {
+            job.marks.stamp(Mark::Finished, now);
+        }
+        job.marks.stamp(Mark::Settled, now);
+        let is_answered = self.answer.is_some();
+        let was_given = is_answered || !reply::was_not_given(self.reason);
+        let (reason, isolation) = match was_given && self.was_sent {
+            true => (ELSEWHERE, ELSEWHERE),
+            false => (self.reason.code(), "none"),
+        };
+        let ended = &mut job.ended;
+        (ended.reason, ended.isolation, ended.by) = (reason, isolation, self.by);
+        ended.outcome = if is_answered { ANSWERED } else { self.reason.code() };
     }
 
     fn of(program: &str, ended: Ended) -> Outcome {
@@ -391,39 +408,4 @@ impl Outcome {
             ),
         }
     }
-}
-
-/// Leaves a receipt.
-pub(super) fn record(ctx: &mut Ctx<'_>, (performed, stands_for): Due<Performed>) {
-    let Performed { call, away, ended, at: now } = performed;
-    let mut marks = Marks::default();
-    marks.stamp(Mark::Received, Time(away.received_ns));
-    marks.stamp(Mark::Planned, Time(away.planned_ns));
-    if let Some(published_ns) = away.published_ns {
-        marks.stamp(Mark::Queued, Time(published_ns));
-        marks.stamp(Mark::Main, Time(published_ns));
-        marks.stamp(Mark::Finished, now);
-    }
-    marks.stamp(Mark::Settled, now);
-    let (host, host_us) = ended.by.unzip();
-    let program = ProgramPart::named(away.program, ELSEWHERE);
-    let message = MessagePart {
-        bytes: away.bytes,
-        stands_for,
-        host,
-        host_us,
-        hops: Some(away.trail.hops),
-        ..MessagePart::default()
-    };
-    let was_given = ended.answer.is_some() || !hob_core::hosts::reply::was_not_given(ended.reason);
-    let outcome = if ended.answer.is_some() { ANSWERED } else { ended.reason.code() };
-    let was_given = was_given && ended.was_sent;
-    let reason = if was_given { ELSEWHERE } else { ended.reason.code() };
-    ctx.recorder.record(Receipt {
-        caller_pid: away.pid,
-        reason: reason.to_owned(),
-        isolation: if was_given { ELSEWHERE } else { "none" }.to_owned(),
-        trace: away.trail.trace.as_ref().map(Trace::part),
-        ..receipt((call.0, away.at, &marks), program, outcome, message)
-    });
 }

@@ -28,28 +28,30 @@ use rustix::fd::{AsFd, OwnedFd};
 
 use crate::ctx::Ctx;
 use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
-use crate::inputs::SenderId;
-use crate::messages::Messages;
+use crate::jobs::job::{Kind, Performer};
 use crate::project::{self, Declared};
 use crate::trust;
 use crate::warm::lesson::Lesson;
 use crate::warm::programs;
 
-use super::ROUTES_MAX;
-use super::loading::{Face, Loaded};
+use super::Catalog;
+use super::loading::Loaded;
+
+/// Senders' routes that are remembered.
+const ROUTES_MAX: usize = 256;
 
 /// Where a message comes from, as far as that decides where it goes.
 #[derive(Debug)]
-pub(super) struct From {
-    pub(super) directory: Vec<u8>,
-    pub(super) env: Strings,
+pub(crate) struct From {
+    pub(crate) directory: Vec<u8>,
+    pub(crate) env: Strings,
     env_key: Key,
     /// The span that its environment names as the one that calls.
-    pub(super) parent: Option<Parent>,
+    pub(crate) parent: Option<Parent>,
 }
 
 impl From {
-    pub(super) fn new(directory: Vec<u8>, env: Strings) -> From {
+    pub(crate) fn new(directory: Vec<u8>, env: Strings) -> From {
         let env_key = KeyBuilder::new().absorb(Part::Set, env.as_bytes()).finish();
         let parent = env.variable(b"TRACEPARENT").and_then(Parent::read);
         From { directory, env, env_key, parent }
@@ -174,11 +176,11 @@ type Register = Option<(u64, u64, i64, i64, u64)>;
 
 /// Why a message goes nowhere.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     reason: Reason,
     text: String,
     /// Whether no `hob.toml` of its sender's names its program.
-    pub(super) is_absent: bool,
+    pub(crate) is_absent: bool,
 }
 
 impl std::convert::From<(Reason, String)> for Refused {
@@ -193,16 +195,10 @@ impl std::convert::From<Refused> for (Reason, String) {
     }
 }
 
-impl Messages {
-    /// Where a sender's messages come from.
-    pub(super) fn from(&self, sender: SenderId) -> Result<Arc<From>, Refused> {
-        let known = self.senders.get(&sender).map(|sender| Arc::clone(&sender.from));
-        known.ok_or_else(|| (Reason::Cancelled, String::new()).into())
-    }
-
+impl Catalog {
     /// The pool of a sender's program, fresh as of this moment; and what its configuration is
     /// judged by, if that can be.
-    pub(super) fn route(
+    pub(crate) fn route(
         &mut self,
         ctx: &mut Ctx<'_>,
         from: &From,
@@ -213,7 +209,7 @@ impl Messages {
 
     /// The same for a message that had come whole by then. What was changed before it was sent was
     /// changed before that: so a look that began later, for another that came with it, is as good.
-    pub(super) fn route_of_came(
+    pub(crate) fn route_of_came(
         &mut self,
         ctx: &mut Ctx<'_>,
         from: &From,
@@ -248,9 +244,8 @@ impl Messages {
     fn holds(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, route: FingerprintId) -> bool {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         if loaded.freshness.rings() {
-            self.recall_lanes(pool);
+            loaded.recall_lanes();
         }
-        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let same = loaded.freshness.verdict(route) == Verdict::Fresh;
         if !same {
             loaded.freshness.forget(route);
@@ -260,17 +255,14 @@ impl Messages {
     }
 
     /// Something was trusted, or is no longer: every sender is asked for its way anew.
-    pub(crate) fn trust_changed(&mut self, ctx: &mut Ctx<'_>) {
-        self.offer(ctx.home);
+    pub(crate) fn trust_changed(&mut self) {
         self.routes.clear();
         self.absences.clear();
-        self.release_tells(ctx);
-        let pools: Vec<PoolId> = self.handlers.keys().copied().collect();
-        pools.into_iter().for_each(|pool| self.recall_lanes(pool));
+        self.handlers.values_mut().for_each(Loaded::recall_lanes);
     }
 
     /// Whether a worker can tell by the doorbell alone that nothing has changed.
-    pub(super) fn is_watched(&self, pool: PoolId, route: Option<FingerprintId>) -> bool {
+    pub(crate) fn is_watched(&self, pool: PoolId, route: Option<FingerprintId>) -> bool {
         self.handlers.get(&pool).is_some_and(|loaded| {
             let both = [loaded.fingerprint, route];
             both.iter().all(|id| id.is_some_and(|id| loaded.freshness.is_watched(id)))
@@ -390,7 +382,8 @@ impl Messages {
         let digest = KeyBuilder::new().absorb(Part::Program, &target).finish().to_string();
         let pool = ctx.new_pool();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let face = Face {
+        let performer = Performer {
+            kind: Kind::Pool(pool),
             program: ProgramPart {
                 id: Some(digest),
                 name: program.to_owned(),
@@ -404,7 +397,7 @@ impl Messages {
         let loaded = Loaded {
             key,
             name: program.to_owned(),
-            face: Arc::new(face),
+            performer: Arc::new(performer),
             host,
             kind,
             target,
@@ -420,12 +413,13 @@ impl Messages {
             refused: None,
             again: 0,
             complained: false,
+            lent: Vec::new(),
         };
         hob_os::debug!(
             Category::Pool,
             "pool {} is for {program}, {}",
             pool.0,
-            loaded.face.isolation
+            loaded.performer.isolation
         );
         self.handlers.insert(pool, loaded);
         ctx.request(Event::Opened { pool, key, terms: handler.terms });

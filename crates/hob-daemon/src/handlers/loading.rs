@@ -7,48 +7,43 @@
 //!     └── admitted ────────┴── edited ──┘
 //! ```
 //! Invariants: what is refused is judged by what was there when it was loaded, so that any edit of it
-//! has it loaded once more, at once; whoever asked for a reload hears of each mount once.
+//! has it loaded once more, at once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use hob_core::hooks::signal_name;
 use hob_core::ids::{PoolId, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
-use hob_core::receipt::ProgramPart;
 use hob_core::requests::{Cause, Event, Loaded as Became};
-use hob_os::clock;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 use hob_wire::worker::TargetKind;
 use rustix::fd::OwnedFd;
-use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use rustix::net::Shutdown;
 
 use crate::ctx::Ctx;
 use crate::freshness::{Before, Fingerprint, FingerprintId, Freshness, NotYet, Sources, Verdict};
-use crate::messages::Messages;
+use crate::jobs::job::Performer;
 use crate::warm::lesson::Lesson;
+
+use super::Catalog;
 
 /// What was edited while it was loaded, and could not be loaded, is loaded once more so often before
 /// the old goes on.
 const AGAIN_MAX: u32 = 5;
-/// Reloads that are waited for at one time.
-const RELOADS_MAX: usize = 64;
-/// What a reload tells, and its version.
-const SCHEMA: &str = "hob.serve.reload/1";
 
 /// A handler, as far as it is loaded.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     pub(super) key: Key,
     pub(super) name: String,
     /// What its receipts say of it.
-    pub(super) face: Arc<Face>,
+    pub(super) performer: Arc<Performer>,
     /// What its workers are: an interpreter, or the handler's file itself.
     pub(super) host: Program,
     /// What its workers load, as a preload names it.
@@ -75,13 +70,8 @@ pub(super) struct Loaded {
     pub(super) again: u32,
     /// A person was told that it does not load, and not yet that it does again.
     pub(super) complained: bool,
-}
-
-/// What the receipts of a pool's messages say of all of them.
-#[derive(Debug)]
-pub(super) struct Face {
-    pub(super) program: ProgramPart,
-    pub(super) isolation: &'static str,
+    /// The workers' ends of the lanes that rely on its watch.
+    pub(super) lent: Vec<Weak<OwnedFd>>,
 }
 
 /// A zygote that is loading.
@@ -101,19 +91,38 @@ pub(super) struct Attempt {
 #[derive(Debug)]
 pub(super) struct Refused(Option<FingerprintId>);
 
-/// A reload that somebody waits for.
-#[derive(Debug)]
-pub(super) struct Reload {
-    began_ns: u64,
-    waiting: BTreeMap<PoolId, String>,
-    done: Vec<Value>,
-    reply: oneshot::Sender<Value>,
-}
-
 impl Loaded {
+    /// The name of its program.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// After so many failed deliveries a tell to it is a dead letter.
+    pub(crate) fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// The variables that its configuration names.
+    pub(crate) fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
+    /// Why it cannot be loaded.
+    pub(crate) fn why_not(&self) -> &str {
+        self.trouble.as_deref().unwrap_or_else(|| ended_early(&self.host))
+    }
+
     /// Whether what answers is known not to be what would be loaded now.
-    pub(super) fn is_old(&self) -> bool {
+    pub(crate) fn is_old(&self) -> bool {
         self.refused.is_some() || self.fingerprint.is_none()
+    }
+
+    /// Shuts the workers' ends of its lanes: what was sent before is read and refused, what comes
+    /// after never arrives.
+    pub(super) fn recall_lanes(&mut self) {
+        for end in self.lent.drain(..).filter_map(|end| end.upgrade()) {
+            let _ = rustix::net::shutdown(&*end, Shutdown::Read);
+        }
     }
 
     /// Forgets what it is judged by: it is loaded anew.
@@ -168,9 +177,9 @@ impl Loaded {
     }
 }
 
-impl Messages {
+impl Catalog {
     /// Tells the core if what is warm of a pool is not what would be loaded now.
-    pub(super) fn is_loaded_fresh(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
+    pub(crate) fn is_loaded_fresh(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
         match loaded.is_as_judged() {
             None => {}
@@ -181,7 +190,7 @@ impl Messages {
     }
 
     /// What is there now is another one than was loaded.
-    pub(super) fn load_anew(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
+    pub(crate) fn load_anew(&mut self, ctx: &mut Ctx<'_>, pool: PoolId) {
         if let Some(loaded) = self.handlers.get_mut(&pool) {
             hob_os::debug!(Category::Files, "{} is not what was loaded", loaded.name);
             loaded.unload();
@@ -191,7 +200,7 @@ impl Messages {
 
     /// Takes in what a zygote (or a worker of its own) has loaded; `false`: not to be used, since
     /// it may not be what is there now.
-    pub(super) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
+    pub(crate) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let mut lesson = Lesson::default();
         let _ = lesson.take(notes, loaded.host.row().variables);
@@ -208,7 +217,7 @@ impl Messages {
     }
 
     /// A zygote is about to load a handler.
-    pub(super) fn attempts(&mut self, pool: PoolId, worker: WorkerId) {
+    pub(crate) fn attempts(&mut self, pool: PoolId, worker: WorkerId) {
         if let Some(loaded) = self.handlers.get_mut(&pool) {
             let since = SystemTime::now();
             let (lesson, explained, ended_by) = (None, false, None);
@@ -217,13 +226,13 @@ impl Messages {
     }
 
     /// Whether it is this zygote whose loading counts.
-    pub(super) fn is_attempt(&self, pool: PoolId, worker: WorkerId) -> bool {
+    pub(crate) fn is_attempt(&self, pool: PoolId, worker: WorkerId) -> bool {
         let attempt = self.handlers.get(&pool).and_then(|loaded| loaded.attempt.as_ref());
         attempt.is_some_and(|attempt| attempt.worker == worker)
     }
 
     /// A zygote tells what it had read when it gave up.
-    pub(super) fn attempt_noted(&mut self, pool: PoolId, worker: WorkerId, notes: &Strings) {
+    pub(crate) fn attempt_noted(&mut self, pool: PoolId, worker: WorkerId, notes: &Strings) {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
         let variables = loaded.host.row().variables;
         if let Some(attempt) = loaded.attempt.as_mut().filter(|attempt| attempt.worker == worker) {
@@ -234,7 +243,7 @@ impl Messages {
     }
 
     /// A zygote has said why it cannot load.
-    pub(super) fn attempt_explained(
+    pub(crate) fn attempt_explained(
         &mut self,
         ctx: &mut Ctx<'_>,
         pool: PoolId,
@@ -251,7 +260,7 @@ impl Messages {
 
     /// A zygote has ended before it had loaded. That a signal ended it says nothing of what it was to
     /// load: whether it was once too often is the core's to say.
-    pub(super) fn attempt_ended(
+    pub(crate) fn attempt_ended(
         &mut self,
         ctx: &mut Ctx<'_>,
         pool: PoolId,
@@ -269,7 +278,7 @@ impl Messages {
 
     /// A zygote has not loaded. What was edited meanwhile is loaded once more, before anybody is
     /// answered by what is older.
-    pub(super) fn attempt_failed(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, worker: WorkerId) {
+    pub(crate) fn attempt_failed(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, worker: WorkerId) {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
         let Some(attempt) = loaded.attempt.take_if(|attempt| attempt.worker == worker) else {
             return;
@@ -294,7 +303,7 @@ impl Messages {
     }
 
     /// What became of loading a pool.
-    pub(super) fn became(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, became: Became) {
+    pub(crate) fn became(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, became: Became) {
         if matches!(became, Became::Kept | Became::Not(_))
             && let Some(loaded) = self.handlers.get(&pool)
             && let Some(worker) = loaded.attempt.as_ref().map(|attempt| attempt.worker)
@@ -329,70 +338,8 @@ impl Messages {
             Became::Kept | Became::Not(_) => Some(trouble.to_owned()),
             Became::Anew | Became::Nothing => None,
         };
-        self.reload_of(pool, code(became), why.as_deref());
+        self.reloads.ended(pool, code(became), why.as_deref());
     }
-
-    /// Loads mounts anew, one or all, and answers when it is known what became of each.
-    pub(crate) fn reload(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        request: &Value,
-        reply: oneshot::Sender<Value>,
-    ) {
-        let asked = request.get("mount").and_then(Value::as_str);
-        let error = if asked.is_some_and(|asked| !self.mounts.contains_key(asked)) {
-            Some("no such app is mounted")
-        } else if self.stopping {
-            Some("the site stops")
-        } else if self.reloads.len() >= RELOADS_MAX {
-            Some("too many reloads wait")
-        } else {
-            None
-        };
-        if let Some(error) = error {
-            // Whoever asked may have left.
-            let _ = reply.send(json!({ "error": error }));
-            return;
-        }
-        let began_ns = clock::now_ns();
-        let mut reload = Reload { began_ns, waiting: BTreeMap::new(), done: Vec::new(), reply };
-        for mount in self.mounts.keys().filter(|mount| asked.is_none_or(|asked| asked == *mount)) {
-            // The newest, where its configuration was another before.
-            let pools = self.handlers.iter().filter(|(_, loaded)| loaded.name == *mount);
-            match pools.map(|(pool, _)| *pool).max() {
-                Some(pool) => _ = reload.waiting.insert(pool, mount.clone()),
-                None => reload.done.push(outcome(mount, code(Became::Nothing), 0, None)),
-            }
-        }
-        for pool in reload.waiting.keys() {
-            ctx.request(Event::Reload { pool: *pool });
-        }
-        self.reloads.push(reload);
-        self.answer_reloads();
-    }
-
-    /// It is known what became of loading a pool, or the pool is forgotten.
-    pub(super) fn reload_of(&mut self, pool: PoolId, became: &str, why: Option<&str>) {
-        for reload in &mut self.reloads {
-            if let Some(mount) = reload.waiting.remove(&pool) {
-                let us = clock::now_ns().saturating_sub(reload.began_ns) / 1000;
-                reload.done.push(outcome(&mount, became, us, why));
-            }
-        }
-        self.answer_reloads();
-    }
-
-    fn answer_reloads(&mut self) {
-        for mut reload in self.reloads.extract_if(.., |reload| reload.waiting.is_empty()) {
-            let mount = |done: &Value| done["mount"].as_str().map(str::to_owned);
-            reload.done.sort_by_key(mount);
-            let _ = reload.reply.send(json!({ "schema": SCHEMA, "mounts": reload.done }));
-        }
-    }
-}
-
-fn outcome(mount: &str, became: &str, us: u64, why: Option<&str>) -> Value {
-    json!({ "mount": mount, "outcome": became, "us": us, "why": why })
 }
 
 /// The stable code of what became of a reload.
@@ -406,7 +353,7 @@ pub(super) fn code(became: Became) -> &'static str {
 }
 
 /// What is said of a worker that ended before it was ready, and said nothing of why.
-pub(super) fn ended_early(host: &Program) -> &'static str {
+fn ended_early(host: &Program) -> &'static str {
     match host.row().handlers {
         Handlers::Program => {
             "it ended before it was ready (hob's log has what it printed); a native program calls \

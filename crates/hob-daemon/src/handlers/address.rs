@@ -12,24 +12,24 @@ use super::route::From;
 const BY_KEY: &[u8] = b"by-key";
 
 /// The directory and the program of an address.
-pub(super) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn destination(address: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut words = words(address)?;
     Some((words.next()?, words.next()?))
 }
 
 /// All of its words.
-pub(super) fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+pub(crate) fn words(address: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(address.strip_suffix(b"\0")?.split(|byte| *byte == 0))
 }
 
 /// The program that an address names at other hosts: it has no directory.
-pub(super) fn elsewhere(address: &[u8]) -> Option<&[u8]> {
+pub(crate) fn elsewhere(address: &[u8]) -> Option<&[u8]> {
     destination(address).filter(|(directory, _)| directory.is_empty()).map(|(_, program)| program)
 }
 
 /// The address of a program of other hosts. What is told with a key has one of its own: its stream may
 /// be there where the other is not.
-pub(super) fn of_others(program: &[u8], has_key: bool) -> Arc<[u8]> {
+pub(crate) fn of_others(program: &[u8], has_key: bool) -> Arc<[u8]> {
     let mut words = Strings::new();
     words.push(b"");
     words.push(program);
@@ -40,13 +40,13 @@ pub(super) fn of_others(program: &[u8], has_key: bool) -> Arc<[u8]> {
 }
 
 /// Whether what is told there has a key.
-pub(super) fn has_key(address: &[u8]) -> bool {
+pub(crate) fn has_key(address: &[u8]) -> bool {
     elsewhere(address).is_some() && words(address).is_some_and(|mut all| all.nth(2) == Some(BY_KEY))
 }
 
 /// What a message needs to find its program again, when its sender has long gone: the directory,
 /// the program's name, and of the environment what a handler may have.
-pub(super) fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
+pub(crate) fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<[u8]> {
     let names = variables.iter().map(|name| name.clone().into_bytes()).collect();
     let env = programs::kept(&from.env, &names, programs::any_runtime());
     let mut words = Strings::new();
@@ -57,7 +57,7 @@ pub(super) fn address(from: &From, program: &[u8], variables: &[String]) -> Arc<
 }
 
 /// Where a message comes from, and its program's name.
-pub(super) fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
+pub(crate) fn parse(address: &[u8]) -> Option<(Arc<From>, Vec<u8>)> {
     let (directory, program) = destination(address)?;
     let env: Strings = words(address)?.skip(2).collect();
     Some((Arc::new(From::new(directory.to_vec(), env)), program.to_vec()))

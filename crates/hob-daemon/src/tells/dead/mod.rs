@@ -4,27 +4,30 @@
 //! of other hosts, and another host may ask for those of this one.
 
 pub mod alone;
-mod hosts;
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use hob_core::requests::dead::{Changed, Dead, Elsewhere, Letter, SCHEMA};
-use hob_core::status::MessagesPart;
+use hob_core::requests::dead::{
+    Changed, Dead, Elsewhere, Letter, OF_HOST_BYTES_MAX, OfHost, SCHEMA,
+};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::messages::Messages;
+use super::Tells;
+use crate::handlers::address::destination;
+use crate::hosts::Hosts;
 use crate::outbox::{DeadLetter, MessageId, Which};
 use crate::recorder::format;
 
-use crate::messages::address::destination;
-
+/// Hosts that may wait for this one's list at one time; more hear nothing.
+const ASKED_MAX: usize = 16;
 /// How much of a frame a list takes. A letter is far smaller than the rest.
 const LIST_BYTES_MAX: usize = 768 << 10;
 
 /// Who waits for the outbox's word, by the token of what it was asked.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Waiting {
     waiting: HashMap<u64, Wait>,
     next: u64,
 }
@@ -46,7 +49,7 @@ enum Reply {
     There(String),
 }
 
-impl Asked {
+impl Waiting {
     pub(super) fn settled(&mut self, token: u64, changed: Result<u64, String>) {
         let Some(wait) = self.waiting.remove(&token) else { return };
         let answer = match changed {
@@ -60,38 +63,47 @@ impl Asked {
             let _ = reply.send(answer);
         }
     }
-}
 
-impl Messages {
-    pub(super) fn listed(&mut self, token: u64, letters: Result<Vec<DeadLetter>, String>) {
-        let Some(wait) = self.tells.asked.waiting.remove(&token) else { return };
+    pub(super) fn listed(
+        &mut self,
+        hosts: &Hosts,
+        token: u64,
+        letters: Result<Vec<DeadLetter>, String>,
+    ) {
+        let Some(wait) = self.waiting.remove(&token) else { return };
         match (wait.reply, letters) {
             (Reply::Here(reply), Ok(letters)) => _ = reply.send(list(letters, wait.total)),
             (Reply::Here(reply), Err(why)) => _ = reply.send(json!({ "error": why })),
-            (Reply::There(to), Ok(letters)) => self.say_letters(to, letters),
+            (Reply::There(to), Ok(letters)) => hosts.say_letters(to, offered(hosts, letters)),
             // Who asks sees that this host has some and does not say which.
             (Reply::There(_), Err(_)) => {}
         }
     }
 
-    /// What the status says of tells.
-    pub(crate) fn told(&self) -> MessagesPart {
-        let queue = self.tells.queue();
-        let (held, why) = queue.held();
-        let (is_open, outbox_why) = self.tells.outbox().standing();
-        MessagesPart {
-            waiting: queue.len() as u64 + self.tells.outbox().ending(),
-            held: held as u64,
-            held_why: why.map(str::to_owned),
-            dead: self.tells.outbox().depth().2,
-            outbox_owner: is_open.then(std::process::id),
-            outbox_why,
-        }
+    fn wait(&mut self, token: u64, wait: Wait) {
+        self.waiting.insert(token, wait);
     }
 
-    pub(crate) fn dead_letters(&mut self, request: &Value, reply: oneshot::Sender<Value>) {
-        if request.get("do").and_then(Value::as_str) == Some("elsewhere") {
-            self.ask_letters(reply);
+    fn token(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+impl Tells {
+    /// Answers a request for dead letters; see above.
+    pub(crate) fn dead_letters(
+        &mut self,
+        hosts: &mut Hosts,
+        request: &Value,
+        reply: oneshot::Sender<Value>,
+    ) {
+        let what = request.get("do").and_then(Value::as_str);
+        if what == Some("elsewhere") {
+            // Without a connection there are none.
+            if let Some(reply) = hosts.wait_for_letters(reply) {
+                let _ = reply.send(value(&Elsewhere::default()));
+            }
             return;
         }
         let id = request.get("id").and_then(Value::as_str);
@@ -100,11 +112,9 @@ impl Messages {
             let _ = reply.send(value(&Changed { schema: SCHEMA.to_owned(), changed: 0, unknown }));
             return;
         };
-        let tells = &mut self.tells;
-        tells.asked.next += 1;
-        let token = tells.asked.next;
-        let (outbox, total) = (tells.outbox(), tells.outbox().depth().2);
-        let sent = match request.get("do").and_then(Value::as_str) {
+        let token = self.dead.token();
+        let (outbox, total) = (self.outbox(), self.outbox().depth().2);
+        let sent = match what {
             Some("list") => outbox.list_dead(token).map_err(|error| error.to_string()),
             Some("retry") => outbox.retry_dead(token, which).map_err(|error| error.to_string()),
             Some("drop") => outbox.drop_dead(token, which).map_err(|error| error.to_string()),
@@ -112,12 +122,35 @@ impl Messages {
         };
         match sent {
             Ok(()) => {
-                let wait = Wait { reply: Reply::Here(reply), total, id: id.map(str::to_owned) };
-                tells.asked.waiting.insert(token, wait);
+                let id = id.map(str::to_owned);
+                self.dead.wait(token, Wait { reply: Reply::Here(reply), total, id });
             }
             Err(error) => _ = reply.send(json!({ "error": error })),
         }
     }
+
+    /// Another host asks for those of this one.
+    pub(crate) fn letters_wanted(&mut self, to: String) {
+        let waiting = self.dead.waiting.values();
+        if waiting.filter(|wait| matches!(wait.reply, Reply::There(_))).count() >= ASKED_MAX {
+            return;
+        }
+        let (token, total) = (self.dead.token(), self.outbox.depth().2);
+        if self.outbox.list_dead(token).is_ok() {
+            self.dead.wait(token, Wait { reply: Reply::There(to), total, id: None });
+        }
+    }
+}
+
+/// Those of programs that this host offers: what else runs here is nobody's business there.
+fn offered(hosts: &Hosts, letters: Vec<DeadLetter>) -> OfHost {
+    let is_offered = |program: &str, directory: &str| {
+        hosts.offered_from(program).is_some_and(|from| from == Path::new(directory))
+    };
+    let all = letters.into_iter().map(shown);
+    let offered: Vec<_> = all.filter(|one| is_offered(&one.program, &one.directory)).collect();
+    let total = offered.len() as u64;
+    OfHost { host: String::new(), total, letters: first(offered.into_iter(), OF_HOST_BYTES_MAX) }
 }
 
 /// Which letters a request means; `None`: its id is none.
