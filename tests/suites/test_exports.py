@@ -213,32 +213,6 @@ class Exports(unittest.TestCase):
         for call, held in others:
             self.assertLess({call, held.split(", ")[0].removeprefix("call ")}, asks)
 
-    def test_chrome(self):
-        exported = self.hob("trace", "export", "chrome")
-        again = self.hob("trace", "export", "chrome")
-        self.assertEqual(exported, again, "the same notes, the same bytes")
-        events = json.loads(exported)["traceEvents"]
-        lines = {}
-        for event in events:
-            if event["ph"] == "X":
-                lines.setdefault((event["pid"], event["tid"]), []).append(event)
-        calls = [event for event in events if "call" in event.get("args", {})]
-        self.assertEqual(len(calls), len(self.receipts()))
-        for line in lines.values():
-            own = [event for event in line if {"call", "of_call"} & set(event["args"])]
-            times = sorted((e["ts"], -e["dur"], "call" in e["args"]) for e in own)
-            open_ends = []
-            for begin, minus, is_call in times:
-                # Doubles have a quarter of a microsecond at such times.
-                while open_ends and open_ends[-1] <= begin + 0.5:
-                    open_ends.pop()
-                self.assertFalse(is_call and open_ends, "calls do not lie within one another")
-                if open_ends:
-                    self.assertLessEqual(begin - minus, open_ends[-1] + 0.5)
-                open_ends.append(begin - minus)
-        waits = [event["args"] for event in events if event["name"] == "waited"]
-        self.check_waits([(str(wait["of_call"]), wait["for"]) for wait in waits])
-
     def test_metrics(self):
         families = {
             one.name: one
@@ -323,8 +297,12 @@ class Exports(unittest.TestCase):
 
     def test_one_call_and_one_program(self):
         newest = self.receipts()[-1]["call"]
-        one = json.loads(self.hob("trace", "export", "chrome", "--call", str(newest)))["traceEvents"]
-        self.assertEqual([e["args"]["call"] for e in one if "call" in e.get("args", {})], [newest])
+        one = self.hob("trace", "export", "otlp", "--call", str(newest))
+        resource = json.loads(one)["resourceSpans"][0]
+        spans = resource["scopeSpans"][0]["spans"]
+        named = [(each["key"], each["value"]) for span in spans for each in span["attributes"]]
+        numbers = [value for key, value in named if key == "hob.call"]
+        self.assertEqual(numbers, [{"intValue": str(newest)}])
         own = json.loads(self.hob("trace", "export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
         spans = [span for one in own for span in one["scopeSpans"][0]["spans"]]
         calls = [span for span in spans if "parentSpanId" not in span]

@@ -23,7 +23,7 @@ const PHASES: [&str; 7] = ["connect", "plan", "queue", "give", "main", "settle",
 const PROGRAMS: [&str; 3] = ["black", "yamllint", "hello.py"];
 
 /// The formats whose cost is measured, by their names.
-pub const EXPORTS: [&str; 3] = Format::NAMES;
+pub const EXPORTS: [&str; 2] = Format::NAMES;
 
 /// Calls with all phases, and their spans, as exports have them.
 #[derive(Debug)]
@@ -106,8 +106,6 @@ mod tests {
         let otlp = Format::Otlp.bytes(&receipts, &exported.rings);
         let count = |bytes: &[u8], word: &str| String::from_utf8_lossy(bytes).matches(word).count();
         assert_eq!(count(&otlp, "\"spanId\""), 8 * 16);
-        let chrome = Format::Chrome.bytes(&receipts, &exported.rings);
-        assert_eq!(count(&chrome, "\"ph\":\"X\""), 8 * 16);
         assert!(EXPORTS.iter().all(|name| exported.export(name) > Duration::ZERO));
     }
 }

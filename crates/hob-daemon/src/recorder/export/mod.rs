@@ -3,7 +3,6 @@
 //!
 //! A format is a file here, and a row of [`Format`].
 
-mod chrome;
 #[cfg(any(test, feature = "measure"))]
 pub(crate) mod measured;
 mod otlp;
@@ -24,17 +23,14 @@ pub enum Format {
     Perfetto,
     /// The trace of OTLP/HTTP in JSON: a span for each call, and below it one for each phase.
     Otlp,
-    /// Chrome's trace events in JSON, which many viewers open.
-    Chrome,
 }
 
 /// All formats, with their names as they are typed.
-const FORMATS: [(&str, Format); 3] =
-    [("perfetto", Format::Perfetto), ("otlp", Format::Otlp), ("chrome", Format::Chrome)];
+const FORMATS: [(&str, Format); 2] = [("perfetto", Format::Perfetto), ("otlp", Format::Otlp)];
 
 impl Format {
     /// The names of all, as they are typed.
-    pub const NAMES: [&'static str; 3] = [FORMATS[0].0, FORMATS[1].0, FORMATS[2].0];
+    pub const NAMES: [&'static str; 2] = [FORMATS[0].0, FORMATS[1].0];
 
     /// The format of this name.
     #[must_use]
@@ -48,7 +44,6 @@ impl Format {
         match self {
             Format::Perfetto => "open it at https://ui.perfetto.dev, which keeps it in the browser",
             Format::Otlp => "post it to a collector's /v1/traces as application/json",
-            Format::Chrome => "open it in chrome://tracing or at https://ui.perfetto.dev",
         }
     }
 
@@ -66,7 +61,6 @@ impl Format {
         match self {
             Format::Perfetto => perfetto::trace(&calls),
             Format::Otlp => otlp::trace(&calls),
-            Format::Chrome => chrome::trace(&calls),
         }
     }
 }
@@ -111,17 +105,6 @@ impl Lines {
         self.open[line].push((end, number));
         line
     }
-}
-
-/// A line of a viewer on which nothing overlaps: the first that is free then, of those that are
-/// free again at these times, and which is taken until an end.
-fn free_line(free: &mut Vec<u64>, begin: u64, end: u64) -> usize {
-    let line = free.iter().position(|free| *free <= begin).unwrap_or_else(|| {
-        free.push(0);
-        free.len() - 1
-    });
-    free[line] = end;
-    line
 }
 
 /// Adds a value as JSON.
@@ -247,7 +230,7 @@ mod tests {
     fn what_has_no_time_is_left_out() {
         let mut odd = receipt(1);
         odd.at = "yesterday".to_owned();
-        for format in [Format::Perfetto, Format::Otlp, Format::Chrome] {
+        for format in [Format::Perfetto, Format::Otlp] {
             let none = format.bytes(&[], &Rings::default());
             assert_eq!(format.bytes(&[&odd], &Rings::default()), none);
         }

@@ -18,7 +18,7 @@ use crate::show::entries::{self, Entry};
 /// What is asked.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Export {
-    /// The format: perfetto, otlp or chrome; prometheus: the daemon's counts as they are now
+    /// The format: perfetto or otlp; prometheus: the daemon's counts as they are now
     #[arg(value_name = "FORMAT", value_parser = format)]
     format: Wanted,
     #[command(flatten)]

@@ -50,7 +50,7 @@ enum Verb {
     /// Keep what is noted of calls, for as long as it is asked to, in a file
     #[command(subcommand)]
     Record(record::Record),
-    /// Write receipts and spans in another program's format: perfetto, otlp, chrome
+    /// Write receipts and spans in another program's format: perfetto, otlp
     Export(export::Export),
 }
 
