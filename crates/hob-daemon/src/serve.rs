@@ -17,7 +17,7 @@ use crate::calls::Calls;
 use crate::channel::{self, Listener, Reader};
 use crate::config::{Config, StartAs, Tells};
 use crate::fronts::Front;
-use crate::fronts::local::Accepting;
+use crate::fronts::local::{Accepting, take_own};
 use crate::hosts::Hosts;
 use crate::inputs::{INBOX_MAX, Input};
 use crate::messages::Messages;
@@ -51,6 +51,8 @@ pub enum DaemonError {
 
 /// How long another build's daemon may take to give up its socket.
 const RELEASE_WAIT: Duration = Duration::from_secs(5);
+/// Connections of the daemon's own parts to its front that are not taken yet.
+const OWN_CALLS_MAX: usize = 64;
 
 /// Runs a daemon until it is stopped or idle for long enough. Says that it is ready on the
 /// descriptor that its starter left, if there is one.
@@ -96,7 +98,8 @@ async fn serve(
     let listener = socket.take_listener().ok_or(std::io::ErrorKind::NotConnected);
     let listener = Listener::new(listener.map_err(std::io::Error::from)?)?;
     let around = Arc::new(Around::own());
-    let sets = Sets::new(socket.path.clone(), Arc::clone(&recorder), inbox.clone());
+    let (own_calls, own) = mpsc::channel(OWN_CALLS_MAX);
+    let sets = Sets::new(own_calls, Arc::clone(&recorder), inbox.clone());
     let front = Front {
         build,
         owner: inbox.clone(),
@@ -109,6 +112,7 @@ async fn serve(
         ring::begin(&config.directory);
     }
     let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near), config.prints)?;
+    tokio::spawn(take_own(own, front.clone()));
     let accepting = Accepting::begin(listener, front);
     let outbox = outbox(&config, inbox.clone());
     let hosts = Hosts::start(config.connect, config.user_config.as_deref(), inbox.clone());

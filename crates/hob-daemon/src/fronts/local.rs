@@ -14,7 +14,7 @@ use hob_wire::call::{Call, ColdEnded, Hello, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launcher;
 use rustix::fd::OwnedFd;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::around::Seen;
@@ -63,6 +63,15 @@ async fn accept(listener: Listener, front: Front) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
+    }
+}
+
+/// Serves the connections of this daemon's own parts, also when nobody else is accepted any more.
+pub(crate) async fn take_own(mut own: mpsc::Receiver<OwnedFd>, front: Front) {
+    while let Some(socket) = own.recv().await {
+        let Ok(stream) = channel::adopt(socket) else { continue };
+        let front = front.clone();
+        tokio::spawn(async move { serve(stream, &front).await });
     }
 }
 

@@ -14,7 +14,6 @@ mod receipt;
 mod tell;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -101,8 +100,8 @@ pub(crate) struct Sets(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// This daemon's own: a hook whose interpreter is kept warm is an ordinary call.
-    socket: PathBuf,
+    /// To this daemon's own front: a hook whose interpreter is kept warm is an ordinary call.
+    calls: mpsc::Sender<OwnedFd>,
     recorder: Arc<Recorder>,
     /// To be told of the end of the last set while the daemon leaves.
     owner: mpsc::Sender<Input>,
@@ -121,12 +120,12 @@ struct Table {
 
 impl Sets {
     pub(crate) fn new(
-        socket: PathBuf,
+        calls: mpsc::Sender<OwnedFd>,
         recorder: Arc<Recorder>,
         owner: mpsc::Sender<Input>,
     ) -> Sets {
         let (table, active) = (Mutex::default(), AtomicBool::new(false));
-        Sets(Arc::new(Shared { socket, recorder, owner, table, active }))
+        Sets(Arc::new(Shared { calls, recorder, owner, table, active }))
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -204,8 +203,8 @@ impl Sets {
                     return;
                 }
             };
-            let socket = sets.0.socket.clone();
-            runner.warm_through(Box::new(move || connect(&socket)));
+            let calls = sets.0.calls.clone();
+            runner.warm_through(Box::new(move || connect(&calls)));
             let _ = told.send(Ok(runner.handle()));
             // It fails only without memory for its events; what is open is then lost.
             if runner.serve(&mut |event| sets.happened(event)).is_err() {
@@ -333,9 +332,9 @@ impl Sets {
     }
 }
 
-/// A connection to this daemon, or to the one that has its name by now.
-fn connect(socket: &std::path::Path) -> Option<OwnedFd> {
-    let connection = uds::connect(socket).ok()?;
-    let ours = uds::peer_uid(&connection) == Ok(rustix::process::getuid().as_raw());
-    ours.then_some(connection)
+/// A connection to this daemon, as a client has one; `None`: it takes nothing new.
+fn connect(calls: &mpsc::Sender<OwnedFd>) -> Option<OwnedFd> {
+    let (ours, theirs) = uds::pair().ok()?;
+    calls.try_send(theirs).ok()?;
+    Some(ours)
 }
