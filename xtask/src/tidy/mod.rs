@@ -9,9 +9,11 @@ mod bans;
 mod cycles;
 mod docs;
 mod fidelity;
+mod functions;
 mod prose;
 mod shape;
 mod source;
+mod tokens;
 mod twice;
 mod words;
 
@@ -50,6 +52,7 @@ pub(crate) fn check(root: &Path) -> Result<Found> {
     }
     shape::folders(&sources, &mut found);
     cycles::check(&sources, &mut found);
+    functions::check(&sources, &mut found);
     arrows::check(root, &mut found)?;
     docs::check(root, &sources, &mut found)?;
     twice::check(&sources, &mut found);

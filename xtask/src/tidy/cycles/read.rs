@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::super::tokens::{ITEMS, after_attribute, as_ident, is_mark};
 
 /// A path as it is written, such as `crate`, `pool`, `Pool`.
 pub(super) type Path = Vec<String>;
@@ -39,12 +41,6 @@ pub(super) struct Module {
 pub(super) struct Crate {
     pub(super) modules: BTreeMap<Path, Module>,
 }
-
-/// The words after which the name of an item stands.
-const ITEMS: [&str; 9] =
-    ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
-/// The words with which an item begins, and no field or variant.
-const BEGINNINGS: [&str; 7] = ["pub", "unsafe", "async", "extern", "mod", "use", "impl"];
 
 impl Crate {
     /// Reads the crate whose files are given by their paths from its `src/`.
@@ -219,42 +215,6 @@ impl Reader {
     }
 }
 
-/// How many tokens an attribute takes, with what it belongs to if that is for tests only.
-fn after_attribute(tokens: &[TokenTree]) -> usize {
-    let at = if tokens.get(1).is_some_and(|token| is_mark(token, '!')) { 2 } else { 1 };
-    match tokens.get(at) {
-        Some(TokenTree::Group(group)) if is_for_tests(group.stream()) => {
-            at + 1 + length_of_item(&tokens[at + 1..])
-        }
-        Some(TokenTree::Group(_)) => at + 1,
-        Some(_) | None => 1,
-    }
-}
-
-/// `cfg(test)`, or `cfg(all(test, ...))`.
-fn is_for_tests(attribute: TokenStream) -> bool {
-    let text = attribute.to_string().replace(' ', "");
-    text == "cfg(test)" || text.starts_with("cfg(all(test,")
-}
-
-fn length_of_item(tokens: &[TokenTree]) -> usize {
-    let mut at = 0;
-    while tokens.get(at).is_some_and(|token| is_mark(token, '#')) {
-        at += 2;
-    }
-    let is_item = tokens
-        .get(at)
-        .and_then(as_ident)
-        .is_some_and(|word| ITEMS.contains(&word.as_str()) || BEGINNINGS.contains(&word.as_str()));
-    let is_use = tokens[at..].iter().take(3).filter_map(as_ident).any(|word| word == "use");
-    let ends = |token: &TokenTree| match token {
-        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !is_use,
-        TokenTree::Punct(mark) => mark.as_char() == ';' || mark.as_char() == ',' && !is_item,
-        TokenTree::Ident(_) | TokenTree::Literal(_) => false,
-    };
-    tokens[at..].iter().position(ends).map_or(tokens.len(), |length| at + length + 1)
-}
-
 fn length_to_semicolon(tokens: &[TokenTree]) -> usize {
     tokens.iter().position(|token| is_mark(token, ';')).unwrap_or(tokens.len())
 }
@@ -271,17 +231,6 @@ fn is_visible(before: &[TokenTree]) -> bool {
         [.., word, TokenTree::Group(_)] => is_pub(Some(word)),
         _ => is_pub(before.last()),
     }
-}
-
-fn as_ident(token: &TokenTree) -> Option<String> {
-    match token {
-        TokenTree::Ident(ident) => Some(ident.to_string()),
-        TokenTree::Group(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => None,
-    }
-}
-
-fn is_mark(token: &TokenTree, mark: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
 }
 
 fn is_path_mark(tokens: &[TokenTree]) -> bool {

@@ -1,0 +1,29 @@
+//! What is left of both rules. This table may only shrink: a count that is too high is a fault.
+
+/// One crate.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// The crate's folder.
+    pub(super) place: &'static str,
+    /// Parameters that are tuples.
+    pub(super) tuples: usize,
+    /// Functions named as a question that act, or answer with no `bool`.
+    pub(super) names: usize,
+}
+
+/// In the order of the crates.
+pub(super) const LEFT: &[Left] = &[
+    Left { place: "bench", tuples: 15, names: 1 },
+    Left { place: "crates/hob", tuples: 48, names: 2 },
+    Left { place: "crates/hob-actor", tuples: 9, names: 6 },
+    Left { place: "crates/hob-client", tuples: 3, names: 2 },
+    Left { place: "crates/hob-core", tuples: 6, names: 8 },
+    Left { place: "crates/hob-daemon", tuples: 47, names: 6 },
+    Left { place: "crates/hob-git", tuples: 2, names: 0 },
+    Left { place: "crates/hob-http", tuples: 41, names: 8 },
+    Left { place: "crates/hob-nats", tuples: 3, names: 0 },
+    Left { place: "crates/hob-os", tuples: 2, names: 0 },
+    Left { place: "crates/hob-resolve", tuples: 2, names: 0 },
+    Left { place: "crates/hob-worker", tuples: 1, names: 1 },
+    Left { place: "tests", tuples: 5, names: 0 },
+];
