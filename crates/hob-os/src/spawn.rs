@@ -348,7 +348,7 @@ pub fn nobodys(arguments: &[&CStr], env: Vec<CString>, session: Session) -> io::
         return Err(last_error());
     }
     if pid == 0 {
-        become_nobodys(&image.file, (&argv, &env), &ready_in, session);
+        become_nobodys(&image.file, &argv, &env, &ready_in, session);
     }
     drop(ready_in);
     // The child ends at once; what it started is its child, and so nobody's.
@@ -360,7 +360,8 @@ pub fn nobodys(arguments: &[&CStr], env: Vec<CString>, session: Session) -> io::
 /// pipe. Allocates nothing.
 fn become_nobodys(
     file: &CStr,
-    (argv, env): (&[*const c_char], &[*const c_char]),
+    argv: &[*const c_char],
+    env: &[*const c_char],
     ready_in: &OwnedFd,
     session: Session,
 ) -> ! {

@@ -10,7 +10,7 @@ const TEXT_MAX: usize = 1024;
 const THREAD_MAX: usize = 15;
 
 /// A line with its end. Words of its head have no spaces.
-pub(super) fn line(at: &str, (level, category): (&str, &str), text: &str) -> Vec<u8> {
+pub(super) fn line(at: &str, level: &str, category: &str, text: &str) -> Vec<u8> {
     let mut line = format!("{at} {level} {} {category} ", thread());
     push(&mut line, text);
     line.push('\n');
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn text(of: &str) -> String {
-        let line = String::from_utf8(line("T", ("INFO", "pool"), of)).unwrap();
+        let line = String::from_utf8(line("T", "INFO", "pool", of)).unwrap();
         let (_, text) = line.split_once(" pool ").unwrap();
         text.strip_suffix('\n').unwrap().to_owned()
     }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_thread_is_told_by_a_name_of_one_word() {
         let named = std::thread::Builder::new().name("two words of it all".to_owned());
-        let line = named.spawn(|| line("T", ("WARN", "hosts"), "x")).unwrap().join().unwrap();
+        let line = named.spawn(|| line("T", "WARN", "hosts", "x")).unwrap().join().unwrap();
         assert_eq!(line, b"T WARN two-words-of-it hosts x\n");
     }
 }

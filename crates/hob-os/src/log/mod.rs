@@ -121,9 +121,9 @@ pub fn state() -> State {
 pub fn write(level: Level, category: &str, text: fmt::Arguments<'_>) {
     let mut kept = kept();
     if let Some(kept) = &mut *kept {
-        let of = (level.name(), category);
         // The time is read behind the lock, so that lines stand in its order.
-        kept.write(&line::line(&clock::utc(SystemTime::now()), of, &text.to_string()));
+        let now = clock::utc(SystemTime::now());
+        kept.write(&line::line(&now, level.name(), category, &text.to_string()));
     }
 }
 
