@@ -77,7 +77,7 @@ fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, R
         return Err(ResolveError::NotExecutable { path: name.to_vec(), why });
     }
     if let Some(row) = hosted {
-        return script(row, (name, argv), head, world);
+        return script(row, name, argv, head, world);
     }
     if world.may_execute(name).is_err() {
         let why = "permission denied";
@@ -90,7 +90,8 @@ fn path(name: &[u8], argv: &[&[u8]], world: &mut World<'_>) -> Result<Program, R
 /// if the file is executable; else the caller's interpreter does.
 fn script(
     row: &Runtime,
-    (name, argv): (&[u8], &[&[u8]]),
+    name: &[u8],
+    argv: &[&[u8]],
     head: Head,
     world: &mut World<'_>,
 ) -> Result<Program, ResolveError> {
@@ -103,5 +104,5 @@ fn script(
         }
     }
     let arguments: Vec<Vec<u8>> = argv[1..].iter().map(|word| word.to_vec()).collect();
-    by_choice(world, row, (name, &arguments))
+    by_choice(world, row, name, &arguments)
 }

@@ -95,7 +95,7 @@ pub(crate) fn walk(
                 Next::Hob => {
                     let row = by_suffix(&stage.file).or_else(first_hosted);
                     let row = row.ok_or(ResolveError::NoProgram)?;
-                    return by_choice(world, row, (&stage.file, &stage.argv[1..]));
+                    return by_choice(world, row, &stage.file, &stage.argv[1..]);
                 }
                 Next::Unknown => return Ok(stage.exec(world, None)),
             };
@@ -187,7 +187,8 @@ fn through_env(world: &World<'_>, script: &[u8], argument: &[u8]) -> Result<Next
 pub(crate) fn by_choice(
     world: &mut World<'_>,
     row: &Runtime,
-    (script, arguments): (&[u8], &[Vec<u8>]),
+    script: &[u8],
+    arguments: &[Vec<u8>],
 ) -> Result<Program, ResolveError> {
     let path = world.absolute(script);
     let interpreter = interpreter::choose(world, row, dir_name(&path).unwrap_or_default())?;

@@ -22,7 +22,6 @@ pub(super) const LEFT: &[Left] = &[
     Left { place: "crates/hob-git", tuples: 2, names: 0 },
     Left { place: "crates/hob-http", tuples: 41, names: 8 },
     Left { place: "crates/hob-nats", tuples: 3, names: 0 },
-    Left { place: "crates/hob-resolve", tuples: 2, names: 0 },
     Left { place: "crates/hob-worker", tuples: 1, names: 1 },
     Left { place: "tests", tuples: 5, names: 0 },
 ];
