@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gix_hash::ObjectId;
 
-use crate::cache::{Blob, File};
+use crate::cache::Blob;
 use crate::identity::Identity;
 use crate::repository::Repository;
 use crate::store::Peeled;
@@ -139,24 +139,19 @@ fn find(repository: &mut Repository, root: &Root, asked: &Asked<'_>) -> Result<L
         None => (named(repository, root, asked.rev)?, false),
     };
     // A commit's id is what most refs have, by which its path may be known.
-    if let Some(file) = root.kept.file(of, id, asked.path) {
-        return Ok(located(asked, of, (Some(id), file), (is_fixed, true)));
-    }
-    let peeled = repository.peel(id)?;
-    let file = repository.walk(peeled, asked.path)?;
-    if peeled.commit == Some(id) {
-        root.kept.keep_file(of, id, asked.path, file);
-    }
-    Ok(located(asked, of, (peeled.commit, file), (is_fixed, false)))
-}
-
-fn located(
-    asked: &Asked<'_>,
-    of: Identity,
-    (commit, (mode, id)): (Option<ObjectId>, File),
-    (is_fixed, was_kept): (bool, bool),
-) -> Located {
-    Located {
+    let kept = root.kept.file(of, id, asked.path);
+    let was_kept = kept.is_some();
+    let (commit, (mode, id)) = if let Some(file) = kept {
+        (Some(id), file)
+    } else {
+        let peeled = repository.peel(id)?;
+        let file = repository.walk(peeled, asked.path)?;
+        if peeled.commit == Some(id) {
+            root.kept.keep_file(of, id, asked.path, file);
+        }
+        (peeled.commit, file)
+    };
+    Ok(Located {
         commit: commit.map(|commit| commit.to_string()),
         oid: id.to_string(),
         mode,
@@ -165,7 +160,7 @@ fn located(
         project: asked.project.to_vec(),
         of,
         id,
-    }
+    })
 }
 
 /// What a name points to: `HEAD`, a full ref, a tag or a branch.
