@@ -144,7 +144,7 @@ impl Keeper {
                         None | Some(Order::Stop) => return true,
                         Some(order) => order,
                     };
-                    if self.perform(order, ours, (service, watched)).await.is_none() {
+                    if self.perform(order, ours, service, watched).await.is_none() {
                         return false;
                     }
                 }
@@ -189,7 +189,8 @@ impl Keeper {
         &mut self,
         order: Order,
         ours: &Ours,
-        (service, watched): (&mut Service, &mut Watched),
+        service: &mut Service,
+        watched: &mut Watched,
     ) -> Option<()> {
         match order {
             Order::Stop => None,

@@ -98,7 +98,7 @@ pub(crate) fn tell(telling: &Telling, host: &str) -> HeaderMap {
 }
 
 /// A tell that a stream gives.
-pub(crate) fn told(message: Message, (program, ack, delivered): (&str, String, u32)) -> Told {
+pub(crate) fn told(message: Message, program: &str, ack: String, delivered: u32) -> Told {
     let headers = message.headers.as_ref();
     Told {
         program: program.to_owned(),

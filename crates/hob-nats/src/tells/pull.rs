@@ -271,7 +271,7 @@ impl Task {
         let pin = message.headers.as_ref().and_then(|headers| headers.get(PIN));
         pulls.pins[number] = pin.map(ToString::to_string);
         self.held.add(&ack, number);
-        let told = headers::told(message, (&self.program, ack, delivered));
+        let told = headers::told(message, &self.program, ack, delivered);
         self.inbox.tell(News::Told(Box::new(told))).await
     }
 }

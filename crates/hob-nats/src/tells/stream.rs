@@ -86,8 +86,7 @@ impl Kind {
             return Err(why);
         }
         let Kind::ByKey { partitions: wanted } = self else {
-            make_consumer(client, (&stream, CONSUMER), &json!({ "max_ack_pending": 65_536 }))
-                .await?;
+            make_consumer(client, &stream, CONSUMER, &json!({ "max_ack_pending": 65_536 })).await?;
             let consumers = vec![CONSUMER.to_owned()];
             return Ok(Made { consumers, window: WINDOW, is_pinned: false, differs: None });
         };
@@ -110,7 +109,7 @@ impl Kind {
                 "priority_groups": [GROUP],
                 "priority_timeout": nanos(PIN_FOR),
             });
-            make_consumer(client, (&stream, part), &of).await?;
+            make_consumer(client, &stream, part, &of).await?;
         }
         // One is asked for while another is open, so that the partition stays here, however long it takes.
         Ok(Made { consumers, window: 2, is_pinned: true, differs })
@@ -133,7 +132,8 @@ async fn partitions_of(client: &Client, stream: &str) -> Result<u32, String> {
 
 async fn make_consumer(
     client: &Client,
-    (stream, name): (&str, &str),
+    stream: &str,
+    name: &str,
     more: &Value,
 ) -> Result<(), String> {
     let mut config = json!({

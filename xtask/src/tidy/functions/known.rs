@@ -20,7 +20,6 @@ pub(super) const LEFT: &[Left] = &[
     Left { place: "crates/hob-core", tuples: 6, names: 8 },
     Left { place: "crates/hob-daemon", tuples: 47, names: 6 },
     Left { place: "crates/hob-http", tuples: 41, names: 8 },
-    Left { place: "crates/hob-nats", tuples: 3, names: 0 },
     Left { place: "crates/hob-worker", tuples: 1, names: 1 },
     Left { place: "tests", tuples: 5, names: 0 },
 ];
