@@ -129,7 +129,7 @@ impl Pair {
             let mailbox = shard.shared.mailbox(crate::Mail::default());
             joined.push(Asked::new(slot, crate::memory::when::NEVER, mailbox, None));
             commands.put(Command::Join(socket, Reply::to(slot, when)));
-            commands.is_due();
+            commands.count_due();
             let (slot, mailbox) = shard.spawn(Box::new(Node::default()), crate::Mail::default());
             let node = Address { place, slot, mailbox, actor: std::marker::PhantomData };
             let names = shard.names().unwrap();

@@ -222,7 +222,7 @@ impl Peers {
         // that has ended has dropped the links, and these commands are dropped here: whoever
         // waits for one is told.
         let commands = Arc::clone(&self.commands);
-        let job = Control::Job(Box::new(move |_| commands.is_due()));
+        let job = Control::Job(Box::new(move |_| commands.count_due()));
         let job = Shard::control_parcel(Slot::NONE, Slot::NONE, job);
         if self.shared.inbox.put(job).is_err() {
             drop(self.commands.take_all());

@@ -44,7 +44,7 @@ impl Link {
                 let count = writer.write(self.ring(), rest).expect("a correct reader");
                 rest = &rest[count..];
                 Writer::waits(self.ring(), !rest.is_empty());
-                if count > 0 && waker.is_to_ring(&self.reader.0) {
+                if count > 0 && waker.claim_ring(&self.reader.0) {
                     self.reader.1.notify();
                 }
                 if !rest.is_empty() {
@@ -67,7 +67,7 @@ impl Link {
             let came = reader.read(self.ring(), &mut buffer).expect("a correct writer");
             all.extend_from_slice(&buffer[..came]);
             if came > 0 {
-                if Reader::is_waited_for(self.ring()) && waker.is_to_ring(&self.writer.0) {
+                if Reader::is_waited_for(self.ring()) && waker.claim_ring(&self.writer.0) {
                     self.writer.1.notify();
                 }
                 continue;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::names::{Along, Names};
+use super::names::{Along, Name, Names};
 use super::process::{Ended, Program};
 use super::table::HelloError;
 use crate::api::reply::Reply;
@@ -46,7 +46,7 @@ pub enum PeerError {
 /// To be called with a link's node when it is open, or why it never will be.
 pub(crate) type Ready = Reply<Result<u64, PeerError>>;
 /// To be called with the name of an actor.
-pub(crate) type Found = Box<dyn FnOnce(Result<(u64, u64), PeerError>, Along<'_>)>;
+pub(crate) type Found = Box<dyn FnOnce(Result<Name, PeerError>, Along<'_>)>;
 
 /// What other threads want of the links.
 pub(crate) enum Command {
@@ -72,9 +72,9 @@ pub(crate) enum Command {
 }
 
 /// As [`Found`], from another thread.
-pub(crate) type Found2 = Box<dyn FnOnce(Result<(u64, u64), PeerError>, Along<'_>) + Send>;
+pub(crate) type Found2 = Box<dyn FnOnce(Result<Name, PeerError>, Along<'_>) + Send>;
 /// Names an address of ours.
-pub(crate) type NameOf = Box<dyn FnOnce(&Names) -> (u64, u64) + Send>;
+pub(crate) type NameOf = Box<dyn FnOnce(&Names) -> Name + Send>;
 /// Commands that wait, and how many of them are due: a command takes its turn behind what its
 /// thread has sent to the shard before, such as the actor that it is about to publish.
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl Waiting {
     }
 
     /// One more is due.
-    pub(crate) fn is_due(&self) {
+    pub(crate) fn count_due(&self) {
         self.due.fetch_add(1, Ordering::Release);
     }
 

@@ -19,13 +19,13 @@ use super::buffers::Room;
 use super::calls::Calls;
 use super::commands::Commands;
 use super::frame::{Head, Kind, NO_LIMIT};
-use super::names::{Along, Names};
+use super::names::{Along, Name, Names};
 use super::one::{Link, Serving, State};
 use super::process::Ended;
 use super::rings::Rings;
 use super::table::Messages;
 use super::tokens::{Mixed, Tokens};
-use super::wire::{Encoder, Wire};
+use super::wire::Encoder;
 use crate::api::error::{AskError, NotSent};
 use crate::api::panic::PanicText;
 use crate::api::reply::Reply;
@@ -94,7 +94,7 @@ pub(crate) struct Links {
     /// What the last sleep has brought.
     events: Vec<epoll::Event>,
     pub(crate) serving: Tokens<Serving>,
-    pub(crate) published: HashMap<String, (std::any::TypeId, (u64, u64))>,
+    pub(crate) published: HashMap<String, (std::any::TypeId, Name)>,
     /// False in a worker process until it waits for its parent.
     pub(crate) is_set_up: bool,
     /// Which tags were asked for before that.
@@ -243,15 +243,15 @@ impl Links {
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return self.is_full(at, true),
+                Err(Errno::AGAIN) => return self.set_full(at, true),
                 Err(error) => return Err(error),
             }
         }
-        if link.is_full { self.is_full(at, false) } else { Ok(()) }
+        if link.is_full { self.set_full(at, false) } else { Ok(()) }
     }
 
     #[cold]
-    fn is_full(&mut self, at: u32, is_full: bool) -> Result<(), Errno> {
+    fn set_full(&mut self, at: u32, is_full: bool) -> Result<(), Errno> {
         let before = std::mem::replace(&mut self.links[at as usize].is_full, is_full);
         if before == is_full { Ok(()) } else { self.listen(at) }
     }
@@ -450,7 +450,7 @@ impl Edge for Links {
         // What encodes a message may be a user's, and panic: nothing of it has gone then.
         let appended = catch_unwind(AssertUnwindSafe(|| {
             let Some(token) = token else {
-                return outgoing.append_tell((way.message, way.actor), |out| {
+                return outgoing.append_tell(way.message, way.actor, |out| {
                     failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
                 });
             };
@@ -459,7 +459,7 @@ impl Edge for Links {
                 deadline => deadline.saturating_sub(shard.now()),
             };
             let head = Head { kind: Kind::Ask, message: way.message, to: way.actor };
-            outgoing.append_ask(head, (token, left), |out| {
+            outgoing.append_ask(head, token, left, |out| {
                 failed = (way.encode)(parcel, &mut Encoder::new(out, Some(along)));
             })
         }));
@@ -502,7 +502,7 @@ impl Edge for Links {
             return lost(told.count());
         }
         let along = Along { names: &self.names, shard, link: way.link };
-        let failed = (entry.encode_told)(told, &mut link.outgoing, (way.message, way.actor), along);
+        let failed = (entry.encode_told)(told, &mut link.outgoing, way.message, way.actor, along);
         count_many(&shard.shared.counts.refused, failed);
         self.touch(way.link);
     }
@@ -611,11 +611,4 @@ fn send_with(socket: &OwnedFd, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<
 
 fn several_processors() -> bool {
     std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
-}
-
-/// The payload of `Resolve` and `Resolved`.
-pub(crate) fn named((node, actor): (u64, u64)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    (node, actor).encode(&mut Encoder::new(&mut bytes, None));
-    bytes
 }

@@ -33,6 +33,13 @@ pub(crate) struct Along<'a> {
     pub(crate) link: u32,
 }
 
+/// By what others know an actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) node: u64,
+    pub(crate) actor: u64,
+}
+
 /// An actor of this system, as others were told of it.
 #[derive(Debug)]
 struct Told {
@@ -57,7 +64,7 @@ struct Tables {
     told_by: HashMap<(Place, Slot), u64>,
     sweep_at: usize,
     known: Vec<Known>,
-    known_by: HashMap<(u64, u64), (Slot, Arc<Mailbox>)>,
+    known_by: HashMap<Name, (Slot, Arc<Mailbox>)>,
     /// The addresses that stand for actors of other nodes, by the slots that they have here.
     far_by: HashMap<Slot, u32>,
 }
@@ -102,17 +109,17 @@ impl Names {
     }
 
     /// The name by which others know an address.
-    pub(crate) fn name<A>(&self, address: &Address<A>) -> (u64, u64) {
+    pub(crate) fn name<A>(&self, address: &Address<A>) -> Name {
         let tables = &mut *self.tables.borrow_mut();
         if address.place == self.place
             && let Some(known) = tables.far_by.get(&address.slot)
         {
             let known = tables.known[*known as usize];
-            return (known.node, known.actor);
+            return Name { node: known.node, actor: known.actor };
         }
         let key = (address.place, address.slot);
         if let Some(told) = tables.told_by.get(&key) {
-            return (self.node, *told);
+            return Name { node: self.node, actor: *told };
         }
         if tables.told.count() >= tables.sweep_at {
             tables.sweep();
@@ -120,23 +127,24 @@ impl Names {
         let mailbox = Arc::downgrade(&address.mailbox);
         let told = tables.told.open(Told { place: address.place, slot: address.slot, mailbox });
         tables.told_by.insert(key, told);
-        (self.node, told)
+        Name { node: self.node, actor: told }
     }
 
     /// The address that a name stands for.
     pub(crate) fn address<A: Actor>(
         &self,
-        (node, actor): (u64, u64),
+        name: Name,
         shard: &Shard,
         via: u32,
     ) -> Result<Address<A>, WireError> {
+        let Name { node, actor } = name;
         if node == self.node {
             let (place, slot) = self.told(actor).ok_or(WireError::Unreachable)?;
             let mailbox = self.mailbox(actor).ok_or(WireError::Unreachable)?;
             return Ok(Address { place, slot, mailbox, actor: PhantomData });
         }
         let tables = &mut *self.tables.borrow_mut();
-        let (slot, mailbox) = match tables.known_by.get(&(node, actor)) {
+        let (slot, mailbox) = match tables.known_by.get(&name) {
             Some(known) => known.clone(),
             None => {
                 let number = u32::try_from(tables.known.len()).map_err(|_| WireError::Long)?;
@@ -144,7 +152,7 @@ impl Names {
                 let address = shard.adopt::<A>(far, Mail::default());
                 let (slot, mailbox) = (address.slot, address.mailbox);
                 tables.known.push(Known { node, actor, of_type: TypeId::of::<A>(), via });
-                tables.known_by.insert((node, actor), (slot, Arc::clone(&mailbox)));
+                tables.known_by.insert(name, (slot, Arc::clone(&mailbox)));
                 tables.far_by.insert(slot, number);
                 (slot, mailbox)
             }
@@ -165,6 +173,21 @@ impl Tables {
     }
 }
 
+impl Wire for Name {
+    fn describe(schema: &mut Schema) {
+        <(u64, u64)>::describe(schema);
+    }
+
+    fn encode(&self, out: &mut Encoder<'_>) {
+        self.node.encode(out);
+        self.actor.encode(out);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Name, WireError> {
+        Ok(Name { node: u64::decode(input)?, actor: u64::decode(input)? })
+    }
+}
+
 impl<A: Actor> Wire for Address<A> {
     fn describe(schema: &mut Schema) {
         // The last part of the path: two programs may have one actor under two paths.
@@ -175,13 +198,12 @@ impl<A: Actor> Wire for Address<A> {
     }
 
     fn encode(&self, out: &mut Encoder<'_>) {
-        let (node, actor) = out.along.map_or((0, 0), |along| along.names.name(self));
-        node.encode(out);
-        actor.encode(out);
+        let none = Name { node: 0, actor: 0 };
+        out.along.map_or(none, |along| along.names.name(self)).encode(out);
     }
 
     fn decode(input: &mut Decoder<'_>) -> Result<Address<A>, WireError> {
-        let name = <(u64, u64)>::decode(input)?;
+        let name = Name::decode(input)?;
         let along = input.along.ok_or(WireError::Unreachable)?;
         along.names.address(name, along.shard, along.link)
     }

@@ -11,7 +11,7 @@ use super::calls::{Answered, Call};
 use super::commands::PeerError;
 use super::frame::{self, ASK_HEAD, Head, Kind, NO_LIMIT};
 use super::links::Links;
-use super::names::Along;
+use super::names::{Along, Name};
 use super::one::{Serving, Stalled, State};
 use super::run::Run;
 use super::table::{decode_error, encode_error};
@@ -29,6 +29,14 @@ const RETRY_TURNS: u32 = 8;
 /// What came is no link's.
 #[derive(Debug)]
 pub(super) struct Nonsense;
+
+/// A message as it has come.
+#[derive(Debug, Clone, Copy)]
+struct Came<'a> {
+    actor: u64,
+    entry: u16,
+    payload: &'a [u8],
+}
 
 #[inline]
 pub(super) fn token_of(slot: Slot) -> u64 {
@@ -169,7 +177,7 @@ impl Links {
             Kind::Hello => self.take_hello(at, payload),
             Kind::Resolve => self.take_resolve(at, head, payload),
             Kind::Resolved => {
-                let found = Decoder::whole::<(u64, u64)>(payload, None).map_err(|_| Nonsense)?;
+                let found = Decoder::whole::<Name>(payload, None).map_err(|_| Nonsense)?;
                 self.resolved(head.to, Ok(found), shard);
                 Ok(())
             }
@@ -229,7 +237,8 @@ impl Links {
         link.serving.insert(theirs, token);
         let deadline = if left == NO_LIMIT { NEVER } else { shard.now().saturating_add(left) };
         let asker = (slot_of(token), When::new(self.place.get(), deadline));
-        if let Err(why) = self.deliver(at, (head.to, entry, &payload[ASK_HEAD..]), asker, shard) {
+        let came = Came { actor: head.to, entry, payload: &payload[ASK_HEAD..] };
+        if let Err(why) = self.deliver(at, came, asker, shard) {
             self.serving.close(token);
             self.links[at as usize].serving.remove(theirs);
             self.fail_theirs(at, theirs, why);
@@ -258,14 +267,15 @@ impl Links {
             let mailbox = self.names.mailbox(head.to);
             if !mailbox.as_deref().is_some_and(drops_oldest) {
                 let run = Run::new(payload, some, at);
-                self.deliver_run(at, (run, entry, slot), shard);
+                self.deliver_run(at, run, entry, slot, shard);
                 return Ok(());
             }
         }
         // One, or into a mailbox that is not in this shard's ring, which takes or refuses each.
         loop {
             let tell = (Slot::NONE, When::TELL);
-            match self.deliver(at, (head.to, entry, message), tell, shard) {
+            let came = Came { actor: head.to, entry, payload: message };
+            match self.deliver(at, came, tell, shard) {
                 // A full mailbox has counted it.
                 Ok(()) | Err(AskError::Full) => {}
                 Err(_) => count_many(&shard.shared.counts.dead_letters, 1),
@@ -278,7 +288,7 @@ impl Links {
     }
 
     /// Several tells into the mailbox of an actor of the links' own shard.
-    fn deliver_run(&mut self, at: u32, (run, entry, slot): (Run, u16, Slot), shard: &Shard) {
+    fn deliver_run(&mut self, at: u32, run: Run, entry: u16, slot: Slot, shard: &Shard) {
         let Some(several) = self.messages.get(entry).map(|entry| entry.several) else { return };
         match shard.deliver_run(slot, run, several) {
             Ok(()) => {}
@@ -302,10 +312,11 @@ impl Links {
     fn deliver(
         &mut self,
         at: u32,
-        (actor, entry, payload): (u64, u16, &[u8]),
+        came: Came<'_>,
         asker: (Slot, When),
         shard: &Shard,
     ) -> Result<(), AskError> {
+        let Came { actor, entry, payload } = came;
         let (place, slot) = self.names.told(actor).ok_or(AskError::Stopped)?;
         let entry = self.messages.get(entry).ok_or(AskError::Unregistered)?;
         let along = Along { names: &self.names, shard, link: at };
@@ -315,7 +326,10 @@ impl Links {
         }
         match (entry.deliver)(payload, along, slot, asker.0, asker.1) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(back)) => self.not_delivered(at, actor, *back),
+            Ok(Err(back)) => {
+                let (why, parcel) = *back;
+                self.not_delivered(at, actor, why, parcel)
+            }
             Err(_) => Err(AskError::Unregistered),
         }
     }
@@ -325,7 +339,8 @@ impl Links {
         &mut self,
         at: u32,
         actor: u64,
-        (why, parcel): (NotSent, Parcel),
+        why: NotSent,
+        parcel: Parcel,
     ) -> Result<(), AskError> {
         if why == NotSent::Stopped {
             return Err(AskError::Stopped);

@@ -44,9 +44,9 @@ impl Run {
         self.bytes.get(self.at.get() as usize..).unwrap_or_default()
     }
 
-    /// This is left, and so many messages are in it.
+    /// Leaves this, and so many messages are in it.
     #[inline]
-    fn is_left(&self, rest: &[u8], left: u32) {
+    fn leave(&self, rest: &[u8], left: u32) {
         // A frame's length has 32 bits.
         self.at.set(u32::try_from(self.bytes.len() - rest.len()).unwrap_or(u32::MAX));
         self.left.set(left);
@@ -59,7 +59,7 @@ impl Run {
             self.left.set(0);
             return None;
         };
-        self.is_left(after, self.left.get().saturating_sub(1));
+        self.leave(after, self.left.get().saturating_sub(1));
         Some(message)
     }
 
@@ -100,7 +100,7 @@ where
         };
         // Taken off before it is handled; what is known of the next one is not read back.
         (rest, left) = (after, left.saturating_sub(1));
-        run.is_left(rest, left);
+        run.leave(rest, left);
         let along = Along { names: &names, shard, link: run.link };
         let Ok(message) = Decoder::whole::<M>(bytes, Some(along)) else {
             count(&shard.shared.counts.dead_letters);

@@ -33,7 +33,7 @@ pub(crate) struct Entry {
     pub(crate) encode: fn(&mut Parcel, &mut Encoder<'_>) -> Result<(), AskError>,
     /// Appends several that were told one after the other, as [`Gathered`] has them; says how many
     /// could not be.
-    pub(crate) encode_told: fn(&Gathered, &mut Waiting, (u16, u64), Along<'_>) -> u32,
+    pub(crate) encode_told: fn(&Gathered, &mut Waiting, u16, u64, Along<'_>) -> u32,
     /// A parcel for the actor.
     pub(crate) parcel: Opens<Parcel>,
     /// Into the mailbox of the actor, which is one of the shard `along`.
@@ -200,13 +200,14 @@ where
 fn encode_told<M: Message + Wire>(
     told: &Gathered,
     out: &mut Waiting,
-    to: (u16, u64),
+    number: u16,
+    to: u64,
     along: Along<'_>,
 ) -> u32 {
     let encode = |message: &M, out: &mut Vec<u8>| {
         message.encode(&mut Encoder::new(out, Some(along)));
     };
-    out.append_tells(to, told.messages(), encode)
+    out.append_tells(number, to, told.messages(), encode)
 }
 
 fn parcel<A, M, How>(

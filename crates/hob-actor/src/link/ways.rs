@@ -17,8 +17,8 @@ use super::buffers::{Outgoing, Tail};
 use super::calls::Call;
 use super::commands::{Command, Found2, PeerError, Ready};
 use super::frame::{Head, Kind};
-use super::links::{Links, PROCESS, named};
-use super::names::Along;
+use super::links::{Links, PROCESS};
+use super::names::{Along, Name};
 use super::one::{Link, State, Whose};
 use super::process::{Ended, Process, Program};
 use super::receive::Nonsense;
@@ -37,7 +37,7 @@ impl Links {
                 self.links[at as usize].ready.push(ready);
             }
             Command::Resolve { node, actor, tag, found } => {
-                self.resolve((node, actor, tag), found, shard);
+                self.resolve(node, actor, tag, found, shard);
             }
             Command::Publish { tag, actor, name } => {
                 let name = name(&self.names);
@@ -215,7 +215,7 @@ impl Links {
         }
     }
 
-    fn resolve(&mut self, (node, actor, tag): (u64, TypeId, String), found: Found2, shard: &Shard) {
+    fn resolve(&mut self, node: u64, actor: TypeId, tag: String, found: Found2, shard: &Shard) {
         let at = self.by_node.get(&node).copied();
         let open = at.filter(|at| self.links[*at as usize].state == State::Open);
         let (Some(at), Some(number)) = (open, self.messages.any_of(actor)) else {
@@ -252,7 +252,8 @@ impl Links {
         let wanted = entry.map(|entry| entry.actor);
         match (self.published.get(&tag), wanted) {
             (Some((actor, name)), Some(wanted)) if *actor == wanted => {
-                let payload = named(*name);
+                let mut payload = Vec::new();
+                name.encode(&mut Encoder::new(&mut payload, None));
                 self.push(at, Head::new(Kind::Resolved, head.to), &payload);
             }
             (Some(_), _) => self.fail_theirs(at, head.to, AskError::Unregistered),
@@ -268,12 +269,7 @@ impl Links {
         }
     }
 
-    pub(super) fn resolved(
-        &mut self,
-        token: u64,
-        name: Result<(u64, u64), PeerError>,
-        shard: &Shard,
-    ) {
+    pub(super) fn resolved(&mut self, token: u64, name: Result<Name, PeerError>, shard: &Shard) {
         if let Some(Call::Resolve { link, found }) = self.calls.close(token) {
             found(name, Along { names: &self.names, shard, link });
         }

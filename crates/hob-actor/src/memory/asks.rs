@@ -174,8 +174,8 @@ impl Asks {
         }
     }
 
-    pub(crate) fn is_kept(&mut self, at: Slot) -> bool {
-        self.get(at).is_some_and(|slot| slot.task & KEPT != 0)
+    pub(crate) fn is_kept(&self, at: Slot) -> bool {
+        self.is_open(at) && self.slots[at.index as usize].task & KEPT != 0
     }
 
     /// Ends an ask. What it returns is to be told if the asker has no answer: nobody, if it was

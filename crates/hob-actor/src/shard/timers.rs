@@ -35,7 +35,7 @@ pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Millis, u32, u32)>>,
 }
 
-fn due((_, index, generation): (Millis, u32, u32)) -> Due {
+fn due(index: u32, generation: u32) -> Due {
     let slot = Slot { index: index & !(SCHEDULED | RESTART), generation };
     match index & (SCHEDULED | RESTART) {
         0 => Due::Ask(slot),
@@ -64,13 +64,13 @@ impl Timers {
         if self.next()? > now {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| due(entry))
+        self.heap.pop().map(|Reverse((_, index, generation))| due(index, generation))
     }
 
     /// Sweeps if more than half is stale; `live` says how many are not, and `is_live` which.
     pub(crate) fn sweep(&mut self, live: usize, is_live: impl Fn(Due) -> bool) {
         if self.heap.len() > SWEEP_MIN && self.heap.len() / 2 > live {
-            self.heap.retain(|Reverse(entry)| is_live(due(*entry)));
+            self.heap.retain(|Reverse((_, index, generation))| is_live(due(*index, *generation)));
             self.heap.shrink_to(SWEEP_MIN.max(2 * live));
         }
     }

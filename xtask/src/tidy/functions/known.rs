@@ -15,7 +15,6 @@ pub(super) struct Left {
 pub(super) const LEFT: &[Left] = &[
     Left { place: "bench", tuples: 15, names: 1 },
     Left { place: "crates/hob", tuples: 48, names: 2 },
-    Left { place: "crates/hob-actor", tuples: 9, names: 6 },
     Left { place: "crates/hob-client", tuples: 3, names: 2 },
     Left { place: "crates/hob-core", tuples: 6, names: 8 },
     Left { place: "crates/hob-daemon", tuples: 47, names: 6 },

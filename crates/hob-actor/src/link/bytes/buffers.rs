@@ -165,18 +165,20 @@ impl<D> Outgoing<D> {
     pub(crate) fn append_ask(
         &mut self,
         head: Head,
-        waits: (u64, u64),
+        token: u64,
+        left: u64,
         message: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), usize> {
         self.run = None;
-        frame::append_ask(&mut self.bytes, head, waits, message)
+        frame::append_ask(&mut self.bytes, head, token, left, message)
     }
 
     /// Appends a tell, to the run before it if that is of the same kind.
     #[inline]
     pub(crate) fn append_tell(
         &mut self,
-        (message, to): (u16, u64),
+        message: u16,
+        to: u64,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), usize> {
         let head = Head { kind: Kind::Tell, message, to };
@@ -205,7 +207,8 @@ impl<D> Outgoing<D> {
     /// than a frame may be, or could not be encoded: one that panics fails alone.
     pub(crate) fn append_tells<M>(
         &mut self,
-        to: (u16, u64),
+        number: u16,
+        to: u64,
         messages: &[M],
         encode: impl Fn(&M, &mut Vec<u8>),
     ) -> u32 {
@@ -214,7 +217,7 @@ impl<D> Outgoing<D> {
             // The first of a frame, and the rest of it.
             let rest = catch_unwind(AssertUnwindSafe(|| {
                 next += 1;
-                let appended = self.append_tell(to, |out| encode(message, out));
+                let appended = self.append_tell(number, to, |out| encode(message, out));
                 failed += u32::from(appended.is_err());
                 let Some((start, _)) = self.run else { return };
                 while let Some(message) = messages.get(next)
@@ -400,11 +403,11 @@ mod tests {
             out.push(*value);
             assert!(*value != 3, "as a user's `encode` may");
         };
-        assert_eq!(out.append_tells((3, 1), &[3, 1, 2, 3, 4, 3], encode), 3);
-        assert_eq!(out.append_tells((3, 1), &[3], encode), 1);
-        assert_eq!(out.append_tells((3, 2), &[5], encode), 0);
+        assert_eq!(out.append_tells(3, 1, &[3, 1, 2, 3, 4, 3], encode), 3);
+        assert_eq!(out.append_tells(3, 1, &[3], encode), 1);
+        assert_eq!(out.append_tells(3, 2, &[5], encode), 0);
         let much = vec![7; RUN_LEN];
-        assert_eq!(out.append_tells((3, 2), &much, encode), 0);
+        assert_eq!(out.append_tells(3, 2, &much, encode), 0);
         let (mut tail, mut found) = (Tail::default(), Vec::new());
         feed(&mut Room::default(), &mut tail, out.waiting().0, &mut found);
         assert_eq!(found[0].1, [1, 1, 1, 2, 1, 4]);
@@ -417,7 +420,7 @@ mod tests {
     fn tells_to_one_actor_share_a_frame_until_anything_else_goes_or_it_was_written() {
         let mut out = Outgoing::<()>::default();
         let tell = |out: &mut Outgoing<()>, to, value: u8| {
-            out.append_tell((3, to), |bytes| bytes.push(value)).unwrap();
+            out.append_tell(3, to, |bytes| bytes.push(value)).unwrap();
         };
         tell(&mut out, 1, 10);
         tell(&mut out, 1, 11);

@@ -161,7 +161,8 @@ pub(crate) fn append(
 pub(crate) fn append_ask(
     out: &mut Vec<u8>,
     head: Head,
-    (token, left): (u64, u64),
+    token: u64,
+    left: u64,
     message: impl FnOnce(&mut Vec<u8>),
 ) -> Result<(), usize> {
     let [a, b] = *head.bytes().as_chunks::<8>().0 else { unreachable!("a header is two words") };

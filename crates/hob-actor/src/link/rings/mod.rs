@@ -73,7 +73,7 @@ impl Theirs {
 
     #[inline]
     fn tell(&mut self) {
-        if self.waker.is_to_ring(&self.status[0]) {
+        if self.waker.claim_ring(&self.status[0]) {
             self.bell.ring();
         }
     }
@@ -133,7 +133,7 @@ impl Pair {
         self.comes_here && self.reader.is_waiting(self.incoming())
     }
 
-    fn has_room(&mut self) -> bool {
+    fn finds_room(&mut self) -> bool {
         let ring = Pair::ring(&self.memory, self.is_maker);
         // What is impossible is found by who writes.
         self.is_full && self.writer.room(ring) != Ok(0)
@@ -298,7 +298,7 @@ impl Rings {
             look.left -= 1;
             self.first = if self.first + 1 < self.pairs.len() { self.first + 1 } else { 0 };
             let Some(Some(pair)) = self.pairs.get_mut(self.first) else { continue };
-            let ready = Ready { waits: pair.is_waiting(), room: pair.is_full && pair.has_room() };
+            let ready = Ready { waits: pair.is_waiting(), room: pair.is_full && pair.finds_room() };
             if ready.waits || ready.room {
                 return Some((u32::try_from(self.first).ok()?, ready));
             }

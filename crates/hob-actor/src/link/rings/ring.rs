@@ -246,7 +246,7 @@ pub(crate) struct Waker {
 impl Waker {
     /// Something was published, or taken: is the bell to be rung? Once for a sleep is enough.
     #[inline]
-    pub(crate) fn is_to_ring(&mut self, word: &AtomicU64) -> bool {
+    pub(crate) fn claim_ring(&mut self, word: &AtomicU64) -> bool {
         fence(Ordering::SeqCst);
         let times = word.load(Ordering::Relaxed);
         let rings = times & 1 == 1 && times != self.rung;
