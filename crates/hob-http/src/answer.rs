@@ -22,25 +22,23 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
-use rustix::fd::OwnedFd;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::blobs::Blobs;
 use crate::body::{Body, Refused, plain, refused, whole};
-use crate::connection::checked::{Heads, InBody};
-use crate::connection::hints::Hints;
+use crate::connection::checked::Signals;
 use crate::control::meter::{Measured, Meter, Tally};
 use crate::control::slow::Slow;
 use crate::files::Files;
 use crate::hijack::Hijacked;
 use crate::link::served::Telling;
-use crate::link::{App, Begun, Link, Outcome};
+use crate::link::{App, Ask, Begun, Link, Outcome};
 use crate::log::{self, Line, Log};
 use crate::rights::Rights;
 use crate::rights::access::Access;
 use crate::session::Session;
 use crate::stream::AppBody;
-use crate::upload::{self, Gathered};
+use crate::upload;
 use crate::websocket::Accepted;
 
 /// Where a client names the trace that its request stands in.
@@ -75,11 +73,18 @@ pub(crate) enum Served {
     Blobs(Blobs, Arc<Telling>),
 }
 
-/// A request to an app, judged and routed.
-struct Routed<'r> {
+/// A request of a client that is known.
+struct Arriving<'r> {
     parts: &'r Parts,
     headers: &'r Headers<'r>,
     seen: Seen<'r>,
+    body: Incoming,
+    beside: &'r Beside,
+}
+
+/// A request to an app, judged and routed.
+struct Routed<'r> {
+    arriving: Arriving<'r>,
     accepted: &'r filter::Accepted<'r>,
     target: &'r [u8],
     prefix: &'r [u8],
@@ -127,13 +132,10 @@ pub(crate) struct Beside {
     pub(crate) local: SocketAddr,
     /// Who has made it.
     pub(crate) peer: SocketAddr,
-    pub(crate) in_body: InBody,
-    /// When heads began to come.
-    pub(crate) heads: Heads,
     /// `None`: it is no one request's to take, as in HTTP/2.
     pub(crate) taken: Option<Arc<TakenOver>>,
-    /// What apps say before their answers.
-    pub(crate) hints: Hints,
+    /// What it says to its stream, and hears of it.
+    pub(crate) signals: Signals,
     /// Where it is said which answer its client is to take.
     pub(crate) slow: Slow,
 }
@@ -154,13 +156,13 @@ impl Front {
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
-        peer: SocketAddr,
         beside: &Beside,
     ) -> Result<Response<Body>, std::convert::Infallible> {
         let (parts, body) = request.into_parts();
-        let mut measured = self.meter.begin(beside.heads.next(), protocol(parts.version));
+        let peer = beside.peer;
+        let mut measured = self.meter.begin(beside.signals.heads.next(), protocol(parts.version));
         let traceparent = parts.headers.get(TRACEPARENT).map(HeaderValue::as_bytes);
-        measured.is_traced(traceparent.and_then(Parent::read), peer.port());
+        measured.trace_from(traceparent.and_then(Parent::read), peer.port());
         let headers: Headers<'_> = parts
             .headers
             .iter()
@@ -170,7 +172,10 @@ impl Front {
             forwarded::judge((peer.ip(), peer.port()), &self.proxies, headers.iter().copied());
         let client = judged.as_ref().map_or(peer.ip(), |seen| seen.address);
         let response = match judged {
-            Ok(seen) => self.perform(&parts, (&headers, seen), (body, beside), &mut measured).await,
+            Ok(seen) => {
+                let arriving = Arriving { parts: &parts, headers: &headers, seen, body, beside };
+                self.perform(arriving, &mut measured).await
+            }
             Err(refusal) => Err(refusal.into()),
         };
         let response = match response {
@@ -224,11 +229,10 @@ impl Front {
 
     async fn perform(
         &self,
-        parts: &Parts,
-        (headers, seen): (&Headers<'_>, Seen<'_>),
-        (body, beside): (Incoming, &Beside),
+        arriving: Arriving<'_>,
         measured: &mut Measured,
     ) -> Result<Response<Body>, Refused> {
+        let Arriving { parts, headers, ref seen, ref body, beside } = arriving;
         let target = parts.uri.to_string();
         let method = parts.method.as_str().as_bytes();
         let version = version(parts.version);
@@ -239,7 +243,7 @@ impl Front {
             accepted.body = Length::Empty;
         }
         let found = self.mounts.find(&accepted.path).ok_or_else(nothing)?;
-        measured.is_of(&found.value.tally);
+        measured.belongs_to(&found.value.tally);
         let client = seen.address;
         let by_proxy = self.proxies.have(beside.peer.ip());
         let access = Access { of: &found.value.rights, link: &self.link, parts, client, by_proxy };
@@ -247,19 +251,18 @@ impl Front {
             Served::Files(files, telling) => {
                 measured.tells(telling);
                 access.check(found.rest, measured).await?;
-                folder(files, parts, (found.prefix, found.rest)).await
+                folder(files, parts, found.prefix, found.rest).await
             }
             Served::Blobs(blobs, telling) => {
                 measured.tells(telling);
-                let asked = (found.rest, accepted.target.query);
-                repository(blobs, (parts, &access), asked, measured).await
+                repository(blobs, &access, found.rest, accepted.target.query, measured).await
             }
             Served::App(served) => {
                 access.check(found.rest, measured).await?;
                 let (prefix, rest) = (found.prefix, found.rest);
                 let target = target.as_bytes();
-                let to = Routed { parts, headers, seen, accepted: &accepted, target, prefix, rest };
-                self.perform_app(served, to, (body, beside), measured).await
+                let to = Routed { arriving, accepted: &accepted, target, prefix, rest };
+                self.perform_app(served, to, measured).await
             }
         }
     }
@@ -268,15 +271,17 @@ impl Front {
     async fn perform_app(
         &self,
         ServedApp { app, body_bytes, message_bytes, by_client }: &ServedApp,
-        Routed { parts, headers, seen, accepted, target, prefix, rest }: Routed<'_>,
-        (body, beside): (Incoming, &Beside),
+        Routed { arriving, accepted, target, prefix, rest }: Routed<'_>,
         measured: &mut Measured,
     ) -> Result<Response<Body>, Refused> {
+        let Arriving { parts, headers, seen, body, beside } = arriving;
         let (method, version) = (parts.method.as_str().as_bytes(), version(parts.version));
         let asked = message_bytes.map(|bytes| (version, method, bytes));
         let handshake = handshake(asked, headers, accepted.body)?;
-        let bounds = (accepted.body.told(), *body_bytes);
-        let gathered = self.gather(app, (body, beside), bounds, measured).await?;
+        let gap = Duration::from_millis(self.limits.body_gap_ms);
+        let in_body = &beside.signals.in_body;
+        let gathered = upload::gather(body, in_body, accepted.body.told(), *body_bytes, gap).await;
+        let gathered = gathered.inspect_err(|why| self.turn_away(app, why.status, measured))?;
         let usual = if seen.secure { 443 } else { 80 };
         let server = seen.host.or(accepted.host);
         let port = server.map_or(Some(beside.local.port()), |host| host.port);
@@ -315,14 +320,14 @@ impl Front {
         let session = by_client.then(begin).transpose()?;
         let key = session.as_ref().map_or("", Session::name);
         let may_hint = version == filter::Version::Http11 && handshake.is_none();
-        let hints = may_hint.then_some(&beside.hints);
-        let asked = (&payload[..], gathered.file);
-        let outcome = self.ask((app, key), asked, hints, measured).await;
+        let hints = may_hint.then_some(&beside.signals.hints);
+        let ask = Ask { app, key, payload: &payload, file: gathered.file, hints };
+        let outcome = self.ask(ask, measured).await;
         if let Outcome::Failed(reason, _) = &outcome {
             measured.app_failed(*reason, *by_client);
         }
-        let asked = (&parts.method, handshake);
-        let mut response = ended(asked, outcome, app, beside.taken.as_deref())?;
+        let taken = beside.taken.as_deref();
+        let mut response = ended(&parts.method, handshake, outcome, app, taken)?;
         if let Some(session) = session {
             session.tell(&mut response, prefix, seen.secure);
         }
@@ -332,39 +337,24 @@ impl Front {
 
 impl Front {
     /// Asks an app, of which these hints go out until its answer is there.
-    async fn ask(
-        &self,
-        to: (&Arc<App>, &str),
-        asked: (&[u8], Option<OwnedFd>),
-        hints: Option<&Hints>,
-        measured: &mut Measured,
-    ) -> Outcome {
+    async fn ask(&self, ask: Ask<'_>, measured: &mut Measured) -> Outcome {
+        let hints = ask.hints;
         measured.asks();
         hints.inspect(|hints| hints.open());
-        let (outcome, passing) = self.link.ask(to, asked, (measured.times(), hints)).await;
+        let (outcome, passing) = self.link.ask(ask, measured.times()).await;
         hints.inspect(|hints| hints.close());
         measured.passes(passing);
-        measured.is_answered();
+        measured.app_answered();
         outcome
     }
 
-    /// The whole body of a request to an app, or why there is none, which its receipt says too.
-    async fn gather(
-        &self,
-        app: &App,
-        (body, beside): (Incoming, &Beside),
-        bounds: (u64, u64),
-        measured: &Measured,
-    ) -> Result<Gathered, Refused> {
-        let gap = Duration::from_millis(self.limits.body_gap_ms);
-        let gathered = upload::gather((body, &beside.in_body), bounds, gap).await;
-        gathered.inspect_err(|refused| {
-            let turned = turned(refused.status);
-            if matches!(turned, Turned::BodyBytes | Turned::BodyGap) {
-                measured.reached(turned.code());
-            }
-            self.link.turned_away(app.name(), measured.times(), turned);
-        })
+    /// Its receipt, too, says why a request whose body was refused is not put to its app.
+    fn turn_away(&self, app: &App, status: StatusCode, measured: &Measured) {
+        let turned = turned(status);
+        if matches!(turned, Turned::BodyBytes | Turned::BodyGap) {
+            measured.reached(turned.code());
+        }
+        self.link.turned_away(app.name(), measured.times(), turned);
     }
 }
 
@@ -438,7 +428,8 @@ const AT_ONCE_MAX: u64 = 64 * 1024;
 async fn folder(
     files: &Files,
     parts: &Parts,
-    (prefix, rest): (&[u8], &[u8]),
+    prefix: &[u8],
+    rest: &[u8],
 ) -> Result<Response<Body>, Refused> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         let text = "static files are read by GET and HEAD";
@@ -463,10 +454,12 @@ fn nothing() -> Refused {
 /// Answers of repositories.
 async fn repository(
     blobs: &Blobs,
-    (parts, access): (&Parts, &Access<'_>),
-    (rest, query): (&[u8], &[u8]),
+    access: &Access<'_>,
+    rest: &[u8],
+    query: &[u8],
     measured: &mut Measured,
 ) -> Result<Response<Body>, Refused> {
+    let parts = access.parts;
     let asked = Blobs::asked(parts, rest, query)?;
     let denied = access.denied(&asked, measured).await?;
     let (mut response, times) = blobs.answer(parts, asked, &denied).await?;
@@ -513,8 +506,7 @@ fn answering(method: &Method, mut begun: Begun, app: &App) -> Result<Response<Bo
     };
     let (mut response, judged) = response(method, &read, known)?;
     let first = head.slice_ref(read.body);
-    let bounds = (app.timeout(), app.answer_bytes());
-    let body = AppBody::new(app.name(), (first, judged.length), begun, bounds);
+    let body = AppBody::new(app, first, judged.length, begun);
     let body = body.map_err(|_| no_response())?;
     if !judged.body {
         // Nobody reads it, by which its app learns that there is to be none.
@@ -538,7 +530,8 @@ fn scheme(secure: bool, websocket: bool) -> &'static [u8] {
 
 /// What an app has made of a request, as a response.
 fn ended(
-    (method, handshake): (&Method, Option<(Handshake<'_>, u64)>),
+    method: &Method,
+    handshake: Option<(Handshake<'_>, u64)>,
     outcome: Outcome,
     app: &App,
     taken: Option<&TakenOver>,
@@ -549,7 +542,9 @@ fn ended(
         Outcome::Failed(reason, text) => return Err(failed(app.name(), reason, &text)),
     };
     match (begun.source, handshake, taken) {
-        (Source::Socket, Some(asked), Some(taken)) => accepting(asked, begun, app, taken),
+        (Source::Socket, Some((asked, message_bytes)), Some(taken)) => {
+            accepting(asked, message_bytes, begun, app, taken)
+        }
         (Source::Connection, _, Some(taken)) => hijacking(method, begun, app, taken),
         _ => answering(method, begun, app),
     }
@@ -599,7 +594,8 @@ struct NoResponse;
 
 /// A WebSocket that an app accepts: its connection is given over when this has been sent.
 fn accepting(
-    (asked, message_bytes): (Handshake<'_>, u64),
+    asked: Handshake<'_>,
+    message_bytes: u64,
     begun: Begun,
     app: &App,
     taken: &TakenOver,

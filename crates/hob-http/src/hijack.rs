@@ -38,7 +38,8 @@ pub(crate) struct Hijacked {
 /// Passes bytes both ways until the app ends it or the site stops; returns when the request, too, has
 /// got to its end, or was taken back. `early` is what the client has sent behind its request.
 pub(crate) async fn run(
-    (client, early): (Checked, Bytes),
+    client: Checked,
+    early: Bytes,
     hijacked: Hijacked,
     stop: &mut watch::Receiver<bool>,
 ) {

@@ -5,7 +5,6 @@
 //! open, how long a connection may be without one, how long a client may take nothing of an answer, and
 //! how many requests it may take back, since each may have cost a worker.
 
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -26,8 +25,7 @@ use tokio::time::Instant;
 
 use crate::answer::{Beside, Front};
 use crate::body::{Body, Broken, whole};
-use crate::connection::checked::{Checked, Heads, InBody};
-use crate::connection::hints::Hints;
+use crate::connection::checked::Checked;
 use crate::control::slow::Slow;
 
 /// What a client may send of one body before it is read, and of all.
@@ -42,17 +40,14 @@ const HEADER_EXTRA: u64 = 32;
 
 /// Answers requests until the connection ends, by its client, by a limit, or with the site.
 pub(crate) async fn run(
-    (stream, slow): (Checked, &Slow),
-    (peer, local): (SocketAddr, SocketAddr),
+    stream: Checked,
+    beside: Beside,
     front: Arc<Front>,
     stop: &mut watch::Receiver<bool>,
 ) {
     let limits = front.limits;
     let quiet = Duration::from_millis(limits.head_ms);
     let streams = Streams::new(&limits);
-    let (in_body, heads, hints) = (InBody::default(), Heads::default(), Hints::default());
-    let slow = slow.clone();
-    let beside = Beside { local, peer, in_body, heads, taken: None, hints, slow };
     let answering = streams.clone();
     let service = service_fn(move |request| {
         let (front, streams, slow) = (Arc::clone(&front), answering.clone(), beside.slow.clone());
@@ -63,9 +58,9 @@ pub(crate) async fn run(
             let is_head = *request.method() == Method::HEAD;
             let pace = PACE.try_with(Arc::clone).unwrap_or_default();
             let beside = Beside { slow: pace.slow.clone(), ..beside };
-            let response = front.answer(request, peer, &beside).await?;
+            let response = front.answer(request, &beside).await?;
             slow.shares(&pace.slow);
-            Ok::<_, std::convert::Infallible>(paced(response, is_head, (pace, asked)))
+            Ok::<_, std::convert::Infallible>(paced(response, is_head, pace, asked))
         })
     });
     let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -201,7 +196,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn is_answered(&mut self) {
+    fn answered(&mut self) {
         self.change = 1;
     }
 }
@@ -285,7 +280,8 @@ struct Paced {
 fn paced(
     response: Response<Body>,
     is_head: bool,
-    (pace, mut asked): (Arc<Pace>, Asked),
+    pace: Arc<Pace>,
+    mut asked: Asked,
 ) -> Response<Paced> {
     let (mut parts, mut body) = response.into_parts();
     if is_head {
@@ -295,7 +291,7 @@ fn paced(
         body = whole(Bytes::new());
     }
     if body.is_end_stream() {
-        asked.is_answered();
+        asked.answered();
     }
     Response::from_parts(parts, Paced { body, rest: Bytes::new(), pace, asked })
 }
@@ -318,19 +314,19 @@ impl HttpBody for Paced {
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    self.asked.is_answered();
+                    self.asked.answered();
                     return Poll::Ready(None);
                 }
             }
             if self.rest.is_empty() && self.body.is_end_stream() {
-                self.asked.is_answered();
+                self.asked.answered();
                 return Poll::Ready(None);
             }
         }
         let count = self.rest.len().min(PIECE);
         let piece = self.rest.split_to(count);
         if self.is_end_stream() {
-            self.asked.is_answered();
+            self.asked.answered();
         } else {
             self.pace.set(Some(Instant::now()));
         }

@@ -22,8 +22,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::{Beside, Front, Mounted, Served, ServedApp, Taken, TakenOver};
 use crate::blobs::Blobs;
-use crate::connection::checked::{Checked, Heads, Heard, InBody, Stalled, Unwritten};
-use crate::connection::hints::Hints;
+use crate::connection::checked::{Checked, Heard, Signals};
 use crate::connection::socket::{Accepting, Listener, Stream};
 use crate::control::meter::Meter;
 use crate::control::slow::Slow;
@@ -121,7 +120,8 @@ pub struct Site<'a> {
 pub fn run(
     listeners: Vec<Listener>,
     site: Site<'_>,
-    (ready, stops): (impl FnOnce(), impl FnOnce()),
+    ready: impl FnOnce(),
+    stops: impl FnOnce(),
     hangup: impl Fn() + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -132,19 +132,20 @@ pub fn run(
                 hangup();
             }
         });
-        serve(listeners, site, (ready, stops)).await
+        serve(listeners, site, ready, stops).await
     })
 }
 
 async fn serve(
     listeners: Vec<Listener>,
     site: Site<'_>,
-    (ready, stops): (impl FnOnce(), impl FnOnce()),
+    ready: impl FnOnce(),
+    stops: impl FnOnce(),
 ) -> std::io::Result<()> {
     let (stopping, stop) = watch::channel(false);
     let meter = Arc::new(Meter::new(site.listens, site.mounts.keys()));
     let link = Link::connect(site.socket, site.build, &site.attach).await?;
-    let (mounts, all_rights) = mounted(site.mounts, site.rights, (&meter, &link))?;
+    let (mounts, all_rights) = mounted(site.mounts, site.rights, &meter, &link)?;
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let looped = link.clone();
@@ -209,7 +210,8 @@ async fn serve(
 fn mounted(
     all: BTreeMap<String, Mount>,
     mut terms: BTreeMap<String, rights::Terms>,
-    (meter, link): (&Meter, &Link),
+    meter: &Meter,
+    link: &Link,
 ) -> std::io::Result<(Mounts<Mounted>, Vec<Arc<Rights>>)> {
     let (mut mounts, mut all_rights) = (Mounts::default(), Vec::new());
     for (path, mount) in all {
@@ -225,8 +227,8 @@ fn mounted(
                 shared,
                 by_client,
             } => {
-                let bounds = (timeout_us, answer_bytes);
-                let app = App::new(path.clone(), bounds, shared, &tally.waiting);
+                let waiting = &tally.waiting;
+                let app = App::new(path.clone(), timeout_us, answer_bytes, shared, waiting);
                 Served::App(ServedApp { app, body_bytes, message_bytes, by_client })
             }
             Mount::Static { root, fallback, cache_control, dot_files } => {
@@ -238,7 +240,7 @@ fn mounted(
                 Served::Files(files, Telling::new(link, &path))
             }
             Mount::Git { root, terms, jobs, queue } => {
-                let blobs = Blobs::new(root, terms, (jobs, queue), rights.is_some());
+                let blobs = Blobs::new(root, terms, jobs, queue, rights.is_some());
                 Served::Blobs(blobs, Telling::new(link, &path))
             }
         };
@@ -266,7 +268,7 @@ async fn accept(
             Ok((stream, peer)) => {
                 let (front, stop) = (Arc::clone(&front), stop.clone());
                 tokio::spawn(async move {
-                    connection(stream, (peer, local), front, stop).await;
+                    connection(stream, peer, local, front, stop).await;
                     drop(permit);
                 });
             }
@@ -281,33 +283,27 @@ async fn accept(
 
 async fn connection(
     stream: Stream,
-    (peer, local): (SocketAddr, SocketAddr),
+    peer: SocketAddr,
+    local: SocketAddr,
     front: Arc<Front>,
     mut stop: watch::Receiver<bool>,
 ) {
     let (limits, meter) = (front.limits, Arc::clone(&front.meter));
     let _connected = meter.connection();
-    let (in_body, heads) = (InBody::default(), Heads::default());
-    let seen = (Arc::clone(&in_body), heads.clone());
     let taken = Arc::<TakenOver>::default();
-    let hints = Hints::default();
-    let slow = Slow::default();
+    let (slow, signals) = (Slow::default(), Signals::default());
     let given = Some(Arc::clone(&taken));
-    let beside = Beside { local, peer, in_body, heads, taken: given, hints, slow };
-    let unwritten = Unwritten::default();
-    let hints = beside.hints.clone();
-    let (slow, stalled) = (beside.slow.clone(), Stalled::default());
-    let told = (Arc::clone(&unwritten), Arc::clone(&stalled), hints);
-    let checked = Checked::new(stream, limits, seen, told);
+    let beside = Beside { local, peer, taken: given, signals: signals.clone(), slow: slow.clone() };
+    let checked = Checked::new(stream, limits, signals.clone());
     let count = |slow: &Slow| {
-        if stalled.load(Ordering::Relaxed) {
+        if signals.stalled.load(Ordering::Relaxed) {
             slow.reached();
         }
     };
     let second = Arc::clone(&front);
     let service = service_fn(move |request| {
         let (front, beside) = (Arc::clone(&front), beside.clone());
-        Box::pin(async move { front.answer(request, peer, &beside).await })
+        Box::pin(async move { front.answer(request, &beside).await })
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -320,7 +316,7 @@ async fn connection(
             () = poll_fn(|context| {
                 let ends = connection.poll_without_shutdown(context).is_ready();
                 // A hijacked connection is hyper's until it has passed on what came before.
-                let taken = taken.is_hijacked() && !unwritten.load(Ordering::Relaxed);
+                let taken = taken.is_hijacked() && !signals.unwritten.load(Ordering::Relaxed);
                 if ends || taken { Poll::Ready(()) } else { Poll::Pending }
             }) => break,
             _ = stop.wait_for(|stop| *stop), if !told => {
@@ -337,15 +333,17 @@ async fn connection(
         Some(Taken::WebSocket(accepted)) => {
             let ping = Duration::from_millis(limits.ping_ms);
             // What few connections become is not to make all others large.
-            let run = websocket::run((stream, parts.read_buf), accepted, ping, &mut stop);
+            let run = websocket::run(stream, parts.read_buf, accepted, ping, &mut stop);
             Box::pin(run).await;
         }
         Some(Taken::Connection(hijacked)) => {
             let stream = stream.raw(Heard::default());
-            Box::pin(hijack::run((stream, parts.read_buf), hijacked, &mut stop)).await;
+            Box::pin(hijack::run(stream, parts.read_buf, hijacked, &mut stop)).await;
         }
         None if stream.is_http2() => {
-            let run = http2::run((stream.into_http2(), &slow), (peer, local), second, &mut stop);
+            let slow = slow.clone();
+            let beside = Beside { local, peer, taken: None, signals: Signals::default(), slow };
+            let run = http2::run(stream.into_http2(), beside, second, &mut stop);
             Box::pin(run).await;
         }
         None => {

@@ -41,8 +41,10 @@ fn closing(status: StatusCode, text: &'static str) -> Refused {
 /// The whole body: `told` bytes, if its head says how many, `most` of them at most, with no gap
 /// between two of its pieces that is longer than `gap`.
 pub(crate) async fn gather(
-    (body, in_body): (Incoming, &InBody),
-    (told, most): (u64, u64),
+    body: Incoming,
+    in_body: &InBody,
+    told: u64,
+    most: u64,
     gap: Duration,
 ) -> Result<Gathered, Refused> {
     if told > most {

@@ -88,7 +88,8 @@ enum Ended {
 /// Passes messages both ways until one side ends it, the app's process is gone, or the site stops;
 /// returns when the app has got to its end, or was taken back.
 pub(crate) async fn run(
-    (client, early): (Checked, Bytes),
+    client: Checked,
+    early: Bytes,
     accepted: Accepted,
     ping: Duration,
     stop: &mut watch::Receiver<bool>,
@@ -117,8 +118,8 @@ pub(crate) async fn run(
     let ended = {
         let both = async {
             tokio::select! {
-                ended = up(&mut client.from, &pings, (&mut app.to, &mut app.waits)) => ended,
-                ended = down((&mut app.from, &mut app.read), &pings, &mut client.to) => ended,
+                ended = up(&mut client.from, &pings, &mut app.to, &mut app.waits) => ended,
+                ended = down(&mut app.from, &mut app.read, &pings, &mut client.to) => ended,
                 _ = stop.wait_for(|stop| *stop) => Ended::Stops,
             }
         };
@@ -181,7 +182,8 @@ impl Pings {
 async fn up(
     client: &mut FromClient,
     pings: &Pings,
-    (app, waits): (&mut OwnedWriteHalf, &mut VecDeque<Bytes>),
+    app: &mut OwnedWriteHalf,
+    waits: &mut VecDeque<Bytes>,
 ) -> Ended {
     loop {
         if flush(app, waits).await.is_err() {
@@ -260,7 +262,8 @@ async fn flush(app: &mut OwnedWriteHalf, waits: &mut VecDeque<Bytes>) -> io::Res
 
 /// From the app to the client.
 async fn down(
-    (app, read): (&mut OwnedReadHalf, &mut BytesMut),
+    app: &mut OwnedReadHalf,
+    read: &mut BytesMut,
     pings: &Pings,
     client: &mut ToClient,
 ) -> Ended {

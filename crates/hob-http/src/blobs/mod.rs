@@ -38,7 +38,8 @@ impl Blobs {
     pub(crate) fn new(
         root: PathBuf,
         terms: Terms,
-        (jobs, queue_max): (usize, usize),
+        jobs: usize,
+        queue_max: usize,
         private: bool,
     ) -> Blobs {
         let readers = Readers::new(Root::new(root, terms), jobs, queue_max);

@@ -39,12 +39,8 @@ pub(crate) struct Checked {
     /// Bytes that are read before those of the stream.
     early: Bytes,
     unanswered: Option<Refusal>,
-    in_body: InBody,
-    heads: Heads,
-    unwritten: Unwritten,
-    hints: Hints,
+    signals: Signals,
     write_gap: Duration,
-    stalled: Stalled,
     /// Since when the reader has taken nothing, if something waits for it.
     waits: Option<Pin<Box<Sleep>>>,
 }
@@ -74,6 +70,21 @@ impl Opening {
     }
 }
 
+/// What a stream and those who answer on it tell one another. Copies of it are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signals {
+    pub(crate) in_body: InBody,
+    /// When heads began to come.
+    pub(crate) heads: Heads,
+    /// Whether bytes wait for a reader: as long as that is so, hyper has others that it has not passed
+    /// on.
+    pub(crate) unwritten: Arc<AtomicBool>,
+    /// What apps say before their answers.
+    pub(crate) hints: Hints,
+    /// Whether the connection has ended because its client took nothing for too long.
+    pub(crate) stalled: Arc<AtomicBool>,
+}
+
 /// The status of what was refused in a body of a connection; 0: nothing was.
 pub(crate) type InBody = Arc<AtomicU16>;
 
@@ -98,19 +109,8 @@ impl Heads {
 /// How many bytes have come since a connection is no HTTP any more.
 pub(crate) type Heard = Arc<AtomicU64>;
 
-/// Whether bytes wait for a reader: as long as that is so, hyper has others that it has not passed on.
-pub(crate) type Unwritten = Arc<AtomicBool>;
-
-/// Whether the connection has ended because its client took nothing for too long.
-pub(crate) type Stalled = Arc<AtomicBool>;
-
 impl Checked {
-    pub(crate) fn new(
-        stream: Stream,
-        limits: Limits,
-        (in_body, heads): (InBody, Heads),
-        (unwritten, stalled, hints): (Unwritten, Stalled, Hints),
-    ) -> Checked {
+    pub(crate) fn new(stream: Stream, limits: Limits, signals: Signals) -> Checked {
         let requests = Requests::new(limits);
         let write_gap = Duration::from_millis(limits.write_gap_ms);
         Checked {
@@ -121,12 +121,8 @@ impl Checked {
             opening: Opening::Before,
             early: Bytes::new(),
             unanswered: None,
-            in_body,
-            heads,
-            unwritten,
-            hints,
+            signals,
             write_gap,
-            stalled,
             waits: None,
         }
     }
@@ -193,15 +189,15 @@ impl AsyncRead for Checked {
         }
         let came = &buffer.filled()[before..];
         let fed = self.requests.feed(came, Time(clock::now_ns()));
-        let Checked { requests, heads, .. } = &mut *self;
-        heads.extend(requests.heads());
+        let Checked { requests, signals, .. } = &mut *self;
+        signals.heads.extend(requests.heads());
         buffer.set_filled(before + fed.passed);
         if let Some(refusal) = fed.refused {
             self.over = true;
             if fed.in_head {
                 self.unanswered = Some(refusal);
             } else {
-                self.in_body.store(refusal.status, Ordering::Relaxed);
+                self.signals.in_body.store(refusal.status, Ordering::Relaxed);
             }
         }
         Poll::Ready(Ok(()))
@@ -248,7 +244,7 @@ impl Checked {
         context: &mut Context<'_>,
         came: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        self.unwritten.store(came.is_pending(), Ordering::Relaxed);
+        self.signals.unwritten.store(came.is_pending(), Ordering::Relaxed);
         if came.is_ready() {
             self.waits = None;
             return came;
@@ -256,7 +252,7 @@ impl Checked {
         let gap = self.write_gap;
         let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep(gap)));
         ready!(waits.as_mut().poll(context));
-        self.stalled.store(true, Ordering::Relaxed);
+        self.signals.stalled.store(true, Ordering::Relaxed);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -264,13 +260,13 @@ impl Checked {
 impl Checked {
     /// Writes the rest of hints that have begun to go out, and those that have not, if `anew`.
     fn write_hints(&mut self, context: &mut Context<'_>, anew: bool) -> Poll<io::Result<()>> {
-        while let Some(rest) = self.hints.rest(anew) {
+        while let Some(rest) = self.signals.hints.rest(anew) {
             let came = Pin::new(&mut self.stream).poll_write(context, &rest);
             let count = ready!(self.written(context, came))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.hints.went(count);
+            self.signals.hints.went(count);
         }
         Poll::Ready(Ok(()))
     }

@@ -98,15 +98,18 @@ impl Tally {
             p50_us: at(0.5),
             p99_us: at(0.99),
             max_us: counted.times.as_ref().map_or(0, Histogram::max),
-            phases: PHASES.into_iter().zip(&counted.phases).filter_map(phase).collect(),
+            phases: PHASES
+                .into_iter()
+                .zip(&counted.phases)
+                .filter_map(|(name, times)| Some(phase(name, times.as_ref()?)))
+                .collect(),
         }
     }
 }
 
-fn phase((name, times): (&str, &Option<Histogram<u64>>)) -> Option<(String, Phase)> {
-    let times = times.as_ref()?;
+fn phase(name: &str, times: &Histogram<u64>) -> (String, Phase) {
     let at = |quantile| times.value_at_quantile(quantile);
-    Some((name.to_owned(), Phase { p50_us: at(0.5), p99_us: at(0.99) }))
+    (name.to_owned(), Phase { p50_us: at(0.5), p99_us: at(0.99) })
 }
 
 fn record(times: &mut Option<Histogram<u64>>, us: u64) {
@@ -272,7 +275,7 @@ pub(crate) struct Ended {
 
 impl Measured {
     /// It belongs to that mount.
-    pub(crate) fn is_of(&mut self, tally: &Arc<Tally>) {
+    pub(crate) fn belongs_to(&mut self, tally: &Arc<Tally>) {
         self.tally.lock().active -= 1;
         self.tally = Arc::clone(tally);
         self.tally.lock().active += 1;
@@ -305,7 +308,7 @@ impl Measured {
     }
 
     /// Its client names a span of its own as the one that asks.
-    pub(crate) fn is_traced(&mut self, parent: Option<Parent>, port: u16) {
+    pub(crate) fn trace_from(&mut self, parent: Option<Parent>, port: u16) {
         let seed = clock::now_ns() ^ u64::from(port).rotate_right(16);
         self.trace = parent.map(|parent| parent.call(seed));
     }
@@ -356,7 +359,7 @@ impl Measured {
     }
 
     /// Its app's answer has begun, or it is known that there is none.
-    pub(crate) fn is_answered(&mut self) {
+    pub(crate) fn app_answered(&mut self) {
         self.answered = Some(Instant::now());
     }
 
@@ -456,12 +459,12 @@ mod tests {
         let paths = ["/".to_owned(), "/shop".to_owned()];
         let meter = Meter::new(Vec::new(), paths.iter());
         let mut request = meter.begin(None, Protocol::Http11);
-        request.is_of(&meter.tally("/shop"));
+        request.belongs_to(&meter.tally("/shop"));
         assert_eq!(meter.counts().mounts[1].active, 1);
         request.failed("lost");
         request.begun -= Duration::from_millis(30);
         request.asks();
-        request.is_answered();
+        request.app_answered();
         let ended = request.end(502, 20);
         assert_eq!((ended.mount.as_str(), ended.failure), ("/shop", Some("lost")));
         let phases = ended.phases_us.expect("an app was asked");

@@ -106,7 +106,7 @@ impl Collector for Taken {
             counts.iter().map(|(key, n)| (vec![(name, key.clone())], *n)).collect::<Vec<_>>()
         };
         let mut put = |name: &str, help: &str, kind, rows: Vec<(Vec<Label>, u64)>| {
-            family(&mut encoder, (name, help, kind), &rows)
+            family(&mut encoder, name, help, kind, &rows)
         };
         put("uptime_seconds", "Since the site started", gauge, one(counts.uptime_s))?;
         put("http_connections", "Connections that are open", gauge, one(counts.connections))?;
@@ -178,7 +178,9 @@ fn pools(
 
 fn family(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help, kind): (&str, &str, MetricType),
+    name: &str,
+    help: &str,
+    kind: MetricType,
     rows: &[(Vec<Label>, u64)],
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;

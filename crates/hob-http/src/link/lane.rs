@@ -63,8 +63,8 @@ impl Lane {
 
     /// What tells of a request that is given to it now.
     pub(super) fn passing(&mut self, link: &Link, times: Times) -> Passing {
-        let place = (self.number, u64::from(self.had) + 1);
-        Passing::on_lane(link, place, times, &mut self.lately)
+        let id = u64::from(self.had) + 1;
+        Passing::on_lane(link, self.number, id, times, &mut self.lately)
     }
 
     /// Sends a request, whole. `false`: the lane was over before it, and nothing was given.
@@ -230,7 +230,7 @@ impl Turn {
     }
 
     /// The request has ended, and its lane is free for another.
-    pub(super) fn is_done(&mut self) {
+    pub(super) fn finish(&mut self) {
         match self.way.take() {
             Some(Way::Lane(mut lane)) => {
                 lane.had = lane.had.saturating_add(1);
@@ -242,13 +242,13 @@ impl Turn {
     }
 
     /// The lane is over, and the request with it.
-    pub(super) fn is_over(&mut self) {
+    pub(super) fn end_lane(&mut self) {
         self.way = None;
         lock(&self.desk).lane_is_over();
     }
 
     /// The lane was over before the request.
-    pub(super) fn is_diverted(&mut self) {
+    pub(super) fn divert(&mut self) {
         let had = self.lane().map_or(0, |lane| lane.had);
         self.way = Some(Way::Loop);
         lock(&self.desk).diverted(had);

@@ -74,7 +74,8 @@ impl App {
     /// where workers are lent; `waiting` counts those that do.
     pub(crate) fn new(
         name: String,
-        (timeout_us, answer_bytes): (u64, u64),
+        timeout_us: u64,
+        answer_bytes: u64,
         shared: Option<(u32, u32)>,
         waiting: &Arc<AtomicU64>,
     ) -> Arc<App> {
@@ -105,6 +106,19 @@ impl App {
     pub(crate) fn answer_bytes(&self) -> u64 {
         self.answer_bytes
     }
+}
+
+/// What an app is asked.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) app: &'a Arc<App>,
+    /// Its session, where it has some.
+    pub(crate) key: &'a str,
+    pub(crate) payload: &'a [u8],
+    /// The body, where it is not in the payload.
+    pub(crate) file: Option<OwnedFd>,
+    /// What goes out before the answer.
+    pub(crate) hints: Option<&'a Hints>,
 }
 
 /// A request that waits for its way. One that leaves meanwhile leaves its way to others.
@@ -233,11 +247,11 @@ async fn lane_ends(mut turn: Turn, ends: Option<Arc<AtomicU64>>) -> Option<(Reas
     match told {
         // Its worker ends the lane then.
         Ok(Some(Told::Failed(Reason::Cancelled, text))) => {
-            turn.is_over();
+            turn.end_lane();
             Some((Reason::Cancelled, text))
         }
         Ok(told) => {
-            turn.is_done();
+            turn.finish();
             match told {
                 Some(Told::Failed(reason, text)) => Some((reason, text)),
                 Some(Told::Answered(_) | Told::Begun(..)) | None => {
@@ -247,7 +261,7 @@ async fn lane_ends(mut turn: Turn, ends: Option<Arc<AtomicU64>>) -> Option<(Reas
             }
         }
         Err(Over::Ended | Over::Unread) => {
-            turn.is_over();
+            turn.end_lane();
             Some((Reason::Lost, LOST.to_owned()))
         }
     }
@@ -349,34 +363,29 @@ impl Link {
         Ok(link)
     }
 
-    /// Asks an app, and awaits what becomes of it. `key` is its session, where it has some. What is
-    /// returned beside it is to be dropped when the answer has been passed on.
-    pub(crate) async fn ask(
-        &self,
-        (app, key): (&Arc<App>, &str),
-        (payload, file): (&[u8], Option<OwnedFd>),
-        (times, hints): (Times, Option<&Hints>),
-    ) -> (Outcome, Option<Passing>) {
-        let until = Instant::now() + app.timeout;
-        let turn = match self.turn(app, file.is_some(), until).await {
+    /// Asks an app, and awaits what becomes of it. What is returned beside it is to be dropped when
+    /// the answer has been passed on.
+    pub(crate) async fn ask(&self, ask: Ask<'_>, times: Times) -> (Outcome, Option<Passing>) {
+        let until = Instant::now() + ask.app.timeout;
+        let turn = match self.turn(ask.app, ask.file.is_some(), until).await {
             Ok(turn) => turn,
             Err((reason, text)) => {
                 if reason == Reason::Busy {
-                    self.turned_away(&app.name, times, Turned::Queue);
+                    self.turned_away(&ask.app.name, times, Turned::Queue);
                 } else if reason == Reason::TimedOut {
-                    self.turned_away(&app.name, times, Turned::Timeout);
+                    self.turned_away(&ask.app.name, times, Turned::Timeout);
                 }
                 return (Outcome::Failed(reason, text.to_owned()), None);
             }
         };
         let turn = match turn {
-            Some(turn) => match ask_lane(turn, payload, (until, times, hints)).await {
+            Some(turn) => match ask_lane(turn, &ask, times, until).await {
                 Ok((outcome, passing)) => return (outcome, passing),
                 Err(turn) => Some(turn),
             },
             None => None,
         };
-        self.ask_loop((app, key), (payload, file), (until, times, hints), turn).await
+        self.ask_loop(ask, times, until, turn).await
     }
 
     /// Awaits a request's way; `None`: all go by the loop.
@@ -413,9 +422,9 @@ impl Link {
     /// Asks by the loop.
     async fn ask_loop(
         &self,
-        (app, key): (&App, &str),
-        (payload, file): (&[u8], Option<OwnedFd>),
-        (until, times, hints): (Instant, Times, Option<&Hints>),
+        Ask { app, key, payload, file, hints }: Ask<'_>,
+        times: Times,
+        until: Instant,
         turn: Option<Turn>,
     ) -> (Outcome, Option<Passing>) {
         let lost = || Outcome::Failed(Reason::Stopping, STOPS.to_owned());
@@ -424,7 +433,7 @@ impl Link {
         let mut asked = Asked { link: self.clone(), id, done: false };
         let kind = if file.is_some() { Kind::Request } else { Kind::Message };
         let left = until.saturating_duration_since(Instant::now());
-        let message = message(id, (&app.name, key), left, payload);
+        let message = message(id, &app.name, key, left, payload);
         let Some(bytes) = encode(kind, u8::from(file.is_some()), |out| message.encode(out)) else {
             return (too_large(), None);
         };
@@ -632,24 +641,25 @@ fn is_transient(error: &std::io::Error) -> bool {
 /// Asks on a turn's lane. An error: it was not given there, and goes by the loop.
 async fn ask_lane(
     mut turn: Turn,
-    payload: &[u8],
-    (until, times, hints): (Instant, Times, Option<&Hints>),
+    ask: &Ask<'_>,
+    times: Times,
+    until: Instant,
 ) -> Result<(Outcome, Option<Passing>), Turn> {
     let link = turn.link.clone();
     let Some(lane) = turn.lane() else { return Err(turn) };
     let left = until.saturating_duration_since(Instant::now());
     // One at a time: its number tells nothing.
-    let message = message(1, ("", ""), left, payload);
+    let message = message(1, "", "", left, ask.payload);
     let Some(bytes) = encode(Kind::Message, 0, |out| message.encode(out)) else {
-        turn.is_done();
+        turn.finish();
         return Ok((too_large(), None));
     };
     let passing = lane.passing(&link, times);
     let ends = passing.ends();
     let told = match lane.give(&bytes).await {
-        Ok(true) => lane.next(Some(until), hints).await,
+        Ok(true) => lane.next(Some(until), ask.hints).await,
         Ok(false) => {
-            turn.is_diverted();
+            turn.divert();
             return Err(turn);
         }
         Err(over) => Err(over),
@@ -657,26 +667,26 @@ async fn ask_lane(
     let outcome = match told {
         Ok(Some(Told::Begun(first, _))) => first.until(lane_ends(turn, ends)),
         Ok(Some(Told::Failed(Reason::Again, _))) => {
-            turn.is_diverted();
+            turn.divert();
             return Err(turn);
         }
         Ok(Some(Told::Answered(payload))) => {
             passed::ended(ends.as_deref());
-            turn.is_done();
+            turn.finish();
             Outcome::Answered(payload)
         }
         Ok(Some(Told::Failed(reason, text))) => {
-            turn.is_done();
+            turn.finish();
             Outcome::Failed(reason, text)
         }
         // Dropped, its lane is left.
         Ok(None) => Outcome::Failed(Reason::TimedOut, LATE_GIVEN.to_owned()),
         Err(Over::Unread) => {
-            turn.is_diverted();
+            turn.divert();
             return Err(turn);
         }
         Err(Over::Ended) => {
-            turn.is_over();
+            turn.end_lane();
             Outcome::Failed(Reason::Lost, LOST.to_owned())
         }
     };
@@ -685,7 +695,8 @@ async fn ask_lane(
 
 fn message<'a>(
     id: u64,
-    (program, key): (&'a str, &'a str),
+    program: &'a str,
+    key: &'a str,
     left: Duration,
     payload: &'a [u8],
 ) -> Message<'a> {

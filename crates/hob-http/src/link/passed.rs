@@ -61,7 +61,7 @@ pub(super) struct Lately(u64);
 
 impl Lately {
     /// Whether it is time to tell of a request that is given now; it is told then.
-    fn is_due(&mut self, now_ns: u64) -> bool {
+    fn falls_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns.saturating_sub(self.0) >= EVERY_NS;
         if is_due {
             self.0 = now_ns;
@@ -78,12 +78,13 @@ impl Passing {
     /// Of a request that is given now to a lane, as its message of this number.
     pub(super) fn on_lane(
         link: &Link,
-        (lane, id): (u64, u64),
+        lane: u64,
+        id: u64,
         times: Times,
         lately: &mut Lately,
     ) -> Passing {
         let given_ns = clock::now_ns();
-        let is_due = lately.is_due(given_ns);
+        let is_due = lately.falls_due(given_ns);
         let on = OnLane { lane, given_ns, ended_ns: Arc::default(), is_due };
         Passing { link: link.clone(), id, times, on: Some(on) }
     }
@@ -172,7 +173,7 @@ mod tests {
         let mut lately = Lately::default();
         let begun = 5 * EVERY_NS;
         let due: Vec<u64> =
-            (0..25).filter(|step| lately.is_due(begun + step * EVERY_NS / 10)).collect();
+            (0..25).filter(|step| lately.falls_due(begun + step * EVERY_NS / 10)).collect();
         assert_eq!(due, [0, 10, 20]);
     }
 }

@@ -140,7 +140,7 @@ impl Log {
         let (dropped, all) = (Arc::clone(&writer.dropped), Arc::clone(&self.all_dropped));
         self.writers.push(writer);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            write_all(&waiting, (&dropped, &all), write);
+            write_all(&waiting, &dropped, &all, write);
             // A site that waits no longer needs no word.
             let _ = done.send(());
         })?;
@@ -232,7 +232,8 @@ impl Drop for Counted {
 /// last lines it could not write.
 fn write_all(
     given: &Receiver<Given>,
-    (dropped, all_dropped): (&AtomicU64, &AtomicU64),
+    dropped: &AtomicU64,
+    all_dropped: &AtomicU64,
     mut write: impl FnMut(&[Arc<Entry>], u64) -> u64,
 ) {
     while let Ok(first) = given.recv() {

@@ -71,7 +71,8 @@ impl Access<'_> {
                 waiting.push_back(self.judge(rights, Some(project), path));
             }
             let Some(judged) = waiting.next().await else { break };
-            denied[at] = !told(judged, measured)?;
+            let (allowed, begun) = judged;
+            denied[at] = !told(allowed, begun, measured)?;
             at += 1;
         }
         Ok(denied)
@@ -84,7 +85,8 @@ impl Access<'_> {
         path: &[u8],
         measured: &mut Measured,
     ) -> Result<bool, Refused> {
-        told(self.judge(rights, project, path).await, measured)
+        let (allowed, begun) = self.judge(rights, project, path).await;
+        told(allowed, begun, measured)
     }
 
     async fn judge(
@@ -103,7 +105,8 @@ impl Access<'_> {
 
 /// What was judged, as the request's receipt and its log have it.
 fn told(
-    (allowed, begun): (Result<(bool, Judged), Refused>, Time),
+    allowed: Result<(bool, Judged), Refused>,
+    begun: Time,
     measured: &mut Measured,
 ) -> Result<bool, Refused> {
     let from = allowed.as_ref().map_or(Judged::Asked, |(_, from)| *from);

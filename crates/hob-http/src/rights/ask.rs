@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{At, Question};
 use crate::client::Asked;
 use crate::link::passed::Times;
-use crate::link::{App, Link, Outcome};
+use crate::link::{App, Ask, Link, Outcome};
 use crate::log;
 
 /// Microseconds that a question has for its program to be loaded.
@@ -99,8 +99,8 @@ async fn put_once(app: &Arc<App>, link: &Link, question: &Question) -> Outcome {
         now_ns,
         trace: Traced::default(),
     };
-    let asked = (&question.payload[..], None);
-    let (outcome, _passing) = link.ask((app, ""), asked, (times, None)).await;
+    let ask = Ask { app, key: "", payload: &question.payload, file: None, hints: None };
+    let (outcome, _passing) = link.ask(ask, times).await;
     outcome
 }
 

@@ -89,15 +89,16 @@ struct Table {
 
 impl Rights {
     pub(crate) fn new(terms: Terms) -> Arc<Rights> {
-        let at = match terms.at {
-            Where::Program(name) => {
-                let loaded_us = terms.within_us.saturating_add(ask::LOAD_US_MAX);
-                At::Program([terms.within_us, loaded_us].map(|us| {
-                    App::new(name.clone(), (us, ANSWER_BYTES_MAX), None, &Arc::default())
-                }))
-            }
-            Where::Url(url) => At::Url(url, Client::new()),
-        };
+        let at =
+            match terms.at {
+                Where::Program(name) => {
+                    let loaded_us = terms.within_us.saturating_add(ask::LOAD_US_MAX);
+                    At::Program([terms.within_us, loaded_us].map(|us| {
+                        App::new(name.clone(), us, ANSWER_BYTES_MAX, None, &Arc::default())
+                    }))
+                }
+                Where::Url(url) => At::Url(url, Client::new()),
+            };
         let rights = core::Rights::new(core::Terms {
             keep_us: terms.keep_us,
             keep_no_us: terms.keep_no_us,

@@ -26,7 +26,7 @@ use tokio::net::UnixStream;
 use ahead::Ahead;
 
 use crate::body::Broken;
-use crate::link::{Begun, End};
+use crate::link::{App, Begun, End};
 use crate::log;
 
 /// As much is read at once.
@@ -80,13 +80,12 @@ impl std::fmt::Debug for AppBody {
 }
 
 impl AppBody {
-    /// The body that begins with `first` and has `length` bytes, if that was said. The bounds are how
-    /// long the app may make nothing, and how many bytes of what it makes may wait for the client.
+    /// The body that begins with `first` and has `length` bytes, if that was said.
     pub(crate) fn new(
-        name: &str,
-        (first, length): (Bytes, Option<u64>),
+        app: &App,
+        first: Bytes,
+        length: Option<u64>,
         begun: Begun,
-        (gap, kept_bytes): (Duration, u64),
     ) -> std::io::Result<AppBody> {
         let way = match begun.source {
             Source::Stream => {
@@ -104,11 +103,11 @@ impl AppBody {
                 return Err(std::io::ErrorKind::InvalidData.into());
             }
         };
-        let name = name.to_owned();
+        let (name, gap) = (app.name().to_owned(), app.timeout());
         let end = Some(begun.end);
         let making = Making { name, first, way, left: length, is_whole: false, gap, end };
         let state = match making.way {
-            Way::Stream { .. } => State::Ahead(Ahead::begin(making, kept_bytes)),
+            Way::Stream { .. } => State::Ahead(Ahead::begin(making, app.answer_bytes())),
             // The server has it already.
             Way::File { .. } => State::Idle(making),
         };

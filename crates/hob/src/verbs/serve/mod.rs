@@ -179,7 +179,7 @@ fn serve(start: &Start, dir: PathBuf, listen: &[String]) -> Result<(), Failure> 
     };
     let stops = || notified.iter().for_each(systemd::Notified::stops);
     let hangup = reload::Hangup::new(start, directory.clone(), places.names.join(", "));
-    let served = hob_http::run(places.listeners, front, (ready, stops), move || hangup.heard());
+    let served = hob_http::run(places.listeners, front, ready, stops, move || hangup.heard());
     // It has stopped already where a signal came, or `hob serve stop`.
     let _ = request::send_to(&directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     let ended = looped.join();
