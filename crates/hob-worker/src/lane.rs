@@ -47,10 +47,17 @@ impl Newest {
     }
 }
 
+/// The descriptors that come with a lane.
+pub(super) struct Ends {
+    pub(super) lane: OwnedFd,
+    pub(super) doorbell: OwnedFd,
+    pub(super) tally: OwnedFd,
+}
+
 /// Answers until the sender leaves, the daemon recalls, or the uses are up.
 pub(super) fn serve(
     lend: Lend,
-    (lane, doorbell, tally): (OwnedFd, OwnedFd, OwnedFd),
+    Ends { lane, doorbell, tally }: Ends,
     daemon: &Frames,
     handle: Handle<'_>,
 ) -> Result<(), ServeError> {

@@ -178,7 +178,7 @@ impl Daemon {
         if (preload.role, preload.kind) != (Role::Standby, TargetKind::Handler) {
             return Err(ServeError::Wire("only handlers are served, each by exec".to_owned()));
         }
-        notes.is_made_from(&preload.target);
+        notes.note_program(&preload.target);
         let ready = Ready {
             role: Role::Standby,
             pid: std::process::id(),
@@ -206,7 +206,8 @@ impl Daemon {
                 let (Some(lane), Some(doorbell), Some(tally)) = (next(), next(), next()) else {
                     return Err(ServeError::Wire("a lane came without itself".to_owned()));
                 };
-                lane::serve(lend, (lane, doorbell, tally), &self.frames, handle)?;
+                let ends = lane::Ends { lane, doorbell, tally };
+                lane::serve(lend, ends, &self.frames, handle)?;
             } else {
                 return Err(ServeError::Wire("a message was expected".to_owned()));
             }

@@ -28,7 +28,7 @@ impl Notes {
     }
 
     /// Adds the program as `hob.toml` names it, and all whose code is mapped.
-    pub(super) fn is_made_from(&mut self, target: &[u8]) {
+    pub(super) fn note_program(&mut self, target: &[u8]) {
         self.files.insert(target.to_vec());
         let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
         self.files.extend(mapped(&maps));
@@ -85,7 +85,7 @@ mod tests {
     fn notes_name_the_program_its_loader_and_what_it_reads() {
         let mut notes = Notes::default();
         notes.reads(Path::new("/srv/config"));
-        notes.is_made_from(b"/srv/program");
+        notes.note_program(b"/srv/program");
         let own = std::env::current_exe().unwrap();
         let notes: Vec<Vec<u8>> = notes.strings().iter().map(<[u8]>::to_vec).collect();
         let has = |note: &[u8]| notes.iter().any(|each| each == note);
